@@ -127,6 +127,48 @@ def a_deep_stack_for_firefox(size):
     return firefox_profile(size // 50, lambda i: 0)
 
 
+def firefox_markers(schemas, strings, rows):
+    """The raw form: one thread without samples."""
+    samples = {"schema": {"stack": 0, "time": 1}, "data": []}
+    markers = {"schema": {"name": 0, "startTime": 1, "endTime": 2, "phase": 3, "category": 4, "data": 5}, "data": rows}
+    thread = {"name": "t", "pid": 1, "tid": 1, "samples": {**samples, "data": [[None, 1]]}, "markers": markers, "stringTable": strings,
+              "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": []}, "frameTable": {"schema": {"location": 0}, "data": []}}
+    return json.dumps({"meta": {"startTime": 0, "categories": [{"name": "c"}], "markerSchema": schemas}, "libs": [], "threads": [thread]},
+                      separators=(",", ":")).encode()
+
+
+def markers_of_firefox_that_share_a_long_string(size):
+    schema = {"name": "t", "data": [{"key": "k", "format": "unique-string"}]}
+    return firefox_markers([schema], ["n", "x" * (size // 2)], [[0, i, 0, 0, 0, {"type": "t", "k": 1}] for i in range(size // 66)])
+
+
+def members_of_markers_that_no_schema_has(size):
+    schemas = [{"name": "t", "data": [{"key": f"k{i}", "format": "unique-string"} for i in range(4096)]}]
+    count = (size - 130000) // 120
+    return firefox_markers(schemas, ["n"], [[0, i, 0, 0, 0, {"type": "t", **{f"m{i * 8 + k}": 0 for k in range(8)}}] for i in range(count)])
+
+
+def raw_stacks_of_firefox(size):
+    count = size // 60
+    return json.dumps({"meta": {"startTime": 0}, "libs": [], "threads": [{
+        "name": "t", "pid": 1, "tid": 1, "stringTable": [f"f (a.js:{i}:1)" for i in range(count)],
+        "samples": {"schema": {"stack": 0, "time": 1}, "data": [[i, i] for i in range(count)]},
+        "frameTable": {"schema": {"location": 0}, "data": [[i] for i in range(count)]},
+        "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": [[i - 1 if i else None, i] for i in range(count)]}}]}).encode()
+
+
+def documents_of_otlp_json(size):
+    """A file of the collector: each line has all of its tables."""
+    document = {"resourceProfiles": [{"scopeProfiles": [{"profiles": [{"sampleType": {"typeStrindex": 1, "unitStrindex": 2}, "samples": [
+        {"stackIndex": 1, "values": ["1"]}]}]}]}], "dictionary": {"stackTable": [{}, {"locationIndices": [1]}], "locationTable": [
+            {}, {"lines": [{"functionIndex": 1}]}], "functionTable": [{}, {"nameStrindex": 3}], "stringTable": ["", "cpu", "count"]}}
+    lines = []
+    for i in range(size // 420):
+        document["dictionary"]["stringTable"][3:] = [f"f{i}"]
+        lines.append(json.dumps(document))
+    return "\n".join(lines).encode()
+
+
 def a_chain_of_calls(size):
     count = size // 130
     nodes = [{"id": i + 1, "callFrame": {"functionName": "f", "scriptId": "0", "url": "", "lineNumber": 1, "columnNumber": 1},
@@ -381,7 +423,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               events_that_open_and_never_close, samples_of_perf, samples_of_a_chunk, threads_with_one_sample_each,
               a_recording_of_ticks_at_which_many_threads_sleep, a_recording_of_deep_stacks_that_share_all_but_one_frame,
               a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
-              inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, calls_of_everything_by_everything,
+              inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, markers_of_firefox_that_share_a_long_string, members_of_markers_that_no_schema_has,
+    raw_stacks_of_firefox, documents_of_otlp_json, calls_of_everything_by_everything,
               values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind,
               values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different,
               trace_events_that_never_end, trace_events_in_each_other, pstats_of_one_function_that_all_call, a_deep_tree_of_massif,

@@ -482,7 +482,7 @@ static void take_oldest(struct decoder *decoder)
     record.bytes = slice_of(queued.bytes, queued.size);
     decoder->offset = queued.offset;
     take_record(decoder, &record);
-    free(queued.bytes);
+    perf_queue_give_back(&decoder->queue, queued);
     decoder->offset = offset;
 }
 

@@ -15,7 +15,7 @@ struct perf_source {
 };
 
 enum {
-    PERF_INPUT_WINDOW_BYTES = 1 << 20,
+    PERF_INPUT_WINDOW_BYTES = 1 << 18,
     PERF_RECORD_BYTES_MAX = 1 << 16,
     PERF_DECOMPRESSED_RATIO_MAX = 256, /* as base/compression.h has it for whole files */
     PERF_DECOMPRESSED_BYTES_FREE = 16 << 20,

@@ -35,18 +35,44 @@ static void sink(struct perf_queue *queue, struct perf_queued item)
     queue->items[place] = item;
 }
 
+/* A block for SIZE bytes: the last spare one if it has about that size. */
+static struct perf_queued take_block(struct perf_queue *queue, uint32_t size)
+{
+    struct perf_queued block = {0};
+    if (queue->spare_count > 0) {
+        block = queue->spare[--queue->spare_count];
+        queue->spare_bytes -= block.capacity;
+        if (block.capacity >= size && block.capacity / 2 <= size) return block;
+        free(block.bytes);
+    }
+    return (struct perf_queued){.bytes = malloc(size), .capacity = size};
+}
+
+void perf_queue_give_back(struct perf_queue *queue, struct perf_queued taken)
+{
+    bool is_kept =
+        queue->spare_bytes + taken.capacity <= PERF_QUEUE_BYTES_MAX &&
+        array_reserve(&queue->spare, &queue->spare_capacity, queue->spare_count + 1, sizeof(*queue->spare), ITEMS_MAX);
+    if (!is_kept) {
+        free(taken.bytes);
+        return;
+    }
+    queue->spare[queue->spare_count++] = taken;
+    queue->spare_bytes += taken.capacity;
+}
+
 bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record)
 {
     if (!array_reserve(&queue->items, &queue->capacity, queue->count + 1, sizeof(*queue->items), ITEMS_MAX))
         return false;
-    uint8_t *bytes = malloc(record->bytes.size);
-    if (!bytes) return false;
-    memcpy(bytes, record->bytes.data, record->bytes.size);
-    queue->items[queue->count] = (struct perf_queued){.time_ns = time_ns,
-                                                      .number = queue->pushed++,
-                                                      .offset = offset,
-                                                      .bytes = bytes,
-                                                      .size = (uint32_t)record->bytes.size};
+    struct perf_queued item = take_block(queue, (uint32_t)record->bytes.size);
+    if (!item.bytes) return false;
+    memcpy(item.bytes, record->bytes.data, record->bytes.size);
+    item.time_ns = time_ns;
+    item.number = queue->pushed++;
+    item.offset = offset;
+    item.size = (uint32_t)record->bytes.size;
+    queue->items[queue->count] = item;
     queue->bytes += record->bytes.size;
     rise(queue, queue->count++);
     return true;
@@ -63,6 +89,8 @@ struct perf_queued perf_queue_pop(struct perf_queue *queue)
 void perf_queue_fini(struct perf_queue *queue)
 {
     for (size_t i = 0; i < queue->count; i++) free(queue->items[i].bytes);
+    for (size_t i = 0; i < queue->spare_count; i++) free(queue->spare[i].bytes);
     free(queue->items);
+    free(queue->spare);
     *queue = (struct perf_queue){0};
 }

@@ -12,7 +12,7 @@ struct perf_queued {
     uint64_t time_ns, number; /* NUMBER: records of one time keep their order */
     uint64_t offset;          /* in the file */
     uint8_t *bytes;
-    uint32_t size;
+    uint32_t size, capacity;
 };
 
 /* A heap whose first item is the oldest. {0} is valid and empty. */
@@ -21,13 +21,16 @@ struct perf_queue {
     size_t count, capacity;
     size_t bytes;
     uint64_t pushed;
+    struct perf_queued *spare; /* whose memory the next records get: most have the same size */
+    size_t spare_count, spare_capacity, spare_bytes;
 };
 
 /* Copies RECORD. False without memory. */
 bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record);
 
-/* Takes the oldest off; its bytes are the caller's to free. QUEUE must not be empty. */
+/* Takes the oldest off; its bytes are the caller's to give back. QUEUE must not be empty. */
 struct perf_queued perf_queue_pop(struct perf_queue *queue);
+void perf_queue_give_back(struct perf_queue *queue, struct perf_queued taken);
 
 void perf_queue_fini(struct perf_queue *queue);
 

@@ -433,7 +433,7 @@ static void write_category(struct encoder *encoder, struct slice name, const cha
     json_end_object(&encoder->writer);
 }
 
-/* Those of stacks, and then those of markers. */
+/* The categories of stacks, and then the categories of markers. */
 static void write_categories(struct encoder *encoder)
 {
     begin_array(encoder, "categories");

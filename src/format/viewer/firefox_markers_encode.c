@@ -12,6 +12,13 @@ static uint32_t thread_of(const struct marker *marker, struct thread_id shown)
     return marker->thread.index ? marker->thread.index : shown.index;
 }
 
+/* Each string is looked up once: a long one may be that of many markers. */
+static void add_number(struct firefox_markers *markers, struct string_id id)
+{
+    uint32_t *number = &markers->numbers[id.index];
+    if (*number == 0) *number = profile_string(markers->texts, profile_slice(markers->profile, id)).index;
+}
+
 bool firefox_markers_init(struct firefox_markers *markers, const struct profile *profile, struct thread_id shown,
                           struct profile *texts)
 {
@@ -19,19 +26,20 @@ bool firefox_markers_init(struct firefox_markers *markers, const struct profile 
     *markers = (struct firefox_markers){.profile = profile, .texts = texts};
     markers->first = calloc(profile->threads.count + 2, sizeof(*markers->first));
     markers->order = calloc(count, sizeof(*markers->order));
+    markers->numbers = calloc(profile->strings.count, sizeof(*markers->numbers));
     markers->categories = calloc(profile->strings.count, sizeof(*markers->categories));
     markers->category_names = calloc(count, sizeof(*markers->category_names));
-    if (!markers->first || !markers->categories || (count > 0 && (!markers->order || !markers->category_names)))
+    if (!markers->first || !markers->numbers || !markers->categories ||
+        (count > 0 && (!markers->order || !markers->category_names)))
         return false;
     for (size_t i = 0; i < count; i++) markers->first[thread_of(&profile->markers.items[i], shown) + 2]++;
     for (size_t i = 2; i < profile->threads.count + 2; i++) markers->first[i] += markers->first[i - 1];
     for (size_t i = 0; i < count; i++) {
         const struct marker *marker = &profile->markers.items[i];
         markers->order[markers->first[thread_of(marker, shown) + 1]++] = (uint32_t)i;
-        (void)profile_string(texts, profile_slice(profile, marker->name));
+        add_number(markers, marker->name);
         for (uint32_t k = 0; k < marker->text_count; k++)
-            (void)profile_string(texts,
-                                 profile_slice(profile, profile->marker_texts.items[marker->text_first + k].text));
+            add_number(markers, profile->marker_texts.items[marker->text_first + k].text);
         if (marker->category.index == 0 || markers->categories[marker->category.index]) continue;
         markers->category_names[markers->category_count++] = marker->category;
         markers->categories[marker->category.index] = (uint32_t)markers->category_count;
@@ -43,6 +51,7 @@ void firefox_markers_fini(struct firefox_markers *markers)
 {
     free(markers->first);
     free(markers->order);
+    free(markers->numbers);
     free(markers->categories);
     free(markers->category_names);
 }
@@ -122,7 +131,6 @@ static void write_span_schema(const struct firefox_markers *markers, struct json
     json_begin_array(writer);
     json_write_text(writer, "marker-chart");
     json_write_text(writer, "marker-table");
-    json_write_text(writer, "timeline-overview");
     json_end_array(writer);
     write_text(writer, "chartLabel", "{marker.data.description}");
     write_text(writer, "tooltipLabel", "{marker.name}");
@@ -144,11 +152,6 @@ void firefox_markers_write_schemas(const struct firefox_markers *markers, struct
 
 /* --- Markers ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t number_of(const struct firefox_markers *markers, struct string_id id)
-{
-    return profile_string(markers->texts, profile_slice(markers->profile, id)).index;
-}
-
 /* The members of its details, and then its texts. */
 static void write_data(const struct firefox_markers *markers, const struct marker *marker, struct json_writer *writer)
 {
@@ -166,7 +169,7 @@ static void write_data(const struct firefox_markers *markers, const struct marke
     for (uint32_t i = 0; i < marker->text_count; i++) {
         const struct marker_text *text = &profile->marker_texts.items[marker->text_first + i];
         json_write_key_slice(writer, profile_slice(profile, text->key));
-        json_write_u64(writer, number_of(markers, text->text));
+        json_write_u64(writer, markers->numbers[text->text.index]);
     }
     json_end_object(writer);
 }
@@ -196,7 +199,7 @@ void firefox_markers_write(const struct firefox_markers *markers, uint32_t threa
     const struct profile *profile = markers->profile;
     size_t first = markers->first[thread], end = markers->first[thread + 1];
     WRITE_COLUMN(writer, "data", first, end, write_data(markers, marker, writer));
-    WRITE_COLUMN(writer, "name", first, end, json_write_u64(writer, number_of(markers, marker->name)));
+    WRITE_COLUMN(writer, "name", first, end, json_write_u64(writer, markers->numbers[marker->name.index]));
     WRITE_COLUMN(writer, "startTime", first, end, write_time(writer, has_start(marker), marker->start_ns, start_ns));
     WRITE_COLUMN(writer, "endTime", first, end, write_time(writer, has_end(marker), marker->end_ns, start_ns));
     WRITE_COLUMN(writer, "phase", first, end, json_write_u64(writer, (uint64_t)marker->kind));

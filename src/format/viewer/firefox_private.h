@@ -94,7 +94,7 @@ void firefox_read_strings(struct decoder *decoder, struct slice list, struct tab
 
 void firefox_read_column(struct decoder *decoder, struct slice value, int power, struct column *column);
 
-/* OFFSET_NS after, or before, START_NS; the ends of what can be said if it is beyond. */
+/* OFFSET_NS after, or before, START_NS; 0 or UINT64_MAX if the time is beyond these. */
 uint64_t firefox_time_at(uint64_t start_ns, int64_t offset_ns);
 
 /* Checks what the stacks of TABLES refer to. PLACE: in the file. */
