@@ -130,7 +130,8 @@ def functions_that_annotate_counts_otherwise(source):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "x.collapsed"
         run(OFFBEAT, "convert", str(DATA.parent / SOURCES[source]), "-o", str(path))
-        stacks = [line.rsplit(" ", 1)[0].split(";") for line in path.read_text().splitlines() if not line.startswith("#")]
+        lines = [line.rsplit(" ", 1)[0] for line in path.read_text().splitlines() if not line.startswith("#")]
+        stacks = [[re.sub(r"_\[[a-z]\]$", "", name) for name in line.split(";")] for line in lines]  # without the marks of kinds
     recursive = {name for stack in stacks for name, times in collections.Counter(stack).items() if times > 1}
     called = {name for stack in stacks for name in stack[1:]}
     return {re.sub(r" \[[^]]*\]$", "", name) for name in recursive | called & {stack[0] for stack in stacks}}

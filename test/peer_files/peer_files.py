@@ -132,8 +132,8 @@ def raw_profiles_of_firefox(folder):
             MOZ_PROFILER_STARTUP_FILTERS="GeckoMain", MOZ_PROFILER_SHUTDOWN=str(data / "raw.json"))
         run(sys.executable, DATA / "firefox/reduce.py", data / "raw.json", data / "raw.json.gz")
         text = run(sys.executable, CLI / "firefox_raw.py", OFFBEAT, data.parent)
-        check(text.count("\nok ") + text.startswith("ok ") == 2, text)
-        yield f"{name}: {info(data / 'raw.json.gz')['samples']} samples as the second reader has them"
+        check(text.count("\nok ") + text.startswith("ok ") == 3, text)
+        yield f"{name}: {info(data / 'raw.json.gz')['samples']} samples and {info(data / 'raw.json.gz')['markers']} markers as the second reader has them"
 
 
 # --- Valgrind --------------------------------------------------------------------------------------------------------------------
