@@ -10,6 +10,8 @@
 
 #define INTERPOSED __attribute__((visibility("default")))
 
+enum { EXEC_FUNCTIONS = 9 };
+
 /* The functions that a program would call without liboffbeat. */
 struct next_functions {
     int (*unshare)(int flags);
@@ -35,7 +37,8 @@ struct next_functions {
     int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                           void *argument);
     int (*sigaltstack)(const stack_t *stack, stack_t *old);
-    void *makecontext; /* entered by a jump only: it has a variable number of arguments */
+    void *makecontext;          /* entered by a jump only: it has a variable number of arguments */
+    void *exec[EXEC_FUNCTIONS]; /* in the order of exec.S; entered by a jump only */
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };
 
@@ -69,6 +72,9 @@ long interpose_sigaltstack(interpose_call make_call, const long arguments[6]);
 
 /* Notes the size of a coroutine's stack, and gives the address of libc's makecontext. */
 void *interpose_before_makecontext(const ucontext_t *context);
+
+/* The sampler writes what it has. Gives the address of libc's function NUMBER of exec.S. */
+void *interpose_before_exec(unsigned number);
 
 /* RESULT, after the sampler has followed if that is not -1. */
 long interpose_followed(long result);

@@ -26,6 +26,10 @@ syscall_function interpose_next_syscall = make_system_call;
 
 #define FIND(name) next.name = (__typeof__(next.name))(uintptr_t)dlsym(RTLD_NEXT, #name)
 
+static const char *const exec_names[EXEC_FUNCTIONS] = {
+    "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat",
+};
+
 static void find_all(void)
 {
     int kept_errno = errno;
@@ -52,6 +56,7 @@ static void find_all(void)
     FIND(pthread_setname_np);
     FIND(pthread_create);
     FIND(sigaltstack);
+    for (unsigned i = 0; i < EXEC_FUNCTIONS; i++) next.exec[i] = dlsym(RTLD_NEXT, exec_names[i]);
     next.makecontext = dlsym(RTLD_NEXT, "makecontext");
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");
     if (of_libc) interpose_next_syscall = of_libc;

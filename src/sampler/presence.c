@@ -25,6 +25,7 @@ enum {
     ASIDE_WAIT_NS = 500000000,
     READY_WAIT_NS = 50000000,
     FOLLOW_WAIT_NS = 100000000,
+    FLUSH_WAIT_NS = 100000000,
 };
 
 enum state { STATE_ABSENT, STATE_PRESENT, STATE_ASIDE, STATE_ENDED };
@@ -37,7 +38,8 @@ static struct {
     _Atomic pid_t pid; /* of the process whose sampler it is: a child of vfork shares this memory */
     uint32_t aside_count;
     uint64_t kept_mask;
-    bool was_confined; /* a seccomp filter ended it: its children are under the filter, too */
+    _Atomic uint64_t flushed_ns; /* when a thread last had everything written */
+    bool was_confined;           /* a seccomp filter ended it: its children are under the filter, too */
 } life;
 
 /* --- Futexes ------------------------------------------------------------------------------------------------------ */
@@ -106,6 +108,7 @@ static void begin_commands(void)
     atomic_store(&presence.ready, 0);
     atomic_store(&presence.is_too_late, 0);
     atomic_store(&presence.followed, atomic_load(&presence.follow_wanted));
+    atomic_store(&presence.flushed, atomic_load(&presence.flush_wanted));
 }
 
 bool sampler_start(const struct sampler_options *options)
@@ -254,18 +257,42 @@ void sampler_stay_away(void)
 
 /* --- Following ---------------------------------------------------------------------------------------------------- */
 
+/* Gives the sampler thread the command, and waits until it has DONE as many as WANTED; false after LIMIT_NS. */
+static bool have_done(enum presence_command bit, _Atomic uint32_t *wanted, _Atomic uint32_t *done, uint64_t limit_ns)
+{
+    uint32_t own = atomic_fetch_add(wanted, 1) + 1;
+    uint64_t deadline_ns = self_monotonic_ns() + limit_ns;
+    command(bit);
+    for (;;) {
+        uint32_t present = atomic_load(done);
+        if ((int32_t)(present - own) >= 0 || atomic_load(&presence.gone)) return true;
+        if (self_monotonic_ns() >= deadline_ns) return false;
+        presence_wait(done, present, deadline_ns);
+    }
+}
+
 void sampler_follow(void)
 {
     if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present()) return;
-    uint32_t wanted = atomic_fetch_add(&presence.follow_wanted, 1) + 1;
-    uint64_t deadline_ns = self_monotonic_ns() + FOLLOW_WAIT_NS;
-    command(COMMAND_FOLLOW);
-    for (;;) {
-        uint32_t followed = atomic_load(&presence.followed);
-        if ((int32_t)(followed - wanted) >= 0 || atomic_load(&presence.gone)) return;
-        if (self_monotonic_ns() >= deadline_ns) break;
-        presence_wait(&presence.followed, followed, deadline_ns);
-    }
+    if (have_done(COMMAND_FOLLOW, &presence.follow_wanted, &presence.followed, FOLLOW_WAIT_NS)) return;
     atomic_store(&presence.is_too_late, 1);
     command(COMMAND_STOP);
+}
+
+/* --- Flushing ----------------------------------------------------------------------------------------------------- */
+
+/* A program may call exec again and again, where it fails. */
+static bool is_time_to_flush(void)
+{
+    enum { FLUSH_EVERY_NS = 5000000 };
+    uint64_t now_ns = self_monotonic_ns();
+    if (now_ns < atomic_load(&life.flushed_ns) + FLUSH_EVERY_NS || !sampler_is_worth_a_flush()) return false;
+    atomic_store(&life.flushed_ns, now_ns);
+    return true;
+}
+
+void sampler_flush(void)
+{
+    if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present() || !is_time_to_flush()) return;
+    (void)have_done(COMMAND_FLUSH, &presence.flush_wanted, &presence.flushed, FLUSH_WAIT_NS);
 }

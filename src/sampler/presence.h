@@ -12,6 +12,7 @@ enum presence_command {
     COMMAND_STOP = 1,       /* end the recording and the thread */
     COMMAND_STEP_ASIDE = 2, /* end the thread; another one continues with the recording */
     COMMAND_FOLLOW = 4,     /* take over the rights of the program's first thread */
+    COMMAND_FLUSH = 8,      /* write all that is known */
 };
 
 /* Futexes. */
@@ -20,6 +21,7 @@ struct presence {
     _Atomic uint32_t gone;  /* 1: all is written, and the thread is about to end */
     _Atomic uint32_t ready; /* 1: the thread has its own descriptor table */
     _Atomic uint32_t follow_wanted, followed;
+    _Atomic uint32_t flush_wanted, flushed;
     _Atomic uint32_t is_too_late; /* it did not follow in time */
 };
 
@@ -46,6 +48,7 @@ const char *sampler_recording_path(void);
 int sampler_run(void *unused);
 bool sampler_has_finished(void); /* by its own decision */
 bool sampler_ended_by_filter(void);
+bool sampler_is_worth_a_flush(void);              /* it has run for longer than the ticks at a start take */
 void sampler_finish_in_its_place(int descriptor); /* on a thread of the program, while there is no sampler thread */
 
 #endif

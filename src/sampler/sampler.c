@@ -475,6 +475,36 @@ static bool follow_at_once(void)
     return true;
 }
 
+/* For a thread of the program that is about to exec. The recording goes on if that fails. No stack is taken: the
+ * calling thread waits for this. */
+static void write_all_at_once(void)
+{
+    uint64_t now_ns = self_monotonic_ns();
+    tick_fetch_answers(&sampler);
+    open_tick(now_ns, sampler.before_ns);
+    short_lives_read(&sampler);
+    tick_last(&sampler);
+    write_rest();
+    short_lives_write_rest(&sampler);
+    write_usage();
+    write_counters();
+    recording_writer_flush(&writer);
+    sampler.before_ns = now_ns;
+}
+
+static bool flush_at_once(void)
+{
+    uint32_t wanted = atomic_load(&presence.flush_wanted);
+    atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FLUSH);
+    if (!may_continue(self_monotonic_ns())) return false;
+    atomic_store(&sampler.modules.is_changing, true);
+    write_all_at_once();
+    atomic_store(&sampler.modules.is_changing, false);
+    atomic_store(&presence.flushed, wanted);
+    presence_wake(&presence.flushed);
+    return true;
+}
+
 /* False once it is to end. */
 static bool sleep_until(uint64_t deadline_ns)
 {
@@ -483,6 +513,8 @@ static bool sleep_until(uint64_t deadline_ns)
         if (commands & (COMMAND_STOP | COMMAND_STEP_ASIDE)) return false;
         if (commands & COMMAND_FOLLOW) {
             if (!follow_at_once()) return false;
+        } else if (commands & COMMAND_FLUSH) {
+            if (!flush_at_once()) return false;
         } else if (self_monotonic_ns() >= deadline_ns) {
             return true;
         } else {
@@ -763,6 +795,12 @@ int sampler_run(void *unused)
 bool sampler_has_finished(void)
 {
     return sampler.has_finished;
+}
+
+bool sampler_is_worth_a_flush(void)
+{
+    enum { PERIODS_OF_START = 2 };
+    return self_monotonic_ns() >= sampler.start_ns + PERIODS_OF_START * sampler.period_ns;
 }
 
 bool sampler_ended_by_filter(void)

@@ -86,6 +86,11 @@ void sampler_stay_away(void);
  * asked to end because it did not do so within 100 ms. */
 void sampler_follow(void);
 
+/* The calling thread is about to exec, which ends all others. What the sampler knows is in the recording when this
+ * returns, or 100 ms have passed. Does nothing in a process that has just begun, and in a child of vfork.
+ * Async-signal-safe. */
+void sampler_flush(void);
+
 /* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */
 
 /* Ends the recording at the next tick, or once it has six, and continues in a new one. */

@@ -111,6 +111,11 @@ def calls_that_are_interposed_give_what_libc_gives():
 
 
 @case
+def every_function_that_calls_exec_gets_its_arguments():
+    check_same(program("every_exec"))
+
+
+@case
 def threads_begin_and_end_as_without_us():
     check_same(program("thread_lives"))
 
