@@ -49,17 +49,39 @@ int main(int argc, char **argv)
     fflush(stdout);
     snprintf(next, sizeof(next), "%d", step + 1);
     switch (step) {
-    case 0: execl(self, MANY, (char *)0); break;
-    case 1: execlp(self, MANY, (char *)0); break;
-    case 2: execle(self, MANY, (char *)0, environ); break;
-    case 3: execv(self, words); break;
-    case 4: execvp(self, words); break;
-    case 5: execve(self, words, environ); break;
-    case 6: execvpe(self, words, environ); break;
-    case 7: fexecve(open(self, O_RDONLY | O_CLOEXEC), words, environ); break;
-    case 8: execveat(AT_FDCWD, self, words, environ, 0); break;
-    case 9: execle(self, MANY, (char *)0, variables); break;
-    default: in_child_of_vfork(); return 0;
+    case 0:
+        execl(self, MANY, (char *)0);
+        break;
+    case 1:
+        execlp(self, MANY, (char *)0);
+        break;
+    case 2:
+        execle(self, MANY, (char *)0, environ);
+        break;
+    case 3:
+        execv(self, words);
+        break;
+    case 4:
+        execvp(self, words);
+        break;
+    case 5:
+        execve(self, words, environ);
+        break;
+    case 6:
+        execvpe(self, words, environ);
+        break;
+    case 7:
+        fexecve(open(self, O_RDONLY | O_CLOEXEC), words, environ);
+        break;
+    case 8:
+        execveat(AT_FDCWD, self, words, environ, 0);
+        break;
+    case 9:
+        execle(self, MANY, (char *)0, variables);
+        break;
+    default:
+        in_child_of_vfork();
+        return 0;
     }
     return 1;
 }
