@@ -475,7 +475,7 @@ static bool follow_at_once(void)
     return true;
 }
 
-/* For a thread of the program that is about to exec. The recording goes on if that fails. No stack is taken: the
+/* For a thread of the program that is about to exec. The recording continues if that fails. No stack is taken: the
  * calling thread waits for this. */
 static void write_all_at_once(void)
 {
