@@ -100,8 +100,12 @@ typedef void (*offbeat_log)(void *data, const char *message);
 /* A rate of 0 that takes precedence over the environment. A plain 0 means that the rate is not set. */
 #define OFFBEAT_RATE_ZERO (-0.0)
 
+/* A flag is true, OFFBEAT_FALSE, which takes precedence over the environment, or 0, which means not set. */
+typedef uint8_t offbeat_flag;
+#define OFFBEAT_FALSE 2
+
 /* Set SIZE, and each member that shall differ from its default. A member that is 0 or NULL is not set: then the library
- * uses the environment variable in its comment, or the default. A flag's variable is "1" or "true". */
+ * uses the environment variable in its comment, or the default. A flag's variable is "1" or "true", "0" or "false". */
 struct offbeat_options {
     size_t size; /* sizeof(struct offbeat_options): later versions append members */
 
@@ -117,8 +121,8 @@ struct offbeat_options {
     enum offbeat_lifecycle profile_lifecycle; /* OFFBEAT_PROFILE_LIFECYCLE: "manual" or "trace" */
     /* OFFBEAT_START_PROFILER_ON_APP_START: the profiler starts in offbeat_init, so call it first in main. It takes
      * effect at the next launch of this program in this release; needs a spool_directory */
-    bool start_profiler_on_app_start;
-    bool is_ui; /* OFFBEAT_IS_UI */
+    offbeat_flag start_profiler_on_app_start;
+    offbeat_flag is_ui; /* OFFBEAT_IS_UI */
 
     double traces_sample_rate;      /* OFFBEAT_TRACES_SAMPLE_RATE: of transactions that start a trace */
     offbeat_sampler traces_sampler; /* takes precedence over traces_sample_rate */
@@ -135,8 +139,8 @@ struct offbeat_options {
     enum offbeat_mode mode;       /* OFFBEAT_MODE: "wall" or "cpu" */
     uint32_t chunk_seconds;       /* OFFBEAT_CHUNK_SECONDS: 1 to 60; default 60 */
     enum offbeat_symbols symbols; /* OFFBEAT_SYMBOLS: "local" or "receiver" */
-    bool repeats_idle; /* OFFBEAT_REPEATS_IDLE: send a sample per tick of a waiting thread, too, instead of the first,
-                        * the last and one a second; a running thread always has one per tick */
+    offbeat_flag repeats_idle; /* OFFBEAT_REPEATS_IDLE: send a sample per tick of a waiting thread, too, instead of the
+                                * first, the last and one a second; a running thread always has one per tick */
     /* Which code is in-app: prefixes of file paths and of function names, separated by ','. The longest matching prefix
      * decides. Code that matches no prefix is in-app unless its file is in a system folder. */
     const char *in_app_include; /* OFFBEAT_IN_APP_INCLUDE */
@@ -156,8 +160,8 @@ struct offbeat_options {
     offbeat_before_send before_send;
     void *before_send_data;
 
-    bool debug;      /* OFFBEAT_DEBUG: log each action and its reason */
-    offbeat_log log; /* default: standard error, each line after "offbeat: " */
+    offbeat_flag debug; /* OFFBEAT_DEBUG: log each action and its reason */
+    offbeat_log log;    /* default: standard error, each line after "offbeat: " */
     void *log_data;
 
     double cpu_max_percent; /* OFFBEAT_CPU_MAX: the sampler's limit, in percent of a processor, 0.1 to 100; default

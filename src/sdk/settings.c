@@ -198,10 +198,13 @@ static enum status read_percent(const char *variable, double *percent, struct er
     return STATUS_OK;
 }
 
-static enum status read_flag(const char *variable, bool *flag, struct error *error)
+/* *FLAG is 0 or 1 afterwards. */
+static enum status read_flag(const char *variable, offbeat_flag *flag, struct error *error)
 {
     const char *text = environment_get(variable);
-    if (*flag || !text || !*text) return STATUS_OK;
+    bool is_set = *flag != 0;
+    *flag = is_set && *flag != OFFBEAT_FALSE;
+    if (is_set || !text || !*text) return STATUS_OK;
     bool is_on = strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
     if (!is_on && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
         return reject(error, variable, "1, true, 0 or false", text);
