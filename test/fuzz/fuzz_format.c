@@ -73,14 +73,18 @@ static void write_and_read(const struct profile *profile, const struct format *f
     buffer_fini(&bytes);
 }
 
-/* Writes what was read of BYTES to OUT in the format chosen. False if that cannot be. */
+/* Writes the profile in BYTES, which may be compressed, to OUT in the chosen format. False if that is not possible. */
 static bool rewrite(struct slice bytes, struct buffer *out)
 {
     struct profile profile;
+    struct buffer storage;
+    struct slice raw;
     profile_init(&profile);
-    bool is_written = decode(bytes, &profile, NULL) == STATUS_OK && has_exact_times(&profile) &&
+    bool is_written = format_decompress(bytes, FORMAT_BYTES_MAX, &storage, &raw, NULL) == STATUS_OK &&
+                      decode(raw, &profile, NULL) == STATUS_OK && has_exact_times(&profile) &&
                       format_encode(&profile, chosen_format, out, NULL) == STATUS_OK && !out->failed;
     profile_fini(&profile);
+    buffer_fini(&storage);
     return is_written;
 }
 

@@ -11,6 +11,7 @@
 #include "format/sentry/envelope_profile.h"
 #include "format/viewer/firefox.h"
 #include "format/text/perf_script.h"
+#include "format/format.h"
 #include "format/pprof/pprof.h"
 #include "format/sentry/rules.h"
 #include "format/viewer/speedscope.h"
@@ -82,7 +83,7 @@ static enum status run(void)
     build(&profile);
     enum status status = profile_failed(&profile, NULL);
     if (status == STATUS_OK) status = merge_and_convert(&profile, &merged, &bytes);
-    if (status == STATUS_OK) status = pprof_decode(buffer_slice(&bytes), &decoded, NULL);
+    if (status == STATUS_OK) status = format_decode(buffer_slice(&bytes), &decoded, NULL, NULL);
     profile_fini(&profile);
     profile_fini(&merged);
     profile_fini(&decoded);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/gzip.h"
 #include "base/protobuf.h"
+#include "format/format.h"
 #include "format/pprof/pprof.h"
 #include "profile/time_labels.h"
 
@@ -56,7 +57,7 @@ static const uint64_t LOCATION = (uint64_t)1 << 60;
 static enum status decode(const struct buffer *file, struct profile *profile, struct error *error)
 {
     profile_init(profile);
-    return pprof_decode(buffer_slice(file), profile, error);
+    return format_decode(buffer_slice(file), profile, NULL, error);
 }
 
 /* Rejected, with a message that holds WORDS. */
@@ -508,7 +509,7 @@ static void check_stable(const struct profile *profile, const char *what)
     buffer_init(&second, PPROF_BYTES_MAX);
     profile_init(&again);
     if (pprof_encode(profile, &first, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
-    if (pprof_decode(buffer_slice(&first), &again, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
+    if (format_decode(buffer_slice(&first), &again, NULL, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
     if (pprof_encode(&again, &second, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
     if (!slice_equal(buffer_slice(&first), buffer_slice(&second)))
         TEST_FAIL("%s changes when it is written again", what);
@@ -731,7 +732,7 @@ static void write_and_read(struct profile *profile, struct profile *ret_again)
     buffer_init(&written, 1 << 20);
     profile_init(ret_again);
     if (pprof_encode(profile, &written, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    if (pprof_decode(buffer_slice(&written), ret_again, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    if (format_decode(buffer_slice(&written), ret_again, NULL, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     buffer_fini(&written);
     profile_fini(profile);
 }
@@ -894,7 +895,7 @@ TEST(a_start_before_1970_is_read_and_written_and_merged)
     before.duration_ns = 1000000000;
     buffer_init(&bytes, SIZE_MAX);
     CHECK_UINT(pprof_encode(&before, &bytes, NULL), STATUS_OK);
-    CHECK_UINT(pprof_decode(buffer_slice(&bytes), &merged, NULL), STATUS_OK);
+    CHECK_UINT(format_decode(buffer_slice(&bytes), &merged, NULL, NULL), STATUS_OK);
     CHECK_INT(merged.time_ns, -1500000000);
     after.time_ns = 500000000;
     after.duration_ns = 1000000000;
@@ -1016,10 +1017,10 @@ static void check_round_trip(const char *path)
     if (file_read(path, &bytes, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     profile_init(&profile);
     profile_init(&again);
-    if (pprof_decode(buffer_slice(&bytes), &profile, &error) != STATUS_OK) TEST_FAIL("%s: %s", path, error.message);
+    if (format_decode(buffer_slice(&bytes), &profile, NULL, &error) != STATUS_OK) TEST_FAIL("%s: %s", path, error.message);
     CHECK_UINT(profile_aggregate(&profile, NULL), STATUS_OK);
     CHECK_UINT(pprof_encode(&profile, &written, NULL), STATUS_OK);
-    CHECK_UINT(pprof_decode(buffer_slice(&written), &again, NULL), STATUS_OK);
+    CHECK_UINT(format_decode(buffer_slice(&written), &again, NULL, NULL), STATUS_OK);
     if (hash_profile(&profile) != hash_profile(&again)) TEST_FAIL("%s says something else after a round trip", path);
     check_stable(&again, path);
     profile_fini(&profile);

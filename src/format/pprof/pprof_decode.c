@@ -11,7 +11,6 @@
 
 #include "base/array.h"
 #include "base/compression.h"
-#include "base/gzip.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/varint_groups.h"
@@ -807,13 +806,7 @@ static enum status decode_raw(struct slice bytes, struct buffer *releasable, str
 
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    if (!gzip_detect(bytes)) return decode_raw(bytes, NULL, profile, error);
-    struct buffer raw;
-    buffer_init(&raw, decompressed_bytes_max(bytes.size, PPROF_BYTES_MAX));
-    enum status status = gzip_decompress(bytes, &raw, error);
-    if (status == STATUS_OK) status = decode_raw(buffer_slice(&raw), &raw, profile, error);
-    buffer_fini(&raw);
-    return status;
+    return decode_raw(bytes, NULL, profile, error);
 }
 
 enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error)

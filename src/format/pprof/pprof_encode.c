@@ -47,7 +47,7 @@ struct encoder {
     uint32_t *mappings, *functions, *locations, *stacks;
     /* By canonical index: the id in the file; 0 for what is not written. */
     uint32_t *mapping_ids, *function_ids, *location_ids;
-    uint32_t *location_order; /* the canonical index by id - 1 */
+    uint32_t *location_order; /* by id - 1: the canonical index */
     size_t location_count;
     uint32_t *frame_varints; /* by index of a location in PROFILE: the id of its canonical one, see varint_of_id */
 

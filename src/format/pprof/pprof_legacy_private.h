@@ -29,7 +29,7 @@ struct legacy_place {
     int64_t line;
 };
 
-/* A profile as it is read. */
+/* A profile that is being read. */
 /* clang-format off */
 struct legacy {
     struct slice bytes;
@@ -67,7 +67,7 @@ static inline struct legacy_place *legacy_place_of(const struct legacy *legacy, 
 }
 /* The place with ADDRESS, or NULL. */
 struct legacy_place *legacy_find_place(const struct legacy *legacy, uint64_t address);
-/* Takes frame 1, the leaf's caller, away. */
+/* Removes frame 1, the leaf's caller. */
 void legacy_drop_caller(struct legacy *legacy, struct legacy_sample *sample);
 /* A profiler that takes the leaf from the signal's context as well as from the stack has it twice. */
 void legacy_drop_doubled_leaves(struct legacy *legacy);
