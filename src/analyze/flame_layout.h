@@ -52,7 +52,7 @@ struct flame_layout {
 enum status flame_layout_init(struct flame_layout *layout, const struct profile *profile,
                               const struct grouping *grouping, const struct flame_options *options,
                               struct error *error);
-/* The NARROWEST with which the same layout has at most COUNT_MAX boxes (not 0): the widest ones. 0 if it has no more.
+/* The value of NARROWEST that limits the same layout to its COUNT_MAX (not 0) widest boxes. 0 if it has no more boxes.
  * RET_TIE_DEPTH: of many boxes of one width as many rows as there is room for are kept; NULL: all or none of them.
  * False without memory. */
 bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max, int64_t *ret_narrowest,

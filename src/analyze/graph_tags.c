@@ -131,7 +131,7 @@ static bool add_tag(struct computation *all, const struct node_tag *tag)
     return true;
 }
 
-/* What the group at hand adds to the node of MARK, once for its texts and once for each of its numbers. */
+/* Adds the current group to the node of MARK: once for its texts and once for each of its numbers. */
 static bool add_to_node(struct computation *all, size_t mark, uint32_t texts)
 {
     const struct mark_sums *sums = &all->sums[mark];

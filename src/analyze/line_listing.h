@@ -16,7 +16,7 @@ struct listed_function {
     const char *name;              /* a string of the grouping */
     const char *file;              /* the same; "": not known; then there are no lines */
     int64_t flat, cum;             /* of all lines; cum counts a stack once */
-    int64_t cum_of_lines;          /* the sum of the lines' cum, which counts recursion from line to line again */
+    int64_t cum_of_lines;          /* the sum of the lines' cum, which counts a recursion between lines twice */
     int64_t first, last;           /* the lines to show, from the function's start if that is known; 0: none is known */
     size_t line_first, line_count; /* in lines, ascending by number */
 };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers of samples in the base and in the new recording. */
+/* How many samples the base and the new recording have. */
 struct sample_counts {
     uint64_t base, new;
 };

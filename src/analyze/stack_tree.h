@@ -19,7 +19,7 @@ struct stack_run {
 struct stack_node {
     int64_t self, sum; /* SUM is complete when the walk begins */
     uint32_t walk;     /* the last one that it was part of */
-    uint32_t end;      /* first how many runs are below it, then where the next child that gets a place ends in ORDER */
+    uint32_t end;      /* at first the number of runs below it, then the end of the next child in ORDER */
 };
 
 struct stack_tree {

@@ -51,7 +51,7 @@ enum status file_read(const char *path, struct buffer *out, struct error *error)
 
     struct stat facts;
     if (fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0) {
-        /* One allocation where the file states its size; the byte more is for noticing the end. */
+        /* If the file has a size, one allocation is enough; the additional byte is for noticing the end. */
         size_t size = (size_t)facts.st_size;
         if (size < out->maximum - out->size) (void)buffer_reserve(out, size + 1);
     }

@@ -148,7 +148,8 @@ static inline const uint8_t *plain_text_end(const uint8_t *position, const uint8
     return position;
 }
 
-/* The quote or backslash that POSITION's text runs up to; NULL, with the reader failed, if it is broken before. */
+/* The quote or backslash that POSITION's text runs up to; NULL if the input before it is broken; the reader has then
+ * failed. */
 static const uint8_t *text_end(struct json_reader *reader, const uint8_t *position)
 {
     for (;;) {
@@ -479,7 +480,7 @@ static void reject_number(struct json_reader *reader, const struct json_number *
     if (!reader->failed) fail_at(reader, number->text.data, STATUS_MALFORMED, message);
 }
 
-/* Takes an integer of up to seven digits, without white space before it, if that comes next; else nothing. */
+/* Consumes an integer of up to seven digits if the input continues with one, without white space; otherwise nothing. */
 static inline bool take_short_integer(struct json_reader *reader, uint64_t *ret_value)
 {
     const uint8_t *position = reader->position;
@@ -546,7 +547,7 @@ double json_double_or_infinity(struct json_reader *reader)
 
 /* --- The rest ----------------------------------------------------------------------------------------------------- */
 
-/* Takes WORD if it comes next. */
+/* Consumes WORD if the input continues with it. */
 static bool take_word(struct json_reader *reader, const char *word)
 {
     size_t size = strlen(word);

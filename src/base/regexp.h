@@ -32,7 +32,7 @@ struct regexp {
     bool is_exhausted; /* a match stopped because there were no steps left, and gave false */
 };
 
-/* Matches take at most STEPS_LEFT steps in all, which is UINT64_MAX at first; a step takes some nanoseconds.
+/* All matches together take at most STEPS_LEFT steps (at first UINT64_MAX); a step takes some nanoseconds.
  * STATUS_MALFORMED or STATUS_UNSUPPORTED with the offset in PATTERN, STATUS_TOO_LARGE past a maximum. */
 enum status regexp_compile(struct regexp *regexp, struct slice pattern, struct error *error);
 void regexp_fini(struct regexp *regexp);

@@ -1,4 +1,4 @@
-/* When the kernel denies a thread only for a moment.
+/* Recognizes a temporary failure to create a thread.
  *
  * While one thread of a process runs execve, no other can make a thread that shares its root directory (CLONE_FS, as
  * libc and the sampler do): clone fails with EAGAIN (copy_fs in Linux's kernel/fork.c). Either execve succeeds and ends

@@ -65,7 +65,7 @@ enum status elf_file_open_memory(struct elf_file *file, struct slice bytes, stru
 
 void elf_file_close(struct elf_file *file);
 
-/* The dynamic linker that FILE asks for, "" if there is none or it is not a text of at most SIZE-1 bytes. */
+/* The dynamic linker of FILE; "" if it has none, or one of more than SIZE - 1 bytes. */
 void elf_file_copy_interpreter(const struct elf_file *file, char *ret_path, size_t size);
 
 /* NULL if there is none; the first of several. Valid until elf_file_close. */

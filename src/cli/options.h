@@ -47,7 +47,7 @@ struct option {
 struct command_syntax {
     const char *name;    /* "top" */
     const char *usage;   /* "FILE… [options]" */
-    const char *example; /* a whole line that works; shown first */
+    const char *example; /* a complete example command; shown first */
     const char *about;   /* whole sentences, lines ready to print */
     const struct option *options;
     unsigned operands_min, operands_max;

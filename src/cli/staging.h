@@ -5,8 +5,8 @@
 #include "base/buffer.h"
 #include "base/status.h"
 
-/* The first STAGING_MEMORY_BYTES_MAX are in memory, the rest in a file without a name. All members are private, except
- * count. */
+/* It keeps STAGING_MEMORY_BYTES_MAX bytes in memory and further ones in an unnamed file. All members are private,
+ * except count. */
 struct staging {
     struct buffer memory;
     int descriptor; /* -1 = none yet */

@@ -1,4 +1,4 @@
-/* The threads of a profile in messages.  SPDX-License-Identifier: MIT */
+/* Describes threads of a profile in messages.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_THREAD_TEXT_H
 #define OFFBEAT_CLI_THREAD_TEXT_H
 

@@ -82,7 +82,7 @@ long interpose_followed(long result);
 /* Whether prctl with OPTION changes rights of the calling thread. */
 bool interpose_changes_rights(long option);
 
-/* Which calls of unshare and setns concern the sampler. */
+/* True for calls of unshare and setns that concern the sampler. */
 bool interpose_unshare_matters(unsigned long flags);
 bool interpose_setns_matters(int descriptor, int type);
 

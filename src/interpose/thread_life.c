@@ -2,7 +2,7 @@
  *
  * The new thread begins here, notes its start, and jumps to its routine: no frame of ours is on its stack. A destructor
  * of thread-specific data notes its end, whichever way it ends. Nothing is allocated: the routine and its argument wait
- * in a place of a fixed table until the thread runs. A thread that finds no place is created as if we were not there.
+ * in a place of a fixed table until the thread runs. If the table is full, the thread is created without a note.
  * SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 

@@ -9,7 +9,7 @@
 /* The text of source lines. The report reads no file itself. */
 struct source_text {
     void *context;
-    /* NULL, or why no line of FILE can be shown. Valid until the next call. */
+    /* The reason why no line of FILE can be shown; NULL if there is none. Valid until the next call. */
     const char *(*problem)(void *context, const char *file);
     /* False if FILE has no line NUMBER. */
     bool (*line)(void *context, const char *file, int64_t number, struct slice *ret_line);

@@ -7,7 +7,7 @@
 /* Appends TEXT as part of a quoted string: lines are aligned to the left. */
 void dot_append_escaped(struct buffer *out, const char *text);
 
-/* Appends boxes for the labels of NODE, which is number ID of the drawing. False if there are none. */
+/* Appends boxes for the labels of NODE; ID is its number in the drawing. False if there are none. */
 bool dot_append_tags(const struct graph_report *all, uint32_t node, size_t id, struct buffer *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Text of a profile in XML and HTML.  SPDX-License-Identifier: MIT */
+/* Writes strings of a profile into XML and HTML.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_XML_TEXT_H
 #define OFFBEAT_REPORT_XML_TEXT_H
 

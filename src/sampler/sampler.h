@@ -40,7 +40,7 @@ struct sampler_options {
  * continues unprofiled. */
 bool sampler_start(const struct sampler_options *options);
 
-/* Takes what was sampled to its file. Waits for the sampler thread, but no longer than half a second. */
+/* Writes all samples to the recording. Waits for the sampler thread, for at most half a second. */
 void sampler_stop(void);
 
 /* --- Calls of the program that concern the sampler thread: interpose/ makes them visible ---------------------------
@@ -97,8 +97,8 @@ void sampler_flush(void);
 void sampler_cut(void);
 
 /* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is
- * none. Over SAMPLER_FINISHED_MAX of them, the newest are deleted and counted as lost, and so is what no file could be
- * made for. By one thread. */
+ * none. If there are more than SAMPLER_FINISHED_MAX, the newest are deleted and counted as lost, as are recordings
+ * whose file could not be created. By one thread. */
 bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE]);
 
 /* Counts up with each finished recording and each sampler_wake. */

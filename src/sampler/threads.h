@@ -29,7 +29,7 @@ struct timer_account {
     double outside_part; /* answers from outside of a call that are to be written, minus those that were */
 };
 
-/* Of a timer that sees all: what its thread had computed and waited for a processor when its period was last set. */
+/* For a timer that sees all code: the thread's CPU time and its wait for a processor when the period was last set. */
 struct timer_waits {
     uint64_t cpu_ns, wait_ns;
 };

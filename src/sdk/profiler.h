@@ -14,7 +14,8 @@
 /* Gives the lock, and then writes the lines that waited for that. */
 void profiler_lock(void);
 void profiler_unlock(void);
-/* Waits for profiler_changed until DEADLINE_NS; false after it. The caller has the lock; likewise the next one. */
+/* Waits for profiler_changed until DEADLINE_NS; false after it. The caller holds the lock, also for the next function.
+ */
 bool profiler_wait_until(uint64_t deadline_ns);
 void profiler_changed(void);
 
@@ -27,7 +28,7 @@ enum lifecycle_kept profiler_begin(const struct lifecycle_options *options, enum
 bool profiler_end(uint64_t deadline_ns);
 /* False if the worker of an earlier init has not ended by DEADLINE_NS. */
 bool profiler_await_late_worker(uint64_t deadline_ns);
-/* Waits until the worker has sent what was sampled until now. False at DEADLINE_NS. */
+/* Waits until the worker has sent all samples taken so far. False at DEADLINE_NS. */
 bool profiler_flush(uint64_t deadline_ns);
 /* Returns the earlier one, which is the caller's now. */
 struct tracer *profiler_set_tracer(struct tracer *tracer);

@@ -11,7 +11,7 @@
 struct settings {
     struct offbeat_options options; /* its texts point into TEXTS, or are NULL */
     bool has_traces_sample_rate, has_profiles_sample_rate;
-    const char *cache_folder; /* of the user's, which may not be there; NULL: none */
+    const char *cache_folder; /* the user's cache folder, which may not exist; NULL: none */
     struct buffer texts;
 };
 

@@ -333,8 +333,8 @@ static void forget_recordings(struct worker *worker, size_t count)
     memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
 }
 
-/* When the oldest transaction that is open or waits began, on CLOCK_MONOTONIC; a moment ago if there is none: one that
- * has just ended may not wait yet. */
+/* The start of the oldest transaction that is open or not yet sent, on CLOCK_MONOTONIC. If there is none, a moment ago:
+ * a transaction that has just ended may not be in the queue yet. */
 static uint64_t oldest_start_ns(void)
 {
     return profiler_oldest_start_ns(sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS);

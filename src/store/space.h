@@ -29,7 +29,7 @@ size_t space_bytes(const struct space *space); /* of memory, about */
 /* The number of each node of SUM in SPACE, which grows by those that it does not have. False if it has no room. */
 bool space_number(struct space *space, const struct store_sum *sum, uint32_t *ret_nodes);
 
-/* Appends what SPACE has from frame FRAME and node NODE on. */
+/* Appends the frames from FRAME on and the nodes from NODE on. */
 void space_write(const struct space *space, size_t frame, size_t node, struct buffer *out);
 /* Adds what space_write wrote. False if it does not continue SPACE, is damaged, or there is no memory. */
 bool space_read(struct space *space, struct slice bytes, bool is_indexed);

@@ -18,7 +18,7 @@ enum {
     GNU_HEADER_SIZE = 12, /* of .zdebug_…: "ZLIB" and the inflated size, big-endian */
 };
 
-/* One section on its way into the image. */
+/* A section that is copied into the image. */
 struct part {
     const struct elf_section *section;
     const char *name;

@@ -18,9 +18,9 @@ struct jit_names {
     size_t matches;
 };
 
-/* Finds the functions that hold COUNT ascending ADDRESSES. Code moves and is thrown away: of several functions at one
- * address, the one that was written last is meant. A file that is not regular, belongs to neither us nor root, is
- * larger than the maximum, or was last written before NOT_BEFORE (seconds since 1970: an earlier process had that
+/* Finds the functions that hold COUNT ascending ADDRESSES. JIT compilers move and delete code: if several functions
+ * have the same address, the last one in the file counts. A file that is not regular, belongs to neither us nor root,
+ * is larger than the maximum, or was last written before NOT_BEFORE (seconds since 1970: an earlier process had that
  * number) gives no names; nor do lines that are broken. Names end at JIT_NAME_BYTES_MAX; control characters in them
  * become '?'. False if memory is short. */
 bool jit_names_find(struct jit_names *names, const char *path, int64_t not_before, const uint64_t *addresses,

@@ -9,7 +9,7 @@
 enum { KERNEL_SYMBOLS_BYTES_MAX = 256 << 20 };
 
 /* Names the places without lines in the kernel that PROFILE was recorded on, if that is the kernel of this machine (its
- * build id is the mapping's; TRUSTS_IT: or the mapping has none), or perf has kept its symbols in ~/.debug. A kernel
+ * build id is the mapping's; TRUSTS_IT: or the mapping has none), or if perf stored its symbols in ~/.debug. A kernel
  * that was started again since is at another address, which is taken into account; its modules are not named then.
  * *RET_NAMED is how many places have a name now. Fails only for want of memory. */
 enum status kernel_names_give(struct profile *profile, bool trusts_it, size_t *ret_named, struct error *error);

@@ -40,11 +40,11 @@ struct symbolizer_result {
     size_t files_unproven;               /* mappings without a build id, whose file was not used */
 };
 
-/* Fills in the lines of every location that has none and is in a mapping, and of those in code without a file (made
- * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the process of the mapping, or else the fact "pid" of
- * PROFILE. A file whose build id is not the mapping's is not used; see trusts_paths. Files that are large to read are
- * remembered (doc/formats/symbol-index.md). RET_RESULT may be NULL; OPTIONS, too, which allows the sources of this
- * machine. Fails only for want of memory: what cannot be named stays unnamed.
+/* Adds lines to each location without lines, if it is in a mapping or if /tmp/perf-PID.map names its code (of a JIT
+ * compiler). PID is the process of the mapping, or else the fact "pid" of PROFILE. Files with another build id than the
+ * mapping's are not used; see trusts_paths. The names of large files are cached (doc/formats/symbol-index.md).
+ * RET_RESULT may be NULL. OPTIONS may be NULL, which allows the sources of this machine. Fails only if there is no
+ * memory: unknown addresses remain unnamed.
  */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);

@@ -198,7 +198,7 @@ bool trace_span_baggage(struct trace_span *span, struct slice others, struct buf
 void trace_transaction_encode(struct trace_transaction *transaction, struct buffer *out);
 /* Appends the object for the envelope's header `trace`. */
 void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer);
-/* What an envelope, a profile of V1 and a client report need to know. Texts belong to the transaction. */
+/* Data of a transaction for its envelope, a profile of V1 and client reports. Texts belong to the transaction. */
 struct trace_facts {
     const char *event_id, *name, *trace_id;
     pid_t thread;              /* on which the root started */

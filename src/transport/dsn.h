@@ -1,4 +1,4 @@
-/* Where envelopes go, and with what key (facts §2.4).  SPDX-License-Identifier: MIT */
+/* The server and the key of a DSN (facts §2.4).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_DSN_H
 #define OFFBEAT_TRANSPORT_DSN_H
 

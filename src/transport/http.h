@@ -15,7 +15,7 @@ struct http_options {
     uint64_t timeout_ns; /* without a byte moved, in either direction; a request may take 20 times as long */
 };
 
-/* Texts end with a NUL; what does not fit is cut, RATE_LIMITS between two limits. */
+/* Strings end with a NUL. Longer ones are truncated, RATE_LIMITS between two limits. */
 struct http_response {
     long status;                        /* 0: there was no response */
     char rate_limits[HTTP_HEADER_SIZE]; /* X-Sentry-Rate-Limits, several joined by commas; "" = none */

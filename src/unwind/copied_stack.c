@@ -62,7 +62,7 @@ static size_t count_credible(const struct unwind_modules *modules, const struct 
     for (size_t i = 0; i + 1 < count && i < CHECKS_MAX; i++) {
         uint64_t start = 0, address = first[i] - (i > 0 || !first_is_innermost);
         if (!called_function(modules, address, work, &start)) continue;
-        if (call_site_calls(code, first[i + 1], start)) break; /* what has called it has called nothing else since */
+        if (call_site_calls(code, first[i + 1], start)) break; /* its caller is still in the same call */
         if (!call_site_leads_to(code, first[i + 1], start, address)) return i + 1;
     }
     return count;

@@ -8,7 +8,7 @@
 #include "unwind/cfi.h"
 #include "unwind/frame_table.h"
 
-/* First those that survive calls, and so can matter to any caller's frame. The others are known in the innermost frame
+/* Callee-saved registers come first: any caller's frame can need them. The others are known in the innermost frame
  * and where a signal interrupted: hand-written code and realigned stacks find their frames by them. */
 enum machine_register {
     MACHINE_IP,

@@ -26,7 +26,7 @@ struct resume_cache {
     struct resume_frame frames[RESUME_FRAMES_MAX];
 };
 
-/* Asks for the frames of the walk before. */
+/* Prefetches the frames of the previous walk. */
 void resume_cache_prefetch(const struct resume_cache *cache);
 
 /* A walk of the stack at SP begins, with modules of GENERATION. */

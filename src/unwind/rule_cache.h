@@ -1,6 +1,6 @@
-/* Which rule holds at the return addresses that walks met: in one cache line what else takes the list of modules and
- * three places of a table, one found by the other. In a large program that is doing something else all of them are
- * cold, and a walk does little but wait for memory. Return addresses come again from stack to stack.
+/* Keeps the rules of return addresses that earlier walks met. A hit takes one cache line; without it, a walk reads the
+ * list of modules and three dependent places of a table. In a large program these are not in the cache, and a walk
+ * mostly waits for memory. The same return addresses occur in many stacks.
  *
  * An entry is one word that holds all of its address, so that any number of threads and signal handlers can read
  * and write at once: what is read was written so by one of them. It encodes the rule in numbers that mean something in

@@ -34,7 +34,8 @@ enum unwind_outcome {
     UNWIND_BAD_FRAME,        /* a rule gave a frame that cannot be one */
     UNWIND_UNKNOWN_REGISTER, /* a rule needs a register whose value is not known */
     UNWIND_OUTCOMES,
-    UNWIND_PENDING = UNWIND_OUTCOMES, /* the last address is in a module that is new, or has no table yet: try again */
+    UNWIND_PENDING =
+        UNWIND_OUTCOMES, /* the last address is in a new module, or in one without a table yet: try again */
 };
 
 /* Asks for what the first steps of a walk from IP will read, where that is known without waiting for it: other work

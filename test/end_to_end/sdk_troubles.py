@@ -288,7 +288,7 @@ def a_full_disk_costs_profiles_and_harms_nothing():
                 run("umount", "-l", folder / "small")
 
 
-# --- The program is as without us ------------------------------------------------------------------------------------
+# --- The program behaves as without the library ----------------------------------------------------------------------
 
 def check_helper_ran(chunks):
     check(any("lineno" in frame for frame in frames_of(chunks, "works")), "no lines: the helper did not run")

@@ -28,7 +28,7 @@ static uint64_t random_below(uint64_t limit)
     return (random_state >> 33) % limit;
 }
 
-/* Mostly a few callees of each caller, as in programs; now and then anything. */
+/* Mostly one of a few callees per caller, as in programs; sometimes any address. */
 static uint64_t random_callee(uint64_t caller)
 {
     if (random_below(20) == 0) return random_below(1u << 31) << 33 | random_below(1u << 31) << 2 | 1;

@@ -1078,7 +1078,7 @@ static uint64_t place_in(uint64_t function)
     return CODE + 0x100 * function + 0x10 * (1 + random_number() % 2);
 }
 
-/* Those that cut what is kept are rare. */
+/* Functions that cut the kept part are rare. */
 static uint64_t any_function(void)
 {
     return random_number() % 8 == 0 ? 4 + random_number() % 2 : 1 + random_number() % 3;

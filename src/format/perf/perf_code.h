@@ -16,7 +16,7 @@ struct perf_code_file {
     size_t segment_count;
 };
 
-/* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. What it gives stays until the end of the
+/* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. Its results are valid until the end of
  * decoding. */
 struct perf_code {
     const struct perf_code_file *(*find)(void *context, const char *path, const char *build_id);

@@ -33,7 +33,7 @@ struct perf_input {
     struct {
         struct zstd_stream *stream;
         struct slice compressed; /* what is left of the record; in the window */
-        bool is_full;            /* there may be more although nothing is left */
+        bool is_full;            /* the output was full, so the stream may hold more */
         uint8_t *bytes;
         size_t size, taken;
         uint64_t total;

@@ -22,7 +22,7 @@ struct perf_segment {
     struct string_id file_name, build_id;
     uint64_t file_offset, size;
     uint64_t start;            /* of the first one */
-    uint32_t owner;            /* the process, where it is memory and no file; else 0 */
+    uint32_t owner;            /* the process, if the mapping is memory without a file; else 0 */
     struct mapping_id mapping; /* 0: not used yet */
 };
 
@@ -60,7 +60,7 @@ struct perf_spaces {
 void perf_spaces_init(struct perf_spaces *spaces, struct profile *profile);
 void perf_spaces_fini(struct perf_spaces *spaces);
 
-/* What a record of a mapping says. */
+/* The fields of a mapping record. */
 struct perf_mapped {
     uint32_t pid;
     uint64_t start, size, file_offset;

@@ -190,7 +190,7 @@ static enum status read_item_header(struct slice json, struct buffer *texts, str
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-/* Whether LINE is an object of which nothing is known not to belong into an envelope's header. */
+/* True if LINE is an object and all its known members may be in an envelope's header. */
 static bool is_plain_header(struct slice line)
 {
     static const char *const known[] = {"event_id", "dsn", "sdk", "sent_at", "trace"};
@@ -399,8 +399,8 @@ static void write_sdk(struct json_writer *writer, const struct envelope_attribut
     json_end_object(writer);
 }
 
-/* An object on one line: between its tokens a newline is white space, and in a string it cannot be. It begins with its
- * bracket, by which an envelope's second line is known. */
+/* An object on one line: between its tokens a newline is white space, and in a string it cannot be. It begins with a
+ * bracket, which distinguishes the second line of an envelope. */
 static void append_line(struct buffer *out, struct slice json)
 {
     while (json.size > 0 && json.data[0] != '{') json = slice_of(json.data + 1, json.size - 1);

@@ -13,9 +13,9 @@
  */
 enum status envelope_profile_decode(struct slice bytes, struct profile *profile, struct error *error);
 
-/* Appends an envelope around CHUNK, the payload of PROFILE's chunk. With the header and the items that PROFILE carries,
- * if IS_FIRST of the chunks that are cut from it, and if they came with a chunk: the items of a V1 envelope belong to
- * the transaction there. */
+/* Appends an envelope around CHUNK, the payload of PROFILE's chunk. If IS_FIRST of the chunks of PROFILE, also writes
+ * the header and the passthrough items of PROFILE, unless they are from a V1 envelope, where they belong to the
+ * transaction. */
 void envelope_profile_wrap(const struct profile *profile, struct slice chunk, bool is_first, struct buffer *out);
 
 /* One chunk, by sentry_v2_encode. */

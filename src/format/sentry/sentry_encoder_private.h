@@ -1,4 +1,4 @@
-/* What the encoders of V1 and V2 share: the parts that both have, each a key and its value.
+/* Parts that the encoders of V1 and V2 share; each writes a key and its value.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_SENTRY_ENCODER_PRIVATE_H
 #define OFFBEAT_FORMAT_SENTRY_SENTRY_ENCODER_PRIVATE_H

@@ -573,8 +573,8 @@ const char *sentry_v2_platform(const struct profile *profile)
     return "other";
 }
 
-/* The sender validates what it has written as a server does (V2-6), in one reading. What other clients made keeps their
- * ids and frames, which the documents may not allow. */
+/* The sender validates what it has written as a server does (V2-6), in one reading. A chunk of another client keeps its
+ * ids and frames, even if the documents do not allow them. */
 static enum status validate(const struct profile *profile, struct slice payload, bool is_v1,
                             struct rules_result *ret_result, struct error *error)
 {

@@ -8,7 +8,7 @@
 
 enum {
     CALLGRIND_EVENTS_MAX = 32,
-    CALLGRIND_NAMES_MAX = 1 << 24,    /* numbers of names, each of objects, files and functions */
+    CALLGRIND_NAMES_MAX = 1 << 24,    /* names, each for objects, files and functions */
     CALLGRIND_HEADER_LINES_MAX = 256, /* before "events:" */
 };
 

@@ -135,7 +135,7 @@ static struct stack_id add_place(struct profile *profile, struct stack_id stack,
     return profile_add_stack(profile, stack, profile_add_location(profile, &location, lines, place->line_count));
 }
 
-/* If the mark of NAME says that it is inlined, adds the function to PLACE. Else adds the finished PLACE to *STACK, and
+/* If NAME has the mark of inlined functions, adds the function to PLACE. Else adds the finished PLACE to *STACK, and
  * begins a new one with the function. */
 static void add_name(struct profile *profile, struct slice name, struct place *place, struct stack_id *stack)
 {

@@ -24,11 +24,11 @@ struct encoder {
     const struct profile *profile;
     struct json_writer writer;
     struct tracks tracks;
-    int column; /* of the time that a sample took; -1: its count says how many periods */
+    int column; /* the column with the time of a sample; -1: the count of periods says it */
     uint64_t period_ns, bridged_ns, base_ns;
     struct path open, next;
     struct buffer name;
-    int64_t pid, tid; /* of the track at hand */
+    int64_t pid, tid; /* of the current track */
     enum status status;
 };
 

@@ -74,7 +74,7 @@ struct encoder {
     const struct profile *profile;
     struct json_writer writer;
     int column;
-    struct profile texts; /* only its strings are used: they are numbered as the file's */
+    struct profile texts; /* only its strings are used, with the ids that the file has */
     struct {
         struct mapping_id *items;
         size_t count, capacity;

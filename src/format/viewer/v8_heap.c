@@ -68,7 +68,7 @@ static struct stack_id read_call_frame(struct decoder *decoder, struct stack_id 
     return profile_add_stack(profile, parent, profile_add_location(profile, &(struct location){0}, &line, 1));
 }
 
-/* The children may come before the frame that they are called from: V8 writes it first, and so must others. */
+/* The children may come before the frame that they are called from: It must come first, as V8 writes it. */
 static void read_node(struct decoder *decoder, struct stack_id parent, int depth)
 {
     struct json_reader *reader = &decoder->reader;
