@@ -22,8 +22,8 @@ def open_terminal(rows=24, columns=80):
 
 
 def read_terminal(ours, heard=lambda output: None):
-    """What programs write until the last of them closes the other side, which the caller must have closed. HEARD gets all of it
-    after each piece."""
+    """What programs write until the last of them closes the other side, which the caller must have closed. HEARD receives all
+    output so far after each piece."""
     output = b""
     while True:
         try:

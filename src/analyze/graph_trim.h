@@ -11,7 +11,7 @@ struct trim_options {
     double edge_fraction;  /* the same for edges */
     enum node_order order; /* ORDER_ENTROPY is for drawings: labels take room, and redundant edges go */
     bool keeps_edge_order; /* edges stay as they were found: for reports that show none; not with ORDER_ENTROPY */
-    bool drops_negative;   /* nodes with less than in the base of a comparison are not listed */
+    bool drops_negative;   /* omits nodes that have less than in the base of a comparison */
     const char *tag_unit;  /* of a drawing: the unit of the numbers of labels */
 };
 

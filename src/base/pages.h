@@ -15,7 +15,7 @@ void *pages_allocate(size_t size);
 void pages_free(void *memory, size_t size);
 
 /* Has the kernel provide all pages of what was just allocated at once, which is much cheaper than one by one as they
- * are touched. Where it cannot (before Linux 5.14), they come as they are touched. */
+ * are touched. Before Linux 5.14 it has no effect: the kernel provides each page at the first access. */
 void pages_populate(void *memory, size_t size);
 
 /* Of memory that anybody allocated, the entire pages: gives them back to the kernel. They read as zero afterwards, and

@@ -30,7 +30,7 @@ static long make_prctl(const long arguments[6])
                                    (unsigned long)arguments[3], (unsigned long)arguments[4]);
 }
 
-/* Of the calling thread alone. */
+/* Concerns the calling thread only. */
 bool interpose_changes_rights(long option)
 {
     return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS ||

@@ -229,8 +229,9 @@ static void write_rest(void)
     for (size_t i = 0; i < sampler.threads.count; i++) account_rest(&sampler, sampler.threads.items[i].thread);
 }
 
-/* Between two ticks: of the last one, at BEFORE_NS, everything is written. When the next one's time begins. Where the
- * process was stopped for long, that is not with the last tick: a recording must not be much longer than was asked for.
+/* Runs between two ticks: all records of the last one, at BEFORE_NS, are written. When the next one's time begins.
+ * Where the process was stopped for long, that is not with the last tick: a recording must not be much longer than was
+ * asked for.
  */
 static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
 {

@@ -254,7 +254,7 @@ struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle)
 
 /* --- Sessions of a user ------------------------------------------------------------------------------------------- */
 
-/* A profile that only finishes its chunk has no trace any more. */
+/* A profile that only completes its last chunk does not belong to a trace. */
 static bool carries_trace(const struct lifecycle *lifecycle)
 {
     if (!follows_roots(lifecycle) || lifecycle->profiler != LIFECYCLE_RUNNING) return false;

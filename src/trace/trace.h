@@ -160,7 +160,7 @@ void trace_span_unref(struct trace_span *span);
 /* SPAN is current on the calling thread until it finishes, is left, or the thread ends; then the previous one is
  * current again. False, with nothing changed, if it is finished, or current on a thread already. */
 bool trace_span_enter(struct trace_span *span);
-/* Does nothing if SPAN is not current on this thread, on top or below others. */
+/* Does nothing if SPAN is not among the current spans of this thread. */
 void trace_span_leave(struct trace_span *span);
 /* A new reference, or NULL. */
 struct trace_span *trace_span_current(void);

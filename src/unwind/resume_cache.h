@@ -11,7 +11,7 @@
 enum { RESUME_FRAMES_MAX = 256 };
 
 struct resume_frame {
-    uint64_t ip; /* 0: the end of the stack, and no frame any more */
+    uint64_t ip; /* 0: the end of the stack; not a frame */
     uint64_t sp;
     uint64_t fp;
     uint64_t fp_place; /* where it was read; 0: it is what it was in the frame before */

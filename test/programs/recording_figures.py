@@ -1,4 +1,4 @@
-"""The figures of recordings: out of what `offbeat info --json` says of each, and out of the samples themselves.
+"""Computes figures of recordings from `offbeat info --json` and from the samples.
 SPDX-License-Identifier: MIT"""
 import dataclasses
 import gzip

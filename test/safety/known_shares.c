@@ -46,8 +46,8 @@ static void measure(int rounds, uint64_t *all_ns, uint64_t *kernel_ns)
     }
 }
 
-/* How fast the kernel clears memory differs by a factor of five between machines: as many reads as take half as long as
- * the user code. */
+/* The speed at which the kernel clears memory differs by a factor of five between machines, so the program measures it:
+ * the reads take half as long as the user code. */
 static void choose_reads(void)
 {
     uint64_t all_ns = 0, kernel_ns = 0;

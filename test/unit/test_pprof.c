@@ -509,7 +509,8 @@ static void check_stable(const struct profile *profile, const char *what)
     buffer_init(&second, PPROF_BYTES_MAX);
     profile_init(&again);
     if (pprof_encode(profile, &first, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
-    if (format_decode(buffer_slice(&first), &again, NULL, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
+    if (format_decode(buffer_slice(&first), &again, NULL, &error) != STATUS_OK)
+        TEST_FAIL("%s: %s", what, error.message);
     if (pprof_encode(&again, &second, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
     if (!slice_equal(buffer_slice(&first), buffer_slice(&second)))
         TEST_FAIL("%s changes when it is written again", what);
@@ -1017,7 +1018,8 @@ static void check_round_trip(const char *path)
     if (file_read(path, &bytes, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     profile_init(&profile);
     profile_init(&again);
-    if (format_decode(buffer_slice(&bytes), &profile, NULL, &error) != STATUS_OK) TEST_FAIL("%s: %s", path, error.message);
+    if (format_decode(buffer_slice(&bytes), &profile, NULL, &error) != STATUS_OK)
+        TEST_FAIL("%s: %s", path, error.message);
     CHECK_UINT(profile_aggregate(&profile, NULL), STATUS_OK);
     CHECK_UINT(pprof_encode(&profile, &written, NULL), STATUS_OK);
     CHECK_UINT(format_decode(buffer_slice(&written), &again, NULL, NULL), STATUS_OK);

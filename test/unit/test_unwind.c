@@ -1367,7 +1367,7 @@ TEST(a_frame_pointer_is_never_guessed)
     CHECK_UINT(recovered_count, 0);
     frame_table_fini(&scene->table);
 
-    scene = blocked_scene(); /* the room was made by an amount that is in no instruction */
+    scene = blocked_scene(); /* the size of the room is not in an instruction */
     put_code(0x201, "\x48\x29\xc4\x90", 4);
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
     frame_table_fini(&scene->table);
