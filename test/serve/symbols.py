@@ -169,14 +169,14 @@ def a_debug_file_names_what_came_before_it_and_after_it():
               "a process was started for names that are in memory")
         check_equal(server.stop(), 0, "exit status")
         data = server.process.args[3]
-        again = Server(OFFBEAT, data)
-        check_equal(rounded(again), {"mix": 36, "work": 0, "outer": 0, "main": 0}, "functions after a restart")
-        check_equal(again.stop(), 0, "exit status")
+        with running(OFFBEAT, data=data) as again:
+            check_equal(rounded(again), {"mix": 36, "work": 0, "outer": 0, "main": 0}, "functions after a restart")
+            check_equal(again.stop(), 0, "exit status")
         copy = pathlib.Path(folder) / "copy"
         subprocess.run([OFFBEAT, "store", "backup", copy, "--data", data], check=True, capture_output=True)
-        again = Server(OFFBEAT, copy)
-        check_equal(rounded(again), {"mix": 36, "work": 0, "outer": 0, "main": 0}, "functions of a backup")
-        check_equal(again.stop(), 0, "exit status")
+        with running(OFFBEAT, data=copy) as again:
+            check_equal(rounded(again), {"mix": 36, "work": 0, "outer": 0, "main": 0}, "functions of a backup")
+            check_equal(again.stop(), 0, "exit status")
 
 
 @case
@@ -320,18 +320,17 @@ def uploads_at_the_same_time_and_kills_lose_nothing():
             with path.open("ab") as file:
                 file.write(maker.randbytes(9 << 20))
         for turn in range(4):
-            server = Server(OFFBEAT, data)
-            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            with running(OFFBEAT, data=data) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
                 jobs = [pool.submit(upload, server, *maker.sample(paths, 3)) for _ in range(4)]
                 time.sleep(maker.uniform(0.05, 0.5))
                 if turn < 3:
                     server.kill()
                 results = [job.result() for job in jobs]
-            if turn == 3:
-                check_equal([one.returncode for one in results], [0] * 4, str([one.stderr for one in results]))
-                listed = sorted(one["codeId"] for one in server.read("debug-files")["debug_files"])
-                check_equal(listed, sorted(one.build_id for one in programs), "debug files")
-                server.stop()
+                if turn == 3:
+                    check_equal([one.returncode for one in results], [0] * 4, str([one.stderr for one in results]))
+                    listed = sorted(one["codeId"] for one in server.read("debug-files")["debug_files"])
+                    check_equal(listed, sorted(one.build_id for one in programs), "debug files")
+                    server.stop()
         left = [path.name for path in pathlib.Path(data, "debug").rglob("*") if path.name.startswith("part-")]
         check_equal(left, [], "files that were not finished")
         check_equal(len(list(pathlib.Path(data, "debug/1").rglob("*.debug"))), 3, "debug files in the folder")
@@ -347,14 +346,13 @@ def old_debug_files_are_removed_by_size():
         check_equal(len(server.read("debug-files")["debug_files"]), 1, "debug files")
         data = server.process.args[3]
         server.stop()
-        again = Server(OFFBEAT, data, "--debug-disk", "1")
-        for _ in range(200):
-            left = list(pathlib.Path(data, "debug/1").rglob("*.*"))
-            if not left:
-                break
-            time.sleep(0.05)
-        check_equal((left, again.read("debug-files")["debug_files"]), ([], []), "files in the folder, and in the list")
-        again.stop()
+        with running(OFFBEAT, "--debug-disk", "1", data=data) as again:
+            for _ in range(200):
+                left = list(pathlib.Path(data, "debug/1").rglob("*.*"))
+                if not left:
+                    break
+                time.sleep(0.05)
+            check_equal((left, again.read("debug-files")["debug_files"]), ([], []), "files in the folder, and in the list")
 
 
 @case
