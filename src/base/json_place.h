@@ -6,9 +6,9 @@
 
 #include "base/json_reader.h"
 
-/* Writes the place of the innermost value or key of BYTES that holds the byte at OFFSET, or that comes next after it,
- * and a NUL; what does not fit is cut at its end. "" is the entire document. Where BYTES are broken before OFFSET, it
- * is the place where they are. RET_VALUE, the bytes from that value on, may be NULL. */
+/* Writes where the byte at OFFSET is: the path of the innermost value or key of BYTES that contains it, or of the next
+ * one after it, and a NUL. A path that does not fit is cut at its end; "" is the entire document. If BYTES are broken
+ * before OFFSET, the path leads to the broken value. RET_VALUE gets the bytes from that value on; it may be NULL. */
 void json_place(struct slice bytes, uint64_t offset, char *ret_text, size_t size, struct slice *ret_value);
 
 /* "object", "array", "string", "number", "boolean", "null", or "nothing". */

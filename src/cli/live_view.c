@@ -138,7 +138,7 @@ static bool pause_for(struct live_view *live, uint64_t pause_ns)
 static void *update_often(void *context)
 {
     struct live_view *live = context;
-    struct decoding decoding = {.modules = module_cache_new()};
+    struct decoding decoding = {.modules = symbol_module_cache_new()};
     decoding.progress.is_quiet = true;
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* of this thread: Linux has a priority for each */
     bool is_shown = true;
@@ -148,7 +148,7 @@ static void *update_often(void *context)
         uint64_t taken_ns = now_ns() - start_ns;
         pause_ns = PAUSE_FACTOR * taken_ns > PERIOD_NS ? PAUSE_FACTOR * taken_ns : PERIOD_NS;
     }
-    module_cache_free(decoding.modules);
+    symbol_module_cache_free(decoding.modules);
     return NULL;
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli/progress.h"
 #include "format/format.h"
-#include "symbolize/module_cache.h"
+#include "symbolize/symbol_module_cache.h"
 
 struct opened_file {
     const struct format *format;
@@ -33,8 +33,8 @@ enum status decode_unnamed(const char *path, const struct format *format, struct
 
 /* What the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
-    struct module_cache *modules; /* may be NULL */
-    bool drops_symbols;           /* a recording keeps its addresses, but for code that a JIT compiler made */
+    struct symbol_module_cache *modules; /* may be NULL */
+    bool drops_symbols;                  /* a recording keeps its addresses, but for code that a JIT compiler made */
     struct progress progress;
 };
 bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,

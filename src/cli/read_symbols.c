@@ -10,7 +10,7 @@
 #include "sandbox/sandbox.h"
 #include "serve/symbol_answer.h"
 #include "serve/symbol_reader.h"
-#include "symbolize/module.h"
+#include "symbolize/symbol_module.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 struct answer {
-    struct module module;
+    struct symbol_module module;
     struct buffer bytes;
     uint32_t *numbers; /* of texts: by their number in the symbol index, 1 + the number in the answer's list */
     uint64_t number_count;
@@ -128,7 +128,7 @@ static enum status answer_once(struct answer *answer, const uint64_t *keys, size
                                struct error *error)
 {
     enum status status =
-        module_read_names_by_descriptor(&answer->module, SYMBOL_READER_KEPT, SYMBOL_READER_INTO, error);
+        symbol_module_read_names_by_descriptor(&answer->module, SYMBOL_READER_KEPT, SYMBOL_READER_INTO, error);
     if (status != STATUS_OK) return status;
     answer->text_count = 0;
     answer->number_count = answer->module.names.header.texts.count;
@@ -182,7 +182,7 @@ static enum status run(struct answer *answer, struct error *error)
     if (status == STATUS_OK) status = read_request(&request, error);
     uint64_t *keys = status == STATUS_OK ? symbol_request_read(buffer_slice(&request), &count) : NULL;
     if (status == STATUS_OK && !keys) status = error_set(error, STATUS_MALFORMED, 0, "the request is damaged");
-    if (status == STATUS_OK) status = module_open_descriptor(&answer->module, SYMBOL_READER_FILE, error);
+    if (status == STATUS_OK) status = symbol_module_open_descriptor(&answer->module, SYMBOL_READER_FILE, error);
     if (status == STATUS_OK) status = answer_keys(answer, keys, count, error);
     free(keys);
     buffer_fini(&request);

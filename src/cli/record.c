@@ -365,12 +365,12 @@ static void write_outputs(struct record *record, struct profile *all, const char
 static void take_recordings(struct record *record, struct profile *all)
 {
     size_t count = record->recordings.count;
-    record->decoding.modules = module_cache_new();
+    record->decoding.modules = symbol_module_cache_new();
     for (size_t i = 0; i < count; i++) {
         progress_part(&record->decoding.progress, i, count + 1); /* the last part is the writing */
         take_recording(record, all, record->recordings.names[i]);
     }
-    module_cache_free(record->decoding.modules);
+    symbol_module_cache_free(record->decoding.modules);
     progress_part(&record->decoding.progress, count, count + 1);
 }
 

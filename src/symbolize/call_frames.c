@@ -34,18 +34,19 @@ bool call_frames_open(struct call_frames *frames, const char *path, const char *
 {
     const struct debug_sources none = {0};
     *frames = (struct call_frames){0};
-    if (build_id[0] == '\0' || module_open(&frames->module, path, build_id, &none) != MODULE_OPEN) return false;
+    if (build_id[0] == '\0' || symbol_module_open(&frames->module, path, build_id, &none) != SYMBOL_MODULE_OPEN)
+        return false;
     const struct elf_file *file = &frames->module.binary;
     if (frames->module.has_binary && file->segment_count > 0) {
         frames->base = file->segments[0].address;
         if (build(frames, file)) return true;
     }
-    module_close(&frames->module);
+    symbol_module_close(&frames->module);
     return false;
 }
 
 void call_frames_close(struct call_frames *frames)
 {
     frame_table_fini(&frames->table);
-    module_close(&frames->module);
+    symbol_module_close(&frames->module);
 }

@@ -2,14 +2,14 @@
 #ifndef OFFBEAT_SYMBOLIZE_CALL_FRAMES_H
 #define OFFBEAT_SYMBOLIZE_CALL_FRAMES_H
 
-#include "symbolize/module.h"
+#include "symbolize/symbol_module.h"
 #include "unwind/frame_table.h"
 
 enum { CALL_FRAMES_BYTES_MAX = 256 << 20 }; /* of one section */
 
 struct call_frames {
-    struct module module; /* for the segments of its binary */
-    uint64_t base;        /* the file's own address that the table's addresses are relative to */
+    struct symbol_module module; /* for the segments of its binary */
+    uint64_t base;               /* the file's own address that the table's addresses are relative to */
     struct frame_table table;
 };
 

@@ -194,7 +194,7 @@ static bool find_functions(struct finder *finder, const struct wanted *wanted, s
     return true;
 }
 
-static bool read_ranges(struct finder *finder, const struct module *module)
+static bool read_ranges(struct finder *finder, const struct symbol_module *module)
 {
     elf_symbols_init(&finder->symbols);
     finder->bounds = (struct function_bounds){0};
@@ -213,7 +213,8 @@ static int compare_addresses(const void *left, const void *right)
     return (a->location > b->location) - (a->location < b->location);
 }
 
-static bool find_in_module(struct finder *finder, const struct module *module, struct wanted *wanted, size_t count)
+static bool find_in_module(struct finder *finder, const struct symbol_module *module, struct wanted *wanted,
+                           size_t count)
 {
     const struct profile *profile = finder->all->profile;
     size_t kept = 0;
@@ -233,17 +234,17 @@ static bool find_in_module(struct finder *finder, const struct module *module, s
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
-static enum module_state open_module(struct code_functions *all, struct string_id file, struct string_id build_id,
-                                     struct module **ret_module)
+static enum symbol_module_state open_module(struct code_functions *all, struct string_id file,
+                                            struct string_id build_id, struct symbol_module **ret_module)
 {
-    return module_cache_open(all->modules, profile_c_string(all->profile, file),
-                             profile_c_string(all->profile, build_id), &all->directories, ret_module);
+    return symbol_module_cache_open(all->modules, profile_c_string(all->profile, file),
+                                    profile_c_string(all->profile, build_id), &all->directories, ret_module);
 }
 
 static bool find_in_file(struct finder *finder, struct wanted *wanted, size_t count)
 {
     struct code_functions *all = finder->all;
-    struct module *module;
+    struct symbol_module *module;
     bool is_candidate = false, is_named = false, is_done = true;
     for (size_t i = 0; i < count; i++) {
         is_candidate |= may_match(all, wanted[i].location);
@@ -254,12 +255,12 @@ static bool find_in_file(struct finder *finder, struct wanted *wanted, size_t co
     if (wanted->build_id.index == 0 && !all->options.trusts_paths) {
         problem = CODE_UNPROVEN;
     } else {
-        enum module_state state = open_module(all, wanted->file_name, wanted->build_id, &module);
-        if (state == MODULE_OPEN && module->has_binary)
+        enum symbol_module_state state = open_module(all, wanted->file_name, wanted->build_id, &module);
+        if (state == SYMBOL_MODULE_OPEN && module->has_binary)
             is_done = find_in_module(finder, module, wanted, count);
         else
-            problem = state == MODULE_CHANGED ? CODE_CHANGED : CODE_MISSING;
-        module_cache_release(all->modules);
+            problem = state == SYMBOL_MODULE_CHANGED ? CODE_CHANGED : CODE_MISSING;
+        symbol_module_cache_release(all->modules);
     }
     if (problem != CODE_PROBLEMS && is_named) {
         note_problem(all, problem, wanted->file_name);
@@ -332,12 +333,12 @@ static enum status find_instructions(struct code_functions *all, struct error *e
     for (size_t i = 0; status != STATUS_NO_MEMORY && i < all->count; i++) {
         const struct code_function *function = &all->items[i];
         struct string_id file = profile_mapping(all->profile, function->mapping)->file_name;
-        struct module *module;
+        struct symbol_module *module;
         struct error problem = {0};
-        bool is_open = open_module(all, file, function->build_id, &module) == MODULE_OPEN && module->has_binary;
+        bool is_open = open_module(all, file, function->build_id, &module) == SYMBOL_MODULE_OPEN && module->has_binary;
         status = is_open ? disassemble(&code, &module->binary, function->start, function->end, false, &problem)
                          : error_set(&problem, STATUS_NOT_FOUND, 0, "the file is gone");
-        module_cache_release(all->modules);
+        symbol_module_cache_release(all->modules);
         if (status != STATUS_OK) {
             if (all->problem_counts[CODE_UNREAD] == 0) all->problem = problem;
             note_problem(all, CODE_UNREAD, file);
@@ -365,8 +366,10 @@ enum status code_functions_find(struct code_functions *functions, struct profile
                                 const struct code_options *options, struct error *error)
 {
     struct finder finder = {.all = functions};
-    *functions = (struct code_functions){
-        .profile = profile, .options = *options, .modules = module_cache_new(), .unnamed_problem = CODE_PROBLEMS};
+    *functions = (struct code_functions){.profile = profile,
+                                         .options = *options,
+                                         .modules = symbol_module_cache_new(),
+                                         .unnamed_problem = CODE_PROBLEMS};
     set_directories(functions);
     buffer_init(&finder.text, DEMANGLED_BYTES_MAX + 1);
     finder.wanted = calloc(profile->locations.count, sizeof(*finder.wanted));
@@ -384,20 +387,21 @@ enum status code_functions_find(struct code_functions *functions, struct profile
 
 void code_functions_fini(struct code_functions *functions)
 {
-    module_cache_free(functions->modules);
+    symbol_module_cache_free(functions->modules);
     free(functions->items);
     free(functions->places);
     *functions = (struct code_functions){0};
 }
 
-static struct string_id string_of(struct code_functions *functions, struct module *module, uint32_t text)
+static struct string_id string_of(struct code_functions *functions, struct symbol_module *module, uint32_t text)
 {
     return profile_string(functions->profile, symbol_index_text(&module->names, text));
 }
 
 /* Without names, instructions are shown without lines. */
-static void find_source(struct code_functions *functions, const struct code_function *function, struct module *module,
-                        const struct instruction *instruction, struct code_source_location *source)
+static void find_source(struct code_functions *functions, const struct code_function *function,
+                        struct symbol_module *module, const struct instruction *instruction,
+                        struct code_source_location *source)
 {
     struct name_answer answer;
     if (!symbol_index_find(&module->names, instruction->address, &answer)) return;
@@ -418,18 +422,18 @@ enum status code_function_read(struct code_functions *functions, const struct co
                                struct disassembly *disassembly, struct code_source_location **ret_sources,
                                struct error *error)
 {
-    struct module *module;
+    struct symbol_module *module;
     struct string_id file = profile_mapping(functions->profile, function->mapping)->file_name;
-    if (open_module(functions, file, function->build_id, &module) != MODULE_OPEN || !module->has_binary)
+    if (open_module(functions, file, function->build_id, &module) != SYMBOL_MODULE_OPEN || !module->has_binary)
         return error_set(error, STATUS_NOT_FOUND, 0, "%s is gone", profile_c_string(functions->profile, file));
     enum status status = disassemble(disassembly, &module->binary, function->start, function->end,
                                      functions->options.is_intel_syntax, error);
-    if (status == STATUS_OK) status = module_read_names(module, error);
+    if (status == STATUS_OK) status = symbol_module_read_names(module, error);
     struct code_source_location *sources =
         status == STATUS_OK ? calloc(disassembly->count + 1, sizeof(*sources)) : NULL;
     for (size_t i = 0; sources && i < disassembly->count; i++)
         find_source(functions, function, module, &disassembly->items[i], &sources[i]);
-    module_cache_release(functions->modules);
+    symbol_module_cache_release(functions->modules);
     if (status == STATUS_OK && !sources)
         return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the lines of the code");
     if (status == STATUS_OK) *ret_sources = sources;

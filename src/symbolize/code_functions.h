@@ -4,7 +4,7 @@
 
 #include "profile/profile.h"
 #include "symbolize/disassembly.h"
-#include "symbolize/module_cache.h"
+#include "symbolize/symbol_module_cache.h"
 #include "symbolize/symbolizer.h"
 
 /* An address with samples. */
@@ -50,7 +50,7 @@ struct code_functions {
     struct code_options options;
     const char *folders[SYMBOLIZER_DEBUG_DIRECTORIES_MAX + 1];
     struct debug_sources directories;
-    struct module_cache *modules;
+    struct symbol_module_cache *modules;
     struct code_function *items; /* by name, then address */
     size_t count, capacity;
     struct code_place *places;

@@ -30,7 +30,7 @@ static bool is_image(const struct mapping *mapping)
     return mapping->image_start != 0 && mapping->start == mapping->image_start && mapping->file_offset == 0;
 }
 
-bool mapping_file_address(const struct module *module, const struct mapping *mapping, uint64_t address,
+bool mapping_file_address(const struct symbol_module *module, const struct mapping *mapping, uint64_t address,
                           uint64_t *ret_address)
 {
     if (module->has_binary && !is_image(mapping))

@@ -3,7 +3,7 @@
 #define OFFBEAT_SYMBOLIZE_MAPPED_FILE_H
 
 #include "profile/profile.h"
-#include "symbolize/module.h"
+#include "symbolize/symbol_module.h"
 
 /* False for anonymous memory and for what the kernel names in brackets, except the vdso, which is a file in memory. */
 bool mapping_has_file(const struct profile *profile, const struct mapping *mapping);
@@ -16,7 +16,7 @@ struct string_id mapping_build_id(struct profile *profile, const struct mapping 
 
 /* The address that the file itself gives to ADDRESS in MAPPING. Without the loaded file, whose segments say it, only a
  * profile that says where the image began can be followed. False if the address is not in the file. */
-bool mapping_file_address(const struct module *module, const struct mapping *mapping, uint64_t address,
+bool mapping_file_address(const struct symbol_module *module, const struct mapping *mapping, uint64_t address,
                           uint64_t *ret_address);
 
 #endif

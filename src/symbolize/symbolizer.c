@@ -133,8 +133,8 @@ static int compare_by_address(const void *left, const void *right)
 /* --- One module --------------------------------------------------------------------------------------------------- */
 
 /* Moves the wanted addresses that are in the file to the front of the COUNT, sorted; returns how many. */
-static size_t sort_by_address(const struct symbolizer *symbolizer, const struct module *module, struct wanted *wanted,
-                              size_t count)
+static size_t sort_by_address(const struct symbolizer *symbolizer, const struct symbol_module *module,
+                              struct wanted *wanted, size_t count)
 {
     const struct profile *profile = symbolizer->profile;
     size_t kept = 0;
@@ -180,7 +180,7 @@ static void forget_functions(struct symbolizer *symbolizer)
     symbolizer->known_count = 0;
 }
 
-static struct function_id add_function(struct symbolizer *symbolizer, struct module *module,
+static struct function_id add_function(struct symbolizer *symbolizer, struct symbol_module *module,
                                        const struct name_answer *answer, const struct name_frame *frame)
 {
     struct profile *profile = symbolizer->profile;
@@ -197,7 +197,7 @@ static struct function_id add_function(struct symbolizer *symbolizer, struct mod
 }
 
 /* Long names of C++ are read and hashed once. */
-static struct function_id function_of_frame(struct symbolizer *symbolizer, struct module *module,
+static struct function_id function_of_frame(struct symbolizer *symbolizer, struct symbol_module *module,
                                             const struct name_answer *answer, const struct name_frame *frame)
 {
     struct known_function wanted = {.function = frame->function, .file = frame->file};
@@ -227,7 +227,7 @@ static void take_answer(struct symbolizer *symbolizer, const struct wanted *want
 }
 
 /* False if the index of MODULE has failed. */
-static bool name_location(struct symbolizer *symbolizer, struct module *module, const struct wanted *wanted)
+static bool name_location(struct symbolizer *symbolizer, struct symbol_module *module, const struct wanted *wanted)
 {
     struct name_answer answer;
     struct line lines[SYMBOL_INDEX_FRAMES_MAX];
@@ -242,15 +242,15 @@ static bool name_location(struct symbolizer *symbolizer, struct module *module, 
     return true;
 }
 
-static enum status name_module(struct symbolizer *symbolizer, struct module *module, struct wanted *wanted,
+static enum status name_module(struct symbolizer *symbolizer, struct symbol_module *module, struct wanted *wanted,
                                size_t count, struct error *error)
 {
     count = sort_by_address(symbolizer, module, wanted, count);
-    enum status status = count > 0 ? module_read_names(module, error) : STATUS_OK;
+    enum status status = count > 0 ? symbol_module_read_names(module, error) : STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         if (name_location(symbolizer, module, &wanted[i])) continue;
         forget_functions(symbolizer);
-        status = module_renew_names(module, error);
+        status = symbol_module_renew_names(module, error);
         if (status == STATUS_OK) (void)name_location(symbolizer, module, &wanted[i]);
     }
     forget_functions(symbolizer);
@@ -265,32 +265,32 @@ static size_t count_mappings(const struct wanted *wanted, size_t count)
     return mappings;
 }
 
-static enum module_state open_module(const struct symbolizer *symbolizer, const char *path, const char *build_id,
-                                     struct module **module)
+static enum symbol_module_state open_module(const struct symbolizer *symbolizer, const char *path, const char *build_id,
+                                            struct symbol_module **module)
 {
-    struct module_cache *modules = symbolizer->options.modules;
-    if (modules) return module_cache_open(modules, path, build_id, &symbolizer->debug_sources, module);
-    return module_open(*module, path, build_id, &symbolizer->debug_sources);
+    struct symbol_module_cache *modules = symbolizer->options.modules;
+    if (modules) return symbol_module_cache_open(modules, path, build_id, &symbolizer->debug_sources, module);
+    return symbol_module_open(*module, path, build_id, &symbolizer->debug_sources);
 }
 
 static enum status name_group(struct symbolizer *symbolizer, struct wanted *wanted, size_t count, struct error *error)
 {
-    struct module own, *module = &own;
+    struct symbol_module own, *module = &own;
     const char *path = profile_c_string(symbolizer->profile, wanted->file_name);
     const char *build_id = profile_c_string(symbolizer->profile, wanted->build_id);
     if (build_id[0] == '\0' && !symbolizer->options.trusts_paths) {
         symbolizer->result.files_unproven += count_mappings(wanted, count);
         return STATUS_OK;
     }
-    enum module_state state = open_module(symbolizer, path, build_id, &module);
+    enum symbol_module_state state = open_module(symbolizer, path, build_id, &module);
     enum status status = STATUS_OK;
-    if (state == MODULE_OPEN) status = name_module(symbolizer, module, wanted, count, error);
-    if (state == MODULE_MISSING) symbolizer->result.files_missing += count_mappings(wanted, count);
-    if (state == MODULE_CHANGED) symbolizer->result.files_changed += count_mappings(wanted, count);
+    if (state == SYMBOL_MODULE_OPEN) status = name_module(symbolizer, module, wanted, count, error);
+    if (state == SYMBOL_MODULE_MISSING) symbolizer->result.files_missing += count_mappings(wanted, count);
+    if (state == SYMBOL_MODULE_CHANGED) symbolizer->result.files_changed += count_mappings(wanted, count);
     if (symbolizer->options.modules)
-        module_cache_release(symbolizer->options.modules);
+        symbol_module_cache_release(symbolizer->options.modules);
     else
-        module_close(&own);
+        symbol_module_close(&own);
     return status;
 }
 

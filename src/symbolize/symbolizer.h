@@ -3,7 +3,7 @@
 #define OFFBEAT_SYMBOLIZE_SYMBOLIZER_H
 
 #include "profile/profile.h"
-#include "symbolize/module_cache.h"
+#include "symbolize/symbol_module_cache.h"
 
 enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
 
@@ -26,7 +26,8 @@ struct symbolizer_options {
     /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
-    struct module_cache *modules; /* kept from one profile to the next; NULL: modules are opened for this one only */
+    struct symbol_module_cache
+        *modules; /* kept from one profile to the next; NULL: modules are opened for this one only */
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
     debug_server_progress fetch_progress;                     /* may be NULL; bytes of a file from a server */
     void *context;

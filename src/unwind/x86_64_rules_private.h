@@ -40,7 +40,7 @@ enum compiled {
     COMPILED_REJECTED,
 };
 
-/* SAVED is what machine_compile_registers gave, if IS_USUAL. */
+/* SAVED is the result of machine_compile_registers; it counts only if IS_USUAL. */
 enum compiled machine_compile_narrow(const struct cfi_section *section, const struct cfi_fde *fde,
                                      const struct cfi_row *row, bool is_usual, const struct rule_words *saved,
                                      struct rule_words *ret_rule);

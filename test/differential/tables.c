@@ -583,7 +583,7 @@ static void read_restores(const char *path)
     (void)close_readelf(stream, child);
 }
 
-/* Whether ours is right, and readelf's row has registers saved that the CIE has restored. */
+/* True if the rows differ only in registers that the CIE restores and readelf still shows as saved: ours is right. */
 static bool is_restored(const struct difference *difference)
 {
     struct shown row = difference->row;

@@ -1,5 +1,6 @@
-/* Prints strings whose hashes begin at the same place of a table, as somebody finds them who knows the program and not
- * the seed of a process: for the seed that hash.c begins with. Arguments: how many strings, and the bits of the place.
+/* Prints strings whose hashes have the same place in a hash table. An attacker who knows the program can compute such
+ * strings for the seed that hash.c begins with; each process replaces that seed, which the attacker does not know.
+ * Arguments: how many strings, and the bits of the place.
  * SPDX-License-Identifier: MIT */
 #include "base/hash.h"
 #include "base/index_table.h"

@@ -109,9 +109,7 @@ TEST(reads_messages_in_any_order_sparse_ids_and_packed_numbers_PPF_1)
     buffer_fini(&file);
 }
 
-/* The ids of the file and the profile's are the same up to 2; then two locations are one, and ids continue as they
- * like.
- */
+/* The first two ids of the file are the profile's. Then one location appears twice, so the ids after it differ. */
 TEST(finds_locations_by_id_also_after_a_duplicate_PPF_1)
 {
     static const struct {

@@ -251,7 +251,7 @@ TEST(does_not_detect_similar_text_of_other_formats)
         CHECK(!pprof_legacy_detect(slice_of_text(others[i])));
 }
 
-/* A changed byte or a cut: what comes of it is read or rejected. */
+/* The reader reads or rejects files that are cut or have a changed byte. */
 TEST(damaged_captures_are_read_or_rejected_but_never_crash)
 {
     uint64_t random = 88172645463325252u;

@@ -18,7 +18,7 @@
 #include "profile/profile.h"
 #include "symbolize/contents_ids.h"
 #include "symbolize/demangler.h"
-#include "symbolize/module.h"
+#include "symbolize/symbol_module.h"
 #include "symbolize/symbolizer.h"
 
 #define FIXTURE(name) FIXTURES "/" name
@@ -559,7 +559,7 @@ TEST(a_module_is_read_once_for_several_profiles)
 {
     char copy[] = "/tmp/offbeat-test-XXXXXX";
     struct buffer bytes;
-    struct module_cache *modules = module_cache_new();
+    struct symbol_module_cache *modules = symbol_module_cache_new();
     buffer_init(&bytes, 1 << 24);
     CHECK(modules && mkdtemp(copy));
     char path[sizeof(copy) + 8];
@@ -577,7 +577,7 @@ TEST(a_module_is_read_once_for_several_profiles)
         profile_fini(&scene.profile);
         (void)unlink(path); /* the second profile finds no file */
     }
-    module_cache_free(modules);
+    symbol_module_cache_free(modules);
     buffer_fini(&bytes);
     (void)rmdir(copy);
 }
@@ -844,11 +844,11 @@ TEST(a_file_without_build_id_has_an_id_of_its_code_FMT_9)
     contents_ids_give(&profile);
     CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].debug_id), "ec8e91d9-a70f-c4dc-311a-55d5db133833");
     profile_fini(&profile);
-    struct module module;
-    CHECK_UINT(module_open(&module, path, "d9918eec0fa7dcc4311a55d5db133833", &none), MODULE_OPEN);
-    module_close(&module);
-    CHECK_UINT(module_open(&module, path, "d9918eec0fa7dcc4311a55d5db133834", &none), MODULE_CHANGED);
-    module_close(&module);
+    struct symbol_module module;
+    CHECK_UINT(symbol_module_open(&module, path, "d9918eec0fa7dcc4311a55d5db133833", &none), SYMBOL_MODULE_OPEN);
+    symbol_module_close(&module);
+    CHECK_UINT(symbol_module_open(&module, path, "d9918eec0fa7dcc4311a55d5db133834", &none), SYMBOL_MODULE_CHANGED);
+    symbol_module_close(&module);
 }
 
 TEST(files_of_other_builds_are_what_llvm_symbolizer_says)

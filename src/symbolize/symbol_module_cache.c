@@ -1,7 +1,7 @@
 /* A few dozen slots, searched one after the other: a search is nothing beside opening a file. The module that was not
  * used for the longest time makes room. A module is kept while its index takes little memory; large indexes are in
  * files (index_store.h), of which a module holds a few blocks.  SPDX-License-Identifier: MIT */
-#include "symbolize/module_cache.h"
+#include "symbolize/symbol_module_cache.h"
 
 #include <stdlib.h>
 
@@ -9,37 +9,37 @@ enum { SLOTS = 64, KEPT_INDEX_BYTES_MAX = 16 << 20 };
 
 struct slot {
     char *path, *build_id;
-    struct module module;
-    enum module_state state;
+    struct symbol_module module;
+    enum symbol_module_state state;
     uint64_t last_use; /* 0: the slot is empty */
 };
 
-struct module_cache {
+struct symbol_module_cache {
     struct slot slots[SLOTS];
     uint64_t uses;
     struct slot *current;
 };
 
-struct module_cache *module_cache_new(void)
+struct symbol_module_cache *symbol_module_cache_new(void)
 {
-    return calloc(1, sizeof(struct module_cache));
+    return calloc(1, sizeof(struct symbol_module_cache));
 }
 
 static void empty(struct slot *slot)
 {
-    if (slot->last_use) module_close(&slot->module);
+    if (slot->last_use) symbol_module_close(&slot->module);
     free(slot->path);
     free(slot->build_id);
     *slot = (struct slot){0};
 }
 
-void module_cache_free(struct module_cache *cache)
+void symbol_module_cache_free(struct symbol_module_cache *cache)
 {
     for (size_t i = 0; cache && i < SLOTS; i++) empty(&cache->slots[i]);
     free(cache);
 }
 
-static struct slot *find(struct module_cache *cache, const char *path, const char *build_id)
+static struct slot *find(struct symbol_module_cache *cache, const char *path, const char *build_id)
 {
     for (size_t i = 0; i < SLOTS; i++) {
         struct slot *slot = &cache->slots[i];
@@ -48,7 +48,7 @@ static struct slot *find(struct module_cache *cache, const char *path, const cha
     return NULL;
 }
 
-static struct slot *oldest(struct module_cache *cache)
+static struct slot *oldest(struct symbol_module_cache *cache)
 {
     struct slot *oldest = &cache->slots[0];
     for (size_t i = 1; i < SLOTS; i++) {
@@ -58,7 +58,7 @@ static struct slot *oldest(struct module_cache *cache)
 }
 
 /* The module points to the slot's own path. */
-static struct slot *open_new(struct module_cache *cache, const char *path, const char *build_id,
+static struct slot *open_new(struct symbol_module_cache *cache, const char *path, const char *build_id,
                              const struct debug_sources *sources)
 {
     struct slot *slot = oldest(cache);
@@ -69,23 +69,24 @@ static struct slot *open_new(struct module_cache *cache, const char *path, const
         empty(slot);
         return NULL;
     }
-    slot->state = module_open(&slot->module, slot->path, slot->build_id, sources);
+    slot->state = symbol_module_open(&slot->module, slot->path, slot->build_id, sources);
     return slot;
 }
 
-enum module_state module_cache_open(struct module_cache *cache, const char *path, const char *build_id,
-                                    const struct debug_sources *sources, struct module **ret_module)
+enum symbol_module_state symbol_module_cache_open(struct symbol_module_cache *cache, const char *path,
+                                                  const char *build_id, const struct debug_sources *sources,
+                                                  struct symbol_module **ret_module)
 {
     struct slot *slot = find(cache, path, build_id);
     if (!slot) slot = open_new(cache, path, build_id, sources);
     cache->current = slot;
-    if (!slot) return MODULE_MISSING;
+    if (!slot) return SYMBOL_MODULE_MISSING;
     slot->last_use = ++cache->uses;
     *ret_module = &slot->module;
     return slot->state;
 }
 
-void module_cache_release(struct module_cache *cache)
+void symbol_module_cache_release(struct symbol_module_cache *cache)
 {
     struct slot *slot = cache->current;
     if (slot && slot->module.names.mapped_size > KEPT_INDEX_BYTES_MAX) empty(slot);

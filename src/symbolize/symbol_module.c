@@ -1,5 +1,5 @@
 /* Finds the files that belong together and the index of what they say.  SPDX-License-Identifier: MIT */
-#include "symbolize/module.h"
+#include "symbolize/symbol_module.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -40,19 +40,20 @@ static bool has_same_code(const struct elf_file *file, const char *wanted)
     return contents_id_of(file, id) && strcmp(id, wanted) == 0;
 }
 
-static enum module_state open_binary(struct module *module, const char *build_id, const struct debug_sources *sources)
+static enum symbol_module_state open_binary(struct symbol_module *module, const char *build_id,
+                                            const struct debug_sources *sources)
 {
     bool is_vdso = strcmp(module->path, "[vdso]") == 0;
-    if (sources->opens_no_path && !is_vdso) return MODULE_MISSING;
+    if (sources->opens_no_path && !is_vdso) return SYMBOL_MODULE_MISSING;
     enum status status = is_vdso ? open_vdso(&module->binary) : elf_file_open(&module->binary, module->path, NULL);
-    if (status != STATUS_OK) return MODULE_MISSING;
+    if (status != STATUS_OK) return SYMBOL_MODULE_MISSING;
     if (is_same_build(module->binary.build_id, build_id) || has_same_code(&module->binary, build_id) ||
         (build_id[0] == '\0' && !is_vdso)) {
         module->has_binary = true;
-        return MODULE_OPEN;
+        return SYMBOL_MODULE_OPEN;
     }
     elf_file_close(&module->binary);
-    return MODULE_CHANGED;
+    return SYMBOL_MODULE_CHANGED;
 }
 
 static bool has_dwarf(const struct elf_file *file)
@@ -62,7 +63,7 @@ static bool has_dwarf(const struct elf_file *file)
     return section && section->has_bytes;
 }
 
-static void open_debug_file(struct module *module, const char *build_id, const struct debug_sources *sources)
+static void open_debug_file(struct symbol_module *module, const char *build_id, const struct debug_sources *sources)
 {
     if (module->has_binary && has_dwarf(&module->binary)) return;
     if (module->has_binary) build_id = module->binary.build_id;
@@ -73,42 +74,42 @@ static void open_debug_file(struct module *module, const char *build_id, const s
 }
 
 /* The file whose debug information is read; the other one, if there are two, was stripped. */
-static const struct elf_file *debug_source(const struct module *module)
+static const struct elf_file *debug_source(const struct symbol_module *module)
 {
     return module->has_debug ? &module->debug : &module->binary;
 }
 
-enum module_state module_open(struct module *module, const char *path, const char *build_id,
-                              const struct debug_sources *sources)
+enum symbol_module_state symbol_module_open(struct symbol_module *module, const char *path, const char *build_id,
+                                            const struct debug_sources *sources)
 {
-    *module = (struct module){.path = path};
-    enum module_state state = open_binary(module, build_id, sources);
+    *module = (struct symbol_module){.path = path};
+    enum symbol_module_state state = open_binary(module, build_id, sources);
     open_debug_file(module, build_id, sources);
     if (!module->has_binary && !module->has_debug) return state;
     module->has_alternate = debug_file_open_alternate(&module->alternate, debug_source(module), sources);
-    return MODULE_OPEN;
+    return SYMBOL_MODULE_OPEN;
 }
 
-enum status module_open_descriptor(struct module *module, int descriptor, struct error *error)
+enum status symbol_module_open_descriptor(struct symbol_module *module, int descriptor, struct error *error)
 {
-    *module = (struct module){.path = "a debug file"};
+    *module = (struct symbol_module){.path = "a debug file"};
     enum status status = elf_file_open_descriptor(&module->binary, descriptor, error);
     module->has_binary = status == STATUS_OK;
     return status;
 }
 
-void module_close(struct module *module)
+void symbol_module_close(struct symbol_module *module)
 {
     symbol_index_close(&module->names);
     if (module->has_binary) elf_file_close(&module->binary);
     if (module->has_debug) elf_file_close(&module->debug);
     if (module->has_alternate) elf_file_close(&module->alternate);
-    *module = (struct module){0};
+    *module = (struct symbol_module){0};
 }
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
-static bool read_symbols(const struct module *module, struct elf_symbols *symbols)
+static bool read_symbols(const struct symbol_module *module, struct elf_symbols *symbols)
 {
     bool ok = true;
     if (module->has_binary)
@@ -124,7 +125,7 @@ static void note_input(struct symbol_index_input *input, const struct elf_file *
     memcpy(input->build_id, file->build_id, sizeof(file->build_id));
 }
 
-static void note_inputs(const struct module *module, struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
+static void note_inputs(const struct symbol_module *module, struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
     memset(inputs, 0, SYMBOL_INDEX_INPUTS * sizeof(*inputs));
     if (module->has_binary) note_input(&inputs[0], &module->binary);
@@ -150,7 +151,7 @@ static uint64_t code_base(const struct elf_file *file)
     return file->segment_count > 0 ? file->segments[0].address : 0;
 }
 
-static bool build_names(struct module *module, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS],
+static bool build_names(struct symbol_module *module, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS],
                         bool *ret_is_split)
 {
     const struct elf_file *file = debug_source(module);
@@ -171,7 +172,7 @@ static bool build_names(struct module *module, const struct symbol_index_input i
     return ok;
 }
 
-static bool use_names(struct module *module, bool believe_kept)
+static bool use_names(struct symbol_module *module, bool believe_kept)
 {
     struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
     bool is_split = false;
@@ -184,17 +185,18 @@ static bool use_names(struct module *module, bool believe_kept)
     return true;
 }
 
-static enum status no_memory(const struct module *module, struct error *error)
+static enum status no_memory(const struct symbol_module *module, struct error *error)
 {
     return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names in %s", module->path);
 }
 
-enum status module_read_names(struct module *module, struct error *error)
+enum status symbol_module_read_names(struct symbol_module *module, struct error *error)
 {
     return module->names.is_open || use_names(module, true) ? STATUS_OK : no_memory(module, error);
 }
 
-enum status module_read_names_by_descriptor(struct module *module, int kept, int into, struct error *error)
+enum status symbol_module_read_names_by_descriptor(struct symbol_module *module, int kept, int into,
+                                                   struct error *error)
 {
     struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
     bool is_split;
@@ -205,7 +207,7 @@ enum status module_read_names_by_descriptor(struct module *module, int kept, int
     return STATUS_OK;
 }
 
-enum status module_renew_names(struct module *module, struct error *error)
+enum status symbol_module_renew_names(struct symbol_module *module, struct error *error)
 {
     symbol_index_close(&module->names);
     return use_names(module, false) ? STATUS_OK : no_memory(module, error);
