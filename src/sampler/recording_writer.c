@@ -135,7 +135,7 @@ void recording_signed(struct recording_writer *writer, int64_t number)
 
 void recording_bytes(struct recording_writer *writer, const void *bytes, size_t size)
 {
-    if (size > sizeof(writer->buffer) - writer->size) return;
+    if (size == 0 || size > sizeof(writer->buffer) - writer->size) return; /* of no bytes, BYTES may be NULL */
     memcpy(writer->buffer + writer->size, bytes, size);
     writer->size += size;
 }
