@@ -20,7 +20,7 @@ enum { TRIES_MAX = 5, FORM_BYTES_MAX = 64 << 20, CHUNK_BYTES_MAX = 64 << 20, STA
 static const char boundary[] =
     "offbeat-7d1f0c92a64be835"; /* cannot end a line of gzip by chance that matters: 2^-192 */
 
-struct chunk {
+struct upload_chunk {
     char checksum[SHA1_TEXT_SIZE];
     uint64_t offset;
     size_t size;
@@ -36,7 +36,8 @@ struct upload_client {
     char said[CURL_ERROR_SIZE];
     uint64_t chunk_size, chunks_per_request, request_size, file_size;
     struct buffer answer;
-    struct chunk *chunks; /* of the file that is sent */
+    bool has_answered;           /* the server, at least once */
+    struct upload_chunk *chunks; /* of the file that is sent */
     size_t chunk_count;
     char checksum[SHA1_TEXT_SIZE];
 };
@@ -122,10 +123,12 @@ static enum status request_once(struct upload_client *client, const char *url, s
     CURLcode code = curl->easy_perform(client->easy);
     (void)curl->easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK) {
-        *ret_again = code == CURLE_COULDNT_CONNECT || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
-                     code == CURLE_GOT_NOTHING || code == CURLE_OPERATION_TIMEDOUT;
+        /* A server that never answered is not restarted: its address is wrong. */
+        *ret_again = (code == CURLE_COULDNT_CONNECT && client->has_answered) || code == CURLE_RECV_ERROR ||
+                     code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING || code == CURLE_OPERATION_TIMEDOUT;
         return error_set(error, STATUS_IO, 0, "%s", client->said[0] ? client->said : curl->easy_strerror(code));
     }
+    client->has_answered = true;
     *ret_again = status == 429 || status == 503 || status == 502 || status == 504;
     return status == 200 ? STATUS_OK : reject_answer(client, status, error);
 }
@@ -249,8 +252,8 @@ static enum status read_chunks(struct upload_client *client, const struct upload
         else if (!read_at(file->descriptor, offset, &bytes, size))
             status = error_set(error, STATUS_IO, 0, "the file cannot be read, or is being changed");
         if (status != STATUS_OK) break;
-        struct chunk *chunk = &client->chunks[client->chunk_count++];
-        *chunk = (struct chunk){.offset = offset, .size = size};
+        struct upload_chunk *chunk = &client->chunks[client->chunk_count++];
+        *chunk = (struct upload_chunk){.offset = offset, .size = size};
         sha1_add(&whole, buffer_slice(&bytes));
         sha1_of(buffer_slice(&bytes), chunk->checksum);
     }
@@ -339,8 +342,8 @@ static enum status ask(struct upload_client *client, const struct upload_file *f
     return status;
 }
 
-static enum status add_part(struct upload_client *client, const struct upload_file *file, const struct chunk *chunk,
-                            struct buffer *form, struct error *error)
+static enum status add_part(struct upload_client *client, const struct upload_file *file,
+                            const struct upload_chunk *chunk, struct buffer *form, struct error *error)
 {
     struct buffer bytes;
     buffer_init(&bytes, CHUNK_BYTES_MAX);
@@ -367,7 +370,7 @@ static enum status send_form(struct upload_client *client, const struct upload_f
     uint64_t count = 0;
     buffer_init(&form, FORM_BYTES_MAX);
     for (; *place < client->chunk_count && status == STATUS_OK; ++*place) {
-        const struct chunk *chunk = &client->chunks[*place];
+        const struct upload_chunk *chunk = &client->chunks[*place];
         bool fits =
             count < client->chunks_per_request && (count == 0 || form.size + chunk->size + 1024 < client->request_size);
         if (!fits) break;
