@@ -108,6 +108,10 @@ static enum status prepare_file(struct day *day, bool is_written, struct error *
     return STATUS_OK;
 }
 
+/* The writer and the thread of the roll-ups can open a new day at the same time. SQLite answers both "locked" while a
+ * file changes to WAL, without waiting, and each would create the tables. */
+static pthread_mutex_t creation = PTHREAD_MUTEX_INITIALIZER;
+
 enum status day_open(struct day *day, const char *folder, const char *name, bool is_written, struct error *error)
 {
     char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
@@ -116,10 +120,12 @@ enum status day_open(struct day *day, const char *folder, const char *name, bool
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (is_written ? SQLITE_OPEN_CREATE : 0);
     enum status status = STATUS_OK;
+    if (is_written) (void)pthread_mutex_lock(&creation);
     if (sqlite3_open_v2(path, &day->db, flags, NULL) != SQLITE_OK)
         status = sql_failed(day->db, error, name);
     else
         status = prepare_file(day, is_written, error);
+    if (is_written) (void)pthread_mutex_unlock(&creation);
     for (int i = 0; i < DAY_STATEMENTS && status == STATUS_OK && is_written; i++) {
         if (sqlite3_prepare_v3(day->db, STATEMENTS[i], -1, SQLITE_PREPARE_PERSISTENT, &day->statements[i], NULL) !=
             SQLITE_OK)

@@ -62,7 +62,10 @@ class Server:
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
-            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+            body = answer.read()
+            if answer.status >= 500:
+                print(f"# {method} {path}: {answer.status} {body[:300]}")
+            return Answer(answer.status, dict(answer.getheaders()), body)
         finally:
             connection.close()
 

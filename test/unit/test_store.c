@@ -6,6 +6,8 @@
 #include "store/store_private.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #define DAY(n) ((n)*DAY_NS)
@@ -522,6 +524,35 @@ TEST(a_repair_that_cannot_write_leaves_the_file_and_fails)
     CHECK_UINT(store_check(folder, true, keep_report, NULL, &damaged, &error), STATUS_IO);
     (void)snprintf(path, sizeof(path), "%s/1970-01-11.db", folder);
     CHECK_INT(access(path, F_OK), 0);
+    remove_folder();
+}
+
+enum { OPENERS = 4, OPENED_DAYS = 40 };
+
+static void *open_new_days(void *failures)
+{
+    for (int i = 0; i < OPENED_DAYS; i++) {
+        char name[DAY_NAME_SIZE];
+        struct day day;
+        struct error error = {0};
+        day_name(DAY((uint64_t)i), name);
+        if (day_open(&day, folder, name, true, &error) == STATUS_OK)
+            day_close(&day);
+        else
+            atomic_fetch_add((atomic_int *)failures, 1);
+    }
+    return NULL;
+}
+
+/* As the writer and the thread of the roll-ups at midnight. */
+TEST(threads_open_the_same_new_day)
+{
+    pthread_t threads[OPENERS];
+    atomic_int failures = 0;
+    store_close(new_store());
+    for (size_t i = 0; i < OPENERS; i++) CHECK_INT(pthread_create(&threads[i], NULL, open_new_days, &failures), 0);
+    for (size_t i = 0; i < OPENERS; i++) (void)pthread_join(threads[i], NULL);
+    CHECK_INT(atomic_load(&failures), 0);
     remove_folder();
 }
 
