@@ -48,6 +48,7 @@ static enum status name_functions(const char *path, struct profile *profile, con
                                          .modules = decoding->modules,
                                          .progress = progress_step,
                                          .context = &decoding->progress,
+                                         .kernel = decoding->kernel,
                                          .trusts_paths = format == &format_recording};
     enum status status = symbolize_profile(profile, &options, &result, error);
     if (status == STATUS_OK && result.files_unproven > 0)
@@ -61,7 +62,7 @@ static enum status name_functions(const char *path, struct profile *profile, con
 enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
                            struct error *error)
 {
-    if (format == &format_perf_data) return perf_file_decode(path, bytes, profile, error);
+    if (format == &format_perf_data) return perf_file_decode(path, bytes, profile, NULL, error);
     return format_decode_opened(format, bytes, profile, error);
 }
 
@@ -69,9 +70,12 @@ bool decode_one_of_many(const char *path, const struct format *format, struct bu
                         struct profile *profile)
 {
     struct error error = {0};
-    enum status status = decode_unnamed(path, format, bytes, profile, &error);
+    enum status status = format == &format_perf_data ? perf_file_decode(path, bytes, profile, &decoding->kernel, &error)
+                                                     : format_decode_opened(format, bytes, profile, &error);
     bool has_addresses = format == &format_recording || format == &format_perf_data;
     if (status == STATUS_OK && has_addresses) status = name_functions(path, profile, format, decoding, &error);
+    kernel_symbols_end(decoding->kernel);
+    decoding->kernel = NULL;
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;

@@ -35,6 +35,7 @@ enum status decode_unnamed(const char *path, const struct format *format, struct
 struct decoding {
     struct symbol_module_cache *modules; /* may be NULL */
     bool drops_symbols;                  /* a recording keeps its addresses, but for code that a JIT compiler made */
+    struct kernel_symbols *kernel;       /* of the file at hand */
     struct progress progress;
 };
 bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,

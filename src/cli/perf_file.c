@@ -77,6 +77,7 @@ struct code_file {
 struct code_files {
     struct code_file **items;
     size_t count, capacity;
+    struct kernel_symbols *kernel;
 };
 
 static void show_segments(struct code_file *file)
@@ -134,14 +135,21 @@ static const struct perf_code_file *find_code(void *context, const char *path, c
     return file && file->is_open ? &file->shown : NULL;
 }
 
-enum status perf_file_decode(const char *path, struct buffer *bytes, struct profile *profile, struct error *error)
+static void begin_kernel(void *context, const char *build_id)
+{
+    ((struct code_files *)context)->kernel = kernel_symbols_begin(build_id);
+}
+
+enum status perf_file_decode(const char *path, struct buffer *bytes, struct profile *profile,
+                             struct kernel_symbols **ret_kernel, struct error *error)
 {
     struct code_files files = {0};
-    struct perf_code code = {.find = find_code, .context = &files};
+    struct perf_code code = {.find = find_code, .note_kernel = ret_kernel ? begin_kernel : NULL, .context = &files};
     struct perf_source source = {.read = read_buffer, .context = bytes, .size = bytes->size};
     int descriptor = -1;
     if (bytes->size == 0) {
         descriptor = open_regular(path, &source.size);
+        if (ret_kernel) *ret_kernel = NULL;
         if (descriptor < 0) return error_set_errno(error, "cannot open");
         source.read = read_at;
         source.context = &descriptor;
@@ -152,6 +160,7 @@ enum status perf_file_decode(const char *path, struct buffer *bytes, struct prof
     if (descriptor >= 0) (void)close(descriptor);
     for (size_t i = 0; i < files.count; i++) free_file(files.items[i]);
     free(files.items);
+    if (ret_kernel) *ret_kernel = files.kernel;
     buffer_fini(bytes);
     return status;
 }

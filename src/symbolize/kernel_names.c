@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +21,12 @@ struct symbol {
     char type;
 };
 
-struct kernel {
+struct kernel_symbols {
+    char *build_id;
+    bool trusts_it; /* without a build id, the kernel of this machine is it */
+    pthread_t thread;
+    bool has_thread; /* which is not joined yet */
+    bool has_memory; /* false: what is here is not all */
     struct buffer text;
     struct {
         struct symbol *items;
@@ -117,7 +123,7 @@ static int compare(const void *left, const void *right)
     return memcmp(a->name.data, b->name.data, a->name.size);
 }
 
-static void keep_best(struct kernel *kernel)
+static void keep_best(struct kernel_symbols *kernel)
 {
     size_t kept = 0;
     for (size_t i = 0; i < kernel->symbols.count; i++) {
@@ -129,7 +135,7 @@ static void keep_best(struct kernel *kernel)
 }
 
 /* False without memory. */
-static bool parse_symbols(struct kernel *kernel)
+static bool parse_symbols(struct kernel_symbols *kernel)
 {
     struct slice left = buffer_slice(&kernel->text);
     while (left.size > 0) {
@@ -153,7 +159,7 @@ static bool parse_symbols(struct kernel *kernel)
     return true;
 }
 
-static const struct symbol *find_symbol(const struct kernel *kernel, uint64_t address)
+static const struct symbol *find_symbol(const struct kernel_symbols *kernel, uint64_t address)
 {
     size_t low = 0, high = kernel->symbols.count;
     while (low < high) {
@@ -189,7 +195,8 @@ static bool is_in_kernel(const struct profile *profile, const struct location *l
 }
 
 /* OFFSET: how much higher the kernel was when the profile was recorded. */
-static void name_places(struct profile *profile, const struct kernel *kernel, uint64_t offset, size_t *ret_named)
+static void name_places(struct profile *profile, const struct kernel_symbols *kernel, uint64_t offset,
+                        size_t *ret_named)
 {
     for (uint32_t i = 1; i < profile->locations.count; i++) {
         const struct location *location = &profile->locations.items[i];
@@ -204,21 +211,70 @@ static void name_places(struct profile *profile, const struct kernel *kernel, ui
     }
 }
 
-enum status kernel_names_give(struct profile *profile, bool trusts_it, size_t *ret_named, struct error *error)
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static void *read_symbols(void *argument)
+{
+    struct kernel_symbols *kernel = argument;
+    kernel->has_memory = !read_symbols_of(kernel->build_id, kernel->trusts_it, &kernel->text) || parse_symbols(kernel);
+    return NULL;
+}
+
+static struct kernel_symbols *new_symbols(const char *build_id, bool trusts_it)
+{
+    struct kernel_symbols *kernel = calloc(1, sizeof(*kernel));
+    if (!kernel) return NULL;
+    buffer_init(&kernel->text, KERNEL_SYMBOLS_BYTES_MAX);
+    kernel->trusts_it = trusts_it;
+    kernel->build_id = strdup(build_id);
+    if (kernel->build_id) return kernel;
+    kernel_symbols_end(kernel);
+    return NULL;
+}
+
+struct kernel_symbols *kernel_symbols_begin(const char *build_id)
+{
+    struct kernel_symbols *kernel = new_symbols(build_id, false);
+    if (!kernel) return NULL;
+    kernel->has_thread = pthread_create(&kernel->thread, NULL, read_symbols, kernel) == 0;
+    if (kernel->has_thread) return kernel;
+    kernel_symbols_end(kernel);
+    return NULL;
+}
+
+static void join(struct kernel_symbols *kernel)
+{
+    if (kernel->has_thread) (void)pthread_join(kernel->thread, NULL);
+    kernel->has_thread = false;
+}
+
+void kernel_symbols_end(struct kernel_symbols *symbols)
+{
+    if (!symbols) return;
+    join(symbols);
+    free(symbols->symbols.items);
+    free(symbols->build_id);
+    buffer_fini(&symbols->text);
+    free(symbols);
+}
+
+enum status kernel_names_give(struct profile *profile, struct kernel_symbols *begun, bool trusts_it, size_t *ret_named,
+                              struct error *error)
 {
     const struct mapping *mapping = find_mapping(profile);
-    struct kernel kernel = {0};
-    bool has_memory = true;
     *ret_named = 0;
     if (!mapping) return STATUS_OK;
-    buffer_init(&kernel.text, KERNEL_SYMBOLS_BYTES_MAX);
-    if (read_symbols_of(profile_c_string(profile, mapping->build_id), trusts_it, &kernel.text)) {
-        has_memory = parse_symbols(&kernel);
-        /* perf notes the address of _text as the offset of the mapping. */
-        uint64_t offset = kernel.text_start && mapping->file_offset ? mapping->file_offset - kernel.text_start : 0;
-        if (has_memory) name_places(profile, &kernel, offset, ret_named);
+    const char *build_id = profile_c_string(profile, mapping->build_id);
+    bool is_begun = begun && begun->trusts_it == trusts_it && strcmp(begun->build_id, build_id) == 0;
+    struct kernel_symbols *kernel = is_begun ? begun : new_symbols(build_id, trusts_it);
+    if (is_begun) join(kernel);
+    if (kernel && !is_begun) (void)read_symbols(kernel);
+    bool has_memory = kernel && kernel->has_memory;
+    /* perf notes the address of _text as the offset of the mapping. */
+    if (has_memory) {
+        uint64_t offset = kernel->text_start && mapping->file_offset ? mapping->file_offset - kernel->text_start : 0;
+        name_places(profile, kernel, offset, ret_named);
     }
-    free(kernel.symbols.items);
-    buffer_fini(&kernel.text);
+    if (!is_begun) kernel_symbols_end(kernel);
     return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names of the kernel");
 }

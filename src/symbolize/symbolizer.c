@@ -347,7 +347,8 @@ static enum status find_in_perf_maps(struct symbolizer *symbolizer, struct error
 static enum status find_in_kernel(struct symbolizer *symbolizer, struct error *error)
 {
     size_t named;
-    enum status status = kernel_names_give(symbolizer->profile, symbolizer->options.trusts_paths, &named, error);
+    enum status status = kernel_names_give(symbolizer->profile, symbolizer->options.kernel,
+                                           symbolizer->options.trusts_paths, &named, error);
     symbolizer->result.named += named;
     return status;
 }

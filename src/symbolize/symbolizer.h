@@ -3,6 +3,7 @@
 #define OFFBEAT_SYMBOLIZE_SYMBOLIZER_H
 
 #include "profile/profile.h"
+#include "symbolize/kernel_names.h"
 #include "symbolize/symbol_module_cache.h"
 
 enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
@@ -27,7 +28,8 @@ struct symbolizer_options {
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
     struct symbol_module_cache
-        *modules; /* kept from one profile to the next; NULL: modules are opened for this one only */
+        *modules;                  /* kept from one profile to the next; NULL: modules are opened for this one only */
+    struct kernel_symbols *kernel; /* that somebody began to read; may be NULL */
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
     debug_server_progress fetch_progress;                     /* may be NULL; bytes of a file from a server */
     void *context;

@@ -5,12 +5,14 @@
 #include "dump.h"
 #include "format/perf/perf_data.h"
 #include "format/perf/perf_layout.h"
+#include "unwind/machine.h"
 
 enum {
     ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS,
     SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
     SAMPLE_ID_ALL = 1 << 18,
-    ATTR_SIZE = 80,
+    ATTR_SIZE = 88,
+    REGISTERS = 1 << PERF_X86_BP | 1 << PERF_X86_SP | 1 << PERF_X86_IP,
     FILE_BYTES_MAX = 64 << 20,
 };
 
@@ -56,6 +58,7 @@ static void put_event_of(struct buffer *file, uint64_t config, uint64_t id, uint
     put_u64(file, SAMPLE_ID_ALL);
     for (size_t i = 0; i < 3; i++) put_u64(file, 0);
     put_u64(file, branches);
+    put_u64(file, more_fields & PERF_SAMPLE_REGS_USER ? REGISTERS : 0);
     if (id) put_u64(file, id);
     end_record(file, place);
 }
@@ -254,6 +257,72 @@ TEST(records_count_in_the_order_of_their_times)
     buffer_fini(&out);
 }
 
+/* "/opt/late" has a table by which every function is the outermost one; other files have none. */
+static const struct perf_code_file *find_late(void *context, const char *path, const char *build_id)
+{
+    static const uint32_t blocks[] = {0, 1}, rows[] = {1};
+    static const struct machine_rule rules[] = {{.kind = RULE_NONE}, {.kind = RULE_ROOT}};
+    static const struct frame_table table = {.end = 0x1000,
+                                             .blocks = blocks,
+                                             .rows = rows,
+                                             .rules = rules,
+                                             .row_count = 1,
+                                             .block_count = 1,
+                                             .rule_count = 2};
+    static const struct perf_code_segment segment = {.size = 0x1000};
+    static const struct perf_code_file late = {.table = &table, .segments = &segment, .segment_count = 1};
+    (void)context;
+    (void)build_id;
+    return strcmp(path, "/opt/late") == 0 ? &late : NULL;
+}
+
+static bool read_buffer(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    const struct buffer *file = context;
+    if (offset > file->size || size > file->size - offset) return false;
+    if (size > 0) memcpy(bytes, file->data + offset, size);
+    return true;
+}
+
+/* The sample's stack is walked when it is read, and its caller is found by the frame pointer. Then a mapping turns up
+ * that is older than the sample: by its table there is no caller. */
+TEST(a_copied_stack_is_walked_with_the_mappings_of_its_time)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_USER}, registers[] = {0x7008, 0x7000, 0x1010},
+                          stack[] = {0, 0, 0x5010, 0};
+    struct perf_code code = {.find = find_late};
+    for (int has_late = 0; has_late < 2; has_late++) {
+        struct buffer file, out;
+        begin_file(&file);
+        put_event_of(&file, PERF_SOFTWARE_CPU_CLOCK, 0, PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER, 0);
+        put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 10, "/opt/early", false});
+        put_map(&file, (struct map){7, 0x5000, 0x1000, 0, 10, "/opt/caller", false});
+        put_round(&file);
+        put_round(&file);
+        size_t sample = begin_sample(&file, 0, 7, 30, chain, 1);
+        put_u64(&file, PERF_ABI_64);
+        buffer_append(&file, registers, sizeof(registers));
+        put_u64(&file, sizeof(stack));
+        buffer_append(&file, stack, sizeof(stack));
+        put_u64(&file, sizeof(stack));
+        end_record(&file, sample);
+        if (has_late) put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 20, "/opt/late", false});
+        struct perf_source source = {.read = read_buffer, .context = &file, .size = file.size};
+        struct profile profile;
+        struct error error = {0};
+        profile_init(&profile);
+        CHECK_INT(perf_data_decode_source(&source, &code, &profile, &error), STATUS_OK);
+        CHECK_TEXT(dump(&out, &profile, DUMP_ADDRESSES),
+                   has_late ? "sample\n @1010 in /opt/late ?\n"
+                            : "sample\n @1010 in /opt/early ?\n"
+                              " @500f in /opt/caller ?\n"
+                              " @0 in  [incomplete: code without unwind table] (:0:0)\n");
+        buffer_fini(&out);
+        buffer_fini(&file);
+        profile_fini(&profile);
+    }
+}
+
 TEST(a_child_has_its_parents_mappings_until_it_runs_another_program)
 {
     static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
@@ -333,20 +402,20 @@ TEST(broken_files_are_rejected_with_the_place)
     put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
     put_sample(&file, 0, 7, 5, chain, 2);
     memset(file.data + file.size - 24, 0xff, 8); /* the length of the chain */
-    CHECK_TEXT(read_file(&out, &file, 0), "a sample is broken (offset 104)");
+    CHECK_TEXT(read_file(&out, &file, 0), "a sample is broken (offset 112)");
     buffer_fini(&out);
 
     begin_file(&file);
     put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
     put_u64(&file, PERF_RECORD_SAMPLE);
-    CHECK_TEXT(read_file(&out, &file, 0), "a record without a size (offset 104)");
+    CHECK_TEXT(read_file(&out, &file, 0), "a record without a size (offset 112)");
     buffer_fini(&out);
 
     begin_file(&file);
     put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
     put_sample(&file, 0, 7, 5, chain, 2);
     file.size -= 8;
-    CHECK_TEXT(read_file(&out, &file, 0), "the file ends within a record (offset 104)");
+    CHECK_TEXT(read_file(&out, &file, 0), "the file ends within a record (offset 112)");
     buffer_fini(&out);
 
     begin_file(&file);
@@ -354,7 +423,7 @@ TEST(broken_files_are_rejected_with_the_place)
     put_u32(&file, PERF_RECORD_COMPRESSED);
     put_u32(&file, 16 << 16);
     put_u64(&file, 0x1122334455667788);
-    CHECK_TEXT(read_file(&out, &file, 0), "a compressed record is damaged (offset 104)");
+    CHECK_TEXT(read_file(&out, &file, 0), "a compressed record is damaged (offset 112)");
     buffer_fini(&out);
 
     begin_file(&file);

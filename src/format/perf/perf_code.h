@@ -17,9 +17,10 @@ struct perf_code_file {
 };
 
 /* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. Its results are valid until the end of
- * decoding. */
+ * decoding. NOTE_KERNEL is called at the first sample in the kernel itself; it may be NULL. */
 struct perf_code {
     const struct perf_code_file *(*find)(void *context, const char *path, const char *build_id);
+    void (*note_kernel)(void *context, const char *build_id);
     void *context;
 };
 

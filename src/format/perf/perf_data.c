@@ -1,7 +1,11 @@
 /* perf.data into the model: each sample gets the mappings and names that hold at its time.
  *
  * Records are read once, put in order by perf_queue.c, and then either change what is known (mappings, names) or
- * become a sample. Samples are added to the profile many at a time.  SPDX-License-Identifier: MIT */
+ * become a sample. Samples are added to the profile many at a time.
+ *
+ * The copied stack of a sample is most of its record. It is walked as soon as it is read, while it is in the
+ * processor's cache, and only the addresses wait in the queue. Where the mappings of the process have changed until the
+ * sample's turn comes, its record is read again.  SPDX-License-Identifier: MIT */
 #include "format/perf/perf_data.h"
 
 #include "base/array.h"
@@ -35,6 +39,13 @@ struct kept_place {
     struct location_id location;
 };
 
+/* The record of a sample. */
+struct taken {
+    const struct perf_record *record;
+    const struct perf_event *event;
+    const struct perf_walk *walk; /* NULL: none was made early. Otherwise RECORD ends where its stack began. */
+};
+
 struct pending {
     struct sample sample;
     int64_t period;
@@ -52,6 +63,8 @@ struct decoder {
     struct perf_spaces spaces;
     struct perf_threads threads;
     struct kept_place *places;
+    struct perf_walk walk;                          /* the last one made early */
+    uint8_t *read_again;                            /* PERF_RECORD_BYTES_MAX; NULL: not needed yet */
     struct location_id incomplete[UNWIND_OUTCOMES]; /* 0: not needed yet */
     uint64_t round_end_ns, newest_ns;               /* the end of the last round; of all records so far */
     struct pending batch[BATCH];
@@ -61,7 +74,7 @@ struct decoder {
         size_t count, capacity;
     } frames; /* of the batch, each stack leaf first */
     uint32_t first_pid;
-    bool has_pid, has_several_pids, has_program;
+    bool has_pid, has_several_pids, has_program, has_kernel;
     unsigned program_searches;
     uint64_t lost, unknown_events;
     uint64_t offset; /* of the record at hand */
@@ -188,6 +201,16 @@ static void take_lost(struct decoder *decoder, const struct perf_record *record)
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
+/* The caller may need much time to find the names of the kernel. */
+static void note_kernel(struct decoder *decoder, struct mapping_id id)
+{
+    const struct mapping *mapping = profile_mapping(decoder->profile, id);
+    if (decoder->has_kernel || !decoder->code || !decoder->code->note_kernel) return;
+    if (strcmp(profile_c_string(decoder->profile, mapping->file_name), "[kernel.kallsyms]") != 0) return;
+    decoder->has_kernel = true;
+    decoder->code->note_kernel(decoder->code->context, profile_c_string(decoder->profile, mapping->build_id));
+}
+
 static struct location_id find_location(struct decoder *decoder, struct perf_space *space, enum mode mode,
                                         uint64_t address)
 {
@@ -195,6 +218,7 @@ static struct location_id find_location(struct decoder *decoder, struct perf_spa
     const struct perf_map *map = mode == MODE_OTHER ? NULL : perf_space_map_at(space, address);
     if (map) {
         location.mapping = perf_spaces_place(&decoder->spaces, map, address, &location.address);
+        if (mode == MODE_KERNEL) note_kernel(decoder, location.mapping);
     } else if (mode == MODE_KERNEL) {
         struct mapping kernel = {.file_name = profile_text(decoder->profile, "[kernel.kallsyms]")};
         location.mapping = profile_add_mapping(decoder->profile, &kernel);
@@ -302,27 +326,60 @@ static void mark_incomplete(struct decoder *decoder, enum unwind_outcome outcome
     add_frame(decoder, *mark);
 }
 
-/* Without call frame information the innermost frame is all that is known. */
-static void add_copied_stack(struct decoder *decoder, const struct spaces_of_sample *spaces,
-                             const struct perf_sample *sample)
+static void walk_stack(struct decoder *decoder, struct perf_space *space, const struct perf_sample *sample,
+                       struct perf_walk *walk)
 {
-    uint64_t addresses[PERF_STACK_FRAMES_MAX];
     size_t count = 0;
-    if (decoder->header.is_other_machine) return;
-    enum unwind_outcome outcome =
-        perf_stack_walk(&decoder->spaces, spaces->user, decoder->code, sample, addresses, &count);
-    for (size_t i = 0; i < count; i++)
-        add_address(decoder, spaces, MODE_USER, addresses[i] - (i > 0 && addresses[i] > 0));
-    mark_incomplete(decoder, outcome);
+    walk->version = space ? space->version : 0;
+    walk->outcome = perf_stack_walk(&decoder->spaces, space, decoder->code, sample, walk->addresses, &count);
+    walk->count = (uint32_t)count;
 }
 
-static void add_frames(struct decoder *decoder, const struct perf_record *record, const struct perf_sample *sample)
+/* The sample with its stack, from the file. */
+static bool parse_again(struct decoder *decoder, const struct taken *taken, struct perf_sample *sample)
 {
+    size_t size = perf_record_size(taken->record);
+    if (!decoder->read_again) decoder->read_again = malloc(PERF_RECORD_BYTES_MAX);
+    if (!decoder->read_again) {
+        fail(decoder, STATUS_NO_MEMORY, "not enough memory to read a record again");
+        return false;
+    }
+    struct perf_record record = {.bytes = slice_of(decoder->read_again, size)};
+    decoder->status =
+        perf_input_read_again(&decoder->input, decoder->offset, size, decoder->read_again, decoder->error);
+    if (decoder->status != STATUS_OK) return false;
+    bool is_parsed = perf_sample_parse(taken->event, &record, sample);
+    if (!is_parsed) fail(decoder, STATUS_MALFORMED, "a sample is broken");
+    return is_parsed;
+}
+
+/* Without call frame information the innermost frame is all that is known. */
+static void add_copied_stack(struct decoder *decoder, const struct spaces_of_sample *spaces, const struct taken *taken,
+                             struct perf_sample *sample)
+{
+    const struct perf_walk *walk = taken->walk;
+    struct perf_walk later;
+    if (decoder->header.is_other_machine) return;
+    if (!walk || !spaces->user || walk->version != spaces->user->version) {
+        if (walk && !parse_again(decoder, taken, sample)) return;
+        walk_stack(decoder, spaces->user, sample, &later);
+        walk = &later;
+    }
+    for (size_t i = 0; i < walk->count; i++) {
+        uint64_t address = walk->addresses[i];
+        add_address(decoder, spaces, MODE_USER, address - (i > 0 && address > 0));
+    }
+    mark_incomplete(decoder, walk->outcome);
+}
+
+static void add_frames(struct decoder *decoder, const struct taken *taken, struct perf_sample *sample)
+{
+    const struct perf_record *record = taken->record;
     struct spaces_of_sample spaces = {.kernel = perf_spaces_find(&decoder->spaces, PERF_KERNEL_PID),
                                       .user = perf_spaces_find(&decoder->spaces, sample->pid)};
     size_t before = decoder->frames.count;
     add_chain(decoder, &spaces, mode_of_record(record), sample->chain, sample->calls);
-    if (sample->registers.size > 0) add_copied_stack(decoder, &spaces, sample);
+    if (sample->registers.size > 0) add_copied_stack(decoder, &spaces, taken, sample);
     if (decoder->frames.count == before && sample->ip != 0)
         add_address(decoder, &spaces, mode_of_record(record), sample->ip);
 }
@@ -413,17 +470,24 @@ static void add_program(struct decoder *decoder, const struct perf_space *space,
     }
 }
 
-static void take_sample(struct decoder *decoder, const struct perf_record *record)
+static bool parse_taken(const struct taken *taken, struct perf_sample *ret_sample)
+{
+    return taken->walk ? perf_sample_parse_start(taken->event, taken->record, ret_sample)
+                       : perf_sample_parse(taken->event, taken->record, ret_sample);
+}
+
+static void take_sample(struct decoder *decoder, const struct perf_record *record, const struct perf_walk *walk)
 {
     struct perf_sample sample;
     const struct perf_event *event = perf_record_event(&decoder->header.events, record);
+    const struct taken taken = {.record = record, .event = event, .walk = walk};
     if (!event) {
         decoder->unknown_events++;
         return;
     }
     if (!decoder->header.events.has_columns && !perf_events_give_columns(&decoder->header.events, decoder->profile))
         fail(decoder, STATUS_TOO_LARGE, "more than 63 events");
-    if (!perf_sample_parse(event, record, &sample)) fail(decoder, STATUS_MALFORMED, "a sample is broken");
+    if (!parse_taken(&taken, &sample)) fail(decoder, STATUS_MALFORMED, "a sample is broken");
     struct perf_thread *thread = decoder->status == STATUS_OK ? get_thread(decoder, sample.tid) : NULL;
     if (!thread) return;
     struct pending *pending = &decoder->batch[decoder->batch_count++];
@@ -432,7 +496,7 @@ static void take_sample(struct decoder *decoder, const struct perf_record *recor
     if (event->column == 0) pending->period = 1;
     note_process(decoder, sample.pid);
     add_program(decoder, perf_spaces_find(&decoder->spaces, sample.pid), thread->name);
-    add_frames(decoder, record, &sample);
+    add_frames(decoder, &taken, &sample);
     pending->frame_count = (uint32_t)(decoder->frames.count - pending->first_frame);
     pending->sample.thread = thread_of(decoder, thread, sample.pid);
     pending->sample.labels = labels_of(decoder, &sample, thread);
@@ -443,7 +507,8 @@ static void take_sample(struct decoder *decoder, const struct perf_record *recor
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 
-static void take_record(struct decoder *decoder, const struct perf_record *record)
+/* WALK: of a sample; may be NULL. */
+static void take_record(struct decoder *decoder, const struct perf_record *record, const struct perf_walk *walk)
 {
     decoder->spaces.records++;
     switch (record->type) {
@@ -464,7 +529,7 @@ static void take_record(struct decoder *decoder, const struct perf_record *recor
         take_lost(decoder, record);
         break;
     case PERF_RECORD_SAMPLE:
-        take_sample(decoder, record);
+        take_sample(decoder, record, walk);
         break;
     default:
         break; /* says nothing that a profile holds */
@@ -481,7 +546,8 @@ static void take_oldest(struct decoder *decoder)
     struct perf_record record = {.type = cursor_u32(&header), .misc = cursor_u16(&header)};
     record.bytes = slice_of(queued.bytes, queued.size);
     decoder->offset = queued.offset;
-    take_record(decoder, &record);
+    struct slice walk = perf_queued_more(&queued);
+    take_record(decoder, &record, walk.size > 0 ? (const struct perf_walk *)(const void *)walk.data : NULL);
     perf_queue_give_back(&decoder->queue, queued);
     decoder->offset = offset;
 }
@@ -492,16 +558,36 @@ static void flush_queue(struct decoder *decoder, uint64_t until_ns)
         take_oldest(decoder);
 }
 
+/* Walks the stack of a sample with the mappings of now, and cuts RET_KEPT before it. False if there is none, or if the
+ * record could not be read again. */
+static bool walk_early(struct decoder *decoder, const struct perf_event *event, const struct perf_record *record,
+                       struct slice *ret_kept)
+{
+    struct perf_sample sample;
+    bool may_have_stack = record->type == PERF_RECORD_SAMPLE && (event->sample_type & PERF_SAMPLE_STACK_USER);
+    if (!may_have_stack || decoder->input.is_unpacked || decoder->header.is_other_machine) return false;
+    if (!perf_sample_parse(event, record, &sample) || sample.stack.size == 0) return false;
+    struct perf_space *space = perf_spaces_find(&decoder->spaces, sample.pid);
+    if (!space) return false;
+    walk_stack(decoder, space, &sample, &decoder->walk);
+    *ret_kept = slice_of(record->bytes.data, sample.stack_place);
+    return true;
+}
+
 /* A record without a time is as old as the record before it: perf so writes what existed before it began. */
 static void order_record(struct decoder *decoder, const struct perf_record *record)
 {
     const struct perf_event *event = perf_record_event(&decoder->header.events, record);
     uint64_t time_ns = perf_record_time(&decoder->header.events, event, record);
     if (time_ns == 0 || time_ns == UINT64_MAX) {
-        take_record(decoder, record);
+        take_record(decoder, record, NULL);
         return;
     }
-    if (!perf_queue_push(&decoder->queue, time_ns, decoder->offset, record))
+    struct perf_record kept = *record;
+    struct slice walk = slice_of(NULL, 0);
+    if (walk_early(decoder, event, record, &kept.bytes))
+        walk = slice_of((const uint8_t *)&decoder->walk, perf_walk_size(&decoder->walk));
+    if (!perf_queue_push(&decoder->queue, time_ns, decoder->offset, &kept, walk))
         fail(decoder, STATUS_NO_MEMORY, "not enough memory for the records");
     if (time_ns > decoder->newest_ns) decoder->newest_ns = time_ns;
     while (decoder->queue.bytes > PERF_QUEUE_BYTES_MAX && decoder->status == STATUS_OK) take_oldest(decoder);
@@ -648,6 +734,7 @@ enum status perf_data_decode_source(const struct perf_source *source, const stru
     perf_header_fini(&decoder->header);
     free(decoder->frames.items);
     free(decoder->places);
+    free(decoder->read_again);
     free(decoder);
     return status;
 }

@@ -155,12 +155,21 @@ enum status perf_input_next(struct perf_input *input, struct perf_record *ret_re
 {
     for (;;) {
         enum status status = input->unpacked.stream ? next_unpacked(input, ret_record, error) : STATUS_OK;
-        if (status != STATUS_OK || (input->unpacked.stream && ret_record->bytes.size > 0)) return status;
+        input->is_unpacked = status == STATUS_OK && input->unpacked.stream && ret_record->bytes.size > 0;
+        if (status != STATUS_OK || input->is_unpacked) return status;
         status = next_stored(input, ret_record, error);
         if (status != STATUS_OK || !is_compressed(ret_record)) return status;
         status = begin_unpacking(input, ret_record, error);
         if (status != STATUS_OK) return status;
     }
+}
+
+enum status perf_input_read_again(const struct perf_input *input, uint64_t offset, size_t size, uint8_t *bytes,
+                                  struct error *error)
+{
+    bool is_read = offset <= input->end && size <= input->end - offset &&
+                   input->source->read(input->source->context, offset, bytes, size);
+    return is_read ? STATUS_OK : error_set(error, STATUS_IO, offset, "the file cannot be read a second time");
 }
 
 enum status perf_input_skip(struct perf_input *input, uint64_t size, struct error *error)

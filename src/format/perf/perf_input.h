@@ -39,6 +39,7 @@ struct perf_input {
         uint64_t total;
     } unpacked;
     uint64_t record_offset; /* of the last record, or of the one that it was compressed in */
+    bool is_unpacked;       /* the last record was compressed */
 };
 
 /* Records from START to END of SOURCE. STATUS_NO_MEMORY. Finish it in every case. */
@@ -47,6 +48,10 @@ void perf_input_fini(struct perf_input *input); /* accepts {0} */
 
 /* The next record, valid until the next call; it has no bytes at the end. */
 enum status perf_input_next(struct perf_input *input, struct perf_record *ret_record, struct error *error);
+
+/* Copies the start of the record that was at OFFSET, SIZE bytes. */
+enum status perf_input_read_again(const struct perf_input *input, uint64_t offset, size_t size, uint8_t *bytes,
+                                  struct error *error);
 
 /* Passes over SIZE bytes that follow the last record and are not part of it. */
 enum status perf_input_skip(struct perf_input *input, uint64_t size, struct error *error);

@@ -61,19 +61,33 @@ void perf_queue_give_back(struct perf_queue *queue, struct perf_queued taken)
     queue->spare_bytes += taken.capacity;
 }
 
-bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record)
+static size_t place_of_more(size_t record_size)
 {
+    return (record_size + 7) & ~(size_t)7;
+}
+
+struct slice perf_queued_more(const struct perf_queued *queued)
+{
+    return slice_of(queued->bytes + place_of_more(queued->size), queued->more_size);
+}
+
+bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record,
+                     struct slice more)
+{
+    size_t place = place_of_more(record->bytes.size);
     if (!array_reserve(&queue->items, &queue->capacity, queue->count + 1, sizeof(*queue->items), ITEMS_MAX))
         return false;
-    struct perf_queued item = take_block(queue, (uint32_t)record->bytes.size);
+    struct perf_queued item = take_block(queue, (uint32_t)(place + more.size));
     if (!item.bytes) return false;
     memcpy(item.bytes, record->bytes.data, record->bytes.size);
+    if (more.size > 0) memcpy(item.bytes + place, more.data, more.size);
     item.time_ns = time_ns;
     item.number = queue->pushed++;
     item.offset = offset;
     item.size = (uint32_t)record->bytes.size;
+    item.more_size = (uint32_t)more.size;
     queue->items[queue->count] = item;
-    queue->bytes += record->bytes.size;
+    queue->bytes += record->bytes.size + more.size;
     rise(queue, queue->count++);
     return true;
 }
@@ -81,7 +95,7 @@ bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset
 struct perf_queued perf_queue_pop(struct perf_queue *queue)
 {
     struct perf_queued first = queue->items[0];
-    queue->bytes -= first.size;
+    queue->bytes -= first.size + first.more_size;
     if (--queue->count > 0) sink(queue, queue->items[queue->count]);
     return first;
 }

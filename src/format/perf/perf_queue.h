@@ -11,8 +11,8 @@ enum { PERF_QUEUE_BYTES_MAX = 32 << 20 }; /* with more, the oldest records leave
 struct perf_queued {
     uint64_t time_ns, number; /* NUMBER: records of one time keep their order */
     uint64_t offset;          /* in the file */
-    uint8_t *bytes;
-    uint32_t size, capacity;
+    uint8_t *bytes;           /* the record, then, at the next multiple of 8, what belongs to it */
+    uint32_t size, more_size, capacity;
 };
 
 /* A heap whose first item is the oldest. {0} is valid and empty. */
@@ -25,11 +25,13 @@ struct perf_queue {
     size_t spare_count, spare_capacity, spare_bytes;
 };
 
-/* Copies RECORD. False without memory. */
-bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record);
+/* Copies RECORD and MORE, which belongs to it and may be empty. False without memory. */
+bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record,
+                     struct slice more);
 
 /* Takes the oldest off; its bytes are the caller's to give back. QUEUE must not be empty. */
 struct perf_queued perf_queue_pop(struct perf_queue *queue);
+struct slice perf_queued_more(const struct perf_queued *queued);
 void perf_queue_give_back(struct perf_queue *queue, struct perf_queued taken);
 
 void perf_queue_fini(struct perf_queue *queue);

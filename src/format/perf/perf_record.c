@@ -130,9 +130,9 @@ static void parse_first(struct cursor *cursor, uint64_t type, struct perf_sample
     if (type & PERF_SAMPLE_PERIOD) sample->period = cursor_u64(cursor);
 }
 
-bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record, struct perf_sample *ret_sample)
+static bool parse(const struct perf_event *event, uint64_t type, const struct perf_record *record,
+                  struct perf_sample *ret_sample)
 {
-    uint64_t type = event->sample_type;
     struct cursor cursor = perf_record_body(record);
     struct perf_sample sample = {.period = event->period};
     parse_first(&cursor, type, &sample);
@@ -142,8 +142,20 @@ bool perf_sample_parse(const struct perf_event *event, const struct perf_record 
     if (type & PERF_SAMPLE_RAW) cursor_skip(&cursor, cursor_u32(&cursor));
     if (type & PERF_SAMPLE_BRANCH_STACK) take_branches(&cursor, event, &sample);
     if (type & PERF_SAMPLE_REGS_USER) take_registers(&cursor, event, &sample);
+    sample.stack_place = PERF_RECORD_HEADER_SIZE + cursor_offset(&cursor);
     if (type & PERF_SAMPLE_STACK_USER) take_stack(&cursor, &sample);
     if (cursor.failed) return false;
     *ret_sample = sample;
     return true;
+}
+
+bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record, struct perf_sample *ret_sample)
+{
+    return parse(event, event->sample_type, record, ret_sample);
+}
+
+bool perf_sample_parse_start(const struct perf_event *event, const struct perf_record *record,
+                             struct perf_sample *ret_sample)
+{
+    return parse(event, event->sample_type & ~(uint64_t)PERF_SAMPLE_STACK_USER, record, ret_sample);
 }

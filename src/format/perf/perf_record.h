@@ -17,6 +17,14 @@ static inline struct cursor perf_record_body(const struct perf_record *record)
         slice_of(record->bytes.data + PERF_RECORD_HEADER_SIZE, record->bytes.size - PERF_RECORD_HEADER_SIZE));
 }
 
+/* What its header says. */
+static inline size_t perf_record_size(const struct perf_record *record)
+{
+    struct cursor cursor = cursor_of(record->bytes);
+    cursor_skip(&cursor, sizeof(uint32_t) + sizeof(uint16_t));
+    return cursor_u16(&cursor);
+}
+
 struct perf_sample {
     uint64_t ip, time_ns, period;
     uint32_t pid, tid, cpu;
@@ -26,7 +34,8 @@ struct perf_sample {
     uint64_t registers_abi; /* 0: none */
     struct slice registers; /* 8 bytes for each bit of the event's user_registers */
     uint64_t registers_mask;
-    struct slice stack; /* what is at the stack pointer and above */
+    struct slice stack;   /* what is at the stack pointer and above */
+    uint64_t stack_place; /* the offset in the record of the field that STACK is in */
 };
 
 /* The event that RECORD belongs to; NULL if nobody knows. */
@@ -39,5 +48,9 @@ uint64_t perf_record_time(const struct perf_events *events, const struct perf_ev
 /* False if it is broken. The slices are parts of RECORD. */
 bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record,
                        struct perf_sample *ret_sample);
+
+/* The same of a record that ends where the stack would begin. */
+bool perf_sample_parse_start(const struct perf_event *event, const struct perf_record *record,
+                             struct perf_sample *ret_sample);
 
 #endif

@@ -22,6 +22,7 @@ void perf_spaces_fini(struct perf_spaces *spaces)
     for (size_t i = 0; i < spaces->process_count; i++) release(spaces->processes[i].space);
     free(spaces->processes);
     free(spaces->segments);
+    free(spaces->rules);
     index_table_fini(&spaces->process_index);
     index_table_fini(&spaces->segment_index);
     *spaces = (struct perf_spaces){0};
@@ -254,6 +255,16 @@ void perf_spaces_map(struct perf_spaces *spaces, const struct perf_mapped *mappe
     if (!space || spaces->status != STATUS_OK) return;
     insert_map(space, (struct perf_map){.start = mapped->start, .end = end, .segment = segment});
     space->version = ++spaces->versions;
+}
+
+struct rule_cache *perf_spaces_rules(struct perf_spaces *spaces, const struct perf_space *space)
+{
+    if (!spaces->rules) spaces->rules = calloc(PERF_RULE_CACHES, sizeof(*spaces->rules));
+    if (!spaces->rules) return NULL;
+    struct perf_rules *rules = &spaces->rules[space->version % PERF_RULE_CACHES];
+    if (rules->version != space->version) memset(rules, 0, sizeof(*rules));
+    rules->version = space->version;
+    return &rules->cache;
 }
 
 const struct perf_map *perf_space_map_at(const struct perf_space *space, uint64_t address)

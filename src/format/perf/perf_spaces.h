@@ -15,6 +15,7 @@ enum {
     PERF_SEGMENTS_MAX = 16 << 20,
     PERF_COPIES_FREE = 1 << 18, /* mappings that forks may copy, and */
     PERF_COPIES_OF_RECORD = 12, /* so many more for each record */
+    PERF_RULE_CACHES = 16,
 };
 
 /* A part of a file that is mapped, wherever: in profiles, it is where the first process had it. */
@@ -53,6 +54,10 @@ struct perf_spaces {
     struct perf_process *processes;
     size_t process_count, process_capacity;
     struct index_table process_index;
+    struct perf_rules {
+        uint64_t version; /* of the space whose rules are here; 0: of none */
+        struct rule_cache cache;
+    } * rules; /* PERF_RULE_CACHES; NULL: not needed yet */
     uint64_t versions, copies, records;
     enum status status; /* the first failure */
 };
@@ -75,6 +80,9 @@ enum { PERF_KERNEL_PID = UINT32_MAX };
 
 /* The space of PID, or NULL. Valid until the next change. */
 struct perf_space *perf_spaces_find(const struct perf_spaces *spaces, uint32_t pid);
+
+/* The cache for walks in SPACE, until its next change. NULL without memory. */
+struct rule_cache *perf_spaces_rules(struct perf_spaces *spaces, const struct perf_space *space);
 
 /* The map in SPACE (may be NULL) that ADDRESS is in, or NULL. */
 const struct perf_map *perf_space_map_at(const struct perf_space *space, uint64_t address);

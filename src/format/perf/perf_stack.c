@@ -84,6 +84,7 @@ enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_spac
         return UNWIND_NO_TABLE;
     }
     struct unwind_modules modules = {.items = space ? space->modules : NULL, .count = space ? space->count : 0};
+    if (space) modules.cache = perf_spaces_rules(spaces, space);
     for (;;) {
         struct unwind_registers registers = registers_of(sample);
         uint64_t start = registers.values[MACHINE_SP];

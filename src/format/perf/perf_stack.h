@@ -8,6 +8,18 @@
 
 enum { PERF_STACK_FRAMES_MAX = 1024 };
 
+/* A walk that was made when its record was read. Its result holds as long as the process has the same mappings. */
+struct perf_walk {
+    uint64_t version; /* of the space */
+    uint32_t outcome, count;
+    uint64_t addresses[PERF_STACK_FRAMES_MAX]; /* COUNT of them */
+};
+
+static inline size_t perf_walk_size(const struct perf_walk *walk)
+{
+    return offsetof(struct perf_walk, addresses) + walk->count * sizeof(walk->addresses[0]);
+}
+
 /* Fills ADDRESSES (PERF_STACK_FRAMES_MAX of them), innermost first: the first as it is, each further one a return
  * address. *RET_COUNT is 0 if SAMPLE has no registers of x86-64. SPACE may be NULL. Without CODE (NULL) the
  * walk ends at the innermost frame. */
