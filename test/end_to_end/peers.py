@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -157,6 +158,8 @@ def check_hottest(ours, perfs):
             name, seen = names.get(key, key), other.get(key, 0)
             check(abs(share - seen) <= POINTS, f"{name} is {share:.1f} % in {whose} and {seen:.1f} % in the other{both}")
             check(seen >= last - TIE_POINTS, f"{name} is of {whose} hottest {HOTTEST} only{both}")
+    apart = max(abs(share - right.get(key, 0)) for key, share in list(left.items())[:HOTTEST])
+    print(f"# the hottest {HOTTEST} are at most {apart:.1f} points apart")
 
 
 # --- the programs ----------------------------------------------------------------------------------------------------
@@ -259,15 +262,15 @@ TURNS = 3  # how often a request is answered depends on who else wants a process
 
 def redis_under_load(folder, prefix):
     """Runs redis-server with PREFIX in front of its command, under redis-benchmark; (its status, what its keys hold)."""
-    socket = folder / "socket"
-    server = subprocess.Popen([*map(str, prefix), "./redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "",
+    place = folder / "socket"
+    server = subprocess.Popen([*map(str, prefix), "./redis-server", "--port", "0", "--unixsocket", str(place), "--save", "",
                                "--daemonize", "no"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    client = ["redis-cli", "-s", socket]
+    client = ["redis-cli", "-s", place]
     deadline = time.monotonic() + 20
-    while run(*client, "ping").returncode != 0 or not socket.exists():
+    while run(*client, "ping").returncode != 0 or not place.exists():
         check(time.monotonic() < deadline, "redis-server does not answer")
         time.sleep(0.1)
-    load = run("redis-benchmark", "-s", socket, "-q", "-n", REQUESTS, "-c", "20", "-P", "8", "-t", "set,get,lpush,lrange_100")
+    load = run("redis-benchmark", "-s", place, "-q", "-n", REQUESTS, "-c", "20", "-P", "8", "-t", "set,get,lpush,lrange_100")
     check(load.returncode == 0, f"redis-benchmark: {text(load.stderr)}")
     values = run(*client, "llen", "mylist").stdout + run(*client, "get", "key:__rand_int__").stdout
     run(*client, "shutdown", "nosave")
@@ -291,6 +294,67 @@ def redis_server_serves_redis_benchmark():
         for _ in range(TURNS):
             redis_under_load(folder, CPU)
             redis_under_load(folder, PERF)
+            ours, perfs = read_ours(folder / "cpu.pb.gz", ours), read_perf(folder / "perf.data", perfs)
+        check_hottest(ours, perfs)
+
+
+# --- nginx: a master that gives up its rights, and a worker that waits for many connections at once -----------------------
+
+NGINX = """
+daemon off; error_log stderr crit; pid nginx.pid; worker_processes 1;
+events { worker_connections 256; }
+http {
+  access_log off; gzip on; gzip_min_length 1; gzip_types text/plain; sendfile on; client_body_temp_path body; proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi; types { text/plain txt; }
+  server { listen 127.0.0.1:PORT; root files; location /small { return 200 "small"; } }
+}
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def nginx_under_load(folder, prefix, port):
+    """Runs nginx with PREFIX in front of its command, under wrk; its status."""
+    server = subprocess.Popen([*map(str, prefix), "nginx", "-p", str(folder), "-c", "nginx.conf"], cwd=folder,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 20
+    while run("curl", "-sf", f"{url}/small").stdout != b"small":
+        check(time.monotonic() < deadline, "nginx does not answer")
+        time.sleep(0.1)
+    for path in ("page.txt", "small"):
+        load = run("wrk", "-t", "1", "-c", "20", "-d", "4", *(["-H", "Accept-Encoding: gzip"] if path == "page.txt" else []), f"{url}/{path}")
+        check(load.returncode == 0 and b"Non-2xx" not in load.stdout and b"Socket errors" not in load.stdout, f"wrk: {text(load.stdout)}")
+    os.kill(int((folder / "nginx.pid").read_text(encoding="ascii")), signal.SIGQUIT)
+    _, error = server.communicate(timeout=60)
+    return server.returncode, without_own_line(error)
+
+
+@case
+def nginx_serves_wrk():
+    need("nginx", "wrk", "curl")
+    with Folder() as folder:
+        port = free_port()
+        (folder / "nginx.conf").write_text(NGINX.replace("PORT", str(port)), encoding="ascii")
+        (folder / "files").mkdir()
+        (folder / "files/page.txt").write_text("".join(f"line {i * 7919 % 1000} of a page\n" for i in range(1000)), encoding="ascii")
+        for path in (folder, folder / "files", folder / "files/page.txt"):
+            path.chmod(0o755)
+        alone = nginx_under_load(folder, [], port)
+        check_equal(alone, (0, b""), "status and standard error of nginx alone")
+        for prefix in (WALL, CPU):
+            check_equal(nginx_under_load(folder, prefix, port), alone, "status and standard error")
+        check_root_share(folder / "x.pb.gz")
+        check_root_share(folder / "cpu.pb.gz")
+        need("perf")
+        ours = perfs = None
+        for _ in range(TURNS):
+            nginx_under_load(folder, CPU, port)
+            nginx_under_load(folder, PERF, port)
             ours, perfs = read_ours(folder / "cpu.pb.gz", ours), read_perf(folder / "perf.data", perfs)
         check_hottest(ours, perfs)
 
