@@ -68,7 +68,7 @@ gcc program.c -o program-static $(pkg-config --cflags --libs offbeat-static)
 ldd program | grep -q 'liboffbeat.so.0 => /usr/lib\|liboffbeat.so.0 => /lib' || fail "the library is not the installed one"
 
 say "manual pages, completions, copyright"
-MANPAGER=cat man offbeat-record >page
+MANPAGER='cat' man offbeat-record >page
 has page SYNOPSIS
 man --path 3 offbeat.h >page || fail "no page offbeat.h(3)"
 bash -n /usr/share/bash-completion/completions/offbeat

@@ -4,6 +4,7 @@
 #include "analyze/group_sums.h"
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/invariant.h"
 
 #include <stdlib.h>
 
@@ -285,6 +286,7 @@ static void enter(struct walk *walk, const struct stack_visit *visit)
 
 static void leave(struct walk *walk)
 {
+    if (!INVARIANT(walk->run_count > 0)) return;
     const struct run_on_way *run = &walk->runs[--walk->run_count];
     walk->step_count = run->step_count;
     walk->caller = run->caller;

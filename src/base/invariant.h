@@ -17,10 +17,11 @@
 #define INVARIANT_LINE(line) INVARIANT_LINE_OF(line)
 #define INVARIANT(condition)                                                                                           \
     (__builtin_expect(!!(condition), 1) ||                                                                             \
-     invariant_failed("offbeat: invariant failed: " __FILE__ ":" INVARIANT_LINE(__LINE__) ": " #condition "\n"))
+     (invariant_failed("offbeat: invariant failed: " __FILE__ ":" INVARIANT_LINE(__LINE__) ": " #condition "\n"),      \
+      false))
 
-/* Always returns false, if at all. LINE is written to standard error before the process aborts. */
-bool invariant_failed(const char *line) __attribute__((cold, noinline));
+/* LINE is written to standard error before the process aborts. */
+void invariant_failed(const char *line) __attribute__((cold, noinline));
 
 /* How many have failed in this process. */
 unsigned invariant_failures(void);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status error_set(struct error *error, enum status status, uint64_t offset, const char *format, ...)
+enum status(error_set)(struct error *error, enum status status, uint64_t offset, const char *format, ...)
 {
     if (!error) return status;
     error->status = status;
@@ -19,7 +19,7 @@ enum status error_set(struct error *error, enum status status, uint64_t offset, 
     return status;
 }
 
-enum status error_set_errno(struct error *error, const char *format, ...)
+enum status(error_set_errno)(struct error *error, const char *format, ...)
 {
     int errno_value = errno;
     enum status status = errno_value == ENOENT ? STATUS_NOT_FOUND : STATUS_IO;

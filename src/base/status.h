@@ -32,4 +32,12 @@ enum status error_set(struct error *error, enum status status, uint64_t offset, 
 /* As error_set for STATUS_IO (STATUS_NOT_FOUND for ENOENT), adding the text of errno. */
 enum status error_set_errno(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* clang's analyzer reads one file at a time and does not follow variadic functions. These say what status.c returns:
+ * otherwise it assumes after each error that the status might be STATUS_OK. */
+#ifdef __clang_analyzer__
+#include <errno.h>
+#define error_set(error, status, ...) ((void)error_set(error, status, __VA_ARGS__), (status))
+#define error_set_errno(...) ((void)error_set_errno(__VA_ARGS__), errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO)
+#endif
+
 #endif

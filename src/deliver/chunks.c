@@ -236,7 +236,7 @@ static enum status deliver(struct delivery *delivery)
     if (tries) {
         enum status status = deliver_one(delivery, &result);
         if (status == STATUS_OK || result.accepted) return status;
-        if (result.reason == REJECT_EXCEED_SIZE_LIMIT)
+        if (delivery->part_count == 1 && result.reason == REJECT_EXCEED_SIZE_LIMIT)
             return make_smaller(delivery, 0, &status) && status == STATUS_OK ? deliver_parts(delivery) : status;
         delivery->part_count = 0;
     }

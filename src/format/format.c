@@ -211,12 +211,12 @@ enum status format_decode(struct slice bytes, struct profile *profile, const str
     return status;
 }
 
-/* Makes RAW, which ends where BYTES end, all that BYTES hold. */
-static void drop_front(struct buffer *bytes, struct slice raw)
+/* Keeps the last SIZE bytes. */
+static void drop_front(struct buffer *bytes, size_t size)
 {
-    if (raw.size == bytes->size) return;
-    memmove(bytes->data, raw.data, raw.size);
-    bytes->size = raw.size;
+    if (size == bytes->size) return;
+    memmove(bytes->data, bytes->data + (bytes->size - size), size);
+    bytes->size = size;
 }
 
 enum status format_open(struct buffer *bytes, const struct format **ret_format, struct error *error)
@@ -230,7 +230,7 @@ enum status format_open(struct buffer *bytes, const struct format **ret_format, 
     } else {
         buffer_fini(&storage);
     }
-    if (status == STATUS_OK) drop_front(bytes, raw);
+    if (status == STATUS_OK) drop_front(bytes, raw.size); /* RAW ends where the bytes end */
     return status;
 }
 

@@ -61,7 +61,7 @@ static struct privileges parse(const char *text)
     read_ids(text, "Uid", privileges.users);
     read_ids(text, "Gid", privileges.groups);
     const char *groups = self_status_line(text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
-    privileges.supplementary = groups;
+    privileges.supplementary = groups ? groups : "";
     privileges.supplementary_size = end ? (size_t)(end - groups) : 0;
     const char *rest = end ? end : text; /* the keys that follow come after the groups */
     privileges.inheritable = self_status_number(rest, "CapInh", 16);

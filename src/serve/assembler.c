@@ -41,8 +41,7 @@ static void remove_job(struct assembler *assembler, size_t place)
 {
     free(assembler->jobs[place]);
     assembler->count--;
-    (void)memmove(&assembler->jobs[place], &assembler->jobs[place + 1],
-                  (assembler->count - place) * sizeof(assembler->jobs[0]));
+    for (size_t i = place; i < assembler->count; i++) assembler->jobs[i] = assembler->jobs[i + 1];
 }
 
 enum assembly_state assembler_find(struct assembler *assembler, uint64_t project, const char *checksum,

@@ -163,8 +163,9 @@ static bool widen(void *context, const struct store_chunk *chunk)
     return true;
 }
 
-/* Without from and to: from the first chunk's start to the last one's end. */
-static enum status find_range(struct trend *trend, struct error *error)
+/* Without from and to: from the first chunk's start to the last one's end. BUCKETS_MAX is at least 1; a
+ * bucket has at least 1 ns. */
+static enum status find_range(struct trend *trend, size_t buckets_max, struct error *error)
 {
     const struct store_query *query = &trend->selection.query;
     trend->from_ns = UINT64_MAX;
@@ -172,9 +173,9 @@ static enum status find_range(struct trend *trend, struct error *error)
     if (status != STATUS_OK) return status;
     if (query->from_ns) trend->from_ns = query->from_ns;
     if (query->to_ns) trend->to_ns = query->to_ns;
-    if (trend->from_ns >= trend->to_ns) return error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
-    uint64_t length_ns = trend->to_ns - trend->from_ns;
-    if (length_ns < trend->bucket_count) trend->bucket_count = (size_t)length_ns;
+    uint64_t length_ns = trend->to_ns > trend->from_ns ? trend->to_ns - trend->from_ns : 0;
+    if (length_ns == 0) return error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    trend->bucket_count = length_ns < buckets_max ? (size_t)length_ns : buckets_max;
     return STATUS_OK;
 }
 
@@ -282,18 +283,18 @@ static void write_trend(struct trend *trend)
 
 void query_trend(struct request *request)
 {
-    struct trend trend = {.request = request, .bucket_count = TREND_BUCKETS};
+    struct trend trend = {.request = request};
     struct error error = {0};
     const char *buckets = request_parameter(request, "buckets");
-    if (buckets) trend.bucket_count = (size_t)strtoull(buckets, NULL, 10);
-    if (trend.bucket_count < 1 || trend.bucket_count > SERVE_BUCKETS_MAX) {
+    size_t buckets_max = buckets ? (size_t)strtoull(buckets, NULL, 10) : TREND_BUCKETS;
+    if (buckets_max < 1 || buckets_max > SERVE_BUCKETS_MAX) {
         answer_error(request, 400, "buckets: a number from 1 to %d is needed", SERVE_BUCKETS_MAX);
         return;
     }
     if (!selection_read(request, "", &trend.selection)) return;
     request->adds_stacks = true;
     profile_init(&trend.names);
-    enum status status = find_range(&trend, &error);
+    enum status status = find_range(&trend, buckets_max, &error);
     for (size_t i = 0; i < trend.bucket_count && status == STATUS_OK; i++) status = add_bucket(&trend, i, &error);
     if (status == STATUS_OK && !trend.type[0]) status = error_set(&error, STATUS_NOT_FOUND, 0, "no chunk matches");
     if (status == STATUS_OK) write_trend(&trend);

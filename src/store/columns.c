@@ -142,9 +142,11 @@ static bool is_within_columns(const struct records *records, const struct number
     return is_within;
 }
 
-/* False, with RECORDS as they were, if 64 bits would not hold all numbers of a column with the same fraction digits. */
-static bool widen_columns(struct records *records, const struct number *numbers)
+/* The numbers of a record begin at FIRST. False, with RECORDS as they were, if 64 bits would not hold all numbers of a
+ * column with the same fraction digits. */
+static bool widen_columns(struct records *records, size_t first)
 {
+    const struct number *numbers = records->numbers + first;
     if (is_within_columns(records, numbers)) return true;
     uint8_t integer_max[COLUMNS_MAX], fraction_max[COLUMNS_MAX];
     (void)memcpy(integer_max, records->integer_max, sizeof(integer_max));
@@ -179,9 +181,7 @@ static bool take_records(struct cursor *text, struct records *records)
                            sizeof(*records->numbers), NUMBERS_MAX))
             return false;
         if (records->record_count && !take_bytes(&next, separator)) break;
-        if (!take_record(&next, records, before, records->numbers + count) ||
-            !widen_columns(records, records->numbers + count))
-            break;
+        if (!take_record(&next, records, before, records->numbers + count) || !widen_columns(records, count)) break;
         if (records->record_count == 1) expect_records(records, cursor_left(&next), cursor_offset(&next) - offset);
         offset = cursor_offset(&next);
         *text = next;
@@ -330,7 +330,10 @@ bool columns_decode(struct slice bytes, size_t size, struct buffer *out)
     struct slice head = cursor_take(&cursor, cursor_uleb128(&cursor));
     uint64_t column_count = cursor_uleb128(&cursor);
     if (column_count == 0 || column_count > COLUMNS_MAX) return false;
-    for (size_t i = 0; i < column_count + 2; i++) pieces[i] = cursor_take(&cursor, cursor_uleb128(&cursor));
+    for (size_t i = 0; i < column_count + 2; i++) {
+        pieces[i] = cursor_take(&cursor, cursor_uleb128(&cursor));
+        if (!pieces[i].data) return false;
+    }
     uint64_t record_count = cursor_uleb128(&cursor);
     if (cursor.failed || record_count > NUMBERS_MAX) return false;
     for (size_t i = 0; i < column_count; i++) {

@@ -100,8 +100,8 @@ enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_spac
         uint64_t address = addresses[*ret_count - 1];
         const struct unwind_module *pending = unwind_find_module(&modules, address - (*ret_count > 1));
         if (!pending || !pending->is_pending) pending = unwind_find_module(&modules, address);
-        if (!pending || !pending->is_pending) return UNWIND_NO_TABLE;
-        size_t place = (size_t)(pending - space->modules);
+        if (!space || !pending || !pending->is_pending) return UNWIND_NO_TABLE;
+        size_t place = (size_t)(pending - modules.items);
         give_table(spaces, code, &space->maps[place], &space->modules[place]);
     }
 }

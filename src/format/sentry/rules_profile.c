@@ -348,6 +348,7 @@ static enum status validate(struct v1_validation *validation, struct error *erro
     v1_read_header(&header);
     validation->header = &header;
     status = apply_rules(validation, error);
+    validation->header = NULL;
     v1_decoder_fini(&header);
     profile_fini(&profile);
     return status;
