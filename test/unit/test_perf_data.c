@@ -389,6 +389,44 @@ TEST(each_event_has_a_column_and_its_id_says_which)
     buffer_fini(&out);
 }
 
+static void put_read(struct buffer *file, uint64_t id, uint32_t tid, uint64_t time_ns, uint64_t first, uint64_t second)
+{
+    const uint64_t words[] = {7 /* period */, 2, first, id, second, id + 1, 0 /* no chain */};
+    size_t place = begin_record(file, PERF_RECORD_SAMPLE, PERF_MISC_USER);
+    put_u64(file, id);
+    put_u64(file, 0x1010);
+    put_u32(file, 7);
+    put_u32(file, tid);
+    put_u64(file, time_ns);
+    buffer_append(file, words, sizeof(words));
+    end_record(file, place);
+}
+
+/* Counters that threads inherit are one for each thread. */
+TEST(a_group_gives_what_its_counters_have_grown_by)
+{
+    enum { READ_FORMAT_PLACE = 32, FLAGS_PLACE = 40, INHERIT = 2 };
+    for (int is_inherited = 0; is_inherited < 2; is_inherited++) {
+        struct buffer file, out;
+        begin_file(&file);
+        for (uint64_t i = 0; i < 2; i++) {
+            size_t attr = file.size + PERF_RECORD_HEADER_SIZE;
+            put_event_of(&file, i ? 2 : PERF_SOFTWARE_CPU_CLOCK, 5 + i, PERF_SAMPLE_READ, 0);
+            file.data[attr + READ_FORMAT_PLACE] = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+            if (is_inherited) file.data[attr + FLAGS_PLACE] |= INHERIT;
+        }
+        put_read(&file, 5, 7, 10, 100, 3);
+        put_read(&file, 5, 8, 20, 150, 3);
+        put_read(&file, 5, 7, 30, 180, 9);
+        CHECK_TEXT(read_file(&out, &file, DUMP_VALUES),
+                   is_inherited ? "samples/count cpu-clock/nanoseconds page-faults/count\n"
+                                  "sample 1 100 3\n ?\nsample 1 150 3\n ?\nsample 1 80 6\n ?\n"
+                                : "samples/count cpu-clock/nanoseconds page-faults/count\n"
+                                  "sample 1 100 3\n ?\nsample 1 50 0\n ?\nsample 1 30 6\n ?\n");
+        buffer_fini(&out);
+    }
+}
+
 TEST(broken_files_are_rejected_with_the_place)
 {
     static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};

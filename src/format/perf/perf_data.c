@@ -48,8 +48,7 @@ struct taken {
 
 struct pending {
     struct sample sample;
-    int64_t period;
-    unsigned column;
+    int64_t values[PROFILE_VALUES_MAX];
     size_t first_frame;
     uint32_t frame_count;
 };
@@ -398,10 +397,8 @@ static void flush_batch(struct decoder *decoder)
     profile_add_stacks(decoder->profile, stacks, decoder->batch_count, ids);
     for (size_t i = 0; i < decoder->batch_count; i++) {
         struct pending *pending = &decoder->batch[i];
-        int64_t values[PROFILE_VALUES_MAX] = {1};
         pending->sample.stack = ids[i];
-        values[pending->column] = pending->period;
-        profile_add_sample(decoder->profile, &pending->sample, values);
+        profile_add_sample(decoder->profile, &pending->sample, pending->values);
     }
     decoder->batch_count = 0;
     decoder->frames.count = 0;
@@ -470,6 +467,31 @@ static void add_program(struct decoder *decoder, const struct perf_space *space,
     }
 }
 
+static void add_value(const struct perf_event *event, uint64_t value, int64_t *values)
+{
+    int64_t *place = &values[event->column];
+    int64_t more = value < INT64_MAX ? (int64_t)value : INT64_MAX;
+    if (event->column == 0) return;
+    if (__builtin_add_overflow(*place, more, place)) *place = INT64_MAX;
+}
+
+/* The sample of a group's leader has what the counters of all its events had then. As in perf, what they have grown by
+ * since the sample before is this sample's. */
+static void give_values(struct decoder *decoder, const struct perf_event *event, const struct perf_sample *sample,
+                        int64_t *values)
+{
+    if (sample->read_count == 0) add_value(event, sample->period, values);
+    for (uint64_t i = 0; i < sample->read_count && decoder->status == STATUS_OK; i++) {
+        struct perf_event *counted;
+        uint64_t growth;
+        struct perf_read read = perf_sample_read(event, sample, i);
+        enum status status =
+            perf_events_count(&decoder->header.events, read.id, sample->tid, read.value, &counted, &growth);
+        if (status != STATUS_OK) fail(decoder, status, "more than 4194304 counters, or not enough memory for them");
+        if (status == STATUS_OK && counted) add_value(counted, growth, values);
+    }
+}
+
 static bool parse_taken(const struct taken *taken, struct perf_sample *ret_sample)
 {
     return taken->walk ? perf_sample_parse_start(taken->event, taken->record, ret_sample)
@@ -491,9 +513,8 @@ static void take_sample(struct decoder *decoder, const struct perf_record *recor
     struct perf_thread *thread = decoder->status == STATUS_OK ? get_thread(decoder, sample.tid) : NULL;
     if (!thread) return;
     struct pending *pending = &decoder->batch[decoder->batch_count++];
-    *pending = (struct pending){.column = event->column, .first_frame = decoder->frames.count};
-    pending->period = sample.period < INT64_MAX ? (int64_t)sample.period : INT64_MAX;
-    if (event->column == 0) pending->period = 1;
+    *pending = (struct pending){.values = {1}, .first_frame = decoder->frames.count};
+    give_values(decoder, event, &sample, pending->values);
     note_process(decoder, sample.pid);
     add_program(decoder, perf_spaces_find(&decoder->spaces, sample.pid), thread->name);
     add_frames(decoder, &taken, &sample);

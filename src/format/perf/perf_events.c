@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* Bits of the field of flags. */
-enum { FLAG_FREQUENCY = 1 << 10, FLAG_SAMPLE_ID_ALL = 1 << 18 };
+enum { FLAG_INHERIT = 1 << 1, FLAG_FREQUENCY = 1 << 10, FLAG_SAMPLE_ID_ALL = 1 << 18 };
 
 /* Older perfs write fewer fields, newer ones more. */
 bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *ret_event)
@@ -27,6 +27,7 @@ bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *r
     uint64_t flags = cursor_u64(&attr);
     event.is_frequency = flags & FLAG_FREQUENCY;
     event.has_sample_id_all = flags & FLAG_SAMPLE_ID_ALL;
+    event.is_inherited = flags & FLAG_INHERIT;
     cursor_skip(&attr, BRANCH_PLACE - cursor_offset(&attr));
     if (cursor_left(&attr) >= sizeof(uint64_t)) event.branch_type = cursor_u64(&attr);
     if (cursor_left(&attr) >= sizeof(uint64_t)) event.user_registers = cursor_u64(&attr);
@@ -69,6 +70,46 @@ struct perf_event *perf_events_find(const struct perf_events *events, uint64_t i
 {
     uint32_t place = find_id(events, id);
     return place == INDEX_NONE ? NULL : &events->items[events->ids[place].event];
+}
+
+static bool is_counter(const void *context, uint32_t index, const void *key)
+{
+    const struct perf_counter *counter = &((const struct perf_events *)context)->counters[index], *wanted = key;
+    return counter->id == wanted->id && counter->tid == wanted->tid;
+}
+
+/* The counter of WANTED, which is added with the value 0 if it is new. */
+static enum status get_counter(struct perf_events *events, const struct perf_counter *wanted,
+                               struct perf_counter **ret_counter)
+{
+    uint64_t hash = hash_mix(wanted->id, wanted->tid);
+    uint32_t found = index_table_find(&events->by_counter, hash, is_counter, events, wanted);
+    if (found == INDEX_NONE) {
+        if (events->counter_count == PERF_COUNTERS_MAX) return STATUS_TOO_LARGE;
+        found = (uint32_t)events->counter_count;
+        if (!array_reserve(&events->counters, &events->counter_capacity, events->counter_count + 1,
+                           sizeof(*events->counters), PERF_COUNTERS_MAX) ||
+            !index_table_add(&events->by_counter, hash, found))
+            return STATUS_NO_MEMORY;
+        events->counters[events->counter_count++] = *wanted;
+    }
+    *ret_counter = &events->counters[found];
+    return STATUS_OK;
+}
+
+enum status perf_events_count(struct perf_events *events, uint64_t id, uint32_t tid, uint64_t value,
+                              struct perf_event **ret_event, uint64_t *ret_growth)
+{
+    struct perf_counter *counter;
+    *ret_growth = 0;
+    *ret_event = perf_events_find(events, id);
+    if (!*ret_event) return STATUS_OK;
+    const struct perf_counter wanted = {.id = id, .tid = (*ret_event)->is_inherited ? tid : 0};
+    enum status status = get_counter(events, &wanted, &counter);
+    if (status != STATUS_OK) return status;
+    if (value > counter->value) *ret_growth = value - counter->value;
+    counter->value = value;
+    return STATUS_OK;
 }
 
 /* --- Columns ------------------------------------------------------------------------------------------------------ */
@@ -134,6 +175,8 @@ void perf_events_fini(struct perf_events *events)
 {
     free(events->items);
     free(events->ids);
+    free(events->counters);
+    index_table_fini(&events->by_counter);
     index_table_fini(&events->by_id);
     *events = (struct perf_events){0};
 }

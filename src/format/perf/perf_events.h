@@ -7,13 +7,19 @@
 #include "base/status.h"
 #include "profile/profile.h"
 
-enum { PERF_EVENTS_MAX = 4096, PERF_EVENT_IDS_MAX = 1 << 20, PERF_EVENT_NAME_BYTES_MAX = 1024 };
+enum {
+    PERF_EVENTS_MAX = 4096,
+    PERF_EVENT_IDS_MAX = 1 << 20,
+    PERF_COUNTERS_MAX = 4 << 20,
+    PERF_EVENT_NAME_BYTES_MAX = 1024,
+};
 
 struct perf_event {
     uint32_t type;
     uint64_t config, period, sample_type, read_format, branch_type, user_registers;
     bool is_frequency; /* PERIOD is samples a second */
     bool has_sample_id_all;
+    bool is_inherited;     /* each thread has its own counter */
     struct string_id name; /* "": perf gave none */
     unsigned column;       /* of the profile's values; 0: none */
 };
@@ -23,6 +29,12 @@ struct perf_event_id {
     uint32_t event;
 };
 
+/* What a counter had when it was read last. */
+struct perf_counter {
+    uint64_t id, value;
+    uint32_t tid; /* 0: it is one for all threads */
+};
+
 /* {0} is valid and empty. */
 struct perf_events {
     struct perf_event *items;
@@ -30,6 +42,9 @@ struct perf_events {
     struct perf_event_id *ids;
     size_t id_count, id_capacity;
     struct index_table by_id;
+    struct perf_counter *counters;
+    size_t counter_count, counter_capacity;
+    struct index_table by_counter;
     bool has_columns;
 };
 
@@ -42,6 +57,10 @@ enum status perf_events_add_id(struct perf_events *events, uint64_t id, size_t e
 
 /* The event of ID, or NULL. */
 struct perf_event *perf_events_find(const struct perf_events *events, uint64_t id);
+
+/* How much the counter ID, read in thread TID, has grown since it was read before. *RET_EVENT is its event, or NULL. */
+enum status perf_events_count(struct perf_events *events, uint64_t id, uint32_t tid, uint64_t value,
+                              struct perf_event **ret_event, uint64_t *ret_growth);
 
 /* Adds the value types of PROFILE: "samples", and one for each name. False if there are too many. */
 bool perf_events_give_columns(struct perf_events *events, struct profile *profile);

@@ -63,16 +63,6 @@ uint64_t perf_record_time(const struct perf_events *events, const struct perf_ev
     return has_end ? word_at(record->bytes, record->bytes.size - from_end) : 0;
 }
 
-static void skip_read(struct cursor *cursor, uint64_t format)
-{
-    size_t times = words_of(format, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
-    size_t of_each = sizeof(uint64_t) + words_of(format, PERF_FORMAT_ID | PERF_FORMAT_LOST);
-    uint64_t count = format & PERF_FORMAT_GROUP ? cursor_u64(cursor) : 1;
-    cursor_skip(cursor, times);
-    if (count > cursor_left(cursor)) cursor->failed = true;
-    cursor_skip(cursor, cursor->failed ? 0 : count * of_each);
-}
-
 /* COUNT entries of SIZE bytes each. */
 static struct slice take_many(struct cursor *cursor, uint64_t count, size_t size)
 {
@@ -81,6 +71,32 @@ static struct slice take_many(struct cursor *cursor, uint64_t count, size_t size
         return slice_of(NULL, 0);
     }
     return cursor_take(cursor, count * size);
+}
+
+/* Where there are several counters, each has its value, id and losses; one alone has the times after its value. */
+static size_t read_size(uint64_t format)
+{
+    return sizeof(uint64_t) + words_of(format, PERF_FORMAT_ID | PERF_FORMAT_LOST);
+}
+
+static void take_reads(struct cursor *cursor, uint64_t format, struct perf_sample *sample)
+{
+    size_t times = words_of(format, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
+    bool is_group = format & PERF_FORMAT_GROUP;
+    uint64_t count = is_group ? cursor_u64(cursor) : 1;
+    if (is_group) cursor_skip(cursor, times);
+    sample->reads = take_many(cursor, count, read_size(format) + (is_group ? 0 : times));
+    if (format & PERF_FORMAT_ID) sample->read_count = count;
+}
+
+struct perf_read perf_sample_read(const struct perf_event *event, const struct perf_sample *sample, uint64_t i)
+{
+    uint64_t format = event->read_format;
+    size_t place = (size_t)i * read_size(format), times = 0;
+    if (!(format & PERF_FORMAT_GROUP))
+        times = words_of(format, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
+    return (struct perf_read){.value = word_at(sample->reads, place),
+                              .id = word_at(sample->reads, place + sizeof(uint64_t) + times)};
 }
 
 /* Branches are only of use where the processor kept those that are calls without a return. */
@@ -136,7 +152,7 @@ static bool parse(const struct perf_event *event, uint64_t type, const struct pe
     struct cursor cursor = perf_record_body(record);
     struct perf_sample sample = {.period = event->period};
     parse_first(&cursor, type, &sample);
-    if (type & PERF_SAMPLE_READ) skip_read(&cursor, event->read_format);
+    if (type & PERF_SAMPLE_READ) take_reads(&cursor, event->read_format, &sample);
     sample.has_chain = type & PERF_SAMPLE_CALLCHAIN;
     if (sample.has_chain) sample.chain = take_many(&cursor, cursor_u64(&cursor), sizeof(uint64_t));
     if (type & PERF_SAMPLE_RAW) cursor_skip(&cursor, cursor_u32(&cursor));

@@ -29,6 +29,8 @@ struct perf_sample {
     uint64_t ip, time_ns, period;
     uint32_t pid, tid, cpu;
     bool has_time, has_cpu, has_chain;
+    uint64_t read_count;    /* counters that were read with it */
+    struct slice reads;     /* for perf_sample_read */
     struct slice chain;     /* addresses of 8 bytes each */
     struct slice calls;     /* of --call-graph lbr: branches of PERF_BRANCH_SIZE bytes, the innermost call first */
     uint64_t registers_abi; /* 0: none */
@@ -44,6 +46,12 @@ struct perf_event *perf_record_event(const struct perf_events *events, const str
 /* When RECORD, one of the kernel's, was written; 0 if it does not say. */
 uint64_t perf_record_time(const struct perf_events *events, const struct perf_event *event,
                           const struct perf_record *record);
+
+/* Counter I of those read with SAMPLE: what it has counted so far. */
+struct perf_read {
+    uint64_t id, value;
+};
+struct perf_read perf_sample_read(const struct perf_event *event, const struct perf_sample *sample, uint64_t i);
 
 /* False if it is broken. The slices are parts of RECORD. */
 bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record,
