@@ -61,6 +61,17 @@ TEST(a_list_that_is_cut_short_is_read_to_its_last_event)
     check_stacks("[" BEGIN("a", "1") "," END("2") ",]", "a 1000\n");
 }
 
+TEST(a_list_with_an_error_in_the_middle_is_rejected)
+{
+    static const char text[] = "[" BEGIN("a", "1") "," END("2") ",{\"ph\" 5}," BEGIN("b", "3") "]";
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, &error), STATUS_MALFORMED);
+    CHECK_UINT(error.offset, (uint64_t)(strstr(text, " 5}") + 1 - text));
+    profile_fini(&profile);
+}
+
 TEST(threads_and_processes_have_names)
 {
     struct profile profile;

@@ -552,7 +552,8 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
     const uint8_t *header = left.data;
     decoder->chunk = left;
     if (left.size < HEADER_BYTES || !jfr_detect(left)) {
-        reject(decoder, STATUS_MALFORMED, 0, "the header of a chunk is broken or cut short");
+        reject(decoder, STATUS_MALFORMED, left.size < HEADER_BYTES ? left.size : 0,
+               "the header of a chunk is broken or cut short");
         return;
     }
     uint64_t size = big_endian(header + 8, 8), metadata = big_endian(header + 24, 8);
@@ -564,7 +565,8 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
         reject(decoder, STATUS_UNSUPPORTED, 64, "a chunk whose numbers are not compressed");
     } else if (size < HEADER_BYTES || size > left.size || metadata < HEADER_BYTES || metadata >= size ||
                decoder->ticks_per_second == 0) {
-        reject(decoder, STATUS_MALFORMED, 0, "a chunk that is cut short, or was not finished");
+        reject(decoder, STATUS_MALFORMED, size > left.size ? left.size : 0,
+               "a chunk that is cut short, or was not finished");
     }
     if (decoder->status != STATUS_OK) return;
     decoder->chunk.size = (size_t)size;

@@ -320,7 +320,7 @@ static enum status read_file_header(struct perf_header *header, const struct per
     struct section attrs = take_section(&cursor), data = take_section(&cursor);
     (void)take_section(&cursor); /* types of events, which nobody writes any more */
     for (size_t i = 0; i < 4; i++) bits[i] = cursor_u64(&cursor);
-    if (cursor.failed) return fail(STATUS_MALFORMED, 0, "the header is cut short", error);
+    if (cursor.failed) return fail(STATUS_MALFORMED, source->size, "the header is cut short", error);
     header->may_be_cut = data.size == 0;
     if (data.offset > source->size || data.size > source->size - data.offset)
         return fail(STATUS_MALFORMED, DATA_PLACE, "the file is cut short: its data reach beyond its end", error);
@@ -347,7 +347,7 @@ enum status perf_header_read(struct perf_header *header, const struct perf_sourc
     header->is_pipe = header_size == PERF_PIPE_HEADER_SIZE;
     header->data_start = PERF_PIPE_HEADER_SIZE;
     header->data_end = source->size;
-    if (cursor.failed) return fail(STATUS_MALFORMED, 0, "the header is cut short", error);
+    if (cursor.failed) return fail(STATUS_MALFORMED, source->size, "the header is cut short", error);
     if (header->is_pipe) return STATUS_OK;
     return read_file_header(header, source, cursor, error);
 }

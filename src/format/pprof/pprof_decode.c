@@ -309,7 +309,7 @@ static void decode_strings(struct decoder *decoder)
 {
     size_t count = decoder->spans[PROFILE_STRING_TABLE].count;
     if (count == 0) {
-        FAIL(decoder, decoder->bytes.data, "the profile has no strings");
+        FAIL(decoder, decoder->bytes.data + decoder->bytes.size, "the profile has no strings");
         return;
     }
     decoder->strings = calloc(count, sizeof(*decoder->strings));

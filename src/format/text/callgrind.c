@@ -37,6 +37,9 @@ struct decoder {
     uint32_t event_count;
     struct string_id object, function, file; /* FILE: of the line at hand, which may be inlined */
     struct string_id callee_object, callee_file, callee;
+    const char *totals; /* the last key that its program writes; NULL: not known */
+    bool has_totals;    /* on the last line, or for Xdebug on any: version 2 wrote it before the main function */
+    bool is_xdebug;
     bool has_function, has_callee_object, has_callee_file, has_callee, is_call;
     struct thread_id thread;
     uint64_t address, line_number; /* the last ones */
@@ -237,6 +240,20 @@ static void read_positions(struct decoder *decoder, struct slice text)
     }
 }
 
+/* Of other programs nobody knows how their files end. Cachegrind does not say its name. Callgrind has a summary in the
+ * header, too. */
+static void note_writer(struct decoder *decoder, struct slice key, struct slice value)
+{
+    static const struct {
+        const char *name, *totals;
+    } writers[] = {{"callgrind", "totals"}, {"offbeat", "totals"}, {"xdebug", "summary"}};
+    bool is_cachegrind = !decoder->totals && slice_equals_text(key, "desc") && text_begins_with(value, "I1 cache:");
+    if (is_cachegrind) decoder->totals = "summary";
+    for (size_t i = 0; slice_equals_text(key, "creator") && i < sizeof(writers) / sizeof(writers[0]); i++)
+        if (text_begins_with(value, writers[i].name)) decoder->totals = writers[i].totals;
+    decoder->is_xdebug |= slice_equals_text(key, "creator") && text_begins_with(value, "xdebug");
+}
+
 static void read_thread(struct decoder *decoder, struct slice text)
 {
     struct thread thread = {.id = profile_string(decoder->profile, text)};
@@ -253,6 +270,8 @@ static bool read_header(struct decoder *decoder)
     if (!colon || (sign && sign < colon)) return false;
     struct slice key = slice_of(line.data, (size_t)(colon - line.data));
     struct slice value = trim(slice_of(colon + 1, line.size - key.size - 1));
+    note_writer(decoder, key, value);
+    decoder->has_totals |= decoder->totals && slice_equals_text(key, decoder->totals);
     if (slice_equals_text(key, "events")) read_events(decoder, value);
     if (slice_equals_text(key, "positions")) read_positions(decoder, value);
     if (slice_equals_text(key, "thread")) read_thread(decoder, value);
@@ -275,12 +294,15 @@ static bool is_header_line(struct slice line)
 
 bool callgrind_detect(struct slice bytes)
 {
+    bool has_mark = text_begins_with(bytes, "# callgrind format") || text_begins_with(bytes, "version: 1\n") ||
+                    text_begins_with(bytes, "desc: I1 cache:");
     for (unsigned i = 0; i < CALLGRIND_HEADER_LINES_MAX && bytes.size > 0; i++) {
         struct slice line = text_take_line(&bytes);
         if (text_begins_with(line, "events:")) return true;
-        if (!is_header_line(line)) return false;
+        bool is_cut = has_mark && bytes.size == 0;
+        if (!is_header_line(line)) return is_cut;
     }
-    return false;
+    return has_mark && bytes.size == 0;
 }
 
 /* --- The body ----------------------------------------------------------------------------------------------------- */
@@ -403,6 +425,7 @@ static void read_line(struct decoder *decoder)
 {
     struct slice line = decoder->line;
     if (line.size == 0 || line.data[0] == '#') return;
+    if (!decoder->is_xdebug) decoder->has_totals = false;
     bool is_cost = (line.data[0] >= '0' && line.data[0] <= '9') || line.data[0] == '+' || line.data[0] == '-' ||
                    line.data[0] == '*';
     if (is_cost)
@@ -429,6 +452,11 @@ enum status callgrind_decode(struct slice bytes, struct profile *profile, struct
     decoder.node = decoder.callee_node = INDEX_NONE;
     cost_graph_init(&decoder.graph, profile);
     read_lines(&decoder);
+    if (decoder.status == STATUS_OK && decoder.event_count == 0)
+        decoder.status = error_set(error, STATUS_MALFORMED, bytes.size, "the file is cut short: no line \"events:\"");
+    if (decoder.status == STATUS_OK && decoder.totals && !decoder.has_totals)
+        decoder.status = error_set(error, STATUS_MALFORMED, bytes.size,
+                                   "the file is cut short: it does not end with \"%s:\"", decoder.totals);
     if (decoder.status == STATUS_OK) decoder.status = cost_graph_add_samples(&decoder.graph, bytes.size, error);
     cost_graph_fini(&decoder.graph);
     free(decoder.names.items);

@@ -185,6 +185,16 @@ static bool is_text(struct slice line)
     return true;
 }
 
+/* JSON that is cut short may end with a blank and a number. A function may be called "{main}", and a stack begin with
+ * "[kernel]". */
+static bool begins_json(struct slice line)
+{
+    struct slice rest = slice_of(line.data + 1, line.size - 1);
+    while (rest.size > 0 && is_blank(rest.data[0])) rest = slice_of(rest.data + 1, rest.size - 1);
+    uint8_t next = line.data[0] == '{' ? '"' : '{';
+    return (line.data[0] == '{' || line.data[0] == '[') && (rest.size == 0 || rest.data[0] == next);
+}
+
 bool collapsed_detect(struct slice bytes)
 {
     struct slice stack;
@@ -192,7 +202,7 @@ bool collapsed_detect(struct slice bytes)
     while (bytes.size > 0) {
         struct slice line = text_take_line(&bytes);
         if (line.size == 0 || is_comment(line)) continue;
-        return split_line(line, &stack, &value) && is_text(line); /* the cheaper one first */
+        return split_line(line, &stack, &value) && is_text(line) && !begins_json(line); /* the cheapest one first */
     }
     return false;
 }

@@ -152,6 +152,9 @@ static void read_graph(struct decoder *decoder)
         open_frame(decoder, column, count, text);
     }
     close_frames(decoder, 0);
+    if (decoder->status == STATUS_OK && decoder->left.size == 0)
+        decoder->status = error_set(decoder->error, STATUS_MALFORMED, decoder->bytes.size,
+                                    "the file is cut short: nothing follows the call graph");
 }
 
 /* "Analysis of sampling prog (pid 7) every 1 millisecond" */
@@ -187,7 +190,7 @@ enum status macos_sample_decode(struct slice bytes, struct profile *profile, str
     while (decoder.left.size > 0 && !slice_equals_text(decoder.line, "Call graph:"))
         decoder.line = text_take_line(&decoder.left);
     if (decoder.left.size == 0)
-        reject(&decoder, STATUS_MALFORMED, "there is no call graph");
+        decoder.status = error_set(error, STATUS_MALFORMED, bytes.size, "there is no call graph");
     else
         read_graph(&decoder);
     free(decoder.open);

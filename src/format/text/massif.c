@@ -29,6 +29,12 @@ static void reject(struct decoder *decoder, enum status status, const char *mess
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
 }
 
+static void reject_at_end(struct decoder *decoder, const char *message)
+{
+    if (decoder->status != STATUS_OK) return;
+    decoder->status = error_set(decoder->error, STATUS_MALFORMED, decoder->bytes.size, "%s", message);
+}
+
 static bool take_number(struct slice *text, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -112,6 +118,8 @@ static void read_tree(struct decoder *decoder)
             reject(decoder, STATUS_MALFORMED, "expected a node of the heap's tree: \"n0: 16 0x1F: main (a.c:5)\"");
             return;
         }
+        if (decoder->left.size == 0 && decoder->bytes.data[decoder->bytes.size - 1] != '\n')
+            reject_at_end(decoder, "the file is cut short within a line");
         open_node(decoder, children, bytes, place);
         while (decoder->status == STATUS_OK && decoder->depth > 0 && decoder->path[decoder->depth - 1].children == 0)
             close_node(decoder);
@@ -120,14 +128,21 @@ static void read_tree(struct decoder *decoder)
 
 /* What comes after "heap_tree=" of the snapshot to be read: the peak, or else the last in detail; empty if there is
  * none. */
-static struct slice find_tree(struct slice left)
+static struct slice find_tree(struct decoder *decoder)
 {
-    struct slice found = slice_of(NULL, 0);
+    struct slice found = slice_of(NULL, 0), left = decoder->bytes;
+    bool is_whole = true; /* the last snapshot, up to its tree */
     while (left.size > 0) {
         struct slice line = text_take_line(&left);
         if (slice_equals_text(line, "heap_tree=peak")) return left;
         if (slice_equals_text(line, "heap_tree=detailed")) found = left;
+        if (text_begins_with(line, "snapshot=")) is_whole = false;
+        if (text_begins_with(line, "heap_tree=")) is_whole = true;
     }
+    if (!is_whole) reject_at_end(decoder, "the file is cut short within a snapshot");
+    if (found.size > 0)
+        profile_add_comment(decoder->profile,
+                            slice_of_text("no snapshot is the peak: this is the last one with a tree"));
     return found;
 }
 
@@ -158,7 +173,8 @@ enum status massif_decode(struct slice bytes, struct profile *profile, struct er
     profile_add_value_type(profile, "inuse_space", "bytes");
     add_header(&decoder);
     decoder.line = bytes;
-    decoder.left = find_tree(bytes);
+    decoder.left = find_tree(&decoder);
+    if (decoder.status != STATUS_OK) return decoder.status;
     if (decoder.left.size == 0)
         return error_set(error, STATUS_UNSUPPORTED, bytes.size, "no snapshot has a tree of the heap");
     decoder.path = calloc(MASSIF_DEPTH_MAX, sizeof(*decoder.path));

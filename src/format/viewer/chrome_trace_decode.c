@@ -229,8 +229,10 @@ static void read_events(struct decoder *decoder, struct slice events, bool may_e
         if (json_next_byte(&reader) == ']' && may_end_early) break; /* after a last comma */
         read_event(decoder, &reader);
     }
-    bool is_at_end = json_next_byte(&reader) == 0 || json_next_byte(&reader) == ']';
+    bool is_cut = reader.failed && reader.failed_offset == events.size;
+    bool is_at_end = is_cut || (!reader.failed && (json_next_byte(&reader) == 0 || json_next_byte(&reader) == ']'));
     if (may_end_early && is_at_end && decoder->events.count > 0) {
+        if (is_cut) profile_add_fact_number(decoder->file.profile, "list_not_ended", 1);
         json_reader_fini(&reader);
         return;
     }
