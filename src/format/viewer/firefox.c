@@ -98,8 +98,9 @@ struct encoder {
         size_t count, capacity;
         struct index_table index;
     } sources;
-    uint32_t *first_frame; /* by location, plus one */
-    uint32_t *stack_ends;  /* by stack of the model: its innermost frame's stack, plus one */
+    struct string_id *names; /* in TEXTS, by string of the profile: many frames have one name; 0: not there yet */
+    uint32_t *first_frame;   /* by location, plus one */
+    uint32_t *stack_ends;    /* by stack of the model: its innermost frame's stack, plus one */
     struct tracks tracks;
     struct firefox_markers markers;
     bool *has_markers_written; /* by thread */
@@ -234,6 +235,13 @@ static struct string_id unnamed(struct encoder *encoder, const struct location *
     return profile_text(&encoder->texts, name);
 }
 
+static struct string_id text_of(struct encoder *encoder, struct string_id name)
+{
+    struct string_id *text = &encoder->names[name.index];
+    if (text->index == 0) *text = profile_string(&encoder->texts, profile_slice(encoder->profile, name));
+    return *text;
+}
+
 /* Adds the frame of line LINE of LOCATION, or of LOCATION itself where it has no lines. */
 static void add_frame(struct encoder *encoder, uint32_t index, uint32_t line_index)
 {
@@ -258,8 +266,7 @@ static void add_frame(struct encoder *encoder, uint32_t index, uint32_t line_ind
                                        .start_line = function->start_line,
                                        .library = number_library(encoder, location->mapping)};
     struct string_id name = frame_name_of_function(function);
-    written.name = name.index ? profile_string(&encoder->texts, profile_slice(profile, name))
-                              : unnamed(encoder, location, address);
+    written.name = name.index ? text_of(encoder, name) : unnamed(encoder, location, address);
     encoder->has_unnamed |= name.index == 0 && location->address != 0;
     if (written.file.index) (void)number_source(encoder, written.file);
     uint32_t number = number_function(encoder, written);
@@ -780,13 +787,15 @@ static bool number_programs(struct encoder *encoder)
 static void encode(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
+    encoder->names = calloc(profile->strings.count, sizeof(*encoder->names));
     encoder->first_frame = calloc(profile->locations.count, sizeof(*encoder->first_frame));
     encoder->stack_ends = calloc(profile_stack_limit(profile), sizeof(*encoder->stack_ends));
     encoder->has_markers_written = calloc(profile->threads.count, sizeof(*encoder->has_markers_written));
     bool has_tracks = tracks_init(&encoder->tracks, profile) && number_programs(encoder);
     struct thread_id shown = profile_thread_with_samples(profile, profile_default_thread(profile));
     bool has_markers = firefox_markers_init(&encoder->markers, profile, shown, &encoder->texts);
-    if (!encoder->first_frame || !encoder->stack_ends || !encoder->has_markers_written || !has_tracks || !has_markers) {
+    if (!encoder->names || !encoder->first_frame || !encoder->stack_ends || !encoder->has_markers_written ||
+        !has_tracks || !has_markers) {
         fail(encoder);
         return;
     }
@@ -812,6 +821,7 @@ static void encoder_fini(struct encoder *encoder)
     free(encoder->stacks.items);
     free(encoder->sources.items);
     index_table_fini(&encoder->sources.index);
+    free(encoder->names);
     free(encoder->first_frame);
     free(encoder->stack_ends);
     tracks_fini(&encoder->tracks);
