@@ -429,7 +429,7 @@ static void add_event(struct decoder *decoder, struct cursor *cursor, uint32_t c
     struct member member;
     struct sample sample = {0};
     int64_t values[PROFILE_VALUES_MAX] = {0};
-    uint64_t ticks = 0, duration = 0, weight = 0, samples = 1;
+    uint64_t ticks = 0, duration = 0, weight = 0, size = 0, samples = 1;
     uint32_t next = 0;
     while (next_member(decoder, cursor, class_index, &next, &member)) {
         switch ((int)member.field->role) {
@@ -441,6 +441,9 @@ static void add_event(struct decoder *decoder, struct cursor *cursor, uint32_t c
             break;
         case JFR_WEIGHT:
             weight = member.number;
+            break;
+        case JFR_SIZE:
+            size = member.number;
             break;
         case JFR_SAMPLES:
             samples = member.number;
@@ -457,9 +460,11 @@ static void add_event(struct decoder *decoder, struct cursor *cursor, uint32_t c
     }
     enum jfr_event kind = decoder->types.classes.items[class_index].event;
     int column = decoder->columns[kind];
-    bool is_pair = kind == JFR_ALLOCATION || kind == JFR_TLAB || kind == JFR_LOCK;
     values[column] = to_value(samples);
-    if (is_pair) values[column + 1] = to_value(kind == JFR_LOCK ? to_ns(decoder, duration) : weight);
+    if (kind == JFR_LOCK)
+        values[column + 1] = to_value(to_ns(decoder, duration));
+    else if (kind >= JFR_ALLOCATION)
+        values[column + 1] = to_value(weight > 0 ? weight : size);
     sample.time_ns = time_of(decoder, ticks);
     profile_add_sample(decoder->profile, &sample, values);
 }
@@ -612,6 +617,8 @@ static void add_value_types(struct decoder *decoder)
         [JFR_WALL] = {"wall", NULL, NULL},
         [JFR_ALLOCATION] = {"alloc_objects", "alloc_space", "bytes"},
         [JFR_TLAB] = {"tlab_objects", "tlab_space", "bytes"},
+        [JFR_LIVE] = {"live_objects", "live_space", "bytes"},
+        [JFR_MALLOC] = {"malloc_objects", "malloc_space", "bytes"},
         [JFR_LOCK] = {"contentions", "delay", "nanoseconds"},
     };
     struct profile *profile = decoder->profile;

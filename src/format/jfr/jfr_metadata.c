@@ -77,6 +77,8 @@ static enum jfr_role role_of(struct slice name)
                  {"weight", JFR_WEIGHT},
                  {"tlabSize", JFR_WEIGHT},
                  {"samples", JFR_SAMPLES},
+                 {"allocationSize", JFR_SIZE},
+                 {"size", JFR_SIZE},
                  {"frames", JFR_FRAMES},
                  {"method", JFR_METHOD},
                  {"lineNumber", JFR_LINE},
@@ -119,7 +121,10 @@ static void name_class(struct jfr_class *class, struct slice name)
         {"jdk.ObjectAllocationSample", JFR_STRUCT, JFR_ALLOCATION},
         {"jdk.ObjectAllocationInNewTLAB", JFR_STRUCT, JFR_TLAB},
         {"jdk.ObjectAllocationOutsideTLAB", JFR_STRUCT, JFR_TLAB},
+        {"profiler.LiveObject", JFR_STRUCT, JFR_LIVE},
+        {"profiler.Malloc", JFR_STRUCT, JFR_MALLOC},
         {"jdk.JavaMonitorEnter", JFR_STRUCT, JFR_LOCK},
+        {"profiler.NativeLock", JFR_STRUCT, JFR_LOCK},
         {"jdk.ThreadPark", JFR_STRUCT, JFR_LOCK},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

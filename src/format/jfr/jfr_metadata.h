@@ -15,6 +15,7 @@ enum jfr_role {
     JFR_STACK_TRACE,
     JFR_WEIGHT, /* of allocations; JFR_SAMPLES: of wall clock samples */
     JFR_SAMPLES,
+    JFR_SIZE, /* of an object, for events without a weight */
     JFR_FRAMES,
     JFR_METHOD,
     JFR_LINE,
@@ -39,6 +40,8 @@ enum jfr_event {
     JFR_WALL,
     JFR_ALLOCATION,
     JFR_TLAB,
+    JFR_LIVE,
+    JFR_MALLOC,
     JFR_LOCK,
     JFR_EVENTS
 };
