@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,12 +18,11 @@ enum { CODE_FILES_MAX = 1 << 16 };
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
+static bool read_at(int descriptor, uint64_t offset, void *bytes, size_t size)
 {
-    const int *descriptor = context;
     uint8_t *place = bytes;
     while (size > 0) {
-        ssize_t got = pread(*descriptor, place, size, (off_t)offset);
+        ssize_t got = pread(descriptor, place, size, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
         place += got;
@@ -29,6 +30,11 @@ static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
         offset += (uint64_t)got;
     }
     return true;
+}
+
+static bool read_file(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    return read_at(*(const int *)context, offset, bytes, size);
 }
 
 static bool read_buffer(void *context, uint64_t offset, void *bytes, size_t size)
@@ -53,14 +59,86 @@ static int open_regular(const char *path, uint64_t *ret_size)
     return -1;
 }
 
-bool perf_file_detect(const char *path, uint64_t *ret_size)
+static bool detect(const char *path, uint64_t *ret_size)
 {
     uint8_t magic[8];
     int descriptor = open_regular(path, ret_size);
     if (descriptor < 0) return false;
-    bool is_read = read_at(&descriptor, 0, magic, sizeof(magic));
+    bool is_read = read_at(descriptor, 0, magic, sizeof(magic));
     (void)close(descriptor);
     return is_read && perf_data_detect(slice_of(magic, sizeof(magic)));
+}
+
+/* --- Folders ------------------------------------------------------------------------------------------------------ */
+
+/* `perf record --threads` makes a folder: "data" has the headers, "data.0" and so on the records of each processor. */
+struct recording {
+    struct perf_source *sources;
+    int *descriptors;
+    size_t count, source_capacity, descriptor_capacity;
+};
+
+/* The file in FOLDER of source NUMBER. False if the path is too long. */
+static bool source_path(const char *folder, size_t number, char path[PATH_MAX])
+{
+    int length = number == 0 ? snprintf(path, PATH_MAX, "%s/data", folder)
+                             : snprintf(path, PATH_MAX, "%s/data.%zu", folder, number - 1);
+    return length > 0 && length < PATH_MAX;
+}
+
+static bool add_source(struct recording *recording, const char *path)
+{
+    size_t count = recording->count;
+    struct perf_source source = {.read = read_file};
+    if (!array_reserve(&recording->sources, &recording->source_capacity, count + 1, sizeof(source), PERF_SOURCES_MAX) ||
+        !array_reserve(&recording->descriptors, &recording->descriptor_capacity, count + 1, sizeof(int),
+                       PERF_SOURCES_MAX))
+        return false;
+    int descriptor = open_regular(path, &source.size);
+    if (descriptor < 0) return false;
+    recording->descriptors[count] = descriptor;
+    recording->sources[count] = source;
+    recording->count++;
+    return true;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+/* The file at PATH or, where it is a folder, the files in it. */
+static enum status open_recording(struct recording *recording, const char *path, struct error *error)
+{
+    char name[PATH_MAX];
+    bool is_one = !is_folder(path);
+    if (is_one && !add_source(recording, path)) return error_set_errno(error, "cannot open");
+    while (!is_one && source_path(path, recording->count, name) && add_source(recording, name)) {
+    }
+    if (recording->count == 0) return error_set_errno(error, "cannot open the file \"data\" in it");
+    if (!is_one && source_path(path, recording->count, name) && access(name, F_OK) == 0)
+        return error_set(error, STATUS_IO, 0, "cannot open all files in it, up to %d", PERF_SOURCES_MAX);
+    for (size_t i = 0; i < recording->count; i++) recording->sources[i].context = &recording->descriptors[i];
+    return STATUS_OK;
+}
+
+static void close_recording(struct recording *recording)
+{
+    for (size_t i = 0; i < recording->count; i++) (void)close(recording->descriptors[i]);
+    free(recording->descriptors);
+    free(recording->sources);
+}
+
+bool perf_file_detect(const char *path, uint64_t *ret_size)
+{
+    char name[PATH_MAX];
+    struct stat facts;
+    if (!is_folder(path)) return detect(path, ret_size);
+    if (!source_path(path, 0, name) || !detect(name, ret_size)) return false;
+    for (size_t i = 1; i < PERF_SOURCES_MAX && source_path(path, i, name) && stat(name, &facts) == 0; i++)
+        *ret_size += (uint64_t)facts.st_size;
+    return true;
 }
 
 /* --- Code --------------------------------------------------------------------------------------------------------- */
@@ -145,19 +223,17 @@ enum status perf_file_decode(const char *path, struct buffer *bytes, struct prof
 {
     struct code_files files = {0};
     struct perf_code code = {.find = find_code, .note_kernel = ret_kernel ? begin_kernel : NULL, .context = &files};
-    struct perf_source source = {.read = read_buffer, .context = bytes, .size = bytes->size};
-    int descriptor = -1;
-    if (bytes->size == 0) {
-        descriptor = open_regular(path, &source.size);
-        if (ret_kernel) *ret_kernel = NULL;
-        if (descriptor < 0) return error_set_errno(error, "cannot open");
-        source.read = read_at;
-        source.context = &descriptor;
-    }
-    enum status status = perf_data_decode_source(&source, &code, profile, error);
-    profile->source_bytes = source.size;
-    if (status == STATUS_OK) status = profile_check_inlined(profile, source.size, error);
-    if (descriptor >= 0) (void)close(descriptor);
+    struct perf_source in_memory = {.read = read_buffer, .context = bytes, .size = bytes->size};
+    struct recording recording = {0};
+    uint64_t size = bytes->size;
+    enum status status = size == 0 ? open_recording(&recording, path, error) : STATUS_OK;
+    for (size_t i = 0; i < recording.count; i++) size += recording.sources[i].size;
+    if (status == STATUS_OK)
+        status = perf_data_decode_sources(recording.count ? recording.sources : &in_memory,
+                                          recording.count ? recording.count : 1, &code, profile, error);
+    profile->source_bytes = size;
+    if (status == STATUS_OK) status = profile_check_inlined(profile, size, error);
+    close_recording(&recording);
     for (size_t i = 0; i < files.count; i++) free_file(files.items[i]);
     free(files.items);
     if (ret_kernel) *ret_kernel = files.kernel;

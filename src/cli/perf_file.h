@@ -8,7 +8,7 @@
 #include "profile/profile.h"
 #include "symbolize/kernel_names.h"
 
-/* True if PATH is a regular file of perf record. *RET_SIZE is its size. */
+/* True if PATH is a regular file of perf record, or a folder of perf record --threads. *RET_SIZE is its size. */
 bool perf_file_detect(const char *path, uint64_t *ret_size);
 
 /* Decodes BYTES or, where they are empty, the file at PATH. BYTES are empty afterwards. Files that the profile names

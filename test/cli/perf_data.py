@@ -263,6 +263,14 @@ def a_recording_made_here_has_perfs_totals_and_functions():
 
 
 @case
+def a_folder_of_several_threads_of_perf_is_one_profile():
+    path = record("threads", "-F", "499", "-e", "cpu-clock", "-g", "--threads")
+    compare_recorded(path)
+    done = subprocess.run([OFFBEAT, "top", path / "data"], capture_output=True, text=True)
+    check_equal((done.returncode, "name the folder" in done.stderr), (3, True), f"the file of the headers: {done.stderr}")
+
+
+@case
 def a_group_is_read_with_its_leader():
     # perf 6.1 counts groups of one thread only.
     path = record("group", "-F", "499", "-e", "{task-clock,page-faults,context-switches}:S", "-g", arguments=["one"])

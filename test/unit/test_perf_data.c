@@ -311,7 +311,7 @@ TEST(a_copied_stack_is_walked_with_the_mappings_of_its_time)
         struct profile profile;
         struct error error = {0};
         profile_init(&profile);
-        CHECK_INT(perf_data_decode_source(&source, &code, &profile, &error), STATUS_OK);
+        CHECK_INT(perf_data_decode_sources(&source, 1, &code, &profile, &error), STATUS_OK);
         CHECK_TEXT(dump(&out, &profile, DUMP_ADDRESSES),
                    has_late ? "sample\n @1010 in /opt/late ?\n"
                             : "sample\n @1010 in /opt/early ?\n"

@@ -57,7 +57,8 @@ struct decoder {
     struct profile *profile;
     const struct perf_code *code;
     struct perf_header header;
-    struct perf_input input;
+    struct perf_input *inputs;    /* of each source */
+    uint32_t input_count, source; /* SOURCE: of the record at hand */
     struct perf_queue queue;
     struct perf_spaces spaces;
     struct perf_threads threads;
@@ -80,6 +81,11 @@ struct decoder {
     enum status status;
     struct error *error;
 };
+
+static struct perf_input *input_at_hand(struct decoder *decoder)
+{
+    return &decoder->inputs[decoder->source];
+}
 
 static void fail(struct decoder *decoder, enum status status, const char *message)
 {
@@ -345,7 +351,7 @@ static bool parse_again(struct decoder *decoder, const struct taken *taken, stru
     }
     struct perf_record record = {.bytes = slice_of(decoder->read_again, size)};
     decoder->status =
-        perf_input_read_again(&decoder->input, decoder->offset, size, decoder->read_again, decoder->error);
+        perf_input_read_again(input_at_hand(decoder), decoder->offset, size, decoder->read_again, decoder->error);
     if (decoder->status != STATUS_OK) return false;
     bool is_parsed = perf_sample_parse(taken->event, &record, sample);
     if (!is_parsed) fail(decoder, STATUS_MALFORMED, "a sample is broken");
@@ -562,15 +568,18 @@ static void take_record(struct decoder *decoder, const struct perf_record *recor
 static void take_oldest(struct decoder *decoder)
 {
     uint64_t offset = decoder->offset;
+    uint32_t source = decoder->source;
     struct perf_queued queued = perf_queue_pop(&decoder->queue);
     struct cursor header = cursor_of(slice_of(queued.bytes, queued.size));
     struct perf_record record = {.type = cursor_u32(&header), .misc = cursor_u16(&header)};
     record.bytes = slice_of(queued.bytes, queued.size);
     decoder->offset = queued.offset;
+    decoder->source = queued.source;
     struct slice walk = perf_queued_more(&queued);
     take_record(decoder, &record, walk.size > 0 ? (const struct perf_walk *)(const void *)walk.data : NULL);
     perf_queue_give_back(&decoder->queue, queued);
     decoder->offset = offset;
+    decoder->source = source;
 }
 
 static void flush_queue(struct decoder *decoder, uint64_t until_ns)
@@ -586,7 +595,7 @@ static bool walk_early(struct decoder *decoder, const struct perf_event *event, 
 {
     struct perf_sample sample;
     bool may_have_stack = record->type == PERF_RECORD_SAMPLE && (event->sample_type & PERF_SAMPLE_STACK_USER);
-    if (!may_have_stack || decoder->input.is_unpacked || decoder->header.is_other_machine) return false;
+    if (!may_have_stack || input_at_hand(decoder)->is_unpacked || decoder->header.is_other_machine) return false;
     if (!perf_sample_parse(event, record, &sample) || sample.stack.size == 0) return false;
     struct perf_space *space = perf_spaces_find(&decoder->spaces, sample.pid);
     if (!space) return false;
@@ -608,7 +617,8 @@ static void order_record(struct decoder *decoder, const struct perf_record *reco
     struct slice walk = slice_of(NULL, 0);
     if (walk_early(decoder, event, record, &kept.bytes))
         walk = slice_of((const uint8_t *)&decoder->walk, perf_walk_size(&decoder->walk));
-    if (!perf_queue_push(&decoder->queue, time_ns, decoder->offset, &kept, walk))
+    const struct perf_place place = {.time_ns = time_ns, .offset = decoder->offset, .source = decoder->source};
+    if (!perf_queue_push(&decoder->queue, &place, &kept, walk))
         fail(decoder, STATUS_NO_MEMORY, "not enough memory for the records");
     if (time_ns > decoder->newest_ns) decoder->newest_ns = time_ns;
     while (decoder->queue.bytes > PERF_QUEUE_BYTES_MAX && decoder->status == STATUS_OK) take_oldest(decoder);
@@ -630,7 +640,7 @@ static void skip_data_after(struct decoder *decoder, const struct perf_record *r
         fail(decoder, STATUS_MALFORMED, "the record of trace data is broken");
         return;
     }
-    if (decoder->status == STATUS_OK) decoder->status = perf_input_skip(&decoder->input, size, decoder->error);
+    if (decoder->status == STATUS_OK) decoder->status = perf_input_skip(input_at_hand(decoder), size, decoder->error);
 }
 
 static void read_record(struct decoder *decoder, const struct perf_record *record)
@@ -649,14 +659,45 @@ static void read_record(struct decoder *decoder, const struct perf_record *recor
     }
 }
 
+/* Reads records of the source at hand until one waits in the queue. False at the end. */
+static bool read_until_one_waits(struct decoder *decoder)
+{
+    struct perf_record record;
+    uint64_t pushed = decoder->queue.pushed;
+    while (decoder->status == STATUS_OK && decoder->queue.pushed == pushed) {
+        decoder->status = perf_input_next(input_at_hand(decoder), &record, decoder->error);
+        decoder->offset = input_at_hand(decoder)->record_offset;
+        if (decoder->status != STATUS_OK || record.bytes.size == 0) return false;
+        if (record.type != PERF_RECORD_FINISHED_ROUND) read_record(decoder, &record);
+    }
+    return decoder->status == STATUS_OK;
+}
+
+/* The other sources: one record of each waits in the queue, so that the oldest of all leaves it first. */
+static void merge_sources(struct decoder *decoder)
+{
+    for (decoder->source = 1; decoder->source < decoder->input_count; decoder->source++)
+        (void)read_until_one_waits(decoder);
+    decoder->source = 0;
+    while (decoder->queue.count > 0 && decoder->status == STATUS_OK) {
+        uint32_t source = decoder->queue.items[0].source;
+        take_oldest(decoder);
+        if (source == 0) continue;
+        decoder->source = source;
+        (void)read_until_one_waits(decoder);
+        decoder->source = 0;
+    }
+}
+
 static void read_records(struct decoder *decoder)
 {
     struct perf_record record = {0};
     do {
-        decoder->status = perf_input_next(&decoder->input, &record, decoder->error);
-        decoder->offset = decoder->input.record_offset;
+        decoder->status = perf_input_next(input_at_hand(decoder), &record, decoder->error);
+        decoder->offset = input_at_hand(decoder)->record_offset;
         if (decoder->status == STATUS_OK && record.bytes.size > 0) read_record(decoder, &record);
     } while (decoder->status == STATUS_OK && record.bytes.size > 0);
+    if (decoder->status == STATUS_OK && decoder->input_count > 1) merge_sources(decoder);
     flush_queue(decoder, UINT64_MAX);
     if (decoder->status == STATUS_OK) flush_batch(decoder);
 }
@@ -723,23 +764,37 @@ static void finish(struct decoder *decoder)
         profile->time_ns = profile_start_at(profile->samples.time_ns[0]);
 }
 
-static enum status decode(struct decoder *decoder, const struct perf_source *source)
+/* False without memory. */
+static bool open_inputs(struct decoder *decoder, const struct perf_source *sources, size_t count)
 {
-    struct perf_header *header = &decoder->header;
-    enum status status = perf_header_read(header, source, decoder->profile, decoder->error);
+    const struct perf_header *header = &decoder->header;
+    decoder->inputs = calloc(count, sizeof(*decoder->inputs));
+    for (size_t i = 0; decoder->inputs && i < count; i++) {
+        uint64_t start = i == 0 ? header->data_start : 0, end = i == 0 ? header->data_end : sources[i].size;
+        decoder->input_count++;
+        if (perf_input_init(&decoder->inputs[i], &sources[i], start, end) != STATUS_OK) return false;
+        decoder->inputs[i].may_be_cut = header->may_be_cut;
+    }
+    return decoder->inputs != NULL;
+}
+
+static enum status decode(struct decoder *decoder, const struct perf_source *sources, size_t count)
+{
+    enum status status = perf_header_read(&decoder->header, sources, decoder->profile, decoder->error);
     if (status != STATUS_OK) return status;
+    if (decoder->header.is_in_folder && count == 1)
+        return error_set(decoder->error, STATUS_UNSUPPORTED, sources[0].size,
+                         "one file of perf record --threads, whose samples are in other files; name the folder");
     decoder->places = calloc(PLACES_KEPT, sizeof(*decoder->places));
-    status = perf_input_init(&decoder->input, source, header->data_start, header->data_end);
-    if (status != STATUS_OK || !decoder->places)
+    if (!decoder->places || !open_inputs(decoder, sources, count))
         return error_set(decoder->error, STATUS_NO_MEMORY, 0, "not enough memory to read the file");
-    decoder->input.may_be_cut = header->may_be_cut;
     read_records(decoder);
     if (decoder->status == STATUS_OK) finish(decoder);
     return decoder->status;
 }
 
-enum status perf_data_decode_source(const struct perf_source *source, const struct perf_code *code,
-                                    struct profile *profile, struct error *error)
+enum status perf_data_decode_sources(const struct perf_source *sources, size_t count, const struct perf_code *code,
+                                     struct profile *profile, struct error *error)
 {
     struct decoder *decoder = calloc(1, sizeof(*decoder));
     if (!decoder) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to read the file");
@@ -747,11 +802,12 @@ enum status perf_data_decode_source(const struct perf_source *source, const stru
     decoder->code = code;
     decoder->error = error;
     perf_spaces_init(&decoder->spaces, profile);
-    enum status status = decode(decoder, source);
+    enum status status = decode(decoder, sources, count);
     perf_spaces_fini(&decoder->spaces);
     perf_threads_fini(&decoder->threads);
     perf_queue_fini(&decoder->queue);
-    perf_input_fini(&decoder->input);
+    for (uint32_t i = 0; i < decoder->input_count; i++) perf_input_fini(&decoder->inputs[i]);
+    free(decoder->inputs);
     perf_header_fini(&decoder->header);
     free(decoder->frames.items);
     free(decoder->places);
@@ -771,7 +827,7 @@ static bool read_slice(void *context, uint64_t offset, void *bytes, size_t size)
 enum status perf_data_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct perf_source source = {.read = read_slice, .context = &bytes, .size = bytes.size};
-    return perf_data_decode_source(&source, NULL, profile, error);
+    return perf_data_decode_sources(&source, 1, NULL, profile, error);
 }
 
 bool perf_data_detect(struct slice bytes)

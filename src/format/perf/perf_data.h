@@ -10,6 +10,7 @@
 enum {
     PERF_DATA_THREADS_MAX = 4 << 20,
     PERF_DATA_BUILD_IDS_MAX = 1 << 20,
+    PERF_SOURCES_MAX = 4096, /* the processors of the largest machines */
     PERF_DATA_FEATURE_BYTES_MAX = 64 << 20,
 };
 
@@ -19,8 +20,10 @@ bool perf_data_detect(struct slice bytes);
  * their innermost frame, as no file is opened. STATUS_UNSUPPORTED for the other byte order. */
 enum status perf_data_decode(struct slice bytes, struct profile *profile, struct error *error);
 
-/* The same from SOURCE, read once from front to back but for its headers. CODE (may be NULL) unwinds copied stacks. */
-enum status perf_data_decode_source(const struct perf_source *source, const struct perf_code *code,
-                                    struct profile *profile, struct error *error);
+/* The same from the first of COUNT SOURCES, at most PERF_SOURCES_MAX, read once from front to back but for its headers.
+ * The others have only records, each in the order of their times, as `perf record --threads` writes them. CODE (may be
+ * NULL) unwinds copied stacks. */
+enum status perf_data_decode_sources(const struct perf_source *sources, size_t count, const struct perf_code *code,
+                                     struct profile *profile, struct error *error);
 
 #endif

@@ -285,6 +285,7 @@ static enum status read_features(struct perf_header *header, const struct perf_s
     for (unsigned feature = 0; feature < PERF_FEATURES; feature++) {
         if (!(bits[feature / 64] >> feature % 64 & 1)) continue;
         uint8_t *bytes;
+        header->is_in_folder |= feature == PERF_FEATURE_DIRECTORY;
         enum status status = read_bytes(source, (struct section){place, PERF_SECTION_SIZE}, &bytes, error);
         if (status != STATUS_OK) return status;
         struct cursor cursor = cursor_of(slice_of(bytes, PERF_SECTION_SIZE));

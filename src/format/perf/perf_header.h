@@ -10,7 +10,7 @@ struct perf_build_id {
 
 struct perf_header {
     struct profile *profile;
-    bool is_pipe;
+    bool is_pipe, is_in_folder; /* the records are in other files of a folder */
     uint64_t data_start, data_end;
     bool may_be_cut;
     uint64_t features_taken; /* a bit each: the first of a kind counts */

@@ -5,10 +5,15 @@
 
 enum { UNPACKED_BYTES = 4 * PERF_RECORD_BYTES_MAX };
 
+static size_t window_size(uint64_t left)
+{
+    return left > 0 && left < PERF_INPUT_WINDOW_BYTES ? (size_t)left : PERF_INPUT_WINDOW_BYTES;
+}
+
 enum status perf_input_init(struct perf_input *input, const struct perf_source *source, uint64_t start, uint64_t end)
 {
     *input = (struct perf_input){.source = source, .position = start, .end = end};
-    input->window.bytes = malloc(PERF_INPUT_WINDOW_BYTES);
+    input->window.bytes = malloc(window_size(end - start));
     return input->window.bytes ? STATUS_OK : STATUS_NO_MEMORY;
 }
 

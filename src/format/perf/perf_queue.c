@@ -71,19 +71,20 @@ struct slice perf_queued_more(const struct perf_queued *queued)
     return slice_of(queued->bytes + place_of_more(queued->size), queued->more_size);
 }
 
-bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record,
+bool perf_queue_push(struct perf_queue *queue, const struct perf_place *place, const struct perf_record *record,
                      struct slice more)
 {
-    size_t place = place_of_more(record->bytes.size);
+    size_t more_place = place_of_more(record->bytes.size);
     if (!array_reserve(&queue->items, &queue->capacity, queue->count + 1, sizeof(*queue->items), ITEMS_MAX))
         return false;
-    struct perf_queued item = take_block(queue, (uint32_t)(place + more.size));
+    struct perf_queued item = take_block(queue, (uint32_t)(more_place + more.size));
     if (!item.bytes) return false;
     memcpy(item.bytes, record->bytes.data, record->bytes.size);
-    if (more.size > 0) memcpy(item.bytes + place, more.data, more.size);
-    item.time_ns = time_ns;
+    if (more.size > 0) memcpy(item.bytes + more_place, more.data, more.size);
+    item.time_ns = place->time_ns;
+    item.source = place->source;
     item.number = queue->pushed++;
-    item.offset = offset;
+    item.offset = place->offset;
     item.size = (uint32_t)record->bytes.size;
     item.more_size = (uint32_t)more.size;
     queue->items[queue->count] = item;

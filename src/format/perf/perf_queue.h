@@ -8,9 +8,16 @@
 
 enum { PERF_QUEUE_BYTES_MAX = 32 << 20 }; /* with more, the oldest records leave before their round is over */
 
+/* When and where a record was. */
+struct perf_place {
+    uint64_t time_ns, offset;
+    uint32_t source;
+};
+
 struct perf_queued {
     uint64_t time_ns, number; /* NUMBER: records of one time keep their order */
     uint64_t offset;          /* in the file */
+    uint32_t source;          /* the number of that file */
     uint8_t *bytes;           /* the record, then, at the next multiple of 8, what belongs to it */
     uint32_t size, more_size, capacity;
 };
@@ -26,7 +33,7 @@ struct perf_queue {
 };
 
 /* Copies RECORD and MORE, which belongs to it and may be empty. False without memory. */
-bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record,
+bool perf_queue_push(struct perf_queue *queue, const struct perf_place *place, const struct perf_record *record,
                      struct slice more);
 
 /* Takes the oldest off; its bytes are the caller's to give back. QUEUE must not be empty. */
