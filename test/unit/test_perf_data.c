@@ -346,6 +346,31 @@ TEST(a_child_has_its_parents_mappings_until_it_runs_another_program)
     buffer_fini(&out);
 }
 
+/* A BPF program among the kernel's addresses, and its end, which changes nothing that came before. */
+TEST(code_that_the_kernel_made_has_its_name)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffffc0000010, 0xffffffff81000020};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_map(&file, (struct map){UINT32_MAX, 0xffffffff81000000, 0x1000, 0xffffffff81000000, 0, "[kernel.kallsyms]_text",
+                                true});
+    for (uint64_t i = 0; i < 2; i++) {
+        size_t symbol = begin_record(&file, PERF_RECORD_KSYMBOL, 0);
+        put_u64(&file, 0xffffffffc0000000);
+        put_u32(&file, 0x40);
+        put_u32(&file, i ? 1 | PERF_KSYMBOL_UNREGISTER << 16 : 1); /* BPF */
+        put_text(&file, "bpf_prog_0123456789abcdef_count");
+        put_sample_id(&file, 0, i ? 60 : 20);
+        end_record(&file, symbol);
+    }
+    put_sample(&file, 0, 7, 50, chain, sizeof(chain) / sizeof(chain[0]));
+    CHECK_TEXT(read_file(&out, &file, DUMP_ADDRESSES),
+               "sample\n @ffffffffc0000010 in [bpf] bpf_prog_0123456789abcdef_count (:0:0)\n"
+               " @ffffffff8100001f in [kernel.kallsyms] ?\n");
+    buffer_fini(&out);
+}
+
 TEST(a_new_mapping_leaves_the_parts_around_it)
 {
     static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1fff, 0x2001, 0x3001, 0x5001};

@@ -158,6 +158,27 @@ static void take_mmap2(struct decoder *decoder, const struct perf_record *record
     add_map(decoder, record, &mapped, name);
 }
 
+/* Code that the kernel made at run time, most often a BPF program, is one function. It keeps its name after its end:
+ * samples of other code there come after the record of that code. */
+static void take_ksymbol(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    struct perf_mapped mapped = {.is_kernel = true, .start = cursor_u64(&cursor)};
+    mapped.size = cursor_u32(&cursor);
+    uint16_t kind = cursor_u16(&cursor);
+    uint16_t flags = cursor_u16(&cursor);
+    struct slice name = take_name(&cursor);
+    if (cursor.failed) {
+        fail(decoder, STATUS_MALFORMED, "the record of a symbol of the kernel is broken");
+        return;
+    }
+    if (flags & PERF_KSYMBOL_UNREGISTER) return;
+    mapped.file_name = profile_text(decoder->profile, kind == PERF_KSYMBOL_BPF ? "[bpf]" : "[kernel]");
+    mapped.function = profile_string(decoder->profile, name);
+    perf_spaces_map(&decoder->spaces, &mapped);
+    check_spaces(decoder);
+}
+
 static struct perf_thread *get_thread(struct decoder *decoder, uint32_t tid)
 {
     struct perf_thread *thread = perf_threads_get(&decoder->threads, tid);
@@ -228,7 +249,11 @@ static struct location_id find_location(struct decoder *decoder, struct perf_spa
         struct mapping kernel = {.file_name = profile_text(decoder->profile, "[kernel.kallsyms]")};
         location.mapping = profile_add_mapping(decoder->profile, &kernel);
     }
-    return profile_add_location(decoder->profile, &location, NULL, 0);
+    struct line line = {0};
+    struct function function = {0};
+    if (map) function.name = decoder->spaces.segments[map->segment].function;
+    if (function.name.index) line.function = profile_add_function(decoder->profile, &function);
+    return profile_add_location(decoder->profile, &location, &line, function.name.index ? 1 : 0);
 }
 
 static struct location_id place_of(struct decoder *decoder, struct perf_space *space, enum mode mode, uint64_t address)
@@ -544,6 +569,9 @@ static void take_record(struct decoder *decoder, const struct perf_record *recor
         break;
     case PERF_RECORD_MMAP2:
         take_mmap2(decoder, record);
+        break;
+    case PERF_RECORD_KSYMBOL:
+        take_ksymbol(decoder, record);
         break;
     case PERF_RECORD_COMM:
         take_comm(decoder, record);

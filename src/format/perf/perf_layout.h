@@ -27,6 +27,7 @@ enum perf_record_type {
     PERF_RECORD_SAMPLE = 9,
     PERF_RECORD_MMAP2 = 10,
     PERF_RECORD_LOST_SAMPLES = 13,
+    PERF_RECORD_KSYMBOL = 17,
     PERF_RECORD_KERNEL_TYPES = 64, /* all below are the kernel's; all others are of perf record, without a time */
     PERF_RECORD_HEADER_ATTR = 64,
     PERF_RECORD_HEADER_TRACING_DATA = 66,
@@ -48,6 +49,8 @@ enum perf_misc {
     PERF_MISC_MMAP_BUILD_ID = 1 << 14,
     PERF_MISC_BUILD_ID_SIZE = 1 << 15,
 };
+
+enum perf_ksymbol { PERF_KSYMBOL_BPF = 1, PERF_KSYMBOL_UNREGISTER = 1 << 0 /* a flag */ };
 
 enum perf_sample_type {
     PERF_SAMPLE_IP = 1 << 0,

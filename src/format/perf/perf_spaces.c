@@ -37,7 +37,7 @@ static void fail(struct perf_spaces *spaces, enum status status)
 
 static uint64_t hash_of_segment(const struct perf_segment *segment)
 {
-    uint64_t hash = hash_mix(segment->file_name.index, segment->build_id.index);
+    uint64_t hash = hash_mix(hash_mix(segment->file_name.index, segment->build_id.index), segment->function.index);
     return hash_mix(hash_mix(hash_mix(hash, segment->file_offset), segment->size), segment->owner);
 }
 
@@ -45,8 +45,9 @@ static bool is_segment(const void *context, uint32_t index, const void *key)
 {
     const struct perf_segment *segment = &((const struct perf_spaces *)context)->segments[index], *wanted = key;
     return segment->file_name.index == wanted->file_name.index && segment->build_id.index == wanted->build_id.index &&
-           segment->file_offset == wanted->file_offset && segment->size == wanted->size &&
-           segment->owner == wanted->owner && (wanted->owner == 0 || segment->start == wanted->start);
+           segment->function.index == wanted->function.index && segment->file_offset == wanted->file_offset &&
+           segment->size == wanted->size && segment->owner == wanted->owner &&
+           (wanted->owner == 0 || segment->start == wanted->start);
 }
 
 /* Memory of a process, and not of a file that another process may have elsewhere. */
@@ -62,6 +63,7 @@ static uint32_t add_segment(struct perf_spaces *spaces, const struct perf_mapped
 {
     struct perf_segment segment = {.file_name = mapped->file_name,
                                    .build_id = mapped->build_id,
+                                   .function = mapped->function,
                                    .file_offset = mapped->file_offset,
                                    .size = mapped->size,
                                    .start = mapped->start};

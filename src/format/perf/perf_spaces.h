@@ -21,6 +21,7 @@ enum {
 /* A part of a file that is mapped, wherever: in profiles, it is where the first process had it. */
 struct perf_segment {
     struct string_id file_name, build_id;
+    struct string_id function; /* that all of it is; "": it is a file */
     uint64_t file_offset, size;
     uint64_t start;            /* of the first one */
     uint32_t owner;            /* the process, if the mapping is memory without a file; else 0 */
@@ -69,7 +70,7 @@ void perf_spaces_fini(struct perf_spaces *spaces);
 struct perf_mapped {
     uint32_t pid;
     uint64_t start, size, file_offset;
-    struct string_id file_name, build_id;
+    struct string_id file_name, build_id, function;
     bool is_kernel; /* one for all processes */
 };
 void perf_spaces_map(struct perf_spaces *spaces, const struct perf_mapped *mapped);
