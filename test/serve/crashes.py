@@ -151,7 +151,7 @@ def a_clock_that_jumps_between_two_attempts_stores_nothing_twice():
         for number, date in enumerate(("2026-11-23", "2031-01-01", "2026-11-24", "2001-05-06", "2026-11-24", "1999-01-01")):
             os.environ.update(LD_PRELOAD=library, FAKETIME=f"@{date} 23:59:58", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1")
             try:
-                server = Server(OFFBEAT, folder)
+                server = Server(OFFBEAT, folder, "--keep", "0")  # in 2031 all others are older than the usual 14 days
             finally:
                 for name in ("LD_PRELOAD", "FAKETIME", "FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"):
                     os.environ.pop(name)
