@@ -80,6 +80,19 @@ def spread(values):
     return (high - low) / 2 / middle
 
 
+def beside_perf(everybody, none):
+    """Rounds are compared one by one: what changes from minute to minute is in both."""
+    base = statistics.mean(none.all())
+    for one in everybody:
+        rate = re.match(r"offbeat (\d+) Hz", one.name)
+        perf = next((other for other in everybody if rate and other.name == f"perf {rate[1]} Hz, dwarf"), None)
+        if not perf or len(one.all()) < 2:
+            continue
+        apart = [100 * (ours - theirs) / base for ours, theirs in zip(one.all(), perf.all())]
+        error = statistics.stdev(apart) / len(apart) ** 0.5
+        print(f"{one.name}: {statistics.mean(apart):+.2f} points beside perf with dwarf and its recorder, standard error {error:.2f}")
+
+
 def slowdown(build, rounds=5):
     print(f"A busy program of 4 threads: medians of {rounds} interleaved runs. cost: the CPU time of the program, with the profiler")
     print("in it, and of the recorder while the program ran, over that of the program alone; after: what the recorder did then")
@@ -101,3 +114,4 @@ def slowdown(build, rounds=5):
                      f"{after / 1e6:.0f}",
                      str(int(statistics.median(contestant.sample_counts))) if contestant.sample_counts else ""])
     table(rows)
+    beside_perf(everybody, none)
