@@ -147,7 +147,7 @@ static bool run(void (*route)(struct request *request), struct slice body, char 
     route(request);
     check_answer(request);
     struct slice answer = buffer_slice(&request->answer);
-    bool waits = answer.size && (memmem(answer.data, answer.size, "\"created\"", 9) ||
+    bool waits = answer.data && (memmem(answer.data, answer.size, "\"created\"", 9) ||
                                  memmem(answer.data, answer.size, "\"assembling\"", 12));
     buffer_fini(&request->body);
     buffer_fini(&request->answer);
