@@ -319,14 +319,14 @@ def uploads_at_the_same_time_and_kills_lose_nothing():
         for path in paths:  # several chunks each
             with path.open("ab") as file:
                 file.write(maker.randbytes(9 << 20))
-        for turn in range(3):
+        for turn in range(4):
             with running(OFFBEAT, data=data) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
                 jobs = [pool.submit(upload, server, *maker.sample(paths, 3)) for _ in range(4)]
                 time.sleep(maker.uniform(0.05, 0.5))
-                if turn < 2:
+                if turn < 3:
                     server.kill()
                 results = [job.result() for job in jobs]
-                if turn == 2:
+                if turn == 3:
                     check_equal([one.returncode for one in results], [0] * 4, str([one.stderr for one in results]))
                     listed = sorted(one["codeId"] for one in server.read("debug-files")["debug_files"])
                     check_equal(listed, sorted(one.build_id for one in programs), "debug files")
