@@ -100,7 +100,8 @@ def functions_that_do_not_call_themselves_cost_as_much_with_their_callees():
         found = opened(name, "Ir", "total")
         for key in (("program.c" if ("program.c", "main") in expected else "p.c", function)
                     for function in ("main", "middle", "leaf", "compare")):
-            check(abs(found[key] / expected[key][0] - 1) < 1e-4, f"{name}: {key}: {found[key]} and {expected[key][0]}")
+            # Their callees may be called from elsewhere, too: each share of these is rounded.
+            check(abs(found[key] - expected[key][0]) <= 4, f"{name}: {key}: {found[key]} and {expected[key][0]}")
 
 
 # The files of other tools that convert writes in callgrind's format.

@@ -306,66 +306,94 @@ static bool order_contexts(struct maker *maker)
     return true;
 }
 
-/* A part of what a place cost: from BEFORE to AFTER of WHOLE. */
-struct part {
-    double before, after, whole;
-    double phase; /* from 0 to 1: at which fraction the next unit is due; spread, so that no stack is preferred */
+/* How a node's costs are divided among its contexts: at each place, the first contexts together get all units that
+ * are due by then; the fraction is carried over to the node's next place. So each context has the sum of its shares but
+ * for a unit, however many places there are. */
+struct division {
+    const uint32_t *contexts;
+    size_t count;
+    double whole;  /* what the contexts weigh */
+    double *carry; /* by context and value type */
 };
 
-static int64_t due_by(int64_t value, double share, double phase)
+/* What the first contexts have of VALUE, when those before the last of them have BEFORE. */
+static int64_t due_by(int64_t value, double share, int64_t before, double *carry)
 {
-    if (share <= 0) return 0;
-    double due = share >= 1 ? 0x1p63 : floor((double)value * share + phase);
-    return fabs(due) < fabs((double)value) ? (int64_t)due : value;
-}
-
-/* The parts of VALUE add up to it. */
-static int64_t part_of(int64_t value, const struct part *part)
-{
-    return due_by(value, part->after / part->whole, part->phase) -
-           due_by(value, part->before / part->whole, part->phase);
+    double exact = (double)value * share + *carry, due = floor(exact);
+    int64_t units = fabs(due) < fabs((double)value) ? (int64_t)due : due * (double)value > 0 ? value : 0;
+    if (value > 0 ? units < before : units > before) units = before;
+    *carry = exact - (double)units;
+    return units;
 }
 
 static void add_sample(struct maker *maker, const struct place_cost *place, struct stack_id callers,
-                       const struct part *part)
+                       const int64_t *values)
 {
-    struct cost_graph *graph = maker->graph;
-    int64_t values[PROFILE_VALUES_MAX] = {0};
     bool is_zero = true;
-    for (uint32_t i = 0; i < place->value_count; i++) {
-        values[i] = part_of(graph->values.items[place->value_first + i], part);
+    for (uint32_t i = 0; i < place->value_count; i++)
         if (values[i] != 0) is_zero = false;
-    }
     if (is_zero) return;
+    struct cost_graph *graph = maker->graph;
     struct sample sample = {.thread = graph->nodes.items[place->node].thread,
                             .stack = profile_add_stack(graph->profile, callers, place->place)};
     profile_add_sample(graph->profile, &sample, values);
 }
 
+static void divide_place(struct maker *maker, const struct place_cost *place, const struct division *division)
+{
+    const int64_t *costs = maker->graph->values.items + place->value_first;
+    int64_t before[PROFILE_VALUES_MAX] = {0};
+    double weight = 0;
+    for (size_t i = 0; i < division->count; i++) {
+        const struct context *context = &maker->contexts.items[division->contexts[i]];
+        double *carry = division->carry + i * maker->graph->profile->value_type_count;
+        int64_t values[PROFILE_VALUES_MAX] = {0};
+        weight += context->weight;
+        for (uint32_t k = 0; k < place->value_count; k++) {
+            bool is_last = i + 1 == division->count;
+            int64_t due = is_last ? costs[k] : due_by(costs[k], weight / division->whole, before[k], &carry[k]);
+            values[k] = due - before[k];
+            before[k] = due;
+        }
+        add_sample(maker, place, context->callers, values);
+    }
+}
+
+/* The carry begins anywhere from 0 to 1, spread by the golden ratio, so that no stack is preferred when a node has a
+ * unit. */
+static bool begin_division(struct maker *maker, uint32_t node, struct division *division)
+{
+    size_t carry_count = division->count * maker->graph->profile->value_type_count;
+    division->carry = calloc(carry_count + 1, sizeof(*division->carry));
+    if (!division->carry) return false;
+    double golden = (double)(node + 1) * 0.6180339887498949;
+    for (size_t i = 0; i < carry_count; i++) division->carry[i] = golden - floor(golden);
+    for (size_t i = 0; i < division->count; i++) division->whole += maker->contexts.items[division->contexts[i]].weight;
+    return true;
+}
+
 static void divide_node(struct maker *maker, uint32_t node)
 {
-    const struct cost_graph *graph = maker->graph;
-    const struct context *contexts = maker->contexts.items;
-    const uint32_t *order = maker->order + maker->order_first[node];
-    size_t count = maker->order_first[node + 1] - maker->order_first[node];
+    struct cost_graph *graph = maker->graph;
+    struct division division = {.contexts = maker->order + maker->order_first[node],
+                                .count = maker->order_first[node + 1] - maker->order_first[node]};
     size_t place_count = maker->place_first[node + 1] - maker->place_first[node];
     if (place_count == 0) return;
     size_t count_max = 1 + maker->samples_left / place_count;
-    if (count > count_max) count = count_max;
-    if (count > 1) maker->samples_left -= (count - 1) * place_count;
-    double whole = 0;
-    for (size_t i = 0; i < count; i++) whole += contexts[order[i]].weight;
+    if (division.count > count_max) division.count = count_max;
+    if (division.count > 1) maker->samples_left -= (division.count - 1) * place_count;
+    if (!begin_division(maker, node, &division)) {
+        graph->failed = true;
+        return;
+    }
     for (uint32_t k = maker->place_first[node]; k < maker->place_first[node + 1]; k++) {
         const struct place_cost *place = &graph->places.items[k];
-        double golden = (double)k * 0.6180339887498949;
-        struct part part = {.whole = whole, .phase = golden - floor(golden)};
-        for (size_t i = 0; i < count; i++) {
-            part.after = i + 1 == count ? whole : part.before + contexts[order[i]].weight;
-            add_sample(maker, place, contexts[order[i]].callers, &part);
-            part.before = part.after;
-        }
-        if (count == 0) add_sample(maker, place, (struct stack_id){0}, &(struct part){.after = 1, .whole = 1});
+        if (division.count > 0)
+            divide_place(maker, place, &division);
+        else
+            add_sample(maker, place, (struct stack_id){0}, graph->values.items + place->value_first);
     }
+    free(division.carry);
 }
 
 static void make_samples(struct maker *maker)
