@@ -1,4 +1,5 @@
 /* One short child after the other. Arguments: fork, or spawn, which runs this program again; microseconds of its work.
+ * A spawned child's time begins where its parent spawns it, as a profile's does: with exec and the loader.
  * SPDX-License-Identifier: MIT */
 #include "truth.h"
 #include <spawn.h>
@@ -39,10 +40,11 @@ static void fork_child(double us)
 
 static void spawn_child(char **argv)
 {
-    char frequency[32];
-    char *arguments[] = {argv[0], "child", argv[2], frequency, NULL};
+    char frequency[32], start[32];
+    char *arguments[] = {argv[0], "child", argv[2], frequency, start, NULL};
     pid_t pid;
     snprintf(frequency, sizeof(frequency), "%.0f", ticks_a_second);
+    snprintf(start, sizeof(start), "%.9f", now());
     if (posix_spawn(&pid, argv[0], NULL, NULL, arguments, environ) == 0) waitpid(pid, NULL, 0);
 }
 
@@ -50,8 +52,9 @@ int main(int argc, char **argv)
 {
     if (argc < 3) return 2;
     double us = atof(argv[2]);
-    if (argc > 3) {
+    if (argc > 4) {
         ticks_a_second = atof(argv[3]);
+        process_start = atof(argv[4]);
         run_child(us);
         return 0;
     }
