@@ -8,6 +8,7 @@ recorded here, if this machine has perf and lets it record, and compared by func
 SPDX-License-Identifier: MIT"""
 import collections
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -171,6 +172,46 @@ def samples_with_copied_stacks_agree_with_perf_script():
     compare_kept("copied", frames=False)
 
 
+REPORT = ("perf", "report", "--stdio", "-q", "-g", "none", "--no-children", "-t", ",")
+HOST = 0xEFFFFFFB  # the kernel's number of the first cgroup namespace (PROC_CGROUP_INIT_INO)
+
+
+def read_report(text):
+    """{(cgroup, number of the cgroup namespace, tid): [period, samples]} of perf report."""
+    rows = [[column.strip() for column in line.split(",")] for line in text.splitlines() if line.strip()]
+    return {(cgroup, int(number.split("/")[1], 16), thread.split(":")[0]): [int(period), int(samples)]
+            for period, samples, cgroup, number, thread in rows}
+
+
+def compare_groups(name, first):
+    """FIRST: the number of the cgroup namespace that has no label."""
+    ours = {}
+    for sample in read_raw(DATA / f"{name}.data", False):
+        found = re.search(r"cgroup:(\d+)", sample.get("namespaces", ""))
+        total = ours.setdefault((sample["cgroup"], int(found[1]) if found else first, sample["thread_id"]), [0, 0])
+        total[0] += sample["period"]
+        total[1] += 1
+    perf = read_report(gzip.decompress((DATA / f"{name}.report.gz").read_bytes()).decode())
+    check(len(perf) >= 4, f"perf report printed {len(perf)} lines of {name}")
+    check_equal(ours, perf, "cgroup, namespace and thread: period and samples")
+    if not shutil.which("perf"):
+        return
+    options = ("--sort", "cgroup,cgroup_id,pid", "-F", "period,sample,cgroup,cgroup_id,pid")
+    check_equal(ours, read_report(run(*REPORT, *options, "-i", DATA / f"{name}.data")), "the same, of the perf that is installed")
+
+
+@case
+def cgroups_agree_with_perf_report():
+    compare_kept("cgroups", several_processes=True)
+    compare_groups("cgroups", 0)
+
+
+@case
+def namespaces_agree_with_perf_report():
+    compare_kept("namespaces", several_processes=True)
+    compare_groups("namespaces", HOST)
+
+
 @case
 def a_file_through_standard_input_is_the_same():
     with open(DATA / "chains.data", "rb") as file:
@@ -201,19 +242,27 @@ def a_recording_that_was_killed_is_read_to_its_last_whole_record():
 
 # --- Recorded here -----------------------------------------------------------------------------------------------------------
 
-def record(name, *options, arguments=()):
-    """The path of a new recording of PROGRAM, which has one thread if it has arguments."""
+def build_program(name="program", source=PROGRAM):
     if not shutil.which("perf") or not shutil.which("gcc"):
         skip("perf or gcc is not installed")
-    program, path = FOLDER / "program", FOLDER / f"{name}.data"
+    program = FOLDER / name
     if not program.exists():
-        source = FOLDER / "program.c"
-        source.write_text(PROGRAM)
-        run("gcc", "-O2", "-g", "-o", program, source, "-lpthread")
-    done = subprocess.run(["perf", "record", "-q", "-o", path, *options, "--", program, *arguments], capture_output=True, text=True)
-    if done.returncode != 0:
-        skip(f"perf cannot record here: {done.stderr.strip()[:120]}")
+        program.with_suffix(".c").write_text(source)
+        run("gcc", "-O2", "-g", "-o", program, program.with_suffix(".c"), "-lpthread")
+    return program
+
+
+def perf_record(path, *arguments):
+    done = subprocess.run(["perf", "record", "-q", "-o", path, *arguments], capture_output=True, text=True)
+    if done.returncode != 0 or "unshare" in done.stderr or "mount" in done.stderr:
+        skip(f"perf cannot record this here: {done.stderr.strip()[:120]}")
     return path
+
+
+def record(name, *options, arguments=()):
+    """The path of a new recording of PROGRAM, which has one thread if it has arguments."""
+    program = build_program()
+    return perf_record(FOLDER / f"{name}.data", *options, "--", program, *arguments)
 
 
 def by_leaf(path):
@@ -300,6 +349,66 @@ def copied_stacks_are_unwound_to_their_roots():
         if "work_one" in frames and "deep" in frames:
             check(frames.count("deep") == 21 or "work_one" != frames[-1], f"{frames.count('deep')} frames of 21: {stack}")
     check(whole > 0 and broken <= whole // 100, f"{broken} of {whole} do not begin at a root")
+
+
+def cgroup_here(name):
+    """A new cgroup, which the caller removes: its path for processes, and its folder."""
+    mounts = [line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    root = next((pathlib.Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"), None)
+    if not root or not os.access(root, os.W_OK):
+        skip("no cgroup can be created here")
+    folder = root / f"offbeat-test-{os.getpid()}-{name}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        skip(f"no cgroup can be created here: {error}")
+    return f"/{folder.name}", folder
+
+
+def compare_cgroups_recorded(cgroups):
+    """One process in each of two cgroups, the second one with other namespaces, and copied stacks."""
+    program = build_program()
+    script = (f"(echo 0 >{cgroups[0][1]}/cgroup.procs; exec {program} one) & "
+              f"(echo 0 >{cgroups[1][1]}/cgroup.procs; exec unshare --net --cgroup {program} two) & wait")
+    path = perf_record(FOLDER / "groups.data", "-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf", "--all-cgroups", "--namespaces",
+                       "--", "sh", "-c", script)
+    perf = collections.Counter()
+    for line in run(*REPORT, "--sort", "cgroup,sym", "-F", "period,cgroup,sym", "-i", path).splitlines():
+        if line.strip():
+            period, cgroup, symbol = (column.strip() for column in line.split(",", 2))
+            perf[(cgroup, symbol.split("] ")[-1])] += int(period)
+    for name, _ in cgroups:
+        top = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", "--tag-focus", f"cgroup={name}", path))
+        ours = {row["name"]: row["self"] for row in top["functions"]}
+        check_equal(sum(row["self"] for row in top["functions"]), sum(count for (cgroup, _), count in perf.items() if cgroup == name), f"the sum of {name}")
+        for function in FUNCTIONS:
+            check(perf[(name, function)] > 0, f"perf has no samples of {function} in {name}")
+            check_equal(ours.get(function), perf[(name, function)], f"{function} in {name}")
+    tags = run(OFFBEAT, "tags", path)
+    check(re.search(r"net:\d+ cgroup:\d+$", tags, re.M), f"no namespaces: {tags}")
+
+
+@case
+def cgroups_recorded_here_have_perfs_totals():
+    cgroups = []
+    try:
+        cgroups.append(cgroup_here("one"))
+        cgroups.append(cgroup_here("two"))
+        compare_cgroups_recorded(cgroups)
+    finally:
+        for _, folder in cgroups:
+            folder.rmdir()
+
+
+@case
+def a_file_of_another_mount_namespace_has_no_names_of_a_file_here():
+    """One path is two files; perf notes which one each process has mapped."""
+    program, other = build_program(), build_program("other", PROGRAM.replace("work_", "other_"))
+    script = f"{program} one & unshare --mount sh -c 'mount --bind {other} {program} && exec {program} two' & wait"
+    path = perf_record(FOLDER / "mounts.data", "-F", "199", "-e", "cpu-clock", "--buildid-mmap", "--namespaces", "--", "sh", "-c", script)
+    for focus, is_named in (("--tag-ignore", True), ("--tag-focus", False)):
+        top = run(OFFBEAT, "top", "-n", "0", focus, "namespaces=mnt:", path)
+        check_equal(("work_one" in top, "other_one" in top, "program+0x" in top), (is_named, False, not is_named), top)
 
 
 @case

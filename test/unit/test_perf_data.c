@@ -12,6 +12,7 @@ enum {
     SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
     SAMPLE_ID_ALL = 1 << 18,
     ATTR_SIZE = 88,
+    INTERRUPT_SIZE = 16, /* of the fields of an attribute up to the registers of interrupts */
     REGISTERS = 1 << PERF_X86_BP | 1 << PERF_X86_SP | 1 << PERF_X86_IP,
     FILE_BYTES_MAX = 64 << 20,
 };
@@ -50,7 +51,7 @@ static void put_event_of(struct buffer *file, uint64_t config, uint64_t id, uint
 {
     size_t place = begin_record(file, PERF_RECORD_HEADER_ATTR, 0);
     put_u32(file, PERF_TYPE_SOFTWARE);
-    put_u32(file, ATTR_SIZE);
+    put_u32(file, ATTR_SIZE + (more_fields & PERF_SAMPLE_REGS_INTR ? INTERRUPT_SIZE : 0));
     put_u64(file, config);
     put_u64(file, 1000); /* period */
     put_u64(file, SAMPLE_TYPE | more_fields | (id ? PERF_SAMPLE_IDENTIFIER : 0));
@@ -59,6 +60,10 @@ static void put_event_of(struct buffer *file, uint64_t config, uint64_t id, uint
     for (size_t i = 0; i < 3; i++) put_u64(file, 0);
     put_u64(file, branches);
     put_u64(file, more_fields & PERF_SAMPLE_REGS_USER ? REGISTERS : 0);
+    if (more_fields & PERF_SAMPLE_REGS_INTR) {
+        put_u64(file, 0); /* size of the stack, clock */
+        put_u64(file, REGISTERS);
+    }
     if (id) put_u64(file, id);
     end_record(file, place);
 }
@@ -371,6 +376,175 @@ TEST(code_that_the_kernel_made_has_its_name)
     buffer_fini(&out);
 }
 
+static void put_cgroup(struct buffer *file, uint64_t id, const char *path, uint64_t time_ns)
+{
+    size_t place = begin_record(file, PERF_RECORD_CGROUP, 0);
+    put_u64(file, id);
+    put_text(file, path);
+    put_sample_id(file, 0, time_ns);
+    end_record(file, place);
+}
+
+static void put_sample_in(struct buffer *file, uint32_t pid, uint64_t time_ns, uint64_t cgroup)
+{
+    size_t place = begin_sample(file, 0, pid, time_ns, NULL, 0);
+    put_u64(file, cgroup);
+    end_record(file, place);
+}
+
+/* Paths may come after the samples, and the first one of an id counts, as in perf. */
+TEST(samples_have_the_paths_of_their_cgroups)
+{
+    for (uint32_t second_pid = 7; second_pid < 9; second_pid++) {
+        struct buffer file, out;
+        begin_file(&file);
+        put_event_of(&file, PERF_SOFTWARE_CPU_CLOCK, 0, PERF_SAMPLE_CGROUP, 0);
+        put_cgroup(&file, 1, "/", 0);
+        put_sample_in(&file, 7, 5, 1);
+        put_sample_in(&file, second_pid, 6, 0x8000000000000022);
+        put_sample_in(&file, 7, 7, 33);
+        put_sample_in(&file, 7, 8, 0);
+        put_round(&file);
+        put_round(&file);
+        put_cgroup(&file, 0x8000000000000022, "/shop.slice/web", 20);
+        put_cgroup(&file, 0x8000000000000022, "/another", 21);
+        CHECK_TEXT(read_file(&out, &file, DUMP_LABELS), second_pid == 7 ? "sample cgroup=/\n ?\n"
+                                                                          "sample cgroup=/shop.slice/web\n ?\n"
+                                                                          "sample cgroup=unknown\n ?\n"
+                                                                          "sample\n ?\n"
+                                                                        : "sample pid=7 cgroup=/\n ?\n"
+                                                                          "sample pid=8 cgroup=/shop.slice/web\n ?\n"
+                                                                          "sample pid=7 cgroup=unknown\n ?\n"
+                                                                          "sample pid=7\n ?\n");
+        buffer_fini(&out);
+    }
+}
+
+TEST(a_file_may_have_cgroups_for_one_of_its_events_only)
+{
+    struct buffer file, out;
+    begin_file(&file);
+    put_event_of(&file, PERF_SOFTWARE_CPU_CLOCK, 91, PERF_SAMPLE_CGROUP, 0);
+    put_event_of(&file, 2, 92, 0, 0);
+    put_cgroup(&file, 22, "/web", 0);
+    size_t sample = begin_sample(&file, 91, 7, 5, NULL, 0);
+    put_u64(&file, 22);
+    end_record(&file, sample);
+    put_sample(&file, 92, 7, 6, NULL, 0);
+    CHECK_TEXT(
+        read_file(&out, &file, DUMP_LABELS | DUMP_VALUES),
+        "samples/count cpu-clock/nanoseconds page-faults/count\nsample 1 7 0 cgroup=/web\n ?\nsample 1 0 7\n ?\n");
+    buffer_fini(&out);
+}
+
+/* Fields of other options are between the stack and the cgroup. */
+TEST(the_cgroup_is_found_after_the_copied_stack)
+{
+    enum { MORE = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_CGROUP };
+    static const uint64_t others[] = {0, PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC,
+                                      PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_TRANSACTION | PERF_SAMPLE_PHYS_ADDR,
+                                      PERF_SAMPLE_REGS_INTR};
+    static const uint64_t chain[] = {PERF_CONTEXT_USER}, registers[] = {0x7008, 0x7000, 0x1010}, stack[2] = {0};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct buffer file, out;
+        begin_file(&file);
+        put_event_of(&file, PERF_SOFTWARE_CPU_CLOCK, 0, MORE | others[i], 0);
+        put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 0, "/opt/a", false});
+        put_cgroup(&file, 22, "/web", 0);
+        size_t sample = begin_sample(&file, 0, 7, 30, chain, 1);
+        put_u64(&file, PERF_ABI_64);
+        buffer_append(&file, registers, sizeof(registers));
+        put_u64(&file, sizeof(stack));
+        buffer_append(&file, stack, sizeof(stack));
+        put_u64(&file, sizeof(stack));
+        bool has_registers = others[i] & PERF_SAMPLE_REGS_INTR;
+        if (has_registers) put_u64(&file, PERF_ABI_64);
+        for (int k = 0; k < __builtin_popcountll(has_registers ? REGISTERS : others[i]); k++) put_u64(&file, 77);
+        put_u64(&file, 22);
+        end_record(&file, sample);
+        const char *text = read_file(&out, &file, DUMP_LABELS);
+        CHECK(strncmp(text, "sample cgroup=/web\n", strlen("sample cgroup=/web\n")) == 0);
+        buffer_fini(&out);
+    }
+}
+
+/* The kinds of CHANGED (a bit each) have other numbers than the system. */
+static size_t put_namespaces(struct buffer *file, uint32_t tid, uint64_t kinds, unsigned changed, uint64_t time_ns)
+{
+    size_t place = begin_record(file, PERF_RECORD_NAMESPACES, 0);
+    put_u32(file, 7);
+    put_u32(file, tid);
+    put_u64(file, kinds);
+    for (unsigned i = 0; i < kinds; i++) {
+        put_u64(file, 4);
+        put_u64(file, (changed >> i & 1 ? 200 : 100) + i);
+    }
+    put_sample_id(file, tid, time_ns);
+    end_record(file, place);
+    return place;
+}
+
+TEST(namespaces_that_differ_from_the_first_ones_are_a_label)
+{
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    size_t hidden = put_namespaces(&file, 1, 7, 0, 1); /* perf may not look into the process */
+    memset(file.data + hidden + 24, 0, 7 * 16);
+    put_namespaces(&file, 7, 7, 0, 1);
+    put_sample(&file, 0, 7, 2, NULL, 0);
+    put_namespaces(&file, 7, 7, 0x21, 3);
+    put_sample(&file, 0, 7, 4, NULL, 0);
+    put_fork(&file, 7, 8, 5);
+    put_sample(&file, 0, 8, 6, NULL, 0);
+    put_namespaces(&file, 8, 9, 0x1ff, 7); /* a kernel with more kinds */
+    put_sample(&file, 0, 8, 8, NULL, 0);
+    put_namespaces(&file, 8, 2, 0, 9); /* and one with fewer */
+    put_sample(&file, 0, 8, 10, NULL, 0);
+    put_sample(&file, 0, 9, 11, NULL, 0); /* no record */
+    CHECK_TEXT(read_file(&out, &file, DUMP_LABELS),
+               "sample pid=7\n ?\n"
+               "sample pid=7 namespaces=net:200 mnt:205\n ?\n"
+               "sample pid=8 namespaces=net:200 mnt:205\n ?\n"
+               "sample pid=8 namespaces=net:200 uts:201 ipc:202 pid:203 user:204 mnt:205 cgroup:206\n ?\n"
+               "sample pid=8\n ?\n"
+               "sample pid=9\n ?\n");
+    buffer_fini(&out);
+}
+
+static void put_build_id(struct buffer *file, uint8_t byte, const char *path)
+{
+    const uint8_t id[24] = {byte, byte};
+    size_t place = begin_record(file, PERF_RECORD_HEADER_BUILD_ID, PERF_MISC_USER);
+    put_u32(file, UINT32_MAX);
+    buffer_append(file, id, sizeof(id));
+    put_text(file, path);
+    end_record(file, place);
+}
+
+/* A file in a container and one of the same name outside: perf notes both, and not which is which. */
+TEST(a_file_with_two_build_ids_has_none)
+{
+    static const char *const expected[] = {"0101000000000000000000000000000000000000", ""};
+    for (uint8_t second = 1; second < 3; second++) {
+        static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
+        struct buffer file;
+        struct profile profile;
+        begin_file(&file);
+        put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+        put_build_id(&file, 1, "/opt/a");
+        put_build_id(&file, second, "/opt/a");
+        put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 0, "/opt/a", false});
+        put_sample(&file, 0, 7, 5, chain, 2);
+        profile_init(&profile);
+        CHECK_INT(perf_data_decode(buffer_slice(&file), &profile, NULL), STATUS_OK);
+        CHECK_INT(profile.mappings.count, 2);
+        CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].build_id), expected[second - 1]);
+        profile_fini(&profile);
+        buffer_fini(&file);
+    }
+}
+
 TEST(a_new_mapping_leaves_the_parts_around_it)
 {
     static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1fff, 0x2001, 0x3001, 0x5001};
@@ -487,6 +661,22 @@ TEST(broken_files_are_rejected_with_the_place)
     put_u32(&file, 16 << 16);
     put_u64(&file, 0x1122334455667788);
     CHECK_TEXT(read_file(&out, &file, 0), "a compressed record is damaged (offset 112)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_u32(&file, PERF_RECORD_CGROUP);
+    put_u32(&file, 24 << 16);
+    put_u64(&file, 22);
+    put_u64(&file, 0x4141414141414141); /* a path without its end */
+    CHECK_TEXT(read_file(&out, &file, 0), "the record of a cgroup is broken (offset 112)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    size_t namespaces = put_namespaces(&file, 7, 3, 0, 0);
+    file.data[namespaces + PERF_RECORD_HEADER_SIZE + 8] = 6;
+    CHECK_TEXT(read_file(&out, &file, 0), "the record of a process's namespaces is broken (offset 112)");
     buffer_fini(&out);
 
     begin_file(&file);

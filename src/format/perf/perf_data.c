@@ -12,7 +12,9 @@
 #include "base/hash.h"
 #include "format/common/descriptor.h"
 #include "format/common/frame_name.h"
+#include "format/perf/perf_cgroups.h"
 #include "format/perf/perf_header.h"
+#include "format/perf/perf_namespaces.h"
 #include "format/perf/perf_queue.h"
 #include "format/perf/perf_stack.h"
 #include "format/perf/perf_threads.h"
@@ -27,6 +29,7 @@ enum {
     BATCH = PROFILE_ADDED_AT_ONCE,
     PLACES_KEPT = 1 << 14,
     PROGRAM_SEARCHES_MAX = 64,
+    LABELS_MAX = 5,     /* of one sample */
     COMM_SIZE_MAX = 15, /* the kernel cuts names of threads */
     FRAMES_MAX = BATCH * (PERF_STACK_FRAMES_MAX + PERF_RECORD_BYTES_MAX / 8 + 2),
 };
@@ -62,6 +65,8 @@ struct decoder {
     struct perf_queue queue;
     struct perf_spaces spaces;
     struct perf_threads threads;
+    struct perf_cgroups cgroups;
+    struct perf_namespaces namespaces;
     struct kept_place *places;
     struct perf_walk walk;                          /* the last one made early */
     uint8_t *read_again;                            /* PERF_RECORD_BYTES_MAX; NULL: not needed yet */
@@ -74,7 +79,7 @@ struct decoder {
         size_t count, capacity;
     } frames; /* of the batch, each stack leaf first */
     uint32_t first_pid;
-    bool has_pid, has_several_pids, has_program, has_kernel;
+    bool has_pid, has_several_pids, has_program, has_kernel, has_cgroups;
     unsigned program_searches;
     uint64_t lost, unknown_events;
     uint64_t offset; /* of the record at hand */
@@ -211,10 +216,37 @@ static void take_fork(struct decoder *decoder, const struct perf_record *record)
     }
     struct perf_thread *parent = get_thread(decoder, parent_tid);
     struct string_id name = parent ? parent->name : (struct string_id){0};
+    struct string_id namespaces = parent ? parent->namespaces : (struct string_id){0};
     struct perf_thread *thread = get_thread(decoder, tid);
     if (thread && name.index) thread->name = name;
+    if (thread) thread->namespaces = namespaces;
     perf_spaces_fork(&decoder->spaces, parent_pid, pid);
     check_spaces(decoder);
+}
+
+static void take_cgroup(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    uint64_t id = cursor_u64(&cursor);
+    struct slice path = take_name(&cursor);
+    if (cursor.failed)
+        fail(decoder, STATUS_MALFORMED, "the record of a cgroup is broken");
+    else if (!perf_cgroups_add(&decoder->cgroups, id, profile_string(decoder->profile, path)))
+        fail(decoder, STATUS_TOO_LARGE, "more than 1048576 cgroups, or not enough memory for them");
+}
+
+static void take_namespaces(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    cursor_skip(&cursor, sizeof(uint32_t));
+    uint32_t tid = cursor_u32(&cursor);
+    struct string_id namespaces = perf_namespaces_take(&decoder->namespaces, &cursor, decoder->profile);
+    if (cursor.failed) {
+        fail(decoder, STATUS_MALFORMED, "the record of a process's namespaces is broken");
+        return;
+    }
+    struct perf_thread *thread = get_thread(decoder, tid);
+    if (thread) thread->namespaces = namespaces;
 }
 
 static void take_lost(struct decoder *decoder, const struct perf_record *record)
@@ -461,16 +493,24 @@ static struct label number_label(struct profile *profile, const char *key, int64
     return (struct label){.key = profile_text(profile, key), .is_number = true, .number = number};
 }
 
+static struct label text_label(struct profile *profile, const char *key, struct string_id text)
+{
+    return (struct label){.key = profile_text(profile, key), .text = text};
+}
+
+/* The cgroup is a number until the end of the file. */
 static struct label_set_id labels_of(struct decoder *decoder, const struct perf_sample *sample,
                                      const struct perf_thread *thread)
 {
     struct profile *profile = decoder->profile;
-    struct label labels[3];
+    struct label labels[LABELS_MAX];
     uint32_t count = 0;
     labels[count++] = number_label(profile, PROCESS_ID_LABEL, (int32_t)sample->pid);
     if (sample->has_cpu) labels[count++] = number_label(profile, "cpu", sample->cpu);
     if (thread->name.index != thread->shown.index)
-        labels[count++] = (struct label){.key = profile_text(profile, PROFILE_THREAD_NAME_LABEL), .text = thread->name};
+        labels[count++] = text_label(profile, PROFILE_THREAD_NAME_LABEL, thread->name);
+    if (sample->cgroup) labels[count++] = number_label(profile, CGROUP_LABEL, (int64_t)sample->cgroup);
+    if (thread->namespaces.index) labels[count++] = text_label(profile, NAMESPACES_LABEL, thread->namespaces);
     return profile_add_labels(profile, labels, count);
 }
 
@@ -525,8 +565,10 @@ static void give_values(struct decoder *decoder, const struct perf_event *event,
 
 static bool parse_taken(const struct taken *taken, struct perf_sample *ret_sample)
 {
-    return taken->walk ? perf_sample_parse_start(taken->event, taken->record, ret_sample)
-                       : perf_sample_parse(taken->event, taken->record, ret_sample);
+    if (!taken->walk) return perf_sample_parse(taken->event, taken->record, ret_sample);
+    if (!perf_sample_parse_start(taken->event, taken->record, ret_sample)) return false;
+    ret_sample->cgroup = taken->walk->cgroup;
+    return true;
 }
 
 static void take_sample(struct decoder *decoder, const struct perf_record *record, const struct perf_walk *walk)
@@ -547,6 +589,7 @@ static void take_sample(struct decoder *decoder, const struct perf_record *recor
     *pending = (struct pending){.values = {1}, .first_frame = decoder->frames.count};
     give_values(decoder, event, &sample, pending->values);
     note_process(decoder, sample.pid);
+    decoder->has_cgroups |= sample.cgroup != 0;
     add_program(decoder, perf_spaces_find(&decoder->spaces, sample.pid), thread->name);
     add_frames(decoder, &taken, &sample);
     pending->frame_count = (uint32_t)(decoder->frames.count - pending->first_frame);
@@ -578,6 +621,12 @@ static void take_record(struct decoder *decoder, const struct perf_record *recor
         break;
     case PERF_RECORD_FORK:
         take_fork(decoder, record);
+        break;
+    case PERF_RECORD_CGROUP:
+        take_cgroup(decoder, record);
+        break;
+    case PERF_RECORD_NAMESPACES:
+        take_namespaces(decoder, record);
         break;
     case PERF_RECORD_LOST:
     case PERF_RECORD_LOST_SAMPLES:
@@ -628,6 +677,7 @@ static bool walk_early(struct decoder *decoder, const struct perf_event *event, 
     struct perf_space *space = perf_spaces_find(&decoder->spaces, sample.pid);
     if (!space) return false;
     walk_stack(decoder, space, &sample, &decoder->walk);
+    decoder->walk.cgroup = sample.cgroup;
     *ret_kept = slice_of(record->bytes.data, sample.stack_place);
     return true;
 }
@@ -732,28 +782,43 @@ static void read_records(struct decoder *decoder)
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-/* Where all samples are of one process, a fact says which, and labels are not needed. */
-static enum status drop_process_labels(struct profile *profile, struct error *error)
+/* Set INDEX without the process, if all samples are of one (a fact says which), and with the path of the cgroup, whose
+ * record may come after the sample. */
+static struct label_set_id finish_set(struct decoder *decoder, size_t index)
 {
+    struct profile *profile = decoder->profile;
+    const struct label_set *set = &profile->label_sets.items[index];
+    struct string_id cgroup_key = decoder->has_cgroups ? profile_text(profile, CGROUP_LABEL) : (struct string_id){0};
+    struct label labels[LABELS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = decoder->has_several_pids ? 0 : 1; i < set->count && count < LABELS_MAX; i++) {
+        struct label label = profile->labels.items[set->first + i];
+        if (label.key.index == cgroup_key.index)
+            label = text_label(profile, CGROUP_LABEL,
+                               perf_cgroups_path(&decoder->cgroups, (uint64_t)label.number, profile));
+        labels[count++] = label;
+    }
+    return count > 0 ? profile_add_labels(profile, labels, count) : (struct label_set_id){0};
+}
+
+static enum status finish_labels(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
     size_t count = profile->label_sets.count;
-    struct label_set_id *without = calloc(count, sizeof(*without));
+    struct label_set_id *finished = calloc(count, sizeof(*finished));
     bool *is_known = calloc(count, sizeof(*is_known));
-    for (size_t i = 0; without && is_known && i < profile->samples.count; i++) {
+    for (size_t i = 0; finished && is_known && i < profile->samples.count; i++) {
         uint32_t index = profile->samples.labels[i].index;
         if (index < count && !is_known[index]) {
-            struct label labels[3];
-            const struct label_set *set = &profile->label_sets.items[index];
-            uint32_t kept = set->count > 0 ? set->count - 1 : 0;
-            for (uint32_t k = 0; k < kept && k < 3; k++) labels[k] = profile->labels.items[set->first + 1 + k];
-            if (kept > 0) without[index] = profile_add_labels(profile, labels, kept);
+            finished[index] = finish_set(decoder, index);
             is_known[index] = true;
         }
-        if (index < count) profile->samples.labels[i] = without[index];
+        if (index < count) profile->samples.labels[i] = finished[index];
     }
-    bool has_memory = without && is_known;
-    free(without);
+    bool has_memory = finished && is_known;
+    free(finished);
     free(is_known);
-    return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the processes");
+    return has_memory ? STATUS_OK : error_set(decoder->error, STATUS_NO_MEMORY, 0, "not enough memory for the labels");
 }
 
 /* Build ids that a pipe contained only after their files were used. */
@@ -781,10 +846,9 @@ static void finish(struct decoder *decoder)
                                 decoder->lost < INT64_MAX ? (int64_t)decoder->lost : INT64_MAX);
     if (decoder->unknown_events > 0)
         profile_add_fact_number(profile, "samples_of_unknown_events", (int64_t)decoder->unknown_events);
-    if (decoder->has_pid && !decoder->has_several_pids) {
-        profile_add_fact_number(profile, PROCESS_ID_LABEL, (int32_t)decoder->first_pid);
-        decoder->status = drop_process_labels(profile, decoder->error);
-    }
+    bool has_one_process = decoder->has_pid && !decoder->has_several_pids;
+    if (has_one_process) profile_add_fact_number(profile, PROCESS_ID_LABEL, (int32_t)decoder->first_pid);
+    if (has_one_process || decoder->has_cgroups) decoder->status = finish_labels(decoder);
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(profile, decoder->error);
     if (decoder->status == STATUS_OK && profile->has_times)
         decoder->status = profile_sort_by_time(profile, decoder->error);
@@ -833,6 +897,7 @@ enum status perf_data_decode_sources(const struct perf_source *sources, size_t c
     enum status status = decode(decoder, sources, count);
     perf_spaces_fini(&decoder->spaces);
     perf_threads_fini(&decoder->threads);
+    perf_cgroups_fini(&decoder->cgroups);
     perf_queue_fini(&decoder->queue);
     for (uint32_t i = 0; i < decoder->input_count; i++) perf_input_fini(&decoder->inputs[i]);
     free(decoder->inputs);

@@ -14,7 +14,7 @@ enum { FLAG_INHERIT = 1 << 1, FLAG_FREQUENCY = 1 << 10, FLAG_SAMPLE_ID_ALL = 1 <
 /* Older perfs write fewer fields, newer ones more. */
 bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *ret_event)
 {
-    enum { SIZE_MIN = 64, BRANCH_PLACE = 72 };
+    enum { SIZE_MIN = 64, BRANCH_PLACE = 72, STACK_AND_CLOCK = 8 };
     struct slice bytes = cursor_take(cursor, size);
     struct cursor attr = cursor_of(bytes);
     if (cursor->failed || size < SIZE_MIN) return false;
@@ -31,6 +31,8 @@ bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *r
     cursor_skip(&attr, BRANCH_PLACE - cursor_offset(&attr));
     if (cursor_left(&attr) >= sizeof(uint64_t)) event.branch_type = cursor_u64(&attr);
     if (cursor_left(&attr) >= sizeof(uint64_t)) event.user_registers = cursor_u64(&attr);
+    cursor_skip(&attr, STACK_AND_CLOCK);
+    if (cursor_left(&attr) >= sizeof(uint64_t)) event.interrupt_registers = cursor_u64(&attr);
     *ret_event = event;
     return true;
 }

@@ -106,7 +106,13 @@ static bool add_build_id(struct perf_header *header, struct cursor body, uint16_
     if (body.failed || name.size == 0) return true;
     struct perf_build_id found = {.file_name = profile_string(header->profile, perf_file_name(name)),
                                   .build_id = perf_hex(header->profile, id)};
-    if (find_build_id(header, found.file_name) != INDEX_NONE) return true;
+    uint32_t known = find_build_id(header, found.file_name);
+    if (known != INDEX_NONE) {
+        /* Two files, in two mount namespaces. */
+        struct string_id *build_id = &header->build_ids[known].build_id;
+        if (build_id->index != found.build_id.index) *build_id = (struct string_id){0};
+        return true;
+    }
     if (!array_reserve(&header->build_ids, &header->build_id_capacity, header->build_id_count + 1, sizeof(found),
                        PERF_DATA_BUILD_IDS_MAX) ||
         !index_table_add(&header->by_file, hash_mix(found.file_name.index, 4), (uint32_t)header->build_id_count))

@@ -32,7 +32,7 @@ void perf_header_fini(struct perf_header *header);
 enum status perf_header_take(struct perf_header *header, const struct perf_record *record, uint64_t offset,
                              struct error *error);
 
-/* "" if none is known. */
+/* "" if none is known, or if several files of that name have different ones. */
 struct string_id perf_header_build_id(const struct perf_header *header, struct string_id file_name);
 
 /* The name of a file without what perf adds to the kernel's: "[kernel.kallsyms]_text". */

@@ -27,7 +27,9 @@ enum perf_record_type {
     PERF_RECORD_SAMPLE = 9,
     PERF_RECORD_MMAP2 = 10,
     PERF_RECORD_LOST_SAMPLES = 13,
+    PERF_RECORD_NAMESPACES = 16,
     PERF_RECORD_KSYMBOL = 17,
+    PERF_RECORD_CGROUP = 19,
     PERF_RECORD_KERNEL_TYPES = 64, /* all below are the kernel's; all others are of perf record, without a time */
     PERF_RECORD_HEADER_ATTR = 64,
     PERF_RECORD_HEADER_TRACING_DATA = 66,
@@ -67,7 +69,14 @@ enum perf_sample_type {
     PERF_SAMPLE_BRANCH_STACK = 1 << 11,
     PERF_SAMPLE_REGS_USER = 1 << 12,
     PERF_SAMPLE_STACK_USER = 1 << 13,
+    PERF_SAMPLE_WEIGHT = 1 << 14,
+    PERF_SAMPLE_DATA_SRC = 1 << 15,
     PERF_SAMPLE_IDENTIFIER = 1 << 16,
+    PERF_SAMPLE_TRANSACTION = 1 << 17,
+    PERF_SAMPLE_REGS_INTR = 1 << 18,
+    PERF_SAMPLE_PHYS_ADDR = 1 << 19,
+    PERF_SAMPLE_CGROUP = 1 << 21,
+    PERF_SAMPLE_WEIGHT_STRUCT = 1 << 24,
 };
 
 enum perf_read_format {

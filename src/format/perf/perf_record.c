@@ -127,6 +127,18 @@ static void take_stack(struct cursor *cursor, struct perf_sample *sample)
     if (copied < sample->stack.size) sample->stack.size = (size_t)copied;
 }
 
+/* The cgroup, and the fields between the stack and it. */
+static void take_cgroup(struct cursor *cursor, const struct perf_event *event, uint64_t type,
+                        struct perf_sample *sample)
+{
+    cursor_skip(cursor, type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT) ? sizeof(uint64_t) : 0);
+    cursor_skip(cursor, words_of(type, PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION));
+    uint64_t abi = type & PERF_SAMPLE_REGS_INTR ? cursor_u64(cursor) : 0;
+    if (abi != 0) cursor_skip(cursor, words_of(event->interrupt_registers, UINT64_MAX));
+    cursor_skip(cursor, words_of(type, PERF_SAMPLE_PHYS_ADDR));
+    sample->cgroup = cursor_u64(cursor);
+}
+
 static void parse_first(struct cursor *cursor, uint64_t type, struct perf_sample *sample)
 {
     if (type & PERF_SAMPLE_IDENTIFIER) cursor_skip(cursor, sizeof(uint64_t));
@@ -160,6 +172,7 @@ static bool parse(const struct perf_event *event, uint64_t type, const struct pe
     if (type & PERF_SAMPLE_REGS_USER) take_registers(&cursor, event, &sample);
     sample.stack_place = PERF_RECORD_HEADER_SIZE + cursor_offset(&cursor);
     if (type & PERF_SAMPLE_STACK_USER) take_stack(&cursor, &sample);
+    if (type & PERF_SAMPLE_CGROUP) take_cgroup(&cursor, event, type, &sample);
     if (cursor.failed) return false;
     *ret_sample = sample;
     return true;
@@ -173,5 +186,6 @@ bool perf_sample_parse(const struct perf_event *event, const struct perf_record 
 bool perf_sample_parse_start(const struct perf_event *event, const struct perf_record *record,
                              struct perf_sample *ret_sample)
 {
-    return parse(event, event->sample_type & ~(uint64_t)PERF_SAMPLE_STACK_USER, record, ret_sample);
+    return parse(event, event->sample_type & ~(uint64_t)(PERF_SAMPLE_STACK_USER | PERF_SAMPLE_CGROUP), record,
+                 ret_sample);
 }

@@ -38,6 +38,7 @@ struct perf_sample {
     uint64_t registers_mask;
     struct slice stack;   /* what is at the stack pointer and above */
     uint64_t stack_place; /* the offset in the record of the field that STACK is in */
+    uint64_t cgroup;      /* 0: the event has none */
 };
 
 /* The event that RECORD belongs to; NULL if nobody knows. */
@@ -57,7 +58,7 @@ struct perf_read perf_sample_read(const struct perf_event *event, const struct p
 bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record,
                        struct perf_sample *ret_sample);
 
-/* The same of a record that ends where the stack would begin. */
+/* The same of a record that ends where the stack would begin, without the cgroup, which comes after it. */
 bool perf_sample_parse_start(const struct perf_event *event, const struct perf_record *record,
                              struct perf_sample *ret_sample);
 

@@ -9,10 +9,11 @@ enum { PERF_THREADS_MAX = 4 << 20 };
 
 struct perf_thread {
     uint32_t tid;
-    uint32_t pid;           /* of its last sample */
-    struct string_id name;  /* now; "": not known */
-    struct string_id shown; /* the name that the profile gives it: that of its first sample */
-    struct thread_id id;    /* 0: no sample yet */
+    uint32_t pid;                /* of its last sample */
+    struct string_id name;       /* now; "": not known */
+    struct string_id shown;      /* the name that the profile gives it: that of its first sample */
+    struct thread_id id;         /* 0: no sample yet */
+    struct string_id namespaces; /* now; "": the first ones, or not known */
 };
 
 /* {0} is valid and empty. */
