@@ -1,6 +1,7 @@
-/* /proc/self/status says what the leader has, /proc/thread-self/status what this thread has. Both files stay open: they
- * can be read after a chroot. The order of the steps in take_over is that of a program that gives up root: groups
- * first, then users, capabilities last. SPDX-License-Identifier: MIT */
+/* /proc/self/status says what the leader has. It stays open, so that it can be read after a chroot. System calls say
+ * what this thread has: an open file would leave an entry in the kernel (threads.c). The order of the steps in
+ * take_over is that of a program that gives up root: groups first, then users, capabilities last.
+ * SPDX-License-Identifier: MIT */
 #include "sampler/privileges.h"
 
 #include "base/kernel.h"
@@ -23,13 +24,13 @@ struct privileges {
     uint64_t inheritable, permitted, effective, bounding;
     bool has_no_new_privileges;
     uint64_t seccomp_mode, seccomp_filters;
-    const char *supplementary; /* "1 2 3 ", in the text */
-    size_t supplementary_size;
+    uint32_t supplementary_count, supplementary[GROUPS_MAX + 1]; /* with more than GROUPS_MAX, the first ones */
 };
 
 /* The sampler thread's alone. */
-static char leader_text[STATUS_SIZE], own_text[STATUS_SIZE];
-static int leader_file = -1, own_file = -1; /* kept open only in a table of our own */
+static char status_text[STATUS_SIZE];
+static struct privileges leader, own;
+static int leader_file = -1; /* kept open only in a table of our own */
 static uint64_t filters_at_start, mode_at_start;
 static bool was_confined; /* a filter may kill for an unusual system call */
 static uint64_t thread_count;
@@ -39,10 +40,11 @@ static long seen_dumpable;
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static bool read_text(int file, const char *path, char *text)
+static bool read_status(int file, const char *path)
 {
-    ssize_t got = file >= 0 ? kernel_read_at(file, text, STATUS_SIZE - 1, 0) : self_read_file(path, text, STATUS_SIZE);
-    text[got > 0 ? got : 0] = '\0';
+    ssize_t got = file >= 0 ? kernel_read_at(file, status_text, STATUS_SIZE - 1, 0)
+                            : self_read_file(path, status_text, STATUS_SIZE);
+    status_text[got > 0 ? got : 0] = '\0';
     return got > 0 && got < STATUS_SIZE - 1; /* one that was cut says nothing reliable */
 }
 
@@ -55,47 +57,82 @@ static void read_ids(const char *text, const char *key, uint32_t ids[IDS])
     }
 }
 
-static struct privileges parse(const char *text)
+static void parse_groups(const char *text, struct privileges *privileges)
 {
-    struct privileges privileges = {0};
-    read_ids(text, "Uid", privileges.users);
-    read_ids(text, "Gid", privileges.groups);
-    const char *groups = self_status_line(text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
-    privileges.supplementary = groups ? groups : "";
-    privileges.supplementary_size = end ? (size_t)(end - groups) : 0;
-    const char *rest = end ? end : text; /* the keys that follow come after the groups */
-    privileges.inheritable = self_status_number(rest, "CapInh", 16);
-    privileges.permitted = self_status_number(rest, "CapPrm", 16);
-    privileges.effective = self_status_number(rest, "CapEff", 16);
-    privileges.bounding = self_status_number(rest, "CapBnd", 16);
-    privileges.has_no_new_privileges = self_status_number(rest, "NoNewPrivs", 10) != 0;
-    privileges.seccomp_mode = self_status_number(rest, "Seccomp", 10);
-    privileges.seccomp_filters = self_status_number(rest, "Seccomp_filters", 10);
-    return privileges;
+    while (*text == ' ' || *text == '\t') text++;
+    while (*text >= '0' && *text <= '9' && privileges->supplementary_count <= GROUPS_MAX) {
+        privileges->supplementary[privileges->supplementary_count++] = (uint32_t)plain_parse(&text, 10);
+        while (*text == ' ') text++;
+    }
 }
 
-static bool read_leader(struct privileges *ret_privileges)
+static void parse(struct privileges *privileges)
 {
-    if (!read_text(leader_file, "/proc/self/status", leader_text)) return false;
-    *ret_privileges = parse(leader_text);
-    thread_count = self_status_number(leader_text, "Threads", 10);
-    const char *state = self_status_line(leader_text, "State");
+    memset(privileges, 0, sizeof(*privileges));
+    read_ids(status_text, "Uid", privileges->users);
+    read_ids(status_text, "Gid", privileges->groups);
+    const char *groups = self_status_line(status_text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
+    if (groups) parse_groups(groups, privileges);
+    const char *rest = end ? end : status_text; /* the keys that follow come after the groups */
+    privileges->inheritable = self_status_number(rest, "CapInh", 16);
+    privileges->permitted = self_status_number(rest, "CapPrm", 16);
+    privileges->effective = self_status_number(rest, "CapEff", 16);
+    privileges->has_no_new_privileges = self_status_number(rest, "NoNewPrivs", 10) != 0;
+    privileges->seccomp_mode = self_status_number(rest, "Seccomp", 10);
+    privileges->seccomp_filters = self_status_number(rest, "Seccomp_filters", 10);
+}
+
+static bool read_leader(void)
+{
+    if (!read_status(leader_file, "/proc/self/status")) return false;
+    parse(&leader);
+    thread_count = self_status_number(status_text, "Threads", 10);
+    const char *state = self_status_line(status_text, "State");
     leader_has_ended = state && (*state == 'Z' || *state == 'X');
     return true;
 }
 
-static bool read_own(struct privileges *ret_privileges)
+/* Of the leader (self_pid()), or of this thread (0). */
+static void read_capabilities(int thread, struct __user_cap_data_struct ret_capabilities[2])
 {
-    if (!read_text(own_file, "/proc/thread-self/status", own_text)) return false;
-    *ret_privileges = parse(own_text);
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, thread};
+    memset(ret_capabilities, 0, 2 * sizeof(*ret_capabilities));
+    (void)kernel_call3(SYS_capget, kernel_address(&header), kernel_address(ret_capabilities), 0);
+}
+
+static uint64_t both_halves(uint32_t low, uint32_t high)
+{
+    return (uint64_t)high << 32 | low;
+}
+
+/* setfsuid and setfsgid give the present id, and change nothing if the new one cannot be. */
+static bool ask_kernel(void)
+{
+    struct __user_cap_data_struct sets[2];
+    memset(&own, 0, sizeof(own));
+    (void)kernel_call3(SYS_getresuid, kernel_address(&own.users[0]), kernel_address(&own.users[1]),
+                       kernel_address(&own.users[2]));
+    (void)kernel_call3(SYS_getresgid, kernel_address(&own.groups[0]), kernel_address(&own.groups[1]),
+                       kernel_address(&own.groups[2]));
+    own.users[3] = (uint32_t)kernel_call3(SYS_setfsuid, -1, 0, 0);
+    own.groups[3] = (uint32_t)kernel_call3(SYS_setfsgid, -1, 0, 0);
+    long count = kernel_call3(SYS_getgroups, GROUPS_MAX, kernel_address(own.supplementary), 0);
+    if (count < 0) return false;
+    own.supplementary_count = (uint32_t)count;
+    read_capabilities(0, sets);
+    own.inheritable = both_halves(sets[0].inheritable, sets[1].inheritable);
+    own.permitted = both_halves(sets[0].permitted, sets[1].permitted);
+    own.effective = both_halves(sets[0].effective, sets[1].effective);
+    own.has_no_new_privileges = kernel_call6(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0) == 1;
     return true;
 }
 
-static void read_capabilities(struct __user_cap_data_struct ret_capabilities[2])
+static bool read_own(void)
 {
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, self_pid()};
-    memset(ret_capabilities, 0, 2 * sizeof(*ret_capabilities));
-    (void)kernel_call3(SYS_capget, kernel_address(&header), kernel_address(ret_capabilities), 0);
+    if (!was_confined) return ask_kernel();
+    if (!read_status(-1, "/proc/thread-self/status")) return false;
+    parse(&own);
+    return true;
 }
 
 static long read_dumpable(void)
@@ -106,22 +143,17 @@ static long read_dumpable(void)
 static void note_cheap_signs(void)
 {
     if (was_confined) return;
-    read_capabilities(seen_capabilities);
+    read_capabilities(self_pid(), seen_capabilities);
     seen_dumpable = read_dumpable();
 }
 
 void privileges_open(void)
 {
-    struct privileges leader;
     was_confined = self_is_confined();
-    leader_file = own_file = -1;
     thread_count = 0;
     leader_has_ended = false;
-    if (self_has_own_descriptors()) {
-        leader_file = kernel_open("/proc/self/status", O_RDONLY, 0);
-        own_file = kernel_open("/proc/thread-self/status", O_RDONLY, 0);
-    }
-    bool is_read = read_leader(&leader);
+    leader_file = self_has_own_descriptors() ? kernel_open("/proc/self/status", O_RDONLY, 0) : -1;
+    bool is_read = read_leader();
     mode_at_start = is_read ? leader.seccomp_mode : 0;
     filters_at_start = is_read ? leader.seccomp_filters : 0;
     note_cheap_signs();
@@ -130,15 +162,14 @@ void privileges_open(void)
 void privileges_close(void)
 {
     if (leader_file >= 0) kernel_close(leader_file);
-    if (own_file >= 0) kernel_close(own_file);
-    leader_file = own_file = -1;
+    leader_file = -1;
 }
 
 bool privileges_have_changed(void)
 {
     struct __user_cap_data_struct capabilities[2];
     if (was_confined) return false;
-    read_capabilities(capabilities);
+    read_capabilities(self_pid(), capabilities);
     return memcmp(capabilities, seen_capabilities, sizeof(capabilities)) != 0 || read_dumpable() != seen_dumpable;
 }
 
@@ -154,39 +185,27 @@ bool privileges_leader_has_ended(void)
 
 /* --- Taking over -------------------------------------------------------------------------------------------------- */
 
-static bool has_same_ids(const struct privileges *a, const struct privileges *b)
+static bool has_same_ids(void)
 {
-    return memcmp(a->users, b->users, sizeof(a->users)) == 0 && memcmp(a->groups, b->groups, sizeof(a->groups)) == 0 &&
-           a->supplementary_size == b->supplementary_size &&
-           memcmp(a->supplementary, b->supplementary, a->supplementary_size) == 0;
+    size_t groups_size = own.supplementary_count * sizeof(*own.supplementary);
+    return memcmp(own.users, leader.users, sizeof(own.users)) == 0 &&
+           memcmp(own.groups, leader.groups, sizeof(own.groups)) == 0 &&
+           own.supplementary_count == leader.supplementary_count &&
+           memcmp(own.supplementary, leader.supplementary, groups_size) == 0;
 }
 
-static bool is_no_more_powerful(const struct privileges *own, const struct privileges *leader)
+static bool is_no_more_powerful(void)
 {
-    return has_same_ids(own, leader) && (own->permitted & ~leader->permitted) == 0 &&
-           (own->effective & ~leader->effective) == 0 && (own->inheritable & ~leader->inheritable) == 0 &&
-           (own->has_no_new_privileges || !leader->has_no_new_privileges);
+    return has_same_ids() && (own.permitted & ~leader.permitted) == 0 && (own.effective & ~leader.effective) == 0 &&
+           (own.inheritable & ~leader.inheritable) == 0 && (own.has_no_new_privileges || !leader.has_no_new_privileges);
 }
 
-static void set_groups(const struct privileges *leader)
-{
-    static uint32_t groups[GROUPS_MAX]; /* the sampler thread's alone */
-    const char *at = leader->supplementary;
-    long count = 0;
-    while (at && *at >= '0' && *at <= '9' && count < GROUPS_MAX) {
-        groups[count++] = (uint32_t)plain_parse(&at, 10);
-        while (*at == ' ') at++;
-    }
-    (void)kernel_call3(SYS_setgroups, count, kernel_address(groups), 0);
-}
-
-static void set_capabilities(const struct privileges *leader)
+static void set_capabilities(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct sets[2] = {
-        {(uint32_t)leader->effective, (uint32_t)leader->permitted, (uint32_t)leader->inheritable},
-        {(uint32_t)(leader->effective >> 32), (uint32_t)(leader->permitted >> 32),
-         (uint32_t)(leader->inheritable >> 32)},
+        {(uint32_t)leader.effective, (uint32_t)leader.permitted, (uint32_t)leader.inheritable},
+        {(uint32_t)(leader.effective >> 32), (uint32_t)(leader.permitted >> 32), (uint32_t)(leader.inheritable >> 32)},
     };
     (void)kernel_call3(SYS_capset, kernel_address(&header), kernel_address(sets), 0);
 }
@@ -194,37 +213,37 @@ static void set_capabilities(const struct privileges *leader)
 /* The permitted capabilities are kept while the users change, as a program that keeps some of them does; those that the
  * leader does not have go last. A change of the effective user makes the process not dumpable: if the program has made
  * itself dumpable again since its own change, it stays so. */
-static void take_over(const struct privileges *leader, const struct privileges *own)
+static void take_over(void)
 {
     enum { IS_DUMPABLE = 1 };
     long dumpable = read_dumpable();
-    if (!has_same_ids(leader, own)) {
+    if (!has_same_ids()) {
         (void)kernel_call3(SYS_prctl, PR_SET_KEEPCAPS, 1, 0);
-        set_groups(leader);
-        (void)kernel_call3(SYS_setresgid, leader->groups[0], leader->groups[1], leader->groups[2]);
-        (void)kernel_call3(SYS_setresuid, leader->users[0], leader->users[1], leader->users[2]);
-        (void)kernel_call3(SYS_setfsgid, leader->groups[3], 0, 0);
-        (void)kernel_call3(SYS_setfsuid, leader->users[3], 0, 0);
-        set_capabilities(leader);
+        (void)kernel_call3(SYS_setgroups, leader.supplementary_count, kernel_address(leader.supplementary), 0);
+        (void)kernel_call3(SYS_setresgid, leader.groups[0], leader.groups[1], leader.groups[2]);
+        (void)kernel_call3(SYS_setresuid, leader.users[0], leader.users[1], leader.users[2]);
+        (void)kernel_call3(SYS_setfsgid, leader.groups[3], 0, 0);
+        (void)kernel_call3(SYS_setfsuid, leader.users[3], 0, 0);
+        set_capabilities();
         (void)kernel_call3(SYS_prctl, PR_SET_KEEPCAPS, 0, 0);
     } else {
-        set_capabilities(leader);
+        set_capabilities();
     }
-    if (leader->has_no_new_privileges) (void)kernel_call6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+    if (leader.has_no_new_privileges) (void)kernel_call6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
     if (dumpable == IS_DUMPABLE && read_dumpable() != IS_DUMPABLE)
         (void)kernel_call3(SYS_prctl, PR_SET_DUMPABLE, IS_DUMPABLE, 0);
 }
 
 enum recording_end privileges_follow(void)
 {
-    struct privileges leader, own;
     note_cheap_signs(); /* before the leader is read: what changes later is seen at the next tick */
-    if (!read_leader(&leader) || !read_own(&own)) return RECORDING_END_UNKNOWN_RIGHTS;
+    if (!read_leader()) return RECORDING_END_UNKNOWN_RIGHTS;
     if (leader.seccomp_mode != mode_at_start || leader.seccomp_filters != filters_at_start)
         return RECORDING_END_SECCOMP;
-    if (is_no_more_powerful(&own, &leader)) return RECORDING_END_NONE;
-    take_over(&leader, &own);
+    if (!read_own()) return RECORDING_END_UNKNOWN_RIGHTS;
+    if (is_no_more_powerful()) return RECORDING_END_NONE;
+    take_over();
     note_cheap_signs();
-    if (!read_leader(&leader) || !read_own(&own)) return RECORDING_END_UNKNOWN_RIGHTS;
-    return is_no_more_powerful(&own, &leader) ? RECORDING_END_NONE : RECORDING_END_RIGHTS;
+    if (!read_leader() || !read_own()) return RECORDING_END_UNKNOWN_RIGHTS;
+    return is_no_more_powerful() ? RECORDING_END_NONE : RECORDING_END_RIGHTS;
 }

@@ -40,10 +40,25 @@ uint32_t self_processor_count(void)
 static bool has_own_descriptors;
 static int memory_file = -1, maps_file = -1; /* kept open only in a table of our own */
 
-/* The memory of the leader cannot be read through /proc/self once it has ended; that of this thread can. */
+/* The leader's file. Once the leader has ended, nothing can be read through it: then this thread's, which leaves an
+ * entry in the kernel (threads.c). PLACE: where there is a byte. */
+static int open_of_process(const char *leaders, const char *own, uint64_t place)
+{
+    uint8_t byte;
+    int file = kernel_open(leaders, O_RDONLY, 0);
+    if (file >= 0 && kernel_read_at(file, &byte, 1, place) == 1) return file;
+    if (file >= 0) kernel_close(file);
+    return kernel_open(own, O_RDONLY, 0);
+}
+
 static int open_memory(void)
 {
-    return kernel_open("/proc/thread-self/mem", O_RDONLY, 0);
+    return open_of_process("/proc/self/mem", "/proc/thread-self/mem", (uint64_t)(uintptr_t)&memory_file);
+}
+
+static int open_maps(void)
+{
+    return open_of_process("/proc/self/maps", "/proc/thread-self/maps", 0);
 }
 
 static bool close_all_but(int kept)
@@ -61,14 +76,14 @@ bool self_own_descriptors(int kept)
     has_own_descriptors = !self_is_confined() && close_all_but(kept);
     if (has_own_descriptors) {
         memory_file = open_memory(); /* while we may */
-        maps_file = kernel_open("/proc/thread-self/maps", O_RDONLY, 0);
+        maps_file = open_maps();
     }
     return has_own_descriptors;
 }
 
 int self_open_maps(void)
 {
-    if (maps_file < 0) return kernel_open("/proc/thread-self/maps", O_RDONLY, 0);
+    if (maps_file < 0) return open_maps();
     (void)kernel_seek(maps_file, 0, SEEK_SET);
     return maps_file;
 }

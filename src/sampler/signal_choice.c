@@ -20,6 +20,7 @@ static uint64_t inherited_filters;
 void signal_choice_start(void)
 {
     inherited_filters = 0;
+    if (!self_is_confined()) return;
     if (self_read_file("/proc/thread-self/status", status_text, sizeof(status_text)) <= 0) return;
     inherited_filters = self_status_number(status_text, "Seccomp_filters", 10);
 }
