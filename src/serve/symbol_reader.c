@@ -11,19 +11,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ENDS = 2, POLL_MS = 200 };
+enum { ENDS = 2 };
 
 struct running {
     pid_t pid;
     int request, answer; /* pipes; -1: closed */
-    time_t deadline;
+    uint64_t begun_ms;
 };
 
-static time_t monotonic_seconds(void)
+uint64_t monotonic_ms(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static void close_open(int *descriptor)
@@ -91,7 +91,7 @@ static enum status start(const struct symbol_reader *reader, struct running *run
     }
     running->request = request[1];
     running->answer = answer[0];
-    running->deadline = monotonic_seconds() + SYMBOL_READER_SECONDS;
+    running->begun_ms = monotonic_ms();
     (void)fcntl(running->request, F_SETFL, O_NONBLOCK);
     return STATUS_OK;
 }
@@ -117,35 +117,61 @@ static void read_some(struct running *running, struct buffer *answer)
     if (size == 0 || (size < 0 && errno != EINTR)) close_open(&running->answer);
 }
 
-/* False if the process did not end its answer in time. */
-static bool talk(const struct symbol_reader *reader, struct running *running, struct slice left, struct buffer *answer)
+static enum status may_continue(const struct symbol_reader *reader, const struct running *running, struct error *error)
+{
+    uint64_t waited_ms = monotonic_ms() - running->begun_ms;
+    if (atomic_load(reader->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
+    if (waited_ms >= (uint64_t)SYMBOL_READER_SECONDS * 1000)
+        return error_set(error, STATUS_MALFORMED, 0, "reading the debug file took longer than %d s",
+                         SYMBOL_READER_SECONDS);
+    return reader->wait && waited_ms >= SYMBOL_READER_PATIENCE_MS ? reader->wait(reader->context, error) : STATUS_OK;
+}
+
+/* Until the process ends its answer. */
+static enum status talk(const struct symbol_reader *reader, struct running *running, struct slice left,
+                        struct buffer *answer, struct error *error)
 {
     while (running->answer >= 0) {
         struct pollfd polled[ENDS] = {{.fd = running->request, .events = POLLOUT},
                                       {.fd = running->answer, .events = POLLIN}};
-        if (monotonic_seconds() >= running->deadline || atomic_load(reader->is_ending)) return false;
-        if (poll(polled, ENDS, POLL_MS) <= 0) continue;
+        enum status status = may_continue(reader, running, error);
+        if (status != STATUS_OK) return status;
+        if (poll(polled, ENDS, SYMBOL_READER_POLL_MS) <= 0) continue;
         if (polled[0].revents) write_some(running, &left);
         if (polled[1].revents) read_some(running, answer);
     }
-    return true;
+    return STATUS_OK;
 }
 
-static enum status finish(const struct symbol_reader *reader, struct running *running, bool has_ended,
-                          struct error *error)
+/* Takes the status of the process if it ends within a second. */
+static bool reap_soon(pid_t pid, int *ret_status)
+{
+    struct timespec pause = {.tv_nsec = 100000};
+    for (; pause.tv_nsec < 1000000000; pause.tv_nsec *= 2) {
+        if (waitpid(pid, ret_status, WNOHANG) == pid) return true;
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* The status of the process. One that ended its answer and continues was taken over by a debug file. */
+static int finish(struct running *running, bool has_answered)
 {
     int status = 0;
     close_open(&running->request);
     close_open(&running->answer);
-    if (!has_ended) (void)kill(running->pid, SIGKILL);
+    if (has_answered && reap_soon(running->pid, &status)) return status;
+    (void)kill(running->pid, SIGKILL);
     while (waitpid(running->pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (!has_ended && atomic_load(reader->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
-    if (!has_ended)
-        return error_set(error, STATUS_MALFORMED, 0, "reading the debug file took longer than %d s",
-                         SYMBOL_READER_SECONDS);
+    return status;
+}
+
+static enum status explain(int status, struct error *error)
+{
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
-        return error_set(error, STATUS_MALFORMED, 0, "reading the debug file needed more than %d s of processor time",
+        return error_set(error, STATUS_MALFORMED, 0,
+                         "reading the debug file needed more than %d s of processor time, or did not end",
                          SYMBOL_READER_CPU_SECONDS);
     if (WIFSIGNALED(status))
         return error_set(error, STATUS_MALFORMED, 0, "the reader of the debug file ended by signal %d",
@@ -161,8 +187,9 @@ enum status symbol_reader_ask(const struct symbol_reader *reader, struct slice r
     struct running running;
     enum status status = start(reader, &running, error);
     if (status != STATUS_OK) return status;
-    bool has_ended = talk(reader, &running, request, answer);
-    status = finish(reader, &running, has_ended, error);
+    status = talk(reader, &running, request, answer, error);
+    int how = finish(&running, status == STATUS_OK);
+    if (status == STATUS_OK) status = explain(how, error);
     if (answer->failed) /* then the process may have ended by SIGPIPE */
         status = error_set(error, STATUS_MALFORMED, 0, "the names of a debug file are too long");
     return status;

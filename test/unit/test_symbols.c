@@ -142,6 +142,9 @@ TEST(a_process_that_crashes_hangs_or_floods_is_a_failed_answer)
     buffer_clear(&answer);
     CHECK_UINT(ask("exec cat /dev/zero", "", &answer, &error), STATUS_MALFORMED);
     CHECK(strstr(error.message, "too long"));
+    buffer_clear(&answer);
+    CHECK_UINT(ask("exec >&-; exec sleep 100", "", &answer, &error), STATUS_MALFORMED);
+    CHECK(strstr(error.message, "did not end"));
     const struct symbol_reader none = {.program = "/none", .is_ending = &is_ending, .file = 0, .kept = 0, .into = 0};
     CHECK_UINT(symbol_reader_ask(&none, slice_of(NULL, 0), &answer, &error), STATUS_IO);
     buffer_fini(&answer);
