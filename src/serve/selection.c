@@ -194,16 +194,29 @@ static bool has_types_of(const struct profile *a, const struct profile *b)
     return is_same;
 }
 
+static enum status check_client(struct request *request, struct error *error)
+{
+    if (atomic_load(&request->server->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
+    if (!request_is_abandoned(request)) return STATUS_OK;
+    atomic_fetch_add(&request->server->cancelled, 1);
+    return error_set(error, STATUS_IO, 0, "the client closed the connection");
+}
+
 static bool may_continue(void *context)
 {
     struct merge *merge = context;
-    if (request_is_abandoned(merge->request)) {
-        atomic_fetch_add(&merge->request->server->cancelled, 1);
-        merge->status = error_set(merge->error, STATUS_IO, 0, "the client closed the connection");
-    } else if (atomic_load(&merge->request->server->is_ending)) {
-        merge->status = error_set(merge->error, STATUS_IO, 0, "the server is stopping");
-    }
+    merge->status = check_client(merge->request, merge->error);
     return merge->status == STATUS_OK;
+}
+
+/* While a debug file is slow. It is read to its end even if the client of this query has gone: others need it. */
+static enum status wait_for_names(void *context, bool is_reader, struct error *error)
+{
+    struct request *request = context;
+    enum status status = is_reader ? STATUS_OK : check_client(request, error);
+    if (status == STATUS_OK && !query_step_aside(request))
+        status = error_set(error, STATUS_IO, 0, "too many queries wait for slow debug files; try again");
+    return status;
 }
 
 static bool visit(void *context, const struct store_chunk *chunk)
@@ -314,6 +327,7 @@ enum status selection_merge(struct request *request, const struct selection *sel
 {
     struct merge merge = {.request = request, .sum = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
+    const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
     enum status status;
     if (selection->has_spans)
         status = merge_spans(&merge, selection, &range);
@@ -323,7 +337,7 @@ enum status selection_merge(struct request *request, const struct selection *sel
         status = merge_range(&merge, selection);
     if (status == STATUS_OK && profile->samples.count == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
-    if (status == STATUS_OK) status = symbols_name(request->server->symbols, request->project, profile, error);
+    if (status == STATUS_OK) status = symbols_name(request->server->symbols, request->project, profile, &waiter, error);
     if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);
     if (status == STATUS_OK && keeps_times) status = stitch(profile, error);
     const struct store_query *query = &range.query;

@@ -25,6 +25,7 @@ enum {
     SERVE_PARAMETERS_MAX = 32,
     SERVE_QUERY_CHUNKS_MAX = 50000, /* that one answer merges */
     SERVE_QUERIES_MAX = 2,          /* that compute at the same time; others wait */
+    SERVE_ASIDE_MAX = 8,            /* that wait for slow debug files beside those; half of them may be of a project */
     SERVE_WINDOWS_MAX = 1000,       /* spans whose parts one answer merges */
     SERVE_BUCKETS_MAX = 200,        /* parts of a trend */
     SERVE_LIST_MAX = 10000,         /* entries of a list */

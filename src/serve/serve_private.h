@@ -45,6 +45,7 @@ struct request {
     bool has_key;           /* that may write, and was counted in the rates */
     bool is_stranger;       /* counted in server.stranger_bytes */
     bool is_query;          /* see struct server */
+    bool is_aside;          /* see query_step_aside */
     bool is_large;          /* the one that is decoded now */
     size_t decoding_bytes;  /* of it, in server.decoding */
     bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
@@ -105,10 +106,13 @@ struct server {
     pthread_cond_t has_jobs, keeper_wakes;
     struct queue usual, queries; /* QUERIES compute for long: workers remain for the others */
     size_t job_count, running, running_queries, queries_max;
-    bool was_query; /* the job that was started last */
+    uint64_t aside[SERVE_ASIDE_MAX]; /* projects of queries that stepped aside */
+    size_t aside_count;              /* of RUNNING and RUNNING_QUERIES */
+    bool was_query;                  /* the job that was started last */
     bool is_stopping;
-    pthread_t workers[SERVE_WORKERS_MAX], keeper;
-    unsigned worker_count;
+    pthread_t threads[SERVE_WORKERS_MAX + SERVE_ASIDE_MAX], keeper;
+    unsigned thread_count;
+    unsigned worker_count; /* threads that may run at the same time, without the queries that stepped aside */
     bool has_keeper;
 
     struct decoding decoding;
@@ -126,6 +130,9 @@ uint64_t utc_now_ns(void);
 uint64_t monotonic_ns(void);
 void server_log(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The query is about to wait for long: until it is answered it counts neither as a worker nor as a query that computes,
+ * so that others run. False if too many did so, or without a thread for the others. */
+bool query_step_aside(struct request *request);
 /* Whether its client has closed the connection: nobody waits for the answer. */
 bool request_is_abandoned(struct request *request);
 

@@ -462,10 +462,22 @@ static struct request *dequeue(struct queue *queue)
  * sent; a single worker takes turns. */
 static struct request *next_job(struct server *server)
 {
-    bool may_query = server->queries.first && server->running_queries < server->queries_max;
+    if (server->running - server->aside_count >= server->worker_count) return NULL;
+    bool may_query = server->queries.first && server->running_queries - server->aside_count < server->queries_max;
     server->was_query = may_query && !(server->was_query && server->usual.first);
     if (server->was_query) return dequeue(&server->queries);
     return server->usual.first ? dequeue(&server->usual) : NULL;
+}
+
+static void step_back(struct request *request)
+{
+    struct server *server = request->server;
+    size_t place = 0;
+    if (!request->is_aside) return;
+    (void)pthread_mutex_lock(&server->lock);
+    while (server->aside[place] != request->project) place++;
+    server->aside[place] = server->aside[--server->aside_count];
+    (void)pthread_mutex_unlock(&server->lock);
 }
 
 static void *work(void *context)
@@ -487,6 +499,7 @@ static void *work(void *context)
         request_run(request);
         buffer_fini(&request->body);
         uncount_body(request);
+        step_back(request);
         request->state = REQUEST_ANSWERED;
         http->resume_connection(request->connection);
         (void)pthread_mutex_lock(&server->lock);
@@ -494,8 +507,35 @@ static void *work(void *context)
         server->running_queries -= is_query;
         if (is_query) (void)pthread_cond_broadcast(&server->has_jobs);
     }
+    (void)pthread_cond_broadcast(&server->has_jobs); /* others may have waited for this one */
     (void)pthread_mutex_unlock(&server->lock);
     return NULL;
+}
+
+/* With the lock. */
+static bool add_thread(struct server *server)
+{
+    bool is_added = pthread_create(&server->threads[server->thread_count], NULL, work, server) == 0;
+    server->thread_count += is_added;
+    return is_added;
+}
+
+bool query_step_aside(struct request *request)
+{
+    struct server *server = request->server;
+    size_t of_project = 0;
+    if (request->is_aside) return true;
+    (void)pthread_mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->aside_count; i++) of_project += server->aside[i] == request->project;
+    bool has_room = server->aside_count < SERVE_ASIDE_MAX && of_project < SERVE_ASIDE_MAX / 2 && !server->is_stopping;
+    bool has_thread = server->thread_count > server->worker_count + server->aside_count;
+    request->is_aside = has_room && (has_thread || add_thread(server));
+    if (request->is_aside) {
+        server->aside[server->aside_count++] = request->project;
+        (void)pthread_cond_broadcast(&server->has_jobs);
+    }
+    (void)pthread_mutex_unlock(&server->lock);
+    return request->is_aside;
 }
 
 static void roll_up(struct server *server)
@@ -677,9 +717,11 @@ enum status server_start(struct store *store, const struct serve_options *option
     enum status status = start_symbols(server, error);
     unsigned wanted = worker_count(options);
     server->queries_max = wanted > SERVE_QUERIES_MAX ? SERVE_QUERIES_MAX : 1;
-    while (server->worker_count < wanted &&
-           pthread_create(&server->workers[server->worker_count], NULL, work, server) == 0)
-        server->worker_count++;
+    (void)pthread_mutex_lock(&server->lock);
+    while (server->thread_count < wanted && add_thread(server)) {
+    }
+    server->worker_count = server->thread_count;
+    (void)pthread_mutex_unlock(&server->lock);
     if (server->worker_count == 0 && status == STATUS_OK)
         status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
     if (status == STATUS_OK) status = listen_on(server, error);
@@ -741,7 +783,7 @@ void server_stop(struct server *server)
     (void)pthread_cond_broadcast(&server->has_jobs);
     (void)pthread_cond_broadcast(&server->keeper_wakes);
     (void)pthread_mutex_unlock(&server->lock);
-    for (unsigned i = 0; i < server->worker_count; i++) (void)pthread_join(server->workers[i], NULL);
+    for (unsigned i = 0; i < server->thread_count; i++) (void)pthread_join(server->threads[i], NULL);
     if (server->has_keeper) (void)pthread_join(server->keeper, NULL);
     if (server->loopback) http->stop_daemon(server->loopback);
     assembler_stop(server->assembler);

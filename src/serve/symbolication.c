@@ -5,9 +5,9 @@
  * what came before it, in roll-ups too.  SPDX-License-Identifier: MIT */
 #include "serve/symbolication.h"
 
-#include "base/array.h"
 #include "base/hash.h"
 #include "serve/image_place.h"
+#include "serve/symbol_images.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,34 +18,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The functions at one address of an image; in its LINES. */
-struct place {
-    uint64_t key;
-    uint32_t first, count;
-};
-
-struct image {
-    uint64_t project, used;
-    char id[IMAGE_ID_SIZE];
-    char checksum[SHA1_TEXT_SIZE]; /* of the debug file that the names are from */
-    struct profile names;          /* has the functions */
-    struct line *lines;
-    size_t line_count, line_capacity;
-    struct place *places;
-    size_t place_count, place_capacity;
-    struct index_table by_key;
-    size_t bytes;
-};
-
 struct symbols {
     struct store *store;
     struct symbol_reader reader;
     symbols_log *log;
     void *log_context;
-    pthread_mutex_t lock; /* of the images */
-    struct image *images[SYMBOLS_IMAGES_MAX];
-    size_t image_count, bytes;
-    uint64_t uses;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t has_read;
+    struct symbol_images images;
+    struct symbol_image *read[SYMBOLS_READERS_MAX]; /* by processes that run now; NULL: none */
     atomic_ullong named, asked, failed;
 };
 
@@ -53,13 +34,27 @@ struct symbols *symbols_new(struct store *store, const char *program, const atom
                             void *context)
 {
     struct symbols *symbols = calloc(1, sizeof(*symbols));
+    pthread_condattr_t clock;
     if (!symbols) return NULL;
     symbols->store = store;
     symbols->reader = (struct symbol_reader){.program = program, .is_ending = is_ending};
     symbols->log = log;
     symbols->log_context = context;
     (void)pthread_mutex_init(&symbols->lock, NULL);
+    (void)pthread_condattr_init(&clock);
+    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&symbols->has_read, &clock);
+    (void)pthread_condattr_destroy(&clock);
     return symbols;
+}
+
+void symbols_free(struct symbols *symbols)
+{
+    if (!symbols) return;
+    symbol_images_fini(&symbols->images);
+    (void)pthread_mutex_destroy(&symbols->lock);
+    (void)pthread_cond_destroy(&symbols->has_read);
+    free(symbols);
 }
 
 void symbols_count(const struct symbols *symbols, struct symbol_counts *ret_counts)
@@ -83,142 +78,16 @@ static void report(const struct symbols *symbols, const char *format, ...)
     symbols->log(symbols->log_context, text);
 }
 
-/* --- Images in memory -----------------------------------------------------------------------------------------------
- */
-
-static void forget_names(struct symbols *symbols, struct image *image)
-{
-    symbols->bytes -= image->bytes;
-    profile_fini(&image->names);
-    free(image->lines);
-    free(image->places);
-    index_table_fini(&image->by_key);
-    *image = (struct image){.project = image->project, .used = image->used};
-    profile_init(&image->names);
-}
-
-static void forget_image(struct symbols *symbols, size_t place)
-{
-    struct image *image = symbols->images[place];
-    forget_names(symbols, image);
-    profile_fini(&image->names);
-    free(image);
-    symbols->images[place] = symbols->images[--symbols->image_count];
-}
-
-void symbols_free(struct symbols *symbols)
-{
-    if (!symbols) return;
-    while (symbols->image_count) forget_image(symbols, symbols->image_count - 1);
-    (void)pthread_mutex_destroy(&symbols->lock);
-    free(symbols);
-}
-
-static void make_room(struct symbols *symbols)
-{
-    while (symbols->image_count == SYMBOLS_IMAGES_MAX ||
-           (symbols->image_count && symbols->bytes > SYMBOLS_CACHE_BYTES_MAX)) {
-        size_t oldest = 0;
-        for (size_t i = 1; i < symbols->image_count; i++)
-            if (symbols->images[i]->used < symbols->images[oldest]->used) oldest = i;
-        forget_image(symbols, oldest);
-    }
-}
-
-/* The names that came from FILE; none yet, if the image had another file before. NULL without memory. */
-static struct image *take_image(struct symbols *symbols, const struct store_debug_file *file)
-{
-    struct image *image = NULL;
-    for (size_t i = 0; i < symbols->image_count && !image; i++) {
-        struct image *known = symbols->images[i];
-        if (known->project == file->project && strcmp(known->id, file->image) == 0) image = known;
-    }
-    if (!image) {
-        make_room(symbols);
-        image = calloc(1, sizeof(*image));
-        if (!image) return NULL;
-        image->project = file->project;
-        profile_init(&image->names);
-        symbols->images[symbols->image_count++] = image;
-    }
-    if (strcmp(image->checksum, file->checksum) != 0) forget_names(symbols, image);
-    (void)memcpy(image->id, file->image, sizeof(image->id));
-    (void)memcpy(image->checksum, file->checksum, sizeof(image->checksum));
-    image->used = ++symbols->uses;
-    return image;
-}
-
-static bool has_key(const void *context, uint32_t index, const void *key)
-{
-    return ((const struct image *)context)->places[index].key == *(const uint64_t *)key;
-}
-
-static const struct place *find_place(const struct image *image, uint64_t key)
-{
-    uint32_t index = index_table_find(&image->by_key, hash_mix(0, key), has_key, image, &key);
-    return index == INDEX_NONE ? NULL : &image->places[index];
-}
-
 /* --- Asking ---------------------------------------------------------------------------------------------------------
  */
 
-static struct line line_of_frame(struct image *image, const struct symbol_frame *frame)
-{
-    struct function function = {.name = profile_string(&image->names, frame->name),
-                                .system_name = profile_string(&image->names, frame->system_name),
-                                .file_name = profile_string(&image->names, frame->file),
-                                .start_line = frame->start_line};
-    if (function.system_name.index == 0) function.system_name = function.name;
-    return (struct line){
-        .function = profile_add_function(&image->names, &function), .line = frame->line, .column = frame->column};
-}
-
-static bool add_place(struct image *image, uint64_t key, const struct symbol_frame *frames, size_t count)
-{
-    if (!array_reserve(&image->places, &image->place_capacity, image->place_count + 1, sizeof(*image->places),
-                       PROFILE_ENTITIES_MAX) ||
-        !array_reserve(&image->lines, &image->line_capacity, image->line_count + count, sizeof(*image->lines),
-                       PROFILE_ENTITIES_MAX) ||
-        !index_table_add(&image->by_key, hash_mix(0, key), (uint32_t)image->place_count))
-        return false;
-    image->places[image->place_count++] =
-        (struct place){.key = key, .first = (uint32_t)image->line_count, .count = (uint32_t)count};
-    for (size_t i = 0; i < count; i++) image->lines[image->line_count++] = line_of_frame(image, &frames[i]);
-    return image->names.failed == STATUS_OK;
-}
-
-static enum status add_answer(struct symbols *symbols, struct image *image, struct slice bytes, const uint64_t *keys,
-                              size_t count, struct error *error)
-{
-    struct symbol_answer answer;
-    struct symbol_frame *frames = calloc(SYMBOL_FRAMES_MAX, sizeof(*frames));
-    enum status status = symbol_answer_open(&answer, bytes, error);
-    if (!frames) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for names");
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        size_t frame_count;
-        if (!symbol_answer_next(&answer, frames, &frame_count))
-            status = error_set(error, STATUS_MALFORMED, 0, "the names of a debug file are damaged");
-        else if (!add_place(image, keys[i], frames, frame_count))
-            status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for names");
-    }
-    size_t added = bytes.size + count * (sizeof(struct place) + sizeof(struct index_slot)) +
-                   answer.text_count * 2 * sizeof(struct slice) + image->names.functions.count * 8;
-    image->bytes += added;
-    symbols->bytes += added;
-    symbol_answer_close(&answer);
-    free(frames);
-    return status;
-}
-
-static enum status ask(struct symbols *symbols, const int files[3], const uint64_t *keys, size_t count,
-                       struct buffer *answer, struct error *error)
+static enum status ask(struct symbols *symbols, struct symbol_reader reader, const int files[3], const uint64_t *keys,
+                       size_t count, struct buffer *answer, struct error *error)
 {
     struct buffer request;
-    const struct symbol_reader reader = {.program = symbols->reader.program,
-                                         .is_ending = symbols->reader.is_ending,
-                                         .file = files[0],
-                                         .kept = files[1],
-                                         .into = files[2]};
+    reader.file = files[0];
+    reader.kept = files[1];
+    reader.into = files[2];
     buffer_init(&request, SYMBOL_REQUEST_BYTES_MAX);
     symbol_request_write(keys, count, &request);
     atomic_fetch_add(&symbols->asked, 1);
@@ -234,44 +103,6 @@ static void close_all(const int files[3])
         if (files[i] >= 0) (void)close(files[i]);
 }
 
-static enum status ask_once(struct symbols *symbols, struct image *image, const struct store_debug_file *file,
-                            const uint64_t *keys, size_t count, struct error *error)
-{
-    int files[3];
-    struct buffer answer;
-    enum status status = store_debug_open(symbols->store, file, files, error);
-    if (status != STATUS_OK) return status;
-    buffer_init(&answer, SYMBOL_ANSWER_BYTES_MAX);
-    status = ask(symbols, files, keys, count, &answer, error);
-    if (status == STATUS_OK) status = add_answer(symbols, image, buffer_slice(&answer), keys, count, error);
-    buffer_fini(&answer);
-    close_all(files);
-    return status;
-}
-
-/* What the file itself is to blame for would fail again: its places have no names until they are dropped from memory.
- */
-static void give_up(struct symbols *symbols, struct image *image, const struct store_debug_file *file,
-                    const uint64_t *keys, size_t count, const struct error *error)
-{
-    atomic_fetch_add(&symbols->failed, 1);
-    report(symbols, "no names from the debug file %.40s of image %.32s: %s", file->checksum, file->image,
-           error->message);
-    bool lasts = error->status != STATUS_IO && error->status != STATUS_NOT_FOUND;
-    for (size_t i = 0; i < count && lasts; i++)
-        if (!find_place(image, keys[i]) && !add_place(image, keys[i], NULL, 0)) break;
-}
-
-static void ask_for(struct symbols *symbols, struct image *image, const struct store_debug_file *file,
-                    const uint64_t *keys, size_t count)
-{
-    struct error error = {0};
-    enum status status = ask_once(symbols, image, file, keys, count, &error);
-    bool is_ending = atomic_load(symbols->reader.is_ending);
-    if (status == STATUS_NOT_FOUND) store_debug_remove(symbols->store, file); /* somebody removed it from the folder */
-    if (status != STATUS_OK && !is_ending) give_up(symbols, image, file, keys, count, &error);
-}
-
 enum status symbols_check(struct symbols *symbols, int file, const char *index, struct symbol_file *ret_file,
                           struct error *error)
 {
@@ -285,7 +116,7 @@ enum status symbols_check(struct symbols *symbols, int file, const char *index, 
         return STATUS_IO;
     }
     buffer_init(&bytes, SYMBOL_ANSWER_BYTES_MAX);
-    enum status status = ask(symbols, files, NULL, 0, &bytes, error);
+    enum status status = ask(symbols, symbols->reader, files, NULL, 0, &bytes, error);
     if (status == STATUS_OK) {
         status = symbol_answer_open(&answer, buffer_slice(&bytes), error);
         *ret_file = answer.file;
@@ -310,6 +141,10 @@ struct naming {
     struct symbols *symbols;
     struct profile *profile;
     uint64_t project;
+    const struct symbols_waiter *waiter; /* may be NULL */
+    bool has_waited;                     /* for a slow file */
+    enum status ended;                   /* by WAITER */
+    struct error *error;
     uint32_t *image_of_mapping; /* 1 + its number; 0: not looked at; UINT32_MAX: none */
     char (*images)[IMAGE_ID_SIZE];
     size_t image_count;
@@ -371,12 +206,132 @@ static int compare_unnamed(const void *left, const void *right)
     return (a->key > b->key) - (a->key < b->key);
 }
 
+/* --- Reading: without the lock. -------------------------------------------------------------------------------------
+ */
+
+static enum status keep_waiting(struct naming *naming, bool is_reader, struct error *error)
+{
+    const struct symbols_waiter *waiter = naming->waiter;
+    naming->has_waited = true;
+    naming->ended = waiter ? waiter->wait(waiter->context, is_reader, error) : STATUS_OK;
+    return naming->ended;
+}
+
+static enum status wait_for_process(void *context, struct error *error)
+{
+    return keep_waiting(context, true, error);
+}
+
+static enum status ask_file(struct naming *naming, const struct store_debug_file *file, const uint64_t *keys,
+                            size_t count, struct buffer *answer, struct error *error)
+{
+    int files[3];
+    struct symbol_reader reader = naming->symbols->reader;
+    reader.wait = wait_for_process;
+    reader.context = naming;
+    enum status status = store_debug_open(naming->symbols->store, file, files, error);
+    if (status != STATUS_OK) return status;
+    status = ask(naming->symbols, reader, files, keys, count, answer, error);
+    close_all(files);
+    return status;
+}
+
+/* With the lock. NULL: IMAGE is read already, or too many are. */
+static struct symbol_image **find_reader(struct symbols *symbols, const struct symbol_image *image)
+{
+    struct symbol_image **place = NULL;
+    size_t of_project = 0;
+    for (size_t i = 0; i < SYMBOLS_READERS_MAX; i++) {
+        struct symbol_image **read = &symbols->read[i];
+        if (!*read) place = read;
+        of_project += *read && (*read)->project == image->project;
+        if (*read == image) return NULL;
+    }
+    return of_project < SYMBOLS_PROJECT_READERS_MAX ? place : NULL;
+}
+
+static bool begin_reading(struct symbols *symbols, struct symbol_image *image)
+{
+    struct symbol_image **place = find_reader(symbols, image);
+    if (!place) return false;
+    *place = image;
+    image->read_since_ms = monotonic_ms();
+    return true;
+}
+
+static void end_reading(struct symbols *symbols, struct symbol_image *image)
+{
+    for (size_t i = 0; i < SYMBOLS_READERS_MAX; i++)
+        if (symbols->read[i] == image) symbols->read[i] = NULL;
+    image->read_since_ms = 0;
+    (void)pthread_cond_broadcast(&symbols->has_read);
+}
+
+/* What the file itself is to blame for would fail again: its places have no names until they are dropped from memory.
+ */
+static bool is_lasting(const struct naming *naming, enum status status)
+{
+    return status != STATUS_OK && status != STATUS_IO && status != STATUS_NOT_FOUND && naming->ended == STATUS_OK;
+}
+
+static void report_failure(struct naming *naming, const struct store_debug_file *file, const struct error *error)
+{
+    atomic_fetch_add(&naming->symbols->failed, 1);
+    report(naming->symbols, "no names from the debug file %.40s of image %.32s: %s", file->checksum, file->image,
+           error->message);
+}
+
+/* Between begin_reading and end_reading, which it calls. */
+static enum status read_names(struct naming *naming, struct symbol_image *image, const struct store_debug_file *file,
+                              const uint64_t *keys, size_t count)
+{
+    struct symbols *symbols = naming->symbols;
+    struct buffer answer;
+    struct error error = {0};
+    buffer_init(&answer, SYMBOL_ANSWER_BYTES_MAX);
+    enum status status = ask_file(naming, file, keys, count, &answer, &error);
+    (void)pthread_mutex_lock(&symbols->lock);
+    if (status == STATUS_OK)
+        status = symbol_images_add(&symbols->images, image, buffer_slice(&answer), keys, count, &error);
+    if (is_lasting(naming, status)) symbol_images_add_nameless(&symbols->images, image, keys, count);
+    end_reading(symbols, image);
+    (void)pthread_mutex_unlock(&symbols->lock);
+    buffer_fini(&answer);
+    if (status == STATUS_NOT_FOUND) store_debug_remove(symbols->store, file); /* somebody removed it from the folder */
+    if (naming->ended != STATUS_OK && naming->error) *naming->error = error;
+    if (status != STATUS_OK && naming->ended == STATUS_OK && !atomic_load(symbols->reader.is_ending))
+        report_failure(naming, file, &error);
+    return naming->ended;
+}
+
+/* Until IMAGE can be read, or has been. */
+static enum status wait_for_others(struct naming *naming, const struct symbol_image *image)
+{
+    struct symbols *symbols = naming->symbols;
+    uint64_t begun_ms = monotonic_ms();
+    enum status status = STATUS_OK;
+    (void)pthread_mutex_lock(&symbols->lock);
+    while (status == STATUS_OK && !find_reader(symbols, image)) {
+        uint64_t until_ms = monotonic_ms() + SYMBOL_READER_POLL_MS;
+        const struct timespec until = {.tv_sec = (time_t)(until_ms / 1000),
+                                       .tv_nsec = (long)(until_ms % 1000) * 1000000};
+        (void)pthread_cond_timedwait(&symbols->has_read, &symbols->lock, &until);
+        uint64_t since_ms = image->read_since_ms ? image->read_since_ms : begun_ms;
+        if (monotonic_ms() - since_ms < SYMBOL_READER_PATIENCE_MS) continue;
+        (void)pthread_mutex_unlock(&symbols->lock);
+        status = keep_waiting(naming, false, naming->error);
+        (void)pthread_mutex_lock(&symbols->lock);
+    }
+    (void)pthread_mutex_unlock(&symbols->lock);
+    return status;
+}
+
 /* --- Naming ---------------------------------------------------------------------------------------------------------
  */
 
 /* The function of the image as one of the profile; KNOWN remembers it. */
-static struct function_id copy_function(struct profile *profile, const struct image *image, struct function_id id,
-                                        struct function_id *known)
+static struct function_id copy_function(struct profile *profile, const struct symbol_image *image,
+                                        struct function_id id, struct function_id *known)
 {
     if (known[id.index].index) return known[id.index];
     const struct function *from = profile_function(&image->names, id);
@@ -389,12 +344,12 @@ static struct function_id copy_function(struct profile *profile, const struct im
     return known[id.index] = profile_add_function(profile, &function);
 }
 
-static void name_location(struct naming *naming, const struct image *image, const struct unnamed *unnamed,
+static void name_location(struct naming *naming, const struct symbol_image *image, const struct unnamed *unnamed,
                           struct function_id *known)
 {
     struct line lines[SYMBOL_FRAMES_MAX];
     struct profile *profile = naming->profile;
-    const struct place *place = find_place(image, unnamed->key);
+    const struct symbol_place *place = symbol_image_find(image, unnamed->key);
     if (!place || place->count == 0) return;
     struct mapping *mapping = &profile->mappings.items[profile->locations.items[unnamed->location].mapping.index];
     mapping->has_functions = true;
@@ -410,66 +365,92 @@ static void name_location(struct naming *naming, const struct image *image, cons
     atomic_fetch_add(&naming->symbols->named, 1);
 }
 
-/* Asks for the keys of ITEMS that IMAGE does not have. */
-static bool find_missing(struct naming *naming, struct image *image, const struct store_debug_file *file,
-                         const struct unnamed *items, size_t count)
+/* With the lock: puts keys of ITEMS from AT on that IMAGE does not have into KEYS, at most SYMBOL_KEYS_MAX. RET_END: of
+ * the items that were looked at. */
+static size_t list_missing(const struct symbol_image *image, const struct unnamed *items, size_t count, size_t at,
+                           uint64_t *keys, size_t *ret_end)
 {
-    uint64_t *keys = calloc(count, sizeof(*keys));
     size_t missing = 0;
-    for (size_t i = 0; keys && i < count; i++) {
-        bool is_new = missing == 0 || keys[missing - 1] != items[i].key;
-        if (is_new && !find_place(image, items[i].key)) keys[missing++] = items[i].key;
+    for (; at < count && missing < SYMBOL_KEYS_MAX; at++) {
+        bool is_new = missing == 0 || keys[missing - 1] != items[at].key;
+        if (is_new && !symbol_image_find(image, items[at].key)) keys[missing++] = items[at].key;
     }
-    for (size_t done = 0; done < missing;) {
-        size_t some = missing - done < SYMBOL_KEYS_MAX ? missing - done : SYMBOL_KEYS_MAX;
-        ask_for(naming->symbols, image, file, keys + done, some);
-        done += some;
+    *ret_end = at;
+    return missing;
+}
+
+/* Asks once for the keys of ITEMS that IMAGE does not have, unless another query gets them. */
+static enum status find_missing(struct naming *naming, struct symbol_image *image, const struct store_debug_file *file,
+                                const struct unnamed *items, size_t count)
+{
+    struct symbols *symbols = naming->symbols;
+    uint64_t *keys = calloc(count < SYMBOL_KEYS_MAX ? count : SYMBOL_KEYS_MAX, sizeof(*keys));
+    enum status status =
+        keys ? STATUS_OK : error_set(naming->error, STATUS_NO_MEMORY, 0, "not enough memory for names");
+    for (size_t at = 0, end; status == STATUS_OK;) {
+        (void)pthread_mutex_lock(&symbols->lock);
+        size_t missing = list_missing(image, items, count, at, keys, &end);
+        bool is_reader = missing > 0 && begin_reading(symbols, image);
+        (void)pthread_mutex_unlock(&symbols->lock);
+        if (missing == 0) break;
+        status = is_reader ? read_names(naming, image, file, keys, missing) : wait_for_others(naming, image);
+        if (is_reader) at = end;
     }
     free(keys);
-    return keys != NULL;
+    return status;
 }
 
 /* ITEMS are of one image. */
-static bool name_image(struct naming *naming, const struct unnamed *items, size_t count, uint64_t now_ns)
+static enum status name_image(struct naming *naming, const struct unnamed *items, size_t count, uint64_t now_ns)
 {
     struct symbols *symbols = naming->symbols;
     struct store_debug_file file;
+    /* Nobody may wait for the answer any more. */
+    if (naming->has_waited && keep_waiting(naming, false, naming->error) != STATUS_OK) return naming->ended;
     if (!store_debug_find_image(symbols->store, naming->project, naming->images[items->image], now_ns, &file))
-        return true;
+        return STATUS_OK;
     (void)pthread_mutex_lock(&symbols->lock);
-    struct image *image = take_image(symbols, &file);
-    bool is_fine = image && find_missing(naming, image, &file, items, count);
-    struct function_id *known = is_fine ? calloc(image->names.functions.count + 1, sizeof(*known)) : NULL;
-    for (size_t i = 0; i < count && known; i++) name_location(naming, image, &items[i], known);
-    free(known);
+    struct symbol_image *image = symbol_images_take(&symbols->images, &file);
     (void)pthread_mutex_unlock(&symbols->lock);
-    return known != NULL;
+    enum status status = image ? find_missing(naming, image, &file, items, count)
+                               : error_set(naming->error, STATUS_NO_MEMORY, 0, "not enough memory for names");
+    if (!image) return status;
+    (void)pthread_mutex_lock(&symbols->lock);
+    struct function_id *known = calloc(image->names.functions.count + 1, sizeof(*known));
+    for (size_t i = 0; i < count && known && status == STATUS_OK; i++) name_location(naming, image, &items[i], known);
+    symbol_images_release(&symbols->images, image);
+    (void)pthread_mutex_unlock(&symbols->lock);
+    if (!known) status = error_set(naming->error, STATUS_NO_MEMORY, 0, "not enough memory for names");
+    free(known);
+    return status;
 }
 
-static bool name_all(struct naming *naming)
+static enum status name_all(struct naming *naming)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    bool is_fine = true;
+    enum status status = STATUS_OK;
     if (naming->count) qsort(naming->items, naming->count, sizeof(*naming->items), compare_unnamed);
-    for (size_t i = 0, size; i < naming->count && is_fine; i += size) {
+    for (size_t i = 0, size; i < naming->count && status == STATUS_OK; i += size) {
         for (size = 1; i + size < naming->count && naming->items[i + size].image == naming->items[i].image; size++) {
         }
-        is_fine = name_image(naming, naming->items + i, size, now_ns);
+        status = name_image(naming, naming->items + i, size, now_ns);
     }
-    return is_fine;
+    return status;
 }
 
-enum status symbols_name(struct symbols *symbols, uint64_t project, struct profile *profile, struct error *error)
+enum status symbols_name(struct symbols *symbols, uint64_t project, struct profile *profile,
+                         const struct symbols_waiter *waiter, struct error *error)
 {
-    struct naming naming = {.symbols = symbols, .profile = profile, .project = project};
+    struct naming naming = {
+        .symbols = symbols, .profile = profile, .project = project, .waiter = waiter, .error = error};
     if (!symbols) return STATUS_OK;
-    bool is_fine = collect(&naming) && name_all(&naming);
+    enum status status =
+        collect(&naming) ? name_all(&naming) : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for names");
     free(naming.image_of_mapping);
     free(naming.images);
     free(naming.items);
     index_table_fini(&naming.by_id);
-    if (!is_fine) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for names");
-    return profile_failed(profile, error);
+    return status == STATUS_OK ? profile_failed(profile, error) : status;
 }

@@ -184,7 +184,7 @@ static void name_addresses(const struct store_debug_file *file)
     struct location location = {.mapping = profile_add_mapping(&profile, &mapping)};
     for (location.address = 1; location.address <= LOCATIONS; location.address++)
         (void)profile_add_location(&profile, &location, NULL, 0);
-    demand(symbols_name(server.symbols, file->project, &profile, NULL) == STATUS_OK);
+    demand(symbols_name(server.symbols, file->project, &profile, NULL, NULL) == STATUS_OK);
     for (uint32_t i = 0; i < profile.locations.count; i++) {
         const struct location *named = profile_location(&profile, (struct location_id){i});
         const struct line *lines = profile_lines(&profile, named);

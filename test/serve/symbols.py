@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,17 @@ int main(int count, char **words) { return (int)outer(count); }
 """
 
 
+def build_id_of(path):
+    notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+    return notes.split("Build ID: ")[1].split()[0]
+
+
+def debug_id_of(build_id):
+    raw = bytes.fromhex(build_id)
+    text = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:16]).hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
 class Program:
     """A program in FOLDER, stripped, with its debug file beside it. NUMBER makes its code and build id another one's."""
 
@@ -38,8 +50,7 @@ class Program:
         subprocess.run(["cc", "-g", "-O1", "-Wl,--build-id", "-o", self.whole, source], check=True)
         subprocess.run(["objcopy", "--only-keep-debug", self.whole, self.debug], check=True)
         subprocess.run(["strip", "-o", self.path, self.whole], check=True)
-        notes = subprocess.run(["readelf", "-n", self.whole], check=True, capture_output=True, text=True).stdout
-        self.build_id = notes.split("Build ID: ")[1].split()[0]
+        self.build_id = build_id_of(self.whole)
         names = subprocess.run(["nm", self.whole], check=True, capture_output=True, text=True).stdout.splitlines()
         self.symbols = {line.split()[2]: int(line.split()[0], 16) for line in names if len(line.split()) == 3}
         self.inlined = self.find_inlined()
@@ -53,9 +64,7 @@ class Program:
         raise AssertionError("the compiler did not inline mix")
 
     def debug_id(self):
-        raw = bytes.fromhex(self.build_id)
-        text = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:16]).hex()
-        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        return debug_id_of(self.build_id)
 
     def chunk(self, number, base=0x560000000000, start=START, placeholder=False, code_file=None, **image):
         """Ten samples, 10 ms apart, in mix inlined into work, called by outer called by main: addresses and nothing else."""
@@ -199,6 +208,88 @@ def another_build_names_nothing_and_no_path_of_a_profile_is_opened():
         program.whole.read_bytes()
         check(os.read(watch, 4096), "the watch does not work")
         os.close(watch)
+
+
+# --- Slow files -------------------------------------------------------------------------------------------------------
+
+# Functions whose names fill a symbol index for half a second: long enough to stop the process that makes it.
+MANY_FUNCTIONS = """
+.file 1 "slow.c"
+.text
+.globl main
+main: nop
+.altmacro
+.macro one number
+.type f\\number, @function
+f\\number:
+.loc 1 \\number 1
+nop
+.size f\\number, . - f\\number
+.endm
+.set i, 1
+.rept 100000
+one %i
+.set i, i + 1
+.endr
+"""
+
+
+def readers(server):
+    """The processes that read a debug file for SERVER."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[1])
+            if parent == server.process.pid and b"--read-symbols" in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            pass  # it ended
+    return found
+
+
+def stop_reader(server):
+    """Waits for a process that reads a debug file, and stops it."""
+    for _ in range(10000):
+        for reader in readers(server):
+            os.kill(reader, signal.SIGSTOP)
+            return reader
+    raise AssertionError("no debug file was read")
+
+
+def timed(call, *arguments):
+    begun = time.monotonic()
+    return call(*arguments), time.monotonic() - begun
+
+
+@case
+def a_slow_debug_file_delays_only_queries_that_need_it():
+    with tempfile.TemporaryDirectory() as folder, running(OFFBEAT) as server, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        known, other, slow = Program(folder, 1), Program(folder, 2), pathlib.Path(folder) / "slow"
+        slow.with_suffix(".s").write_text(MANY_FUNCTIONS, encoding="utf-8")
+        subprocess.run(["cc", "-g", "-nostdlib", "-Wl,-e,main", "-Wl,--build-id", "-o", slow, slow.with_suffix(".s")], check=True)
+        build_id = build_id_of(slow)
+        check_equal(upload(server, known.debug, other.debug, slow).returncode, 0, "exit status")
+        for path in pathlib.Path(server.process.args[3], "debug/1", build_id[:32]).glob("*.names"):
+            path.unlink()
+        send(server, known.chunk(1) | {"release": "known@1"})
+        send(server, other.chunk(2) | {"release": "other@1"})
+        chunk = known.chunk(3)
+        chunk["debug_meta"]["images"][0] |= {"debug_id": debug_id_of(build_id), "code_file": "slow"}
+        send(server, chunk | {"release": "slow@1"})
+        check("work" in functions(server, "service=known"), "no names")
+        slow_queries = [pool.submit(functions, server, "service=slow")]
+        reader = stop_reader(server)
+        slow_queries += [pool.submit(functions, server, "service=slow") for _ in range(3)]
+        time.sleep(1.5)
+        for service in ("known", "other"):  # in memory; to be read
+            names, seconds = timed(functions, server, f"service={service}")
+            check("work" in names and seconds < 5, f"{service}: {names} after {seconds:.1f} s")
+        rejected, seconds = timed(server.get, "top?service=slow")
+        check_equal((rejected.status, rejected.headers.get("Retry-After"), seconds < 5), (503, "5", True), f"{rejected.body} after {seconds:.1f} s")
+        check_equal(readers(server), [reader], "processes for one file")
+        os.kill(reader, signal.SIGCONT)
+        for query in slow_queries:
+            check(any(name.startswith("f") for name in query.result()), f"functions: {query.result()}")
 
 
 # --- Uploads ----------------------------------------------------------------------------------------------------------
