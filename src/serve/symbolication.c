@@ -143,7 +143,7 @@ struct naming {
     uint64_t project;
     const struct symbols_waiter *waiter; /* may be NULL */
     bool has_waited;                     /* for a slow file */
-    enum status ended;                   /* by WAITER */
+    enum status ended;                   /* by WAITER, or with the server */
     struct error *error;
     uint32_t *image_of_mapping; /* 1 + its number; 0: not looked at; UINT32_MAX: none */
     char (*images)[IMAGE_ID_SIZE];
@@ -290,6 +290,7 @@ static enum status read_names(struct naming *naming, struct symbol_image *image,
     struct error error = {0};
     buffer_init(&answer, SYMBOL_ANSWER_BYTES_MAX);
     enum status status = ask_file(naming, file, keys, count, &answer, &error);
+    if (status != STATUS_OK && atomic_load(symbols->reader.is_ending)) naming->ended = status;
     (void)pthread_mutex_lock(&symbols->lock);
     if (status == STATUS_OK)
         status = symbol_images_add(&symbols->images, image, buffer_slice(&answer), keys, count, &error);
@@ -299,8 +300,7 @@ static enum status read_names(struct naming *naming, struct symbol_image *image,
     buffer_fini(&answer);
     if (status == STATUS_NOT_FOUND) store_debug_remove(symbols->store, file); /* somebody removed it from the folder */
     if (naming->ended != STATUS_OK && naming->error) *naming->error = error;
-    if (status != STATUS_OK && naming->ended == STATUS_OK && !atomic_load(symbols->reader.is_ending))
-        report_failure(naming, file, &error);
+    if (status != STATUS_OK && naming->ended == STATUS_OK) report_failure(naming, file, &error);
     return naming->ended;
 }
 

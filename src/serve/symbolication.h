@@ -37,7 +37,8 @@ struct symbols_waiter {
 };
 
 /* Names the locations of PROFILE that have no functions, as far as PROJECT has the debug files of their images. A file
- * that cannot be read leaves them as they are. Fails only without memory, or if WAITER ends it. SYMBOLS and WAITER may
+ * that cannot be read leaves them as they are. Fails only without memory, if WAITER ends it, and
+ * with STATUS_IO if the server ends meanwhile. SYMBOLS and WAITER may
  * be NULL. */
 enum status symbols_name(struct symbols *symbols, uint64_t project, struct profile *profile,
                          const struct symbols_waiter *waiter, struct error *error);

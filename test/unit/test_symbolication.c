@@ -296,6 +296,26 @@ TEST(a_file_that_fails_names_nothing_and_is_not_read_again)
     close_scene(&scene);
 }
 
+TEST(a_server_that_stops_ends_queries_that_wait)
+{
+    struct scene scene;
+    struct query queries[2];
+    open_scene(&scene);
+    add_image(scene.store, 1, 0, "exec sleep 100", "a");
+    for (size_t i = 0; i < 2; i++) {
+        queries[i] = (struct query){.scene = &scene, .project = 1};
+        start_query(&queries[i]);
+    }
+    wait_for_processes(&scene, 1);
+    atomic_store(&is_ending, true);
+    for (size_t i = 0; i < 2; i++) {
+        finish_query(&queries[i]);
+        CHECK_UINT(queries[i].status, STATUS_IO);
+    }
+    atomic_store(&is_ending, false);
+    close_scene(&scene);
+}
+
 /* --- The names in memory --------------------------------------------------------------------------------------------
  */
 
