@@ -188,6 +188,14 @@ static enum exit_status send_all(struct upload_client *client, const struct sear
     return sending.counts[UPLOAD_REJECTED] ? EXIT_NO : EXIT_DONE;
 }
 
+/* Each file that was named has its own message. */
+static enum exit_status say_nothing(const struct search *search)
+{
+    if (search->status != EXIT_DONE) return search->status;
+    message("upload-debug: nothing to upload: none of %zu files has symbols and a build id", search->passed_over);
+    return EXIT_NO;
+}
+
 static enum exit_status run(const struct upload_options *options, struct search *search)
 {
     struct upload_client *client;
@@ -223,7 +231,7 @@ int command_upload_debug(int argc, char **argv)
             "which then names the addresses of their profiles: those that it has, and those to come.\n"
             "A folder is searched with all that is in it. What the server has is not sent again.\n"
             "`offbeat serve` prints the URL after \"upload:\".\n"
-            "The exit status is 1 if a file was rejected, 3 if one could not be sent.",
+            "The exit status is 1 if a file was rejected or none has symbols, 3 if one could not be sent.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,
@@ -238,7 +246,7 @@ int command_upload_debug(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     find_files(&search, &operands);
-    status = run(&upload, &search);
+    status = search.count ? run(&upload, &search) : say_nothing(&search);
     for (size_t i = 0; i < search.count; i++) free(search.items[i].path);
     free(search.items);
     return (int)status;

@@ -310,6 +310,12 @@ def folders_are_searched_and_what_is_there_is_not_sent_again():
                                         ([folder + "/program.c"], 1, "not an ELF file")):
             done = upload(server, *arguments)
             check(done.returncode == status and said in done.stderr, f"{arguments}: {done.returncode} {done.stderr}")
+        stripped = pathlib.Path(folder, "stripped")
+        stripped.mkdir()
+        shutil.copy(program.path, stripped)
+        for arguments, said in (([stripped], "none of 1 files has symbols"), ([stripped, program.path], "it was stripped")):
+            done = upload(server, *arguments, url="http://" + "0" * 32 + "@127.0.0.1:1/1")  # where nobody listens
+            check(done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1, f"{arguments}: {done.returncode} {done.stderr}")
         for url, status in ((server.upload_url.replace(server.upload_token, server.token), 3), (server.upload_url.replace(server.upload_token, server.key), 3),
                             (server.upload_url[:-1] + "7", 3), ("http://x", 2), ("http://" + "0" * 32 + "@127.0.0.1:1/1", 3)):
             done = upload(server, program.debug, url=url)
