@@ -76,9 +76,9 @@ def perf_record(kind, body, misc=2):
     return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
 
 
-def perf_pipe(records):
+def perf_pipe(records, more_fields=0):
     """What perf record writes into a pipe: one event (IP, TID, TIME, PERIOD, CALLCHAIN), and RECORDS."""
-    attr = struct.pack("<IIQQQQQQQ", 1, 64, 0, 1000, 0x127, 0, 1 << 18, 0, 0)
+    attr = struct.pack("<IIQQQQQQQ", 1, 64, 0, 1000, 0x127 | more_fields, 0, 1 << 18, 0, 0)
     return b"PERFILE2" + struct.pack("<Q", 16) + perf_record(64, attr) + b"".join(records)
 
 
@@ -107,6 +107,15 @@ def mappings_in_reverse_order(size):
     count = min(size // 160, 32000)
     return perf_pipe(part for i in range(count) for part in (
         perf_map(7, 0x2000 * (count - i), 1 + i), perf_sample(7, 1 + i, [2**64 - 512, 0x2000 * (count - i) + 1])))
+
+
+def a_cgroup_and_namespaces_for_each_sample(size):
+    """Containers that live for one sample each."""
+    count, cgroup_field = size // 310, 1 << 21
+    return perf_pipe((part for i in range(count) for part in (
+        perf_record(19, struct.pack("<Q16sIIQ", i + 1, b"/c%d" % i, 7, 7, 1 + i)),
+        perf_record(16, struct.pack("<IIQ14QIIQ", 7, 7, 7, *(4 + i + k for k in range(14)), 7, 7, 1 + i)),
+        perf_record(9, struct.pack("<QIIQQQQQQ", 0x1000, 7, 7, 1 + i, 1, 2, 2**64 - 512, 0x1000, i + 1)))), cgroup_field)
 
 
 def firefox_profile(count, depth):
@@ -423,6 +432,7 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               events_that_open_and_never_close, samples_of_perf, samples_of_a_chunk, threads_with_one_sample_each,
               a_recording_of_ticks_at_which_many_threads_sleep, a_recording_of_deep_stacks_that_share_all_but_one_frame,
               a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
+              a_cgroup_and_namespaces_for_each_sample,
               inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, markers_of_firefox_that_share_a_long_string, members_of_markers_that_no_schema_has,
     raw_stacks_of_firefox, documents_of_otlp_json, calls_of_everything_by_everything,
               values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind,
