@@ -91,7 +91,8 @@ static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
     return result;
 }
 
-/* A timer for user code takes its first stack after a whole period: a signal sees a thread that lives for less. */
+/* To open a timer takes 50 to 100 µs, and one for user code takes its first stack after a whole period: a signal sees a
+ * thread that lives for less. */
 static bool is_young(const struct sampler *sampler, const struct watched_thread *thread)
 {
     return thread->account.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
@@ -103,7 +104,7 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
     int result = EPERM;
     if (self_is_confined()) return EPERM;
     if (!*sees_user_code) result = open_for_all(sampler, thread);
-    if (*sees_user_code) result = is_young(sampler, thread) ? EAGAIN : open_for_user_code(sampler, thread);
+    if (*sees_user_code) result = open_for_user_code(sampler, thread);
     if (result == 0 && !thread->timer.is_free) perf_timer_ask(&thread->timer);
     return result;
 }
@@ -111,7 +112,7 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
-    if (sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] && is_young(sampler, thread)) return;
+    if (is_young(sampler, thread)) return;
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *denial) return;
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||
         sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX)
@@ -121,7 +122,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     int result = open_timer(sampler, thread);
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
-    else if (result != ESRCH && result != EAGAIN)
+    else if (result != ESRCH)
         *denial = (uint64_t)result;
 }
 
