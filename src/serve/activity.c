@@ -9,14 +9,15 @@ enum { SERVICES_MAX = 500, BUCKETS = 60 };
 
 struct service {
     char name[STORE_NAME_BYTES_MAX + 1];
+    size_t name_size;
     uint64_t first_ns, last_ns, chunks, samples;
     double parts[SERVE_BUCKETS_MAX];
 };
 
 struct activity {
     struct selection selection;
-    struct service *services;
-    size_t count, bucket_count, last_found;
+    struct service *services; /* by name */
+    size_t count, bucket_count;
     uint64_t start_ns, end_ns;
     bool is_cut;
 };
@@ -28,6 +29,7 @@ static bool add_service(void *context, const struct store_value *value)
     if (activity->is_cut) return false;
     struct service *service = &activity->services[activity->count++];
     if (value->value.size) memcpy(service->name, value->value.data, value->value.size);
+    service->name_size = value->value.size;
     service->first_ns = value->first_ns;
     service->last_ns = value->last_ns;
     service->chunks = value->chunk_count;
@@ -37,16 +39,19 @@ static bool add_service(void *context, const struct store_value *value)
     return true;
 }
 
-/* Chunks of one service often follow each other. NULL: it was stored after the services were listed. */
-static struct service *find_service(struct activity *activity, struct slice name)
+static int compare_with_service(const void *key, const void *item)
 {
-    for (size_t i = 0; i < activity->count; i++) {
-        size_t place = (activity->last_found + i) % activity->count;
-        if (!slice_equals_text(name, activity->services[place].name)) continue;
-        activity->last_found = place;
-        return &activity->services[place];
-    }
-    return NULL;
+    const struct slice *name = key;
+    const struct service *service = item;
+    size_t shared = name->size < service->name_size ? name->size : service->name_size;
+    int order = shared ? memcmp(name->data, service->name, shared) : 0;
+    return order ? order : (name->size > service->name_size) - (name->size < service->name_size);
+}
+
+/* NULL: it is not among the first, or was stored after the services were listed. */
+static struct service *find_service(const struct activity *activity, struct slice name)
+{
+    return bsearch(&name, activity->services, activity->count, sizeof(*activity->services), compare_with_service);
 }
 
 /* A chunk's samples are spread evenly over its time. */

@@ -315,6 +315,23 @@ def an_aggregate_is_the_sum_of_all_chunks_and_ranges_add_up():
 
 
 @case
+def activity_counts_the_samples_of_each_service_by_time():
+    starts = {"b": (0, 10), "a": (0, 30), "ab": (20,), "a-": (10, 11, 12), "": (30,)}  # seconds after the start
+    begun = 1_800_000_000
+    with running(OFFBEAT) as server:
+        numbers = iter(range(1, 100))
+        for service, times in starts.items():
+            for seconds in times:
+                server.send(chunk_envelope(next(numbers), start=begun + seconds, release=service + "@1" if service else "1"))
+        found = {one["name"]: one for one in server.read(f"activity?buckets=4&from={begun}&to={begun + 40}")["services"]}
+        for service, times in starts.items():
+            expected = [20 * sum(seconds // 10 == part for seconds in times) for part in range(4)]
+            one = found.pop(service)
+            check_equal((one["samples_by_time"], one["chunks"], one["samples"]), (expected, len(times), sum(expected)), f"activity of {service!r}")
+        check_equal(found, {}, "other services")
+
+
+@case
 def random_queries_agree_with_a_plain_implementation():
     """A second implementation decodes every chunk; ranges cut chunks, filters choose services and environments."""
     import random
