@@ -304,7 +304,19 @@ static enum status read_names(struct naming *naming, struct symbol_image *image,
     return naming->ended;
 }
 
-/* Until IMAGE can be read, or has been. */
+/* With the lock, while IMAGE cannot be read: since when it waits, for its own process or for the last that was started.
+ */
+static uint64_t blocked_since(const struct symbols *symbols, const struct symbol_image *image)
+{
+    uint64_t since_ms = image->read_since_ms;
+    for (size_t i = 0; i < SYMBOLS_READERS_MAX && !image->read_since_ms; i++) {
+        const struct symbol_image *read = symbols->read[i];
+        if (read && read->read_since_ms > since_ms) since_ms = read->read_since_ms;
+    }
+    return since_ms;
+}
+
+/* Until IMAGE can be read, or has been. A file that is known to be slow is not waited for as if it were not. */
 static enum status wait_for_others(struct naming *naming, const struct symbol_image *image)
 {
     struct symbols *symbols = naming->symbols;
@@ -316,8 +328,9 @@ static enum status wait_for_others(struct naming *naming, const struct symbol_im
         const struct timespec until = {.tv_sec = (time_t)(until_ms / 1000),
                                        .tv_nsec = (long)(until_ms % 1000) * 1000000};
         (void)pthread_cond_timedwait(&symbols->has_read, &symbols->lock, &until);
-        uint64_t since_ms = image->read_since_ms ? image->read_since_ms : begun_ms;
-        if (monotonic_ms() - since_ms < SYMBOL_READER_PATIENCE_MS) continue;
+        uint64_t since_ms = blocked_since(symbols, image);
+        if (since_ms > begun_ms) since_ms = begun_ms;
+        if (find_reader(symbols, image) || monotonic_ms() - since_ms < SYMBOL_READER_PATIENCE_MS) continue;
         (void)pthread_mutex_unlock(&symbols->lock);
         status = keep_waiting(naming, false, naming->error);
         (void)pthread_mutex_lock(&symbols->lock);
