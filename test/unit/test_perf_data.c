@@ -522,25 +522,60 @@ static void put_build_id(struct buffer *file, uint8_t byte, const char *path)
     end_record(file, place);
 }
 
-/* A file in a container and one of the same name outside: perf notes both, and not which is which. */
-TEST(a_file_with_two_build_ids_has_none)
+static void put_map_of_file(struct buffer *file, uint32_t pid, uint64_t inode)
 {
-    static const char *const expected[] = {"0101000000000000000000000000000000000000", ""};
-    for (uint8_t second = 1; second < 3; second++) {
-        static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
-        struct buffer file;
+    enum { EXECUTABLE = 4 };
+    size_t place = begin_record(file, PERF_RECORD_MMAP2, PERF_MISC_USER);
+    put_u32(file, pid);
+    put_u32(file, pid);
+    put_u64(file, 0x1000);
+    put_u64(file, 0x1000);
+    put_u64(file, 0);
+    put_u64(file, 8); /* the device */
+    put_u64(file, inode);
+    put_u64(file, 0); /* the generation */
+    put_u32(file, EXECUTABLE);
+    put_u32(file, 0);
+    put_text(file, "/opt/a");
+    put_sample_id(file, pid, 1);
+    end_record(file, place);
+}
+
+/* Files of containers with the name of a file outside. perf notes their build ids in the order of their mappings. */
+TEST(each_file_of_one_name_has_its_own_build_id)
+{
+    static const struct {
+        uint8_t ids[3];
+        uint64_t inodes[4];
+        const char *expected; /* the first byte of the build id of each sample's mapping */
+    } cases[] = {{{1, 2, 0}, {5, 6, 5, 7}, "01 02 01 - "},
+                 {{1, 1, 2}, {5, 6, 7, 6}, "01 01 02 01 "},
+                 {{1, 1, 1}, {5, 6, 7, 8}, "01 01 01 01 "},
+                 {{1, 2, 0}, {0, 0, 5, 6}, "- - 01 02 "}};
+    static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buffer file, found;
         struct profile profile;
         begin_file(&file);
         put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
-        put_build_id(&file, 1, "/opt/a");
-        put_build_id(&file, second, "/opt/a");
-        put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 0, "/opt/a", false});
-        put_sample(&file, 0, 7, 5, chain, 2);
+        for (size_t k = 0; k < 3 && cases[i].ids[k]; k++) put_build_id(&file, cases[i].ids[k], "/opt/a");
+        for (uint32_t k = 0; k < 4; k++) {
+            put_map_of_file(&file, 10 + k, cases[i].inodes[k]);
+            put_sample(&file, 0, 10 + k, 2 + k, chain, 2);
+        }
         profile_init(&profile);
+        buffer_init(&found, 256);
         CHECK_INT(perf_data_decode(buffer_slice(&file), &profile, NULL), STATUS_OK);
-        CHECK_INT(profile.mappings.count, 2);
-        CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].build_id), expected[second - 1]);
+        for (size_t k = 0; k < profile.samples.count; k++) {
+            struct location_id leaf = profile_stack(&profile, profile.samples.stack[k]).location;
+            const struct mapping *mapping = profile_mapping(&profile, profile_location(&profile, leaf)->mapping);
+            const char *id = profile_c_string(&profile, mapping->build_id);
+            buffer_append_format(&found, "%.2s ", id[0] ? id : "-");
+        }
+        buffer_append_byte(&found, '\0');
+        CHECK_TEXT((const char *)found.data, cases[i].expected);
         profile_fini(&profile);
+        buffer_fini(&found);
         buffer_fini(&file);
     }
 }

@@ -115,11 +115,11 @@ static struct slice take_name(struct cursor *cursor)
 }
 
 static void add_map(struct decoder *decoder, const struct perf_record *record, struct perf_mapped *mapped,
-                    struct slice name)
+                    struct slice name, struct perf_file_id file)
 {
     mapped->is_kernel = (record->misc & PERF_MISC_MODE_MASK) == PERF_MISC_KERNEL;
     mapped->file_name = profile_string(decoder->profile, perf_file_name(name));
-    if (mapped->build_id.index == 0) mapped->build_id = perf_header_build_id(&decoder->header, mapped->file_name);
+    if (mapped->build_id.index == 0) mapped->build_id = perf_header_build_id(&decoder->header, mapped->file_name, file);
     perf_spaces_map(&decoder->spaces, mapped);
     check_spaces(decoder);
 }
@@ -141,7 +141,8 @@ static void take_mmap(struct decoder *decoder, const struct perf_record *record)
     struct perf_mapped mapped = take_mapped(&cursor);
     struct slice name = take_name(&cursor);
     if (cursor.failed) fail(decoder, STATUS_MALFORMED, "the record of a mapping is broken");
-    if (!cursor.failed && !(record->misc & PERF_MISC_MMAP_DATA)) add_map(decoder, record, &mapped, name);
+    if (!cursor.failed && !(record->misc & PERF_MISC_MMAP_DATA))
+        add_map(decoder, record, &mapped, name, (struct perf_file_id){0});
 }
 
 static void take_mmap2(struct decoder *decoder, const struct perf_record *record)
@@ -158,9 +159,12 @@ static void take_mmap2(struct decoder *decoder, const struct perf_record *record
         return;
     }
     if (!(protection & EXECUTABLE) || (record->misc & PERF_MISC_MMAP_DATA)) return;
-    if ((record->misc & PERF_MISC_MMAP_BUILD_ID) && identity.data[0] <= PERF_BUILD_ID_BYTES)
+    struct perf_file_id file = {0};
+    if (!(record->misc & PERF_MISC_MMAP_BUILD_ID))
+        memcpy(&file, identity.data, sizeof(file));
+    else if (identity.data[0] <= PERF_BUILD_ID_BYTES)
         mapped.build_id = perf_hex(decoder->profile, slice_of(identity.data + BUILD_ID_PLACE, identity.data[0]));
-    add_map(decoder, record, &mapped, name);
+    add_map(decoder, record, &mapped, name, file);
 }
 
 /* Code that the kernel made at run time, most often a BPF program, is one function. It keeps its name after its end:
@@ -828,7 +832,7 @@ static void give_build_ids(struct decoder *decoder)
     for (size_t i = 1; i < profile->mappings.count; i++) {
         struct mapping *mapping = &profile->mappings.items[i];
         if (mapping->build_id.index == 0)
-            mapping->build_id = perf_header_build_id(&decoder->header, mapping->file_name);
+            mapping->build_id = perf_header_build_id(&decoder->header, mapping->file_name, (struct perf_file_id){0});
     }
 }
 

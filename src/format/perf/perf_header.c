@@ -85,10 +85,29 @@ static uint32_t find_build_id(const struct perf_header *header, struct string_id
     return index_table_find(&header->by_file, hash_mix(file_name.index, 4), is_of_file, header, &file_name);
 }
 
-struct string_id perf_header_build_id(const struct perf_header *header, struct string_id file_name)
+struct string_id perf_header_build_id(struct perf_header *header, struct string_id file_name, struct perf_file_id file)
 {
     uint32_t found = find_build_id(header, file_name);
-    return found == INDEX_NONE ? (struct string_id){0} : header->build_ids[found].build_id;
+    if (found == INDEX_NONE) return (struct string_id){0};
+    struct perf_build_id *item = &header->build_ids[found];
+    if (!item->has_several_ids) return item->build_id;
+    if (file.inode == 0) return (struct string_id){0};
+    while (item->file.inode != 0 && (item->file.inode != file.inode || item->file.device != file.device)) {
+        if (item->next == 0) return (struct string_id){0};
+        item = &header->build_ids[item->next];
+    }
+    item->file = file;
+    return item->build_id;
+}
+
+/* Item INDEX has the name of the item FIRST, which was there before. */
+static void join_files(struct perf_header *header, uint32_t first, uint32_t index)
+{
+    struct perf_build_id *items = header->build_ids;
+    uint32_t last = first;
+    while (items[last].next != 0) last = items[last].next;
+    items[last].next = index;
+    items[first].count++;
 }
 
 /* BODY: a process id, the build id, its size, and the file's name. */
@@ -105,19 +124,20 @@ static bool add_build_id(struct perf_header *header, struct cursor body, uint16_
     if (end) name.size = (size_t)(end - name.data);
     if (body.failed || name.size == 0) return true;
     struct perf_build_id found = {.file_name = profile_string(header->profile, perf_file_name(name)),
-                                  .build_id = perf_hex(header->profile, id)};
-    uint32_t known = find_build_id(header, found.file_name);
-    if (known != INDEX_NONE) {
-        /* Two files, in two mount namespaces. */
-        struct string_id *build_id = &header->build_ids[known].build_id;
-        if (build_id->index != found.build_id.index) *build_id = (struct string_id){0};
-        return true;
+                                  .build_id = perf_hex(header->profile, id),
+                                  .count = 1};
+    uint32_t index = (uint32_t)header->build_id_count, first = find_build_id(header, found.file_name);
+    if (first != INDEX_NONE) {
+        struct perf_build_id *known = &header->build_ids[first];
+        known->has_several_ids |= known->build_id.index != found.build_id.index;
+        if (known->count == PERF_FILES_OF_NAME_MAX) return true;
     }
-    if (!array_reserve(&header->build_ids, &header->build_id_capacity, header->build_id_count + 1, sizeof(found),
+    if (!array_reserve(&header->build_ids, &header->build_id_capacity, index + 1, sizeof(found),
                        PERF_DATA_BUILD_IDS_MAX) ||
-        !index_table_add(&header->by_file, hash_mix(found.file_name.index, 4), (uint32_t)header->build_id_count))
+        (first == INDEX_NONE && !index_table_add(&header->by_file, hash_mix(found.file_name.index, 4), index)))
         return false;
     header->build_ids[header->build_id_count++] = found;
+    if (first != INDEX_NONE) join_files(header, first, index);
     return true;
 }
 

@@ -4,8 +4,19 @@
 
 #include "format/perf/perf_data.h"
 
+/* Which file it is that a path leads to. {0}: not known. */
+struct perf_file_id {
+    uint64_t device, inode;
+};
+
+enum { PERF_FILES_OF_NAME_MAX = 256 };
+
+/* Files of one name, in several mount namespaces, are a list. perf notes each in the order in which it was mapped. */
 struct perf_build_id {
     struct string_id file_name, build_id;
+    uint32_t next, count;     /* NEXT: the next file of that name; 0: none. COUNT: files of that name, in the first. */
+    bool has_several_ids;     /* also in the first */
+    struct perf_file_id file; /* {0}: not mapped yet */
 };
 
 struct perf_header {
@@ -32,8 +43,9 @@ void perf_header_fini(struct perf_header *header);
 enum status perf_header_take(struct perf_header *header, const struct perf_record *record, uint64_t offset,
                              struct error *error);
 
-/* "" if none is known, or if several files of that name have different ones. */
-struct string_id perf_header_build_id(const struct perf_header *header, struct string_id file_name);
+/* "" if none is known. Where files of that name have several build ids, each new FILE has the next one of them, and a
+ * FILE that is not known has none. */
+struct string_id perf_header_build_id(struct perf_header *header, struct string_id file_name, struct perf_file_id file);
 
 /* The name of a file without what perf adds to the kernel's: "[kernel.kallsyms]_text". */
 struct slice perf_file_name(struct slice name);
