@@ -211,6 +211,19 @@ TEST(queries_of_one_image_wait_for_one_process)
     close_scene(&scene);
 }
 
+struct patience {
+    bool is_reader; /* that waited last */
+    unsigned calls;
+};
+
+static enum status give_up(void *context, bool is_reader, struct error *error)
+{
+    struct patience *patience = context;
+    patience->is_reader = is_reader;
+    patience->calls++;
+    return error_set(error, STATUS_IO, 0, "no patience");
+}
+
 TEST(slow_files_of_a_project_leave_a_process_for_others)
 {
     struct scene scene;
@@ -221,7 +234,10 @@ TEST(slow_files_of_a_project_leave_a_process_for_others)
     struct query known = {.scene = &scene, .project = 1, .image = 3},
                  other = {.scene = &scene, .project = 2, .image = 4};
     struct query slow[3];
+    struct patience patience = {.calls = 0};
+    const struct symbols_waiter waiter = {give_up, &patience};
     (void)run_query(&known);
+    known.waiter = other.waiter = &waiter;
     for (unsigned i = 0; i < 3; i++) {
         slow[i] = (struct query){.scene = &scene, .project = 1, .image = i};
         start_query(&slow[i]);
@@ -239,19 +255,6 @@ TEST(slow_files_of_a_project_leave_a_process_for_others)
     }
     CHECK_UINT(count_processes(&scene), 5);
     close_scene(&scene);
-}
-
-struct patience {
-    bool is_reader; /* that waited last */
-    unsigned calls;
-};
-
-static enum status give_up(void *context, bool is_reader, struct error *error)
-{
-    struct patience *patience = context;
-    patience->is_reader = is_reader;
-    patience->calls++;
-    return error_set(error, STATUS_IO, 0, "no patience");
 }
 
 TEST(a_query_without_patience_ends_only_its_own_process)
