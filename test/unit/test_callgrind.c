@@ -41,10 +41,11 @@ TEST(places_that_cost_nothing_by_the_first_event_are_kept)
 {
     struct profile profile;
     profile_init(&profile);
-    CHECK_UINT(callgrind_decode(slice_of_text("events: Ir Dr\nfn=a\n1 0 5\ncfn=a\ncalls=1 1\n1 0\n"), &profile, NULL),
-               STATUS_OK);
-    CHECK_UINT(profile.samples.count, 1);
+    const char *text = "events: Ir Dr Dw\nfn=a\n1 0 5\ncfn=a\ncalls=1 1\n1 0\nfn=b\n1 1 1 1\n";
+    CHECK_UINT(callgrind_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 2);
     CHECK_INT(profile_sample_values(&profile, 0)[1], 5);
+    CHECK_INT(profile_sample_values(&profile, 0)[2], 0);
     profile_fini(&profile);
 }
 

@@ -326,12 +326,16 @@ static int64_t due_by(int64_t value, double share, int64_t before, double *carry
     return units;
 }
 
+/* COSTS has as many values as PLACE. */
 static void add_sample(struct maker *maker, const struct place_cost *place, struct stack_id callers,
-                       const int64_t *values)
+                       const int64_t *costs)
 {
+    int64_t values[PROFILE_VALUES_MAX] = {0};
     bool is_zero = true;
-    for (uint32_t i = 0; i < place->value_count; i++)
-        if (values[i] != 0) is_zero = false;
+    for (uint32_t i = 0; i < place->value_count; i++) {
+        values[i] = costs[i];
+        if (costs[i] != 0) is_zero = false;
+    }
     if (is_zero) return;
     struct cost_graph *graph = maker->graph;
     struct sample sample = {.thread = graph->nodes.items[place->node].thread,
@@ -347,15 +351,15 @@ static void divide_place(struct maker *maker, const struct place_cost *place, co
     for (size_t i = 0; i < division->count; i++) {
         const struct context *context = &maker->contexts.items[division->contexts[i]];
         double *carry = division->carry + i * maker->graph->profile->value_type_count;
-        int64_t values[PROFILE_VALUES_MAX] = {0};
+        int64_t parts[PROFILE_VALUES_MAX];
         weight += context->weight;
         for (uint32_t k = 0; k < place->value_count; k++) {
             bool is_last = i + 1 == division->count;
             int64_t due = is_last ? costs[k] : due_by(costs[k], weight / division->whole, before[k], &carry[k]);
-            values[k] = due - before[k];
+            parts[k] = due - before[k];
             before[k] = due;
         }
-        add_sample(maker, place, context->callers, values);
+        add_sample(maker, place, context->callers, parts);
     }
 }
 
