@@ -56,8 +56,9 @@ static uint64_t sum_of_cpu_ns(const struct profile *profile)
     return sum_ns;
 }
 
-static void add_sample(struct process_starts *starts, struct profile *profile, pid_t pid, uint64_t ns)
+static void add_sample(struct process_starts *starts, struct profile *profile, pid_t pid, struct process_start used)
 {
+    uint64_t ns = used.cpu_ns + used.wait_ns;
     struct string_id name = profile_text(profile, STARTING);
     struct function function = {.name = name, .system_name = name, .in_app = IN_APP_NO};
     struct line line = {.function = profile_add_function(profile, &function)};
@@ -71,22 +72,26 @@ static void add_sample(struct process_starts *starts, struct profile *profile, p
     int64_t values[PROFILE_VALUES_MAX] = {(int64_t)periods};
     starts->rest_of_period = periods - (double)values[0];
     for (size_t i = 1; i < profile->value_type_count; i++) {
-        if (is_column(profile, i, "wall") || is_column(profile, i, "cpu")) values[i] = (int64_t)ns;
+        if (is_column(profile, i, "wall")) values[i] = (int64_t)ns;
+        if (is_column(profile, i, "cpu")) values[i] = (int64_t)used.cpu_ns;
+        if (is_column(profile, i, "runnable")) values[i] = (int64_t)used.wait_ns;
     }
     profile_add_sample(profile, &sample, values);
 }
 
-uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid, uint64_t before_ns)
+uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid,
+                            struct process_start before)
 {
     struct process_clock *clock = clock_of(starts, pid);
     if (!clock || profile->period <= 0) return 0;
     uint64_t recorded_ns = sum_of_cpu_ns(profile), start_ns = profile_start_ns(profile);
     uint64_t gap_ns = difference(start_ns, clock->end_ns);
-    uint64_t added_ns = least(difference(before_ns, clock->cpu_ns), gap_ns);
-    clock->cpu_ns += added_ns + recorded_ns;
+    struct process_start added = {.cpu_ns = least(difference(before.cpu_ns, clock->cpu_ns), gap_ns),
+                                  .wait_ns = clock->end_ns == 0 ? before.wait_ns : 0};
+    clock->cpu_ns += added.cpu_ns + recorded_ns;
     clock->end_ns = start_ns + profile->duration_ns;
-    if (added_ns > 0) add_sample(starts, profile, pid, added_ns);
-    return added_ns;
+    if (added.cpu_ns + added.wait_ns > 0) add_sample(starts, profile, pid, added);
+    return added.cpu_ns;
 }
 
 void process_starts_fini(struct process_starts *starts)

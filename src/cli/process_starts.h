@@ -19,12 +19,18 @@ struct process_starts {
     double rest_of_period; /* of samples: they are whole periods */
 };
 
-/* Adds to PROFILE, of one recording of process PID, the CPU time BEFORE_NS that the process used before the recording
- * began: in exec, in the dynamic linker, and in the constructors of libraries that come first. The sample is called
- * STARTING, and PROFILE begins earlier by that time. A process that calls exec has several recordings and one clock:
- * they come in their order, and what earlier ones have is left out. What was added: no more than has passed since the
+/* What a process used before its recording began: in exec, in the dynamic linker, and in the constructors of libraries
+ * that come first. Its first thread had waited for a processor meanwhile; a profile of CPU time does not say so. */
+struct process_start {
+    uint64_t cpu_ns, wait_ns;
+};
+
+/* Adds BEFORE to PROFILE, of one recording of process PID. The sample is called STARTING, and PROFILE begins earlier by
+ * that time. A process that calls exec has several recordings and one clock: they come in their order, and what earlier
+ * ones have is left out; only the first one has waits. The CPU time that was added: no more than has passed since the
  * one before. */
-uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid, uint64_t before_ns);
+uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid,
+                            struct process_start before);
 
 void process_starts_fini(struct process_starts *starts);
 

@@ -193,8 +193,9 @@ static void note_process(struct record *record, struct profile *profile)
     pid_t pid = (pid_t)strtol(fact_text(profile, "pid"), NULL, 10);
     uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, fact_text(profile, "executable"));
     record->sampled_cpu_ns += cpu_ns_of(profile, seen_ns);
-    record->sampled_cpu_ns +=
-        process_starts_add(&record->starts, profile, pid, fact_number(profile, "process_cpu_before_ns"));
+    struct process_start before = {.cpu_ns = fact_number(profile, "process_cpu_before_ns"),
+                                   .wait_ns = fact_number(profile, "wait_before_ns")};
+    record->sampled_cpu_ns += process_starts_add(&record->starts, profile, pid, before);
 }
 
 static void take_recording(struct record *record, struct profile *all, const char *name)

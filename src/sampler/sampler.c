@@ -89,6 +89,8 @@ static uint64_t system_cpu_ns(void)
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
 static void note_start(void)
 {
+    if (!sampler.was_confined && sampler.options.mode == RECORDING_WALL)
+        (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     sampler.start_ns = self_monotonic_ns();
     sampler.starter = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
@@ -172,14 +174,14 @@ static void write_usage(void)
 
 /* --- One recording after the other -------------------------------------------------------------------------------- */
 
-/* DIRECTORY/PID-TIME-RANDOM.recording: other processes with our number, in other namespaces, may use the same folder.
+/* DIRECTORY/PID-START-RANDOM.recording: other processes with our number, in other namespaces, may use the same folder.
  */
-static void name_recording(char *path, size_t size)
+static void name_recording(char *path, size_t size, uint64_t start_ns)
 {
     const char *end = path + size;
     char *at = plain_text(path, end, directory);
     at = plain_number(plain_text(at, end, "/"), end, (uint64_t)self_pid(), 10);
-    at = plain_number(plain_text(at, end, "-"), end, self_monotonic_ns(), 16);
+    at = plain_number(plain_text(at, end, "-"), end, start_ns, 16);
     at = plain_number(plain_text(at, end, "-"), end, random_number(), 16);
     (void)plain_text(at, end, ".recording");
 }
@@ -187,7 +189,7 @@ static void name_recording(char *path, size_t size)
 static void begin_recording(uint64_t start_ns)
 {
     char path[SAMPLER_PATH_SIZE];
-    name_recording(path, sizeof(path));
+    name_recording(path, sizeof(path), start_ns);
     recording_writer_init(&writer, path, self_has_own_descriptors());
     sampler.recording_start_ns = start_ns;
     sampler.ticks_in_recording = 0;

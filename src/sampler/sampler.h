@@ -33,7 +33,7 @@ struct sampler_options {
     bool ignores_children;                           /* forked children are left alone */
     bool is_forked;                                  /* the process begins where the sampler is started */
     const char *cache_directory; /* where frame tables are kept; must exist; NULL: nowhere; copied */
-    const char *directory;       /* where recordings go, as PID-TIME.recording; copied */
+    const char *directory;       /* where recordings go, as PID-START-RANDOM.recording; copied */
 };
 
 /* False if no thread could be made or there is no memory, or the thread of the last time has not ended yet; the program

@@ -59,15 +59,26 @@ bool thread_read_status(struct watched_thread *thread, char *text, size_t size)
 }
 
 /* "CPU-TIME WAITED TIMES", in nanoseconds. */
-bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
+/* "CPU_NS DELAY_NS SLICES". */
+static bool parse_delay(const char *text, uint64_t *ret_ns)
 {
-    char text[96];
-    if (!read_kept(thread, "schedstat", &thread->delay_file, text, sizeof(text))) return false;
     const char *blank = strchr(text, ' ');
     if (!blank) return false;
     const char *number = blank + 1;
     *ret_ns = plain_parse(&number, 10);
     return true;
+}
+
+bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
+{
+    char text[96];
+    return read_kept(thread, "schedstat", &thread->delay_file, text, sizeof(text)) && parse_delay(text, ret_ns);
+}
+
+bool threads_read_own_delay(uint64_t *ret_ns)
+{
+    char text[96];
+    return self_read_file("/proc/thread-self/schedstat", text, sizeof(text)) > 0 && parse_delay(text, ret_ns);
 }
 
 static int open_directory(const struct threads *threads)

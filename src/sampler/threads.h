@@ -150,6 +150,7 @@ void thread_release_syscall_file(struct watched_thread *thread, int file);
 /* For how long THREAD has waited for a processor since it began, by the kernel's count, which grows when a wait ends
  * (/proc/self/task/TID/schedstat). */
 bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns);
+bool threads_read_own_delay(uint64_t *ret_ns); /* of the calling thread, any one; takes a descriptor for a moment */
 
 /* THREAD's /proc/self/task/TID/status, NUL-terminated; the file is kept open in the same way. */
 bool thread_read_status(struct watched_thread *thread, char *text, size_t size);

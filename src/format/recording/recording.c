@@ -64,6 +64,7 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_CPU_MAX_PPM] = NULL, /* a fact in percent */
     [RECORDING_ANSWERS_IN_CALL] = "answers_in_call",
     [RECORDING_SYSTEM_CPU_NS] = "system_cpu_ns",
+    [RECORDING_WAIT_BEFORE_NS] = "wait_before_ns",
 };
 
 struct replayed_module {
