@@ -1,24 +1,27 @@
-/* The control file: projects, keys and tokens.  SPDX-License-Identifier: MIT */
+/* The control file: projects, keys, tokens, and the order in which days were written.  SPDX-License-Identifier: MIT */
 #include "base/uuid.h"
 #include "store/debug_files.h"
 #include "store/store_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* The highest turn is that of the day that the writer changed to last. */
+#define DAYS "CREATE TABLE IF NOT EXISTS day_written(turn INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
 
 static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS project(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE,"
     " keep_ns INTEGER NOT NULL DEFAULT 0, disk_bytes INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE,"
-    " role INTEGER NOT NULL DEFAULT 0);"
-    "PRAGMA user_version=3;";
+    " role INTEGER NOT NULL DEFAULT 0);" DAYS "PRAGMA user_version=3;";
 /* Version 1 had no roles: its tokens read. */
 #define ROLES "ALTER TABLE token ADD COLUMN role INTEGER NOT NULL DEFAULT 0;"
 /* Version 2 had no limits of projects. A negative time is forever. */
 #define LIMITS                                                                                                         \
     "ALTER TABLE project ADD COLUMN keep_ns INTEGER NOT NULL DEFAULT 0;"                                               \
-    "ALTER TABLE project ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT 0; PRAGMA user_version=3; COMMIT"
+    "ALTER TABLE project ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT 0;" DAYS "PRAGMA user_version=3; COMMIT"
 enum { CONTROL_VERSION = 3 };
 static const char *const UPGRADES[CONTROL_VERSION + 1] = {SCHEMA, "BEGIN IMMEDIATE; " ROLES LIMITS,
                                                           "BEGIN IMMEDIATE; " LIMITS, SCHEMA};
@@ -169,4 +172,60 @@ enum store_access store_may_read(struct store *store, struct slice token, enum s
                                                   : "SELECT project FROM token WHERE token=? AND role=0";
     if (!find_number(store, find, token, &of_token)) return STORE_NO_ACCESS;
     return of_token == 0 || of_token == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
+}
+
+/* --- Days -----------------------------------------------------------------------------------------------------------
+ */
+
+static enum status run_with_name(struct store *store, const char *sql, const char *name, struct error *error)
+{
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *statement = prepare(store, sql);
+    sql_bind_slice(statement, 1, slice_of_text(name));
+    enum status status = STATUS_OK;
+    if (!statement || sqlite3_step(statement) != SQLITE_DONE)
+        status = sql_failed(store->control, error, "cannot note a day");
+    (void)sqlite3_finalize(statement);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return status;
+}
+
+enum status control_know_day(struct store *store, const char *name, struct error *error)
+{
+    return run_with_name(store, "INSERT OR IGNORE INTO day_written(name) VALUES(?)", name, error);
+}
+
+enum status control_write_day(struct store *store, const char *name, struct error *error)
+{
+    return run_with_name(store, "INSERT OR REPLACE INTO day_written(name) VALUES(?)", name, error);
+}
+
+void control_forget_day(struct store *store, const char *name)
+{
+    (void)run_with_name(store, "DELETE FROM day_written WHERE name=?", name, NULL);
+}
+
+enum status control_list_days(struct store *store, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count,
+                              struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE] = malloc(STORE_DAYS_MAX * sizeof(*names));
+    if (!names) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *row = prepare(store, "SELECT name FROM day_written ORDER BY turn DESC");
+    int code = SQLITE_ERROR;
+    size_t count = 0;
+    while (row && count < STORE_DAYS_MAX && (code = sqlite3_step(row)) == SQLITE_ROW)
+        (void)snprintf(names[count++], sizeof(*names), "%.*s", SLICE_ARGUMENTS(sql_text(row, 0)));
+    enum status status = code == SQLITE_DONE || code == SQLITE_ROW
+                             ? STATUS_OK
+                             : sql_failed(store->control, error, "cannot read the days");
+    (void)sqlite3_finalize(row);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    if (status == STATUS_OK) {
+        *ret_names = names;
+        *ret_count = count;
+    } else {
+        free(names);
+    }
+    return status;
 }

@@ -168,16 +168,19 @@ enum status day_run(struct day *day, sqlite3_stmt *statement, struct error *erro
     return status;
 }
 
-bool day_has_chunk(struct day *day, const struct store_chunk *chunk)
+enum status day_find_chunk(struct day *day, const struct store_chunk *chunk, bool *ret_is_found, struct error *error)
 {
     sqlite3_stmt *statement = day->statements[FIND_CHUNK];
-    if (!statement) return false;
+    *ret_is_found = false;
+    if (!statement) return STATUS_OK;
     sql_bind_u64(statement, 1, chunk->project);
     sql_bind_slice(statement, 2, chunk->chunk_id);
     sql_bind_slice(statement, 3, chunk->profiler_id);
-    bool is_found = sqlite3_step(statement) == SQLITE_ROW;
+    int code = sqlite3_step(statement);
+    *ret_is_found = code == SQLITE_ROW;
+    enum status status = code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : sql_failed(day->db, error, day->name);
     (void)sqlite3_reset(statement);
-    return is_found;
+    return status == STATUS_MALFORMED ? STATUS_OK : status;
 }
 
 enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, struct slice packed, bool *ret_is_new,

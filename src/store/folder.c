@@ -68,21 +68,6 @@ enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], siz
     return STATUS_OK;
 }
 
-int64_t day_written_ns(const char *folder, const char *name)
-{
-    static const char *const endings[] = {"", "-wal"};
-    int64_t last_ns = INT64_MIN;
-    for (size_t i = 0; i < 2; i++) {
-        char path[STORE_PATH_SIZE + 32];
-        struct stat info;
-        (void)snprintf(path, sizeof(path), "%s/%s%s", folder, name, endings[i]);
-        if (stat(path, &info) != 0) continue;
-        int64_t written_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
-        if (written_ns > last_ns) last_ns = written_ns;
-    }
-    return last_ns;
-}
-
 bool move_aside(const char *folder, const char *name, store_report *report, void *context)
 {
     static const char *const endings[] = {"", "-wal", "-shm"};

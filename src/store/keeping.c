@@ -32,6 +32,7 @@ static void remove_day(struct store *store, const char *name)
         (void)snprintf(path, sizeof(path), "%s/%s%s", store->folder, name, ENDINGS[i]);
         (void)unlink(path);
     }
+    control_forget_day(store, name);
 }
 
 static void remove_rejected(struct store *store, const char *name, uint64_t before_ns)

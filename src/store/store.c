@@ -3,8 +3,8 @@
  * One thread writes. It takes all batches that wait, stores them in one transaction of the day's file, and wakes their
  * threads after the commit: so that one fsync serves many requests (group commit). A chunk is stored under the day of
  * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
- * looked for in the file of the day before, too, and, as clocks of servers jump, in the files that were written last.
- * SPDX-License-Identifier: MIT */
+ * looked for in the DAYS_BEFORE files that were written before today's, too. As clocks of servers jump, the control
+ * file knows their order.  SPDX-License-Identifier: MIT */
 #include "store/debug_private.h"
 #include "store/store_private.h"
 
@@ -50,6 +50,7 @@ static enum status open_all_days(struct store *store, struct error *error)
             *error = problem;
         } else {
             day_close(&day);
+            status = control_know_day(store, names[i], error);
         }
     }
     free(names);
@@ -120,61 +121,46 @@ void store_close(struct store *store)
 /* --- The writer's thread -------------------------------------------------------------------------------------------
  */
 
-/* Opens the file NAME, if it exists, as one of those that may have a chunk already. */
-static void open_before(struct store *store, const char *name)
-{
-    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
-    struct error ignored;
-    size_t place = 0;
-    for (; place < DAYS_BEFORE && store->before[place].db; place++) {
-        if (strcmp(store->before[place].name, name) == 0) return;
-    }
-    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
-    if (place < DAYS_BEFORE && strcmp(store->today.name, name) != 0 && access(path, F_OK) == 0)
-        (void)day_open(&store->before[place], store->folder, name, true, &ignored);
-}
-
-/* Those that were written last, whatever their dates are. */
-static void open_last_written(struct store *store)
+/* Opens the files that were written before TODAY. A damaged one is left out: queries report it. */
+static enum status open_before(struct store *store, struct error *error)
 {
     char(*names)[DAY_NAME_SIZE];
-    size_t count;
-    if (list_days(store->folder, &names, &count, NULL) != STATUS_OK) return;
-    for (size_t turn = 0; turn < DAYS_BEFORE; turn++) { /* one of them may be today's */
-        size_t last = count;
-        int64_t last_ns = INT64_MIN;
-        for (size_t i = 0; i < count; i++) {
-            int64_t written_ns = names[i][0] ? day_written_ns(store->folder, names[i]) : INT64_MIN;
-            if (written_ns <= last_ns) continue;
-            last = i;
-            last_ns = written_ns;
-        }
-        if (last == count) break;
-        open_before(store, names[last]);
-        names[last][0] = '\0';
+    size_t count, opened = 0;
+    enum status status = control_list_days(store, &names, &count, error);
+    if (status != STATUS_OK) return status;
+    for (size_t i = 0; i < count && opened < DAYS_BEFORE && status == STATUS_OK; i++) {
+        char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
+        (void)snprintf(path, sizeof(path), "%s/%s", store->folder, names[i]);
+        if (strcmp(store->today.name, names[i]) == 0 || access(path, F_OK) != 0) continue;
+        status = day_open(&store->before[opened], store->folder, names[i], true, error);
+        opened += status == STATUS_OK;
+        if (status == STATUS_MALFORMED) status = STATUS_OK;
     }
     free(names);
+    return status;
 }
 
 static enum status open_today(struct store *store, uint64_t now_ns, struct error *error)
 {
-    char name[DAY_NAME_SIZE], before[DAY_NAME_SIZE];
+    char name[DAY_NAME_SIZE];
     day_name(now_ns, name);
     if (store->today.db && strcmp(store->today.name, name) == 0) return STATUS_OK;
     close_days(store);
-    enum status status = day_open(&store->today, store->folder, name, true, error);
-    if (status != STATUS_OK) return status;
-    day_name(now_ns > DAY_NS ? now_ns - DAY_NS : 0, before);
-    open_before(store, before);
-    open_last_written(store);
-    return STATUS_OK;
+    enum status status = control_write_day(store, name, error);
+    if (status == STATUS_OK) status = day_open(&store->today, store->folder, name, true, error);
+    if (status == STATUS_OK) status = open_before(store, error);
+    if (status != STATUS_OK) close_days(store);
+    return status;
 }
 
-static bool has_chunk_before(struct store *store, const struct store_chunk *chunk)
+static enum status find_chunk_before(struct store *store, const struct store_chunk *chunk, bool *ret_is_found,
+                                     struct error *error)
 {
-    bool is_found = false;
-    for (size_t i = 0; i < DAYS_BEFORE && !is_found; i++) is_found = day_has_chunk(&store->before[i], chunk);
-    return is_found;
+    enum status status = STATUS_OK;
+    *ret_is_found = false;
+    for (size_t i = 0; i < DAYS_BEFORE && !*ret_is_found && status == STATUS_OK; i++)
+        status = day_find_chunk(&store->before[i], chunk, ret_is_found, error);
+    return status;
 }
 
 static enum status store_chunks(struct store *store, struct waiting *waiting, struct error *error)
@@ -183,9 +169,10 @@ static enum status store_chunks(struct store *store, struct waiting *waiting, st
     enum status status = STATUS_OK;
     for (size_t i = 0; i < batch->chunk_count && status == STATUS_OK; i++) {
         const struct store_chunk *chunk = &batch->chunks[i];
-        bool is_new = false;
+        bool is_new = false, is_found;
         int64_t row;
-        if (!has_chunk_before(store, chunk))
+        status = find_chunk_before(store, chunk, &is_found, error);
+        if (status == STATUS_OK && !is_found)
             status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
         if (status == STATUS_OK && is_new && chunk->sum)
             status = sum_store(&store->spaces, &store->today, chunk, row, error);

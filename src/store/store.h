@@ -100,9 +100,10 @@ enum status store_open(const char *path, store_report *report, void *context, st
 /* Waits until everything that was added is on disk. Accepts NULL. */
 void store_close(struct store *store);
 
-/* Returns when BATCH is on disk: one commit serves all batches that wait. A chunk that the store has already is not
- * stored again; *RET_DUPLICATES counts those. STATUS_TOO_LARGE if too many batches wait, STATUS_IO if the disk is full
- * or broken: then nothing of BATCH is stored. */
+/* Returns when BATCH is on disk: one commit serves all batches that wait. A chunk that is in the file of its day of
+ * receipt, or in one of the three files that were written before it, is not stored again; *RET_DUPLICATES counts those.
+ * STATUS_TOO_LARGE if too many batches wait, STATUS_IO if the disk is full or broken: then nothing of BATCH is stored.
+ */
 enum status store_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
                       struct error *error);
 

@@ -45,7 +45,8 @@ struct day {
 /* STATUS_MALFORMED if the file is damaged, STATUS_UNSUPPORTED if a later version wrote it. */
 enum status day_open(struct day *day, const char *folder, const char *name, bool is_written, struct error *error);
 void day_close(struct day *day);
-bool day_has_chunk(struct day *day, const struct store_chunk *chunk);
+/* A damaged file has no chunk. */
+enum status day_find_chunk(struct day *day, const struct store_chunk *chunk, bool *ret_is_found, struct error *error);
 
 /* Ready to be run again, whether that worked or not. */
 enum status day_run(struct day *day, sqlite3_stmt *statement, struct error *error);
@@ -141,7 +142,7 @@ struct store {
 
     pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
     struct day today;
-    struct day before[DAYS_BEFORE]; /* that may have a chunk that a client sends again */
+    struct day before[DAYS_BEFORE]; /* written before it: they may have a chunk that a client sends again */
     struct known_spaces spaces;
     pthread_t writer;
     bool has_writer;
@@ -155,12 +156,19 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);
 /* The names of the data files in FOLDER, the earliest first; to be freed. */
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
-/* When the data file NAME was written last, by the clock of the file system; INT64_MIN if that is not known. */
-int64_t day_written_ns(const char *folder, const char *name);
 /* Renames a damaged file so that it is no data file any more, and reports that or why it failed. */
 bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 
 enum status control_open(struct store *store, struct error *error);
+/* The days in the order in which the writer changed to them. Times of files do not have it: roll-ups write earlier
+ * days, too. A day that an earlier version wrote is not known: it becomes the last one. */
+enum status control_know_day(struct store *store, const char *name, struct error *error);
+/* Before the first chunk is stored there: it becomes the last one. */
+enum status control_write_day(struct store *store, const char *name, struct error *error);
+void control_forget_day(struct store *store, const char *name);
+/* The last one first; to be freed. Of some the file is no longer there. */
+enum status control_list_days(struct store *store, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count,
+                              struct error *error);
 enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
 /* What chunk_of_row expects in the first columns of a row. */
 #define CHUNK_COLUMNS                                                                                                  \

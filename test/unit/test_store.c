@@ -169,12 +169,10 @@ static const char PAYLOAD[] =
     "{\"samples\":[{\"time\":1,\"id\":\"7\"},{\"time\":2,\"id\":\"7\"},{\"time\":3,\"id\":\"7\"},{\"time\":5,"
     "\"id\":\"7\"}]}";
 
-/* Returns the number of duplicates. */
-static uint64_t add_chunk(struct store *store, unsigned number, uint64_t received_ns)
+static enum status try_chunk(struct store *store, unsigned number, uint64_t received_ns, const struct store_sum *sum,
+                             uint64_t *ret_duplicates, struct error *error)
 {
     char id[40];
-    uint64_t duplicates = 99;
-    struct error error = {0};
     (void)snprintf(id, sizeof(id), "%032x", number);
     const struct store_chunk chunk = {.project = 1,
                                       .kind = STORE_CHUNK,
@@ -184,10 +182,25 @@ static uint64_t add_chunk(struct store *store, unsigned number, uint64_t receive
                                       .end_ns = DAY(3) + number,
                                       .received_ns = received_ns,
                                       .sample_count = 4,
-                                      .payload = slice_of_text(PAYLOAD)};
+                                      .payload = slice_of_text(PAYLOAD),
+                                      .sum = sum};
     const struct store_batch batch = {.project = 1, .received_ns = received_ns, .chunks = &chunk, .chunk_count = 1};
-    if (store_add(store, &batch, &duplicates, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    return store_add(store, &batch, ret_duplicates, error);
+}
+
+static uint64_t add_summed_chunk(struct store *store, unsigned number, uint64_t received_ns,
+                                 const struct store_sum *sum)
+{
+    uint64_t duplicates = 99;
+    struct error error = {0};
+    if (try_chunk(store, number, received_ns, sum, &duplicates, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     return duplicates;
+}
+
+/* Returns the number of duplicates. */
+static uint64_t add_chunk(struct store *store, unsigned number, uint64_t received_ns)
+{
+    return add_summed_chunk(store, number, received_ns, NULL);
 }
 
 static bool count_chunk(void *context, const struct store_chunk *chunk)
@@ -203,6 +216,31 @@ static size_t count_chunks(struct store *store)
     size_t count = 0;
     if (store_each_chunk(store, &query, count_chunk, &count, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     return count;
+}
+
+static void run_sql(const char *name, const char *sql)
+{
+    char path[100];
+    sqlite3 *db;
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_close(db);
+}
+
+static int64_t read_number(const char *name, const char *sql)
+{
+    char path[100];
+    sqlite3 *db;
+    sqlite3_stmt *row;
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_step(row), SQLITE_ROW);
+    int64_t number = sqlite3_column_int64(row, 0);
+    (void)sqlite3_finalize(row);
+    (void)sqlite3_close(db);
+    return number;
 }
 
 TEST(stores_a_repeated_chunk_once_also_after_midnight_and_restart)
@@ -225,6 +263,63 @@ TEST(a_clock_that_jumps_loses_nothing)
     struct store *store = new_store();
     for (unsigned i = 0; i < 6; i++) CHECK_UINT(add_chunk(store, i, DAY(days[i])), 0);
     CHECK_UINT(count_chunks(store), 6);
+    store_close(store);
+    remove_folder();
+}
+
+TEST(a_repeated_chunk_is_stored_once_after_roll_ups_of_earlier_days)
+{
+    static const uint64_t days[] = {10, 11, 12, 13, 14, 2}; /* the clock jumps back, and forward again */
+    const struct slice frame = slice_of_text("main");
+    static const struct store_node nodes[2];
+    static const uint64_t values[] = {0, 4};
+    const struct store_sum sum = {
+        .frames = &frame, .nodes = nodes, .values = values, .frame_count = 1, .node_count = 2, .value_count = 1};
+    struct store *store = new_store();
+    uint64_t rolled_up;
+    for (unsigned i = 0; i < 6; i++) CHECK_UINT(add_summed_chunk(store, i, DAY(days[i]), &sum), 0);
+    store_close(store);
+    store = open_store();
+    CHECK_UINT(store_roll_up(store, DAY(20), &rolled_up, NULL), STATUS_OK);
+    CHECK_UINT(rolled_up, 6 * 3); /* that of day 2 is written first */
+    CHECK_UINT(add_chunk(store, 5, DAY(20)), 1);
+    CHECK_UINT(add_chunk(store, 5, DAY(1)), 1);
+    CHECK_UINT(add_chunk(store, 5, DAY(20)), 1);
+    CHECK_UINT(count_chunks(store), 6);
+    store_close(store);
+    remove_folder();
+}
+
+TEST(a_repeated_chunk_is_found_in_the_three_files_before_todays)
+{
+    static const uint64_t days[] = {30, 50, 20, 40};
+    struct store *store = new_store();
+    for (unsigned i = 0; i < 4; i++) CHECK_UINT(add_chunk(store, i, DAY(days[i])), 0);
+    for (unsigned i = 0; i < 4; i++) CHECK_UINT(add_chunk(store, i, DAY(40)), 1);
+    store_close(store);
+    run_sql("control.db", "DROP TABLE day_written"); /* as a version left it that had no such table */
+    store = open_store();
+    CHECK_UINT(add_chunk(store, 1, DAY(51)), 1);
+    CHECK_UINT(count_chunks(store), 4);
+    store_close(store);
+    remove_folder();
+}
+
+/* A chunk that may be in there is not stored until that is known. */
+TEST(a_file_of_the_day_before_that_cannot_be_opened_makes_storing_fail)
+{
+    char command[200];
+    struct error error = {0};
+    struct store *store = new_store();
+    CHECK_UINT(add_chunk(store, 1, DAY(10)), 0);
+    (void)snprintf(command, sizeof(command), "cd %s && mv 1970-01-11.db away && mkdir 1970-01-11.db", folder);
+    CHECK_INT(system(command), 0);
+    CHECK_UINT(try_chunk(store, 1, DAY(11), NULL, NULL, &error), STATUS_IO);
+    CHECK_UINT(try_chunk(store, 2, DAY(11), NULL, NULL, &error), STATUS_IO);
+    (void)snprintf(command, sizeof(command), "cd %s && rmdir 1970-01-11.db && mv away 1970-01-11.db", folder);
+    CHECK_INT(system(command), 0);
+    CHECK_UINT(add_chunk(store, 1, DAY(11)), 1);
+    CHECK_UINT(add_chunk(store, 2, DAY(11)), 0);
     store_close(store);
     remove_folder();
 }
@@ -252,18 +347,9 @@ TEST(old_days_are_removed_by_age_and_by_size)
     CHECK_UINT(removed, 3);
     CHECK_UINT(count_chunks(store), 1);
     CHECK_UINT(add_chunk(store, 9, DAY(15)), 0);
+    CHECK_INT(read_number("control.db", "SELECT count(*) FROM day_written"), 1);
     store_close(store);
     remove_folder();
-}
-
-static void run_sql(const char *name, const char *sql)
-{
-    char path[100];
-    sqlite3 *db;
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-    CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    (void)sqlite3_close(db);
 }
 
 enum { LARGE_BYTES = 100000 };
@@ -354,21 +440,6 @@ TEST(projects_can_have_their_own_limits)
     CHECK_UINT(store_limit_project(store, 2, STORE_FOREVER, 0, NULL), STATUS_OK);
     store_close(store);
     remove_folder();
-}
-
-static int64_t read_number(const char *name, const char *sql)
-{
-    char path[100];
-    sqlite3 *db;
-    sqlite3_stmt *row;
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-    CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
-    CHECK_INT(sqlite3_step(row), SQLITE_ROW);
-    int64_t number = sqlite3_column_int64(row, 0);
-    (void)sqlite3_finalize(row);
-    (void)sqlite3_close(db);
-    return number;
 }
 
 static void fill_two_days(unsigned chunks_of_each)
