@@ -9,9 +9,10 @@ import sys
 import tempfile
 import threading
 import time
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import Server, chunk_envelope  # noqa: E402
+from server_process import chunk_envelope, running  # noqa: E402
 from tap import case, check, check_equal, leave_out, main, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -64,25 +65,26 @@ def every_acknowledged_chunk_is_there_once_after_kills_at_random_moments():
     numbers = random.Random(seed)
     senders = [Sender(1_000_000 * k) for k in range(SENDERS)]
     with tempfile.TemporaryDirectory() as folder:
-        for sender in senders:
-            sender.start()
-        for _ in range(KILLS):
-            server = Server(OFFBEAT, folder)
+        try:
             for sender in senders:
-                sender.server = server
-                sender.may_send.set()
-            time.sleep(numbers.random() ** 2 * 0.8)
-            server.kill()
+                sender.start()
+            for _ in range(KILLS):
+                with running(OFFBEAT, data=folder) as server:  # and killed in the end
+                    for sender in senders:
+                        sender.server = server
+                        sender.may_send.set()
+                    time.sleep(numbers.random() ** 2 * 0.8)
+                for sender in senders:
+                    sender.may_send.clear()
+        finally:
             for sender in senders:
-                sender.may_send.clear()
-        for sender in senders:
-            sender.ends = True
-        for sender in senders:
-            sender.join()
+                sender.ends = True
+            for sender in senders:
+                sender.join()
         acknowledged = [number for sender in senders for number in sender.acknowledged]
-        server = Server(OFFBEAT, folder)
-        found = check_all(server, acknowledged)
-        check_equal((server.stop(), server.said()), (0, ""), "the end")
+        with running(OFFBEAT, data=folder) as server:
+            found = check_all(server, acknowledged)
+            check_equal((server.stop(), server.said()), (0, ""), "the end")
         check_equal(subprocess.run([OFFBEAT, "store", "check", "--data", folder], capture_output=True, timeout=300).returncode, 0, "store check")
     print(f"# seed {seed}: {KILLS} kills, {len(acknowledged)} chunks acknowledged, {len(found)} stored")
     check(len(acknowledged) > KILLS, "nothing was sent")
@@ -111,16 +113,14 @@ def check_full_disk(folder, server, make_room):
         acknowledged.append(number)
     check_equal(len(check_all(server, acknowledged)), len(acknowledged), "stored chunks")
     check_equal(server.stop(), 0, "exit status")
-    server = Server(OFFBEAT, folder)
-    check_all(server, acknowledged)
-    server.stop()
+    with running(OFFBEAT, data=folder) as again:
+        check_all(again, acknowledged)
     print(f"# {len(acknowledged) - 20} chunks fitted")
 
 
 @case
 def a_file_that_may_not_grow_loses_nothing_that_was_acknowledged():
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(OFFBEAT, folder)
+    with tempfile.TemporaryDirectory() as folder, running(OFFBEAT, data=folder) as server:
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))
         check_full_disk(folder, server, lambda: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2))
 
@@ -131,7 +131,8 @@ def a_full_disk_loses_nothing_that_was_acknowledged():
         if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], capture_output=True, check=False).returncode:
             skip("only root can mount a small file system")
         try:
-            check_full_disk(folder, Server(OFFBEAT, folder), lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True))
+            with running(OFFBEAT, data=folder) as server:
+                check_full_disk(folder, server, lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True))
         finally:
             subprocess.run(["umount", folder], check=True)
 
@@ -149,23 +150,19 @@ def a_clock_that_jumps_between_two_attempts_stores_nothing_twice():
     library, acknowledged = faketime(), []
     with tempfile.TemporaryDirectory() as folder:
         for number, date in enumerate(("2026-11-23", "2031-01-01", "2026-11-24", "2001-05-06", "2026-11-24", "1999-01-01")):
-            os.environ.update(LD_PRELOAD=library, FAKETIME=f"@{date} 23:59:58", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1")
-            try:
-                server = Server(OFFBEAT, folder, "--keep", "0")  # in 2031 all others are older than the usual 14 days
-            finally:
-                for name in ("LD_PRELOAD", "FAKETIME", "FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"):
-                    os.environ.pop(name)
-            for one in acknowledged[-1:] + [number]:
-                check_equal(server.send(chunk_envelope(one, start=START + 7 * one, samples=SAMPLES)).status, 200, "status")
-            acknowledged.append(number)
-            check_equal(len(check_all(server, acknowledged)), len(acknowledged), "stored chunks")
-            check_equal(server.stop(), 0, "exit status")
+            clock = {"LD_PRELOAD": library, "FAKETIME": f"@{date} 23:59:58", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+            # In 2031 all others are older than the usual 14 days.
+            with unittest.mock.patch.dict(os.environ, clock), running(OFFBEAT, "--keep", "0", data=folder) as server:
+                for one in acknowledged[-1:] + [number]:
+                    check_equal(server.send(chunk_envelope(one, start=START + 7 * one, samples=SAMPLES)).status, 200, "status")
+                acknowledged.append(number)
+                check_equal(len(check_all(server, acknowledged)), len(acknowledged), "stored chunks")
+                check_equal(server.stop(), 0, "exit status")
 
 
 @case
 def a_second_server_on_the_folder_is_rejected_and_the_first_one_continues():
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(OFFBEAT, folder)
+    with tempfile.TemporaryDirectory() as folder, running(OFFBEAT, data=folder) as server:
         for number in range(5):
             check_equal(server.send(chunk_envelope(number, start=START + 7 * number, samples=SAMPLES)).status, 200, "status")
             second = subprocess.run([OFFBEAT, "serve", "--data", folder, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)

@@ -1,4 +1,5 @@
 """A running `offbeat serve` for the tests, and requests to it. SPDX-License-Identifier: MIT"""
+import atexit
 import base64
 import contextlib
 import http.client
@@ -29,6 +30,7 @@ class Server:
         self.errors, self.data = tempfile.TemporaryFile(), data
         self.process = subprocess.Popen([offbeat, "serve", "--data", data, *(() if "--listen" in options else ("--listen", "127.0.0.1:0")), *options],
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        atexit.register(self.end)  # of a case that failed before it ended its server
         lines = [self.process.stdout.readline(), self.process.stdout.readline()]
         found = re.fullmatch(r"DSN: http://(\w{32})@[0-9.]+:(\d+)/(\d+)\nURL: (http://offbeat:(\w{32})@\S+)\n", "".join(lines))
         check(found, f"the server printed {lines}: {self.said()}")
@@ -52,6 +54,10 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.kill()
 
     def memory_peak_mib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
@@ -100,8 +106,7 @@ def running(offbeat, *options, data=None):
         try:
             yield server
         finally:
-            if server.process.poll() is None:
-                server.kill()
+            server.end()
 
 
 def item(kind, payload, **header):
