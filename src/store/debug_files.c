@@ -122,13 +122,18 @@ enum status store_debug_add(struct store *store, const struct store_debug_parts 
     char path[DEBUG_PATH_SIZE], names[DEBUG_PATH_SIZE];
     path_of(store, file, ".debug", path);
     path_of(store, file, ".names", names);
+    if (fsync(joined->descriptor) != 0) return error_set_errno(error, "cannot keep a debug file");
+    (void)pthread_mutex_lock(&store->debug_lock);
     make_folders(store, path);
     if (index[0]) (void)rename(index, names);
-    bool is_kept = fsync(joined->descriptor) == 0 && rename(joined->path, path) == 0;
+    bool is_kept = rename(joined->path, path) == 0;
     joined->path[is_kept ? 0 : strlen(joined->path)] = '\0';
-    if (!is_kept || !sync_folders(store, path)) return error_set_errno(error, "cannot keep a debug file");
-    enum status status = insert(store, file, error);
-    if (status != STATUS_OK) remove_files(store, file);
+    enum status status = is_kept && sync_folders(store, path) ? insert(store, file, error)
+                                                              : error_set_errno(error, "cannot keep a debug file");
+    struct store_debug_file earlier;
+    if (status != STATUS_OK && !store_debug_find(store, file->project, file->checksum, &earlier))
+        remove_files(store, file);
+    (void)pthread_mutex_unlock(&store->debug_lock);
     if (status == STATUS_OK) debug_remove_chunks(store, parts);
     return status;
 }
@@ -154,15 +159,17 @@ bool store_debug_find(struct store *store, uint64_t project, const char checksum
                 ret_file);
 }
 
-static void run_with_id(struct store *store, const char *sql, uint64_t id, uint64_t value)
+/* False if it changed no row. */
+static bool run_with_id(struct store *store, const char *sql, uint64_t id, uint64_t value)
 {
     (void)pthread_mutex_lock(&store->control_lock);
     sqlite3_stmt *statement = prepare(store, sql);
     sql_bind_u64(statement, 1, id);
     sql_bind_u64(statement, 2, value);
-    if (statement) (void)sqlite3_step(statement);
+    bool is_changed = statement && sqlite3_step(statement) == SQLITE_DONE && sqlite3_changes(store->control) > 0;
     (void)sqlite3_finalize(statement);
     (void)pthread_mutex_unlock(&store->control_lock);
+    return is_changed;
 }
 
 bool store_debug_find_image(struct store *store, uint64_t project, const char image[STORE_IMAGE_SIZE], uint64_t now_ns,
@@ -173,7 +180,7 @@ bool store_debug_find_image(struct store *store, uint64_t project, const char im
     if (!find(store, sql, project, image, ret_file)) return false;
     /* A commit for each use would cost more than the use. */
     if (now_ns > ret_file->used_ns && now_ns - ret_file->used_ns > DAY_NS)
-        run_with_id(store, "UPDATE debug_file SET used_ns=?2 WHERE id=?1", ret_file->id, now_ns);
+        (void)run_with_id(store, "UPDATE debug_file SET used_ns=?2 WHERE id=?1", ret_file->id, now_ns);
     return true;
 }
 
@@ -194,10 +201,20 @@ enum status store_debug_open(struct store *store, const struct store_debug_file 
     return STATUS_IO;
 }
 
+/* False if FILE has no row, or it cannot be deleted. SQLite uses the id of a deleted row again, so the time decides. */
+static bool remove_with_row(struct store *store, const struct store_debug_file *file)
+{
+    static const char sql[] = "DELETE FROM debug_file WHERE id=?1 AND added_ns=?2";
+    (void)pthread_mutex_lock(&store->debug_lock);
+    bool is_removed = run_with_id(store, sql, file->id, file->added_ns);
+    if (is_removed) remove_files(store, file);
+    (void)pthread_mutex_unlock(&store->debug_lock);
+    return is_removed;
+}
+
 void store_debug_remove(struct store *store, const struct store_debug_file *file)
 {
-    run_with_id(store, "DELETE FROM debug_file WHERE id=?1", file->id, 0);
-    remove_files(store, file);
+    (void)remove_with_row(store, file);
 }
 
 enum status store_each_debug_file(struct store *store, uint64_t project, store_visit_debug_file *visit, void *context,
@@ -273,12 +290,10 @@ enum status store_debug_expire(struct store *store, uint64_t now_ns, uint64_t ag
         if (status != STATUS_OK || usage->project == 0) break;
         bool is_old = age_ns && now_ns > oldest.file.used_ns && now_ns - oldest.file.used_ns > age_ns;
         bool is_too_much = (bytes_max && usage->bytes > bytes_max) || usage->files > STORE_DEBUG_FILES_MAX;
-        if (is_old || is_too_much) {
-            store_debug_remove(store, &oldest.file);
+        if ((is_old || is_too_much) && remove_with_row(store, &oldest.file))
             removed++;
-        } else {
+        else
             oldest.above_project = usage->project;
-        }
     }
     *ret_removed = removed;
     return status;

@@ -70,7 +70,7 @@ bool store_debug_find_image(struct store *store, uint64_t project, const char im
 enum status store_debug_open(struct store *store, const struct store_debug_file *file, int ret_files[3],
                              struct error *error);
 
-/* It is not used any more, until it is added again. */
+/* It is not used any more, until it is added again. If it was added again since FILE was found, it stays. */
 void store_debug_remove(struct store *store, const struct store_debug_file *file);
 
 typedef bool store_visit_debug_file(void *context, const struct store_debug_file *file);

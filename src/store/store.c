@@ -70,6 +70,7 @@ enum status store_open(const char *path, store_report *report, void *context, st
     store->lock = -1;
     store->end = &store->first;
     (void)pthread_mutex_init(&store->control_lock, NULL);
+    (void)pthread_mutex_init(&store->debug_lock, NULL);
     (void)pthread_mutex_init(&store->queue_lock, NULL);
     (void)pthread_mutex_init(&store->writer_lock, NULL);
     (void)pthread_cond_init(&store->has_work, NULL);
@@ -111,6 +112,7 @@ void store_close(struct store *store)
     if (store->control) (void)sqlite3_close(store->control);
     if (store->lock >= 0) (void)close(store->lock);
     (void)pthread_mutex_destroy(&store->control_lock);
+    (void)pthread_mutex_destroy(&store->debug_lock);
     (void)pthread_mutex_destroy(&store->queue_lock);
     (void)pthread_mutex_destroy(&store->writer_lock);
     (void)pthread_cond_destroy(&store->has_work);

@@ -131,6 +131,9 @@ struct store {
     pthread_mutex_t control_lock; /* of CONTROL */
     sqlite3 *control;
 
+    pthread_mutex_t
+        debug_lock; /* so that a debug file and its row are added and removed together; before CONTROL_LOCK */
+
     pthread_mutex_t queue_lock; /* of the queue and its numbers */
     pthread_cond_t has_work, has_done;
     struct waiting *first, **end;

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "store/columns.h"
+#include "store/debug_files.h"
 #include "store/store_private.h"
 
 #include <fcntl.h>
@@ -597,6 +598,116 @@ TEST(a_repair_that_cannot_write_leaves_the_file_and_fails)
     CHECK_INT(access(path, F_OK), 0);
     remove_folder();
 }
+
+/* --- Debug files ----------------------------------------------------------------------------------------------------
+ */
+
+static const char DEBUG_BYTES[] = "a debug file";
+
+/* The same file each time. */
+static enum status try_debug_file(struct store *store, uint64_t added_ns)
+{
+    char sums[1][SHA1_TEXT_SIZE];
+    struct store_debug_joined joined;
+    struct store_debug_file file = {.project = 1, .image = "a1", .size = strlen(DEBUG_BYTES), .added_ns = added_ns};
+    sha1_of(slice_of_text(DEBUG_BYTES), file.checksum);
+    (void)memcpy(sums[0], file.checksum, SHA1_TEXT_SIZE);
+    const struct store_debug_parts parts = {
+        .checksums = (const char(*)[SHA1_TEXT_SIZE])sums, .count = 1, .bytes_max = 1 << 20};
+    CHECK_UINT(store_debug_add_chunk(store, 0, file.checksum, slice_of_text(DEBUG_BYTES), NULL), STATUS_OK);
+    CHECK_UINT(store_debug_join(store, &parts, file.checksum, &joined, NULL), STATUS_OK);
+    enum status status = store_debug_add(store, &parts, &joined, "", &file, NULL);
+    store_debug_drop(&joined);
+    return status;
+}
+
+static bool find_debug_file(struct store *store, struct store_debug_file *ret_file)
+{
+    char checksum[SHA1_TEXT_SIZE];
+    sha1_of(slice_of_text(DEBUG_BYTES), checksum);
+    return store_debug_find(store, 1, checksum, ret_file);
+}
+
+/* A debug file has a row in the control file if, and only if, it is there. */
+static bool has_debug_file(struct store *store)
+{
+    struct store_debug_file file;
+    int files[3];
+    if (!find_debug_file(store, &file)) return false;
+    CHECK_UINT(store_debug_open(store, &file, files, NULL), STATUS_OK);
+    for (size_t i = 0; i < 3; i++) (void)close(files[i]);
+    return true;
+}
+
+TEST(a_debug_file_that_was_added_again_is_not_removed)
+{
+    struct store *store = new_store();
+    struct store_debug_file earlier;
+    CHECK_UINT(try_debug_file(store, 1), STATUS_OK);
+    CHECK(find_debug_file(store, &earlier));
+    store_debug_remove(store, &earlier);
+    CHECK(!has_debug_file(store));
+    CHECK_UINT(try_debug_file(store, 2), STATUS_OK); /* SQLite gives it the same id */
+    store_debug_remove(store, &earlier);
+    CHECK(has_debug_file(store));
+    CHECK_UINT(try_debug_file(store, 3), STATUS_OK);
+    store_debug_remove(store, &earlier);
+    CHECK(has_debug_file(store));
+    store_close(store);
+    remove_folder();
+}
+
+TEST(a_debug_file_stays_if_its_row_cannot_be_replaced_or_deleted)
+{
+    struct store *store = new_store();
+    uint64_t removed;
+    CHECK_UINT(try_debug_file(store, 1), STATUS_OK);
+    run_sql("control.db", "CREATE TRIGGER a BEFORE INSERT ON debug_file BEGIN SELECT RAISE(ABORT, 'no'); END;"
+                          "CREATE TRIGGER b BEFORE DELETE ON debug_file BEGIN SELECT RAISE(ABORT, 'no'); END;");
+    CHECK_UINT(try_debug_file(store, 2), STATUS_IO);
+    CHECK(has_debug_file(store));
+    CHECK_UINT(store_debug_expire(store, DAY(9), 1, 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(removed, 0);
+    CHECK(has_debug_file(store));
+    run_sql("control.db", "DROP TRIGGER b");
+    CHECK_UINT(store_debug_expire(store, DAY(9), 1, 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(removed, 1);
+    CHECK_UINT(try_debug_file(store, 2), STATUS_IO);
+    CHECK(!has_debug_file(store));
+    store_close(store);
+    remove_folder();
+}
+
+enum { UPLOADS = 100 };
+
+static void *remove_often(void *context)
+{
+    struct store *store = ((void **)context)[0];
+    atomic_bool *is_over = ((void **)context)[1];
+    struct store_debug_file file;
+    while (!atomic_load(is_over)) {
+        if (find_debug_file(store, &file)) store_debug_remove(store, &file);
+    }
+    return NULL;
+}
+
+TEST(a_debug_file_is_uploaded_while_others_remove_it)
+{
+    pthread_t threads[2];
+    atomic_bool is_over = false;
+    struct store *store = new_store();
+    void *context[] = {store, &is_over};
+    for (size_t i = 0; i < 2; i++) CHECK_INT(pthread_create(&threads[i], NULL, remove_often, context), 0);
+    for (uint64_t i = 1; i <= UPLOADS; i++) CHECK_UINT(try_debug_file(store, i), STATUS_OK);
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < 2; i++) (void)pthread_join(threads[i], NULL);
+    (void)has_debug_file(store);
+    store_close(store);
+    remove_folder();
+}
+
+/* --- Threads --------------------------------------------------------------------------------------------------------
+ */
 
 enum { OPENERS = 4, OPENED_DAYS = 40 };
 
