@@ -122,7 +122,7 @@ def raw_profiles_of_firefox(folder):
     """Another interval, other features, a page that does more."""
     need("firefox-esr")
     page = (DATA / "firefox/page.html").read_text(encoding="utf-8")
-    for name, interval, features, text in (("plain", 20, "js,stackwalk,cpu", page), ("coarse", 50, "js,stackwalk,cpu", page),
+    for name, interval, features, text in (("plain", 20, "js,stackwalk,cpu", page), ("fine", 5, "js,stackwalk,cpu", page),
                                            ("leaf", 10, "js,cpu,leaf", page)):
         data = folder / name / "firefox"
         data.mkdir(parents=True)

@@ -7,6 +7,6 @@ def middle(n) = n.times { |i| leaf(200 + i % 50) }
 def recurse(n, k) = n == 0 ? leaf(k) : recurse(n - 1, k)
 
 mode, interval, name = ARGV
-result = StackProf.run(mode: mode.to_sym, interval: interval.to_i, raw: true) { 30.times { middle(60); recurse(8, 900) } }
+result = StackProf.run(mode: mode.to_sym, interval: interval.to_i, raw: true) { 120.times { middle(60); recurse(8, 900) } }
 File.write("#{name}.json", JSON.generate(result))
 File.binwrite("#{name}.dump", Marshal.dump(result))
