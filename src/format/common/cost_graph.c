@@ -320,8 +320,8 @@ struct division {
 static int64_t due_by(int64_t value, double share, int64_t before, double *carry)
 {
     double exact = (double)value * share + *carry, due = floor(exact);
-    int64_t units = fabs(due) < fabs((double)value) ? (int64_t)due : due * (double)value > 0 ? value : 0;
-    if (value > 0 ? units < before : units > before) units = before;
+    int64_t low = value > 0 ? before : value, high = value > 0 ? value : before;
+    int64_t units = due <= (double)low ? low : due >= (double)high ? high : (int64_t)due;
     *carry = exact - (double)units;
     return units;
 }
