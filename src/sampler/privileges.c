@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -24,7 +25,8 @@ struct privileges {
     uint64_t inheritable, permitted, effective, bounding;
     bool has_no_new_privileges;
     uint64_t seccomp_mode, seccomp_filters;
-    uint32_t supplementary_count, supplementary[GROUPS_MAX + 1]; /* with more than GROUPS_MAX, the first ones */
+    uint32_t supplementary_count;
+    uint32_t supplementary[GROUPS_MAX + 1]; /* with more than GROUPS_MAX, the first ones */
 };
 
 /* The sampler thread's alone. */
@@ -57,6 +59,12 @@ static void read_ids(const char *text, const char *key, uint32_t ids[IDS])
     }
 }
 
+/* All but the list of groups, which is long. */
+static void clear(struct privileges *privileges)
+{
+    memset(privileges, 0, offsetof(struct privileges, supplementary));
+}
+
 static void parse_groups(const char *text, struct privileges *privileges)
 {
     while (*text == ' ' || *text == '\t') text++;
@@ -68,7 +76,7 @@ static void parse_groups(const char *text, struct privileges *privileges)
 
 static void parse(struct privileges *privileges)
 {
-    memset(privileges, 0, sizeof(*privileges));
+    clear(privileges);
     read_ids(status_text, "Uid", privileges->users);
     read_ids(status_text, "Gid", privileges->groups);
     const char *groups = self_status_line(status_text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
@@ -93,11 +101,11 @@ static bool read_leader(void)
 }
 
 /* Of the leader (self_pid()), or of this thread (0). */
-static void read_capabilities(int thread, struct __user_cap_data_struct ret_capabilities[2])
+static bool read_capabilities(int thread, struct __user_cap_data_struct ret_capabilities[2])
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, thread};
     memset(ret_capabilities, 0, 2 * sizeof(*ret_capabilities));
-    (void)kernel_call3(SYS_capget, kernel_address(&header), kernel_address(ret_capabilities), 0);
+    return kernel_call3(SYS_capget, kernel_address(&header), kernel_address(ret_capabilities), 0) == 0;
 }
 
 static uint64_t both_halves(uint32_t low, uint32_t high)
@@ -109,17 +117,16 @@ static uint64_t both_halves(uint32_t low, uint32_t high)
 static bool ask_kernel(void)
 {
     struct __user_cap_data_struct sets[2];
-    memset(&own, 0, sizeof(own));
-    (void)kernel_call3(SYS_getresuid, kernel_address(&own.users[0]), kernel_address(&own.users[1]),
-                       kernel_address(&own.users[2]));
-    (void)kernel_call3(SYS_getresgid, kernel_address(&own.groups[0]), kernel_address(&own.groups[1]),
-                       kernel_address(&own.groups[2]));
+    clear(&own);
+    long users = kernel_call3(SYS_getresuid, kernel_address(&own.users[0]), kernel_address(&own.users[1]),
+                              kernel_address(&own.users[2]));
+    long groups = kernel_call3(SYS_getresgid, kernel_address(&own.groups[0]), kernel_address(&own.groups[1]),
+                               kernel_address(&own.groups[2]));
     own.users[3] = (uint32_t)kernel_call3(SYS_setfsuid, -1, 0, 0);
     own.groups[3] = (uint32_t)kernel_call3(SYS_setfsgid, -1, 0, 0);
     long count = kernel_call3(SYS_getgroups, GROUPS_MAX, kernel_address(own.supplementary), 0);
-    if (count < 0) return false;
+    if (users != 0 || groups != 0 || count < 0 || !read_capabilities(0, sets)) return false;
     own.supplementary_count = (uint32_t)count;
-    read_capabilities(0, sets);
     own.inheritable = both_halves(sets[0].inheritable, sets[1].inheritable);
     own.permitted = both_halves(sets[0].permitted, sets[1].permitted);
     own.effective = both_halves(sets[0].effective, sets[1].effective);
@@ -143,7 +150,7 @@ static long read_dumpable(void)
 static void note_cheap_signs(void)
 {
     if (was_confined) return;
-    read_capabilities(self_pid(), seen_capabilities);
+    (void)read_capabilities(self_pid(), seen_capabilities);
     seen_dumpable = read_dumpable();
 }
 
@@ -169,7 +176,7 @@ bool privileges_have_changed(void)
 {
     struct __user_cap_data_struct capabilities[2];
     if (was_confined) return false;
-    read_capabilities(self_pid(), capabilities);
+    (void)read_capabilities(self_pid(), capabilities);
     return memcmp(capabilities, seen_capabilities, sizeof(capabilities)) != 0 || read_dumpable() != seen_dumpable;
 }
 
