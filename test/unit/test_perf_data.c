@@ -289,6 +289,16 @@ static bool read_buffer(void *context, uint64_t offset, void *bytes, size_t size
     return true;
 }
 
+static void put_copied_stack(struct buffer *file, const uint64_t *registers, size_t registers_size,
+                             const uint64_t *stack, size_t stack_size)
+{
+    put_u64(file, PERF_ABI_64);
+    buffer_append(file, registers, registers_size);
+    put_u64(file, stack_size);
+    buffer_append(file, stack, stack_size);
+    put_u64(file, stack_size);
+}
+
 /* The sample's stack is walked when it is read, and its caller is found by the frame pointer. Then a mapping turns up
  * that is older than the sample: by its table there is no caller. */
 TEST(a_copied_stack_is_walked_with_the_mappings_of_its_time)
@@ -305,11 +315,7 @@ TEST(a_copied_stack_is_walked_with_the_mappings_of_its_time)
         put_round(&file);
         put_round(&file);
         size_t sample = begin_sample(&file, 0, 7, 30, chain, 1);
-        put_u64(&file, PERF_ABI_64);
-        buffer_append(&file, registers, sizeof(registers));
-        put_u64(&file, sizeof(stack));
-        buffer_append(&file, stack, sizeof(stack));
-        put_u64(&file, sizeof(stack));
+        put_copied_stack(&file, registers, sizeof(registers), stack, sizeof(stack));
         end_record(&file, sample);
         if (has_late) put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 20, "/opt/late", false});
         struct perf_source source = {.read = read_buffer, .context = &file, .size = file.size};
@@ -452,11 +458,7 @@ TEST(the_cgroup_is_found_after_the_copied_stack)
         put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 0, "/opt/a", false});
         put_cgroup(&file, 22, "/web", 0);
         size_t sample = begin_sample(&file, 0, 7, 30, chain, 1);
-        put_u64(&file, PERF_ABI_64);
-        buffer_append(&file, registers, sizeof(registers));
-        put_u64(&file, sizeof(stack));
-        buffer_append(&file, stack, sizeof(stack));
-        put_u64(&file, sizeof(stack));
+        put_copied_stack(&file, registers, sizeof(registers), stack, sizeof(stack));
         bool has_registers = others[i] & PERF_SAMPLE_REGS_INTR;
         if (has_registers) put_u64(&file, PERF_ABI_64);
         for (int k = 0; k < __builtin_popcountll(has_registers ? REGISTERS : others[i]); k++) put_u64(&file, 77);
