@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/self.h"
 
+#include "base/descriptor_table.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/clock.h"
@@ -61,19 +62,10 @@ static int open_maps(void)
     return open_of_process("/proc/self/maps", "/proc/thread-self/maps", 0);
 }
 
-static bool close_all_but(int kept)
-{
-    enum { CLOSE_RANGE_UNSHARE_FLAG = 1u << 1 };
-    if (kept < 0) return kernel_call3(SYS_close_range, 0, UINT32_MAX, CLOSE_RANGE_UNSHARE_FLAG) == 0;
-    if (kernel_call3(SYS_close_range, kept + 1l, UINT32_MAX, CLOSE_RANGE_UNSHARE_FLAG) != 0) return false;
-    if (kept > 0) (void)kernel_call3(SYS_close_range, 0, kept - 1l, 0);
-    return true;
-}
-
 bool self_own_descriptors(int kept)
 {
     memory_file = maps_file = -1;
-    has_own_descriptors = !self_is_confined() && close_all_but(kept);
+    has_own_descriptors = descriptor_table_take(kept);
     if (has_own_descriptors) {
         memory_file = open_memory(); /* while we may */
         maps_file = open_maps();

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "sdk/aside.h"
 
+#include "base/descriptor_table.h"
 #include "base/invariant.h"
 #include "base/kernel.h"
 #include "base/timespec.h"
@@ -21,6 +22,7 @@
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MILLISECOND_NS ((uint64_t)1000000)
 
@@ -35,6 +37,7 @@ static struct {
 } aside;
 
 static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
+static __thread bool has_own_descriptors __attribute__((tls_model("initial-exec")));
 
 /* --- The library's threads ---------------------------------------------------------------------------------------- */
 
@@ -61,13 +64,37 @@ void own_threads_begin(const char *name)
     }
 }
 
+/* Who writes on 0, 1 or 2 must not write into a socket of ours. */
+void own_threads_take_descriptors(void)
+{
+    const struct offbeat_options *options = sdk_options();
+    if (options->log || options->before_send || !descriptor_table_take(-1)) return;
+    has_own_descriptors = true;
+    for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_open("/dev/null", O_RDWR, 0);
+}
+
+bool own_threads_have_descriptors(void)
+{
+    return has_own_descriptors;
+}
+
+int own_threads_open_standard_error(void)
+{
+    if (!has_own_descriptors) return STDERR_FILENO;
+    int process = (int)kernel_call3(SYS_pidfd_open, atomic_load(&library.pid), 0, 0);
+    if (process < 0) return -1;
+    long error = kernel_call3(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+    kernel_close(process);
+    return error < 0 ? -1 : (int)error;
+}
+
 void own_threads_forget(void)
 {
     atomic_store(&aside.alive, 0);
     atomic_store(&aside.is_wanted, false);
     atomic_store(&aside.may_differ, false);
     for (size_t i = 0; i < RAW_THREADS_MAX; i++) atomic_store(&aside.tids[i], 0);
-    is_own_thread = false;
+    is_own_thread = has_own_descriptors = false;
 }
 
 bool own_threads_shall_leave(void)

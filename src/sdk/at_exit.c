@@ -30,6 +30,7 @@ static void futex_wake(_Atomic uint32_t *word)
 static void *wait_for_order(void *unused)
 {
     own_threads_begin("offbeat-end");
+    own_threads_take_descriptors();
     for (;;) {
         uint32_t leave = LEAVE, now = atomic_load(&order);
         if (now == LEAVE && atomic_compare_exchange_strong(&order, &leave, NO_THREAD)) {

@@ -117,7 +117,9 @@ static void write_on_standard_error(const char *line)
     (void)sigaddset(&ours, SIGTTOU);
     (void)pthread_sigmask(SIG_BLOCK, &ours, &before);
     (void)sigpending(&pending);
-    long written = kernel_write(STDERR_FILENO, text, (size_t)length);
+    int error = own_threads_open_standard_error();
+    long written = kernel_write(error, text, (size_t)length);
+    if (error > STDERR_FILENO) kernel_close(error);
     int raised = written == -EPIPE ? SIGPIPE : written == -EFBIG ? SIGXFSZ : 0;
     if (raised && !sigismember(&pending, raised)) {
         (void)sigemptyset(&ours);
@@ -137,10 +139,10 @@ void callbacks_write_line(const struct offbeat_options *options, const char *lin
         plain[size] = byte < ' ' || byte == 0x7F ? '?' : (char)byte;
     }
     plain[size] = '\0';
-    if (options->log)
-        options->log(options->log_data, plain);
-    else
+    if (!options->log)
         write_on_standard_error(plain);
+    else if (!own_threads_have_descriptors()) /* else it is left of an earlier init, without a function */
+        options->log(options->log_data, plain);
 }
 
 static void say_line(const char *line)

@@ -1,6 +1,7 @@
 /* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. With the
  * variables of `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is
  * wrong or missing, it does nothing.  SPDX-License-Identifier: MIT */
+#include "base/descriptor_table.h"
 #include "base/environment.h"
 #include "base/percent.h"
 #include "format/recording/record_environment.h"
@@ -83,6 +84,7 @@ static void record(const char *directory)
         .cache_directory = environment_get(RECORD_ENVIRONMENT_CACHE_DIRECTORY),
         .directory = directory,
     };
+    descriptor_table_try();
     is_recording = sampler_start(&options);
     if (!is_recording) return;
     (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
@@ -112,6 +114,12 @@ static bool is_preloaded(void)
     return libraries && strstr(libraries, "liboffbeat") && !is_translated();
 }
 
+static void start_profiling(void)
+{
+    descriptor_table_try();
+    sdk_init_preloaded();
+}
+
 __attribute__((constructor)) static void preload_start(void)
 {
     if (!is_gnu_libc()) return;
@@ -121,7 +129,7 @@ __attribute__((constructor)) static void preload_start(void)
     if (directory && !is_recording)
         record(directory);
     else if (!directory && dsn && *dsn && is_preloaded())
-        sdk_init_preloaded();
+        start_profiling();
     errno = kept_errno;
 }
 

@@ -314,6 +314,7 @@ static void *begin_again(void *context)
 {
     bool starts_profiler = context == &yes;
     own_threads_begin("offbeat-begin");
+    own_threads_take_descriptors();
     if (!await_rebirth()) {
         end_rebirth(context);
         return NULL;

@@ -71,7 +71,13 @@ bool rebirth_come_back(void);
 
 void own_threads_expect(void); /* before one is made */
 void own_threads_begin(const char *name);
-void own_threads_end_one(void);                   /* last of all, or if it could not be made */
+void own_threads_end_one(void); /* last of all, or if it could not be made */
+/* Gives the calling thread of the library its own table of descriptors, if it may: it must call nothing of the
+ * program's, which may use a descriptor. */
+void own_threads_take_descriptors(void);
+/* Standard error, also on such a thread; -1: the program has none. What is not STDERR_FILENO is the caller's. */
+int own_threads_open_standard_error(void);
+bool own_threads_have_descriptors(void);          /* whether the calling thread has its own table */
 bool own_threads_await_end(uint64_t deadline_ns); /* until the kernel has none of them any more */
 void own_threads_forget(void);                    /* in a forked child */
 /* A thread that sees this leaves soon, and says so under LOCK_PROFILER, or under the lock of the

@@ -57,6 +57,7 @@ static void transport_will_start(void *context)
 static void transport_started(void *context)
 {
     own_threads_begin("offbeat-send");
+    own_threads_take_descriptors();
 }
 
 static void transport_ended(void *context)

@@ -600,6 +600,7 @@ static void *work(void *context)
 {
     struct worker *worker = context ? context : malloc(sizeof(*worker));
     own_threads_begin("offbeat-chunks");
+    own_threads_take_descriptors();
     if (worker && !context) prepare(worker);
     while (worker && !end_if_over(worker)) {
         if (leave_if_wanted(worker)) {

@@ -121,7 +121,7 @@ bool debug_file_open_by_link(struct elf_file *file, const struct elf_file *strip
 static bool folder_of(const struct elf_file *file, char ret_folder[PATH_MAX])
 {
     char link[64];
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", file->descriptor);
+    snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", file->descriptor);
     ssize_t size = readlink(link, ret_folder, PATH_MAX - 1);
     if (size <= 0) return false;
     ret_folder[size] = '\0';

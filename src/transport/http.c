@@ -248,9 +248,9 @@ static bool is_done(struct http *http)
     return false;
 }
 
-bool http_step(struct http *http, int wake_descriptor, int timeout_ms)
+bool http_step(struct http *http, int silent_descriptor, int timeout_ms)
 {
-    struct curl_waitfd wake = {.fd = wake_descriptor, .events = CURL_WAIT_POLLIN};
+    struct curl_waitfd silent = {.fd = silent_descriptor, .events = CURL_WAIT_POLLIN};
     int running;
     curl_library_hold_forks();
     CURLMcode performed = http->curl->multi_perform(http->multi, &running);
@@ -264,7 +264,7 @@ bool http_step(struct http *http, int wake_descriptor, int timeout_ms)
         finish(http, "no answer in time");
         return true;
     }
-    (void)http->curl->multi_wait(http->multi, &wake, 1, timeout_ms, NULL);
+    (void)http->curl->multi_wait(http->multi, &silent, 1, timeout_ms, NULL);
     return false;
 }
 

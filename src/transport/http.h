@@ -35,9 +35,10 @@ void http_leave(struct http *http);
 
 /* Begins to send BODY, gzip, which must live until http_step gives true, or http_cancel. */
 enum status http_begin(struct http *http, struct slice body, struct error *error);
-/* Moves on, waiting for the network or for WAKE_DESCRIPTOR to become readable, TIMEOUT_MS at most. True when the
- * request is done, with a response or without. */
-bool http_step(struct http *http, int wake_descriptor, int timeout_ms);
+/* Moves on, waiting for the network, TIMEOUT_MS at most. True when the request is done, with a response or without.
+ * SILENT_DESCRIPTOR is never readable: libcurl does not wait at all where it has no descriptor, as while it looks up a
+ * name. */
+bool http_step(struct http *http, int silent_descriptor, int timeout_ms);
 /* Of the request that was done last. */
 const struct http_response *http_last_response(const struct http *http);
 /* Ends a request at once; without effect where there is none. */

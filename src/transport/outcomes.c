@@ -2,7 +2,6 @@
 #include "transport/transport_private.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 void transport_debug(const struct transport *transport, const char *message)
 {
@@ -14,7 +13,6 @@ void transport_wake(struct transport *transport)
     pthread_mutex_lock(&transport->wake_mutex);
     transport->is_woken = true;
     pthread_cond_signal(&transport->woken);
-    if (own_descriptor_is_there(&transport->wake[1])) (void)!write(transport->wake[1].number, "", 1);
     pthread_mutex_unlock(&transport->wake_mutex);
 }
 

@@ -4,46 +4,31 @@
 
 #include "base/file_descriptor.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #define SPOOL_LOOK_NS (60 * SECOND_NS) /* for what other processes left when they died */
 
 enum {
-    STEP_MS_MAX = 1000,
+    STEP_MS_MAX =
+        50,         /* what else there is to do, other threads say through memory alone: poll does not wait for that */
     STORED_MAX = 8, /* between two steps of a request, which a stream of envelopes must not hold up */
 };
 
 /* --- What is kept open -------------------------------------------------------------------------------------------- */
 
-bool transport_open_wake(struct transport *transport)
+/* A socket: no other file has its inode, and there is never anything to read from one that has no name. */
+static void open_witness(struct transport *transport)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-    pthread_mutex_lock(&transport->wake_mutex);
-    transport->wake[0] = own_descriptor_of(descriptor_move_up(ends[0]));
-    transport->wake[1] = own_descriptor_of(descriptor_move_up(ends[1]));
-    pthread_mutex_unlock(&transport->wake_mutex);
-    return true;
-}
-
-static void close_wake(struct transport *transport)
-{
-    pthread_mutex_lock(&transport->wake_mutex);
-    own_descriptor_close(&transport->wake[0]);
-    own_descriptor_close(&transport->wake[1]);
-    pthread_mutex_unlock(&transport->wake_mutex);
+    int witness = descriptor_move_up(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    transport->witness = own_descriptor_of(witness);
 }
 
 static void clear_wake(struct transport *transport)
 {
-    char bytes[64];
     pthread_mutex_lock(&transport->wake_mutex);
     transport->is_woken = false;
-    if (own_descriptor_is_there(&transport->wake[0]))
-        while (read(transport->wake[0].number, bytes, sizeof(bytes)) == sizeof(bytes)) continue;
     pthread_mutex_unlock(&transport->wake_mutex);
 }
 
@@ -56,20 +41,36 @@ static void sleep_until_woken(struct transport *transport, uint64_t until_ns)
     pthread_mutex_unlock(&transport->wake_mutex);
 }
 
-/* A program that closed the pipe has closed all that was ours, libcurl's sockets included, whose numbers libcurl alone
- * knows: it is left as it is, for what it closed now would be the program's. */
+static void put_back_active(struct transport *transport)
+{
+    if (!transport->request.is_active) return;
+    transport_give_report_back(transport, &transport->request.reported);
+    request_put_back(transport);
+}
+
+/* A program that closed the witness has closed all that was ours, libcurl's sockets included, whose numbers libcurl
+ * alone knows: it is left as it is, for what it closed now would be the program's. */
 static void begin_again_if_closed(struct transport *transport)
 {
-    if (own_descriptor_is_there(&transport->wake[0]) && own_descriptor_is_there(&transport->wake[1])) return;
-    if (transport->request.is_active) {
-        transport_give_report_back(transport, &transport->request.reported);
-        request_put_back(transport);
+    if (own_descriptor_is_there(&transport->witness)) return;
+    if (transport->http) {
+        put_back_active(transport);
+        transport_debug(transport, "sending: the program has closed what was open; it is opened again");
     }
     http_leave(transport->http);
     transport->http = NULL;
-    close_wake(transport);
-    if (transport_open_wake(transport))
-        transport_debug(transport, "sending: the program has closed what was open; it is opened again");
+    open_witness(transport);
+}
+
+void transport_close_all(struct transport *transport)
+{
+    begin_again_if_closed(transport);
+    if (transport->request.is_active) http_cancel(transport->http);
+    put_back_active(transport);
+    http_free(transport->http);
+    transport->http = NULL;
+    spool_fini(&transport->spool);
+    own_descriptor_close(&transport->witness);
 }
 
 /* --- The inbox ---------------------------------------------------------------------------------------------------- */
@@ -112,7 +113,7 @@ static uint64_t stop_time(struct transport *transport)
 static void step_request(struct transport *transport)
 {
     int timeout_ms = milliseconds_until(stop_time(transport));
-    if (!http_step(transport->http, transport->wake[0].number, timeout_ms < STEP_MS_MAX ? timeout_ms : STEP_MS_MAX))
+    if (!http_step(transport->http, transport->witness.number, timeout_ms < STEP_MS_MAX ? timeout_ms : STEP_MS_MAX))
         return;
     const struct http_response *response = http_last_response(transport->http);
     if (response->status) {
@@ -188,11 +189,8 @@ static void store_reports(struct transport *transport)
 void transport_keep_or_discard(struct transport *transport)
 {
     begin_again_if_closed(transport);
-    if (transport->request.is_active) {
-        http_cancel(transport->http);
-        transport_give_report_back(transport, &transport->request.reported);
-        request_put_back(transport);
-    }
+    if (transport->request.is_active) http_cancel(transport->http);
+    put_back_active(transport);
     struct queued *queued;
     while ((queued = queue_pop(&transport->memory)) || (queued = transport_take_from_inbox(transport))) {
         if (!transport->has_spool || !transport_store(transport, buffer_slice(&queued->bytes)))
@@ -208,12 +206,9 @@ void transport_keep_or_discard(struct transport *transport)
 void transport_free(struct transport *transport)
 {
     if (!transport) return;
-    http_free(transport->http);
     request_fini(&transport->request);
     queue_fini(&transport->inbox);
     queue_fini(&transport->memory);
-    spool_fini(&transport->spool);
-    close_wake(transport);
     pthread_cond_destroy(&transport->changed);
     pthread_mutex_destroy(&transport->mutex);
     pthread_mutex_destroy(&transport->wake_mutex);
@@ -231,6 +226,7 @@ static bool leaves(struct transport *transport)
     pthread_mutex_unlock(&transport->mutex);
     if (!is_leaving) return false;
     if (stores) transport_keep_or_discard(transport);
+    transport_close_all(transport);
     pthread_mutex_lock(&transport->mutex);
     transport->has_left = is_leaving = transport->is_leaving;
     if (is_leaving) (void)pthread_detach(pthread_self()); /* who comes back does not join it */
@@ -265,6 +261,7 @@ void *transport_run(void *context)
         }
     }
     transport_keep_or_discard(transport);
+    transport_close_all(transport);
     pthread_mutex_lock(&transport->mutex);
     transport->is_ended = true;
     bool is_abandoned = transport->is_abandoned;

@@ -78,7 +78,7 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     set_defaults(&transport->options);
     options = &transport->options;
     transport->request.claim.file.number = -1;
-    transport->spool.folder.number = transport->wake[0].number = transport->wake[1].number = -1;
+    transport->spool.folder.number = transport->witness.number = -1;
     transport->inbox.count_max = transport->memory.count_max = options->queue_count_max;
     transport->inbox.bytes_max = transport->memory.bytes_max = options->queue_bytes_max;
     transport->retry_ns = options->retry_first_ns;
@@ -127,7 +127,7 @@ struct transport *transport_start(const struct transport_options *options, struc
     has_texts = copy_text(&transport->options.ca_file) && has_texts;
     if (options->spool_folder && !init_spool(transport, options->spool_folder))
         transport_debug(transport, "spool: the path is too long; envelopes stay in memory");
-    if (has_texts && transport_open_wake(transport) && start_thread(transport)) return transport;
+    if (has_texts && start_thread(transport)) return transport;
     (void)error_set_errno(error, "cannot start a thread to send");
     transport_free(transport);
     return NULL;
@@ -277,7 +277,9 @@ bool transport_come_back(struct transport *transport)
 
 void transport_keep(struct transport *transport)
 {
-    if (!is_child(transport)) transport_keep_or_discard(transport);
+    if (is_child(transport)) return;
+    transport_keep_or_discard(transport);
+    transport_close_all(transport);
 }
 
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)

@@ -41,7 +41,6 @@ struct transport {
     pthread_mutex_t wake_mutex; /* for these; may be taken with MUTEX held */
     pthread_cond_t woken;
     bool is_woken;
-    struct own_descriptor wake[2]; /* a pipe, for a thread that waits for the network */
 
     pthread_mutex_t mutex; /* for what follows, up to the thread's own */
     pthread_cond_t changed;
@@ -64,6 +63,7 @@ struct transport {
     struct spool spool;
     struct queue memory; /* what the spool did not take */
     struct http *http;
+    struct own_descriptor witness; /* open until the program closes what it did not open; never readable */
     struct request request;
     char failing_name[SPOOL_NAME_SIZE]; /* of the spool, with FAILED_ATTEMPTS */
     unsigned failed_attempts;
@@ -126,10 +126,10 @@ void request_put_back(struct transport *transport);
 
 /* --- thread.c ----------------------------------------------------------------------------------------------------- */
 
-/* Makes the pipe. False without descriptors. */
-bool transport_open_wake(struct transport *transport);
 /* What could not be sent is stored, or discarded. */
 void transport_keep_or_discard(struct transport *transport);
+/* By the thread that opened what is open: it may have a separate table of descriptors. */
+void transport_close_all(struct transport *transport);
 /* The thread; CONTEXT is the transport. */
 void *transport_run(void *context);
 /* Of a transport without a thread; accepts one that is half made. */

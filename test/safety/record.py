@@ -290,6 +290,18 @@ def the_program_runs_with_closed_standard_streams():
         check_equal(seen[1], seen[0], "status and descriptors")
 
 
+@case
+def the_sampler_takes_no_number_of_the_program():
+    """As a shell redirects. Under a filter, as in a container, hundreds of redirections failed in a run, and most samples were lost."""
+    redirects, filtered = (OFFBEAT.build / "test/safety" / name for name in ("safety_redirects", "safety_under_filter"))
+    for before in ([], [filtered, "allow"], [filtered, "enosys"]):
+        with Folder() as folder:
+            done = run(*OFFBEAT.command("record", "-o", "x.pb.gz", "--"), *before, redirects, "1000", cwd=folder, stdin=subprocess.DEVNULL)
+            check_equal((done.returncode, text(done.stdout).endswith(" 0 wrong\nready")), (0, True), text(done.stdout + done.stderr))
+            samples = int(text(done.stderr).rpartition("offbeat: ")[2].split()[0])
+            check(samples > 50, f"{before}: {samples} samples: {text(done.stderr)}")
+
+
 def wait_for_stop(process):
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:

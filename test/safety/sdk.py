@@ -1,6 +1,7 @@
 """Programs that use liboffbeat, or have it preloaded, behave as the header promises whatever they do: fork, exit in a signal
 handler, call from every thread, run with raised privileges. Arguments: the build folder, and optionally a part of the names of the
 cases to run. SPDX-License-Identifier: MIT"""
+import ctypes
 import json
 import os
 import pathlib
@@ -227,9 +228,10 @@ def a_program_that_valgrind_translates_is_left_alone():
         (folder / "cache").mkdir()
         done = run("valgrind", "-q", "sleep", "0.3", cwd=folder, env=preloaded(folder))
         check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
-        # valgrind's launcher is not translated: the library may make a folder there before it calls exec.
+        # valgrind's launcher is not translated: the library may record it for a moment, before it calls exec.
         left = [path for path in (folder / "cache").rglob("*") if path.suffix in (".recording", ".envelope")]
-        check_equal(left, [], "what the library left in its folder")
+        seconds = [json.loads(run(BUILD / "offbeat", "info", "--json", path).stdout)["duration"] / 1e9 for path in left]
+        check(all(duration < 0.25 for duration in seconds), f"what the library left in its folder: {left}, {seconds} s")
 
 
 @case
@@ -469,6 +471,67 @@ def a_closed_or_full_standard_error_does_not_end_the_program():
                               stderr=write, timeout=60, check=False, restore_signals=True)
         os.close(write)
         check_equal(done.returncode, 0, "status with a closed pipe")
+
+
+# --- Descriptors -----------------------------------------------------------------------------------------------------
+
+SYS_KCMP, KCMP_FILES = 312, 2
+
+
+def threads_with_tables(process):
+    """{name of a thread: whether it has another table of descriptors than the main thread}"""
+    libc, found = ctypes.CDLL(None, use_errno=True), {}
+    for task in (pathlib.Path("/proc") / str(process.pid) / "task").iterdir():
+        order = libc.syscall(SYS_KCMP, process.pid, int(task.name), KCMP_FILES, 0, 0)
+        check(order >= 0, f"kcmp: {os.strerror(ctypes.get_errno())}")
+        found[(task / "comm").read_text().strip()] = order != 0
+    return found
+
+
+def redirected(folder, dsn, milliseconds, *before):
+    """(what it printed, its status, its threads with their tables)"""
+    with subprocess.Popen([*before, program("redirects"), str(milliseconds)], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env=preloaded(folder, dsn, OFFBEAT_START_PROFILER_ON_APP_START=1)) as running:
+        counted, ready = (running.stdout.readline() for _ in range(2))
+        check_equal(ready, b"ready\n", counted)
+        tables = threads_with_tables(running)
+        running.communicate()
+    return text(counted), running.returncode, tables
+
+
+@case
+def no_thread_of_the_library_takes_a_number_of_the_program():
+    """A shell closes 0 and opens a file as 0. One of 15 runs of 0.1 s read a file that it did not open, when the library's
+    threads opened theirs in the same table, and every one under a seccomp filter, as in a container. The tables of the threads
+    say it for certain."""
+    for before in ((), (program("under_filter"), "allow"), (program("under_filter"), "enosys")):
+        with Folder() as folder, FakeServer() as server:
+            for milliseconds in [100] * 5 + [1000]:
+                counted, status, tables = redirected(folder, server.dsn, milliseconds, *before)
+                check_equal(status, 0, f"{before}: {counted}")
+                check(len(tables) >= 3, f"threads: {tables}")
+                check_equal([name for name, differs in tables.items() if name.startswith("offbeat") and not differs], [],
+                            f"{before}: threads in the program's table")
+            check(server.chunks, "chunks")
+
+
+@case
+def a_filter_that_kills_for_unknown_calls_kills_nobody():
+    with Folder() as folder, FakeServer() as server:
+        done = run(program("under_filter"), "kill", program("busy"), "0.3", cwd=folder,
+                   env=preloaded(folder, server.dsn, OFFBEAT_START_PROFILER_ON_APP_START=1))
+        check_equal((done.returncode, text(done.stderr)), (0, ""), "status, standard error")
+        check(text(done.stdout).startswith("process cpu"), text(done.stdout))
+        check(server.chunks, "chunks")
+
+
+@case
+def a_line_of_a_thread_comes_out_on_the_programs_standard_error():
+    """That thread has a table of descriptors for itself."""
+    with Folder() as folder:
+        done = run(program("busy"), "0.3", cwd=folder, env=preloaded(folder, OFFBEAT_DEBUG=1, OFFBEAT_START_PROFILER_ON_APP_START=1,
+                                                                     OFFBEAT_HELPER="/nonexistent", OFFBEAT_SYMBOLS="local"))
+        check("offbeat: offbeat-helper was not found" in text(done.stderr), f"standard error: {text(done.stderr)}")
 
 
 # --- Several processes on one spool ----------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/descriptor_table.h"
+
+#include "base/kernel.h"
+#include "base/plain_text.h"
+
+#include <errno.h>
+#include <linux/prctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static atomic_bool filters_allow_it;
+
+static bool is_under_filter(void)
+{
+    return kernel_call3(SYS_prctl, PR_GET_SECCOMP, 0, 0) != 0;
+}
+
+/* --- Taking ------------------------------------------------------------------------------------------------------- */
+
+static bool take_with_close_range(int kept)
+{
+    enum { UNSHARE = 1u << 1 };
+    if (kernel_call3(SYS_close_range, kept + 1l, UINT32_MAX, UNSHARE) != 0) return false;
+    if (kept > 0) (void)kernel_call3(SYS_close_range, 0, kept - 1l, 0);
+    return true;
+}
+
+struct name {
+    uint64_t inode, place;
+    uint16_t size;
+    uint8_t type;
+    char text[];
+};
+
+/* Closes those that one read of the list has. False at its end. */
+static bool close_some(int list, int kept)
+{
+    _Alignas(struct name) char bytes[4096];
+    long size = kernel_call3(SYS_getdents64, list, kernel_address(bytes), sizeof(bytes));
+    for (long at = 0; at < size;) {
+        const struct name *name = (const struct name *)(const void *)(bytes + at);
+        const char *text = name->text;
+        at += name->size;
+        if (*text == '.') continue;
+        int number = (int)plain_parse(&text, 10);
+        if (number != list && number != kept) kernel_close(number);
+    }
+    return size > 0;
+}
+
+static void close_up_to_limit(int kept)
+{
+    enum { HIGHEST = 1 << 20 };
+    struct rlimit limit = {0};
+    (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, kernel_address(&limit));
+    int end = limit.rlim_cur < HIGHEST ? (int)limit.rlim_cur : HIGHEST;
+    for (int number = 0; number < end; number++) {
+        if (number != kept) kernel_close(number);
+    }
+}
+
+/* Before Linux 5.9. The list is opened in the new table. */
+static bool take_with_unshare(int kept)
+{
+    if (kernel_call3(SYS_unshare, CLONE_FILES, 0, 0) != 0) return false;
+    int list = kernel_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
+    if (list < 0) {
+        close_up_to_limit(kept);
+        return true;
+    }
+    while (close_some(list, kept)) continue;
+    kernel_close(list);
+    return true;
+}
+
+static bool take(int kept)
+{
+    return take_with_close_range(kept) || take_with_unshare(kept);
+}
+
+bool descriptor_table_take(int kept)
+{
+    return (!is_under_filter() || atomic_load(&filters_allow_it)) && take(kept);
+}
+
+/* --- Trying ------------------------------------------------------------------------------------------------------- */
+
+/* Ends by the signal if a filter kills it, without a trace of that. */
+static void try_and_end(void)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } usual = {0};
+    const struct rlimit no_core = {0};
+    (void)kernel_call4(SYS_rt_sigaction, SIGSYS, kernel_address(&usual), 0, sizeof(usual.mask));
+    (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_CORE, kernel_address(&no_core), 0);
+    (void)kernel_call3(SYS_exit_group, take(-1) ? 0 : 1, 0, 0);
+}
+
+/* Not with the program's memory, which a core dump of the child would stop on older kernels; and with no signal at its
+ * end, so that no wait of the program's finds it. */
+void descriptor_table_try(void)
+{
+    int status = -1;
+    if (!is_under_filter()) return;
+    long child = kernel_call6(SYS_clone, CLONE_VFORK | CLONE_UNTRACED, 0, 0, 0, 0, 0);
+    if (child == 0) try_and_end();
+    if (child < 0) return;
+    while (kernel_call4(SYS_wait4, child, kernel_address(&status), __WCLONE, 0) == -EINTR) continue;
+    atomic_store(&filters_allow_it, status == 0);
+}
