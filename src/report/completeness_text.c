@@ -168,12 +168,20 @@ bool completeness_append_too_short(const struct profile *profile, const struct c
                                    struct buffer *out)
 {
     const double samples_min = 100, share_min = 0.1;
-    double all_ns = completeness->samples * (double)profile->period,
-           too_short_ns = fact_number(profile, "too_short_ns");
-    if (completeness->samples < samples_min || all_ns <= 0 || too_short_ns < share_min * all_ns) return false;
+    double all_ns = completeness->samples * (double)profile->period;
+    double too_short_ns = fact_number(profile, "too_short_ns"), borrowed_ns = fact_number(profile, "borrowed_ns");
+    if (completeness->samples < samples_min || all_ns <= 0 || too_short_ns + borrowed_ns < share_min * all_ns)
+        return false;
     bool is_starved = fact_number(profile, "ticks_missed") > fact_number(profile, "ticks");
-    append_percent(out, too_short_ns / all_ns);
-    buffer_append_text(out, " of the time has no stack ([too short to sample]): ");
+    append_percent(out, (borrowed_ns > 0 ? borrowed_ns : too_short_ns) / all_ns);
+    buffer_append_text(out, borrowed_ns > 0 ? " of the time has stacks of other threads with the same start routine"
+                                            : " of the time has no stack ([too short to sample])");
+    if (borrowed_ns > 0 && too_short_ns >= share_min * all_ns) {
+        buffer_append_text(out, ", and ");
+        append_percent(out, too_short_ns / all_ns);
+        buffer_append_text(out, " has no stack ([too short to sample])");
+    }
+    buffer_append_text(out, ": ");
     buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — record as "
                                          "root or with CAP_SYS_NICE, which gives it priority"
                                        : "threads or processes ended before a tick met them — raise --frequency");

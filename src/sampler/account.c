@@ -45,7 +45,7 @@ static void take_first(struct thread_account *account, uint64_t ns)
     account->pending_ns += taken_ns;
 }
 
-/* If no stack was taken, at least the start routine is known. */
+/* Where no stack is taken, at least that is known; and threads with stacks can stand for such ones with the same. */
 static void write_routine(struct sampler *sampler, struct watched_thread *thread)
 {
     if (thread->life.routine == 0 || thread->account.has_written_routine) return;
@@ -58,9 +58,7 @@ static void write_routine(struct sampler *sampler, struct watched_thread *thread
 static void write_more(struct sampler *sampler, struct watched_thread *thread, enum recording_share share,
                        struct recording_time time)
 {
-    const struct thread_account *account = &thread->account;
-    bool has_stack = share == RECORDING_OF_BLOCKED ? account->has_blocked : account->has_run;
-    if (!has_stack && share != RECORDING_OF_START) write_routine(sampler, thread);
+    write_routine(sampler, thread);
     recording_begin(sampler->writer, RECORDING_MORE, 64);
     recording_number(sampler->writer, thread->number);
     recording_number(sampler->writer, share);
@@ -191,6 +189,7 @@ static void take(const struct sampler *sampler, struct watched_thread *thread, s
 static void write_sample(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
                          uint32_t flags, const struct found_stack *stack)
 {
+    write_routine(sampler, thread);
     recording_sample(sampler->writer, thread->number, time, flags, stack->addresses, stack->count, thread->last);
     if (flags & RECORDING_BLOCKED)
         thread->account.has_blocked = true;

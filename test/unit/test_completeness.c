@@ -182,12 +182,13 @@ TEST(a_loss_that_is_not_known_here_counts_under_its_own_name)
     CHECK_TEXT(losses_text(), "10 % of the samples are lost: 10 % lost_by_magic — offbeat-info(1) explains it");
 }
 
-static const char *too_short_text(uint64_t too_short_ms, uint64_t ticks_missed)
+static const char *too_short_text(uint64_t too_short_ms, uint64_t borrowed_ms, uint64_t ticks_missed)
 {
     begin();
     profile.period = 10000000;
     add("main", NULL, 100); /* a second */
     profile_add_fact_number(&profile, "too_short_ns", (int64_t)too_short_ms * 1000000);
+    profile_add_fact_number(&profile, "borrowed_ns", (int64_t)borrowed_ms * 1000000);
     profile_add_fact_number(&profile, "ticks", 50);
     profile_add_fact_number(&profile, "ticks_missed", (int64_t)ticks_missed);
     CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
@@ -198,12 +199,19 @@ static const char *too_short_text(uint64_t too_short_ms, uint64_t ticks_missed)
 
 TEST(names_the_cause_of_time_without_a_stack)
 {
-    CHECK_TEXT(too_short_text(99, 0), "nothing");
-    CHECK_TEXT(too_short_text(200, 0), "20 % of the time has no stack ([too short to sample]): threads or processes "
-                                       "ended before a tick met them — raise --frequency");
-    CHECK_TEXT(too_short_text(970, 51), "97 % of the time has no stack ([too short to sample]): beside many runnable "
-                                        "threads, the sampler rarely got a processor — record as root or with "
-                                        "CAP_SYS_NICE, which gives it priority");
+    CHECK_TEXT(too_short_text(99, 0, 0), "nothing");
+    CHECK_TEXT(too_short_text(200, 0, 0), "20 % of the time has no stack ([too short to sample]): threads or processes "
+                                          "ended before a tick met them — raise --frequency");
+    CHECK_TEXT(too_short_text(970, 0, 51), "97 % of the time has no stack ([too short to sample]): beside many "
+                                           "runnable threads, the sampler rarely got a processor — record as root or "
+                                           "with CAP_SYS_NICE, which gives it priority");
+    CHECK_TEXT(too_short_text(20, 900, 51), "90 % of the time has stacks of other threads with the same start routine: "
+                                            "beside many runnable threads, the sampler rarely got a processor — record "
+                                            "as root or with CAP_SYS_NICE, which gives it priority");
+    CHECK_TEXT(too_short_text(110, 800, 51),
+               "80 % of the time has stacks of other threads with the same start routine, and 11 % has no stack "
+               "([too short to sample]): beside many runnable threads, the sampler rarely got a processor — record as "
+               "root or with CAP_SYS_NICE, which gives it priority");
 }
 
 TEST_MAIN()

@@ -271,6 +271,95 @@ TEST(a_thread_stands_for_those_that_no_tick_met)
     free((void *)(uintptr_t)bytes.data);
 }
 
+static void starts_at(uint32_t thread, uint64_t routine)
+{
+    recording_begin(&writer, RECORDING_ROUTINE, 32);
+    recording_number(&writer, thread);
+    recording_number(&writer, routine);
+}
+
+static void ticks_missed(uint64_t count)
+{
+    recording_begin(&writer, RECORDING_COUNTERS, 32);
+    recording_number(&writer, 2);
+    recording_number(&writer, 30); /* RECORDING_TICKS */
+    recording_number(&writer, count);
+}
+
+static uint64_t missed;
+
+/* Thread 0 is sampled, in turn at two stacks; threads 1 and 2 never are, and only 1 has its routine. */
+static void write_starved(void)
+{
+    static const uint64_t computes[] = {0x402222, 0x405678}, waits[] = {0x402444, 0x405678};
+    starts_at(0, 0x405000);
+    for (unsigned i = 0; i < 30; i++) {
+        tick(2000000);
+        recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 2000000}, 0, computes, 2, &last[0]);
+        waiting(1);
+        waiting(2);
+        tick(2000000);
+        recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000000, .runnable_ns = 1000000}, 0, waits, 2,
+                         &last[0]);
+        waiting(1);
+        waiting(2);
+    }
+    starts_at(1, 0x405000);
+    more(1, false, (struct recording_time){.cpu_ns = 3000000, .runnable_ns = 100000000});
+    more(1, true, (struct recording_time){.blocked_ns = 17000000});
+    starts_at(2, 0x406000);
+    more(2, false, (struct recording_time){.cpu_ns = 120000000});
+    ticks_missed(missed);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+/* Its samples at the stack with this leaf, or without one: the values, and whether they say that they are borrowed. */
+static unsigned add_of_thread(const struct profile *profile, uint32_t thread, uint64_t leaf, int64_t ret_sum[5])
+{
+    unsigned borrowed = 0;
+    memset(ret_sum, 0, 5 * sizeof(*ret_sum));
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        struct stack_id stack = profile->samples.stack[i];
+        uint64_t address = profile->locations.items[profile_stack(profile, stack).location.index].address;
+        if (profile->samples.thread[i].index != thread + 1 || address != leaf) continue;
+        for (unsigned j = 0; j < 5; j++) ret_sum[j] += profile_sample_values(profile, i)[j];
+        borrowed += profile->samples.labels[i].index != 0;
+    }
+    return borrowed;
+}
+
+static void check_of_thread(const struct profile *profile, uint32_t thread, uint64_t leaf, unsigned borrowed,
+                            const int64_t expected[5])
+{
+    int64_t sum[5];
+    CHECK_UINT(add_of_thread(profile, thread, leaf, sum), borrowed);
+    for (unsigned i = 0; i < 5; i++) CHECK_INT(sum[i], expected[i]);
+}
+
+TEST(where_most_ticks_are_missed_threads_borrow_stacks_of_their_routine)
+{
+    static const int64_t cpu[5] = {2, 2000000, 2000000, 0, 0};
+    static const int64_t waits[5] = {101, 101000000, 1000000, 100000000, 0};
+    static const int64_t without[5] = {17, 17000000, 0, 0, 17000000}, other[5] = {120, 120000000, 120000000, 0, 0};
+    static const int64_t all[5] = {103, 103000000, 3000000, 100000000, 0}, none[5] = {0};
+    for (missed = 29; missed <= 31; missed += 2) {
+        bool borrows = missed > 30;
+        struct slice bytes = recording_of(RECORDING_WALL, write_starved);
+        struct profile profile = {0};
+        profile_init(&profile);
+        CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+        check_of_thread(&profile, 1, 0x402222, borrows, borrows ? cpu : none);
+        check_of_thread(&profile, 1, 0x402444, borrows, borrows ? waits : none);
+        if (borrows) check_of_thread(&profile, 1, 0, 0, without); /* no stack is of blocked time */
+        check_of_thread(&profile, 2, 0, 0, other);
+        int64_t sum[5] = {0};
+        if (!borrows) CHECK_UINT(add_of_thread(&profile, 1, 0, sum), 0);
+        for (unsigned i = 0; i < 5 && !borrows; i++) CHECK_INT(sum[i], all[i] + without[i]);
+        profile_fini(&profile);
+        free((void *)(uintptr_t)bytes.data);
+    }
+}
+
 static void usage(uint64_t cpu_ns, uint64_t bytes)
 {
     recording_begin(&writer, RECORDING_USAGE, 32);

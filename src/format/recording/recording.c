@@ -1,5 +1,6 @@
 /* Replays a recording tick by tick. The times of a thread follow each other without a gap. If a tick has no record of a
  * thread, the time since the previous tick belongs to the thread's last blocked stack.  SPDX-License-Identifier: MIT */
+#include "format/recording/borrowed_stacks.h"
 #include "format/recording/recording.h"
 
 #include "base/array.h"
@@ -137,7 +138,7 @@ struct replay {
     struct replayed_thread short_lived; /* stands for the threads that no tick met */
     uint64_t short_threads;
     uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
-    uint64_t outcomes[OUTCOMES], lost_ns[RECORDING_LOSSES], too_short_ns, taken, repeated, unseen;
+    uint64_t outcomes[OUTCOMES], lost_ns[RECORDING_LOSSES], too_short_ns, borrowed_ns, taken, repeated, unseen;
     uint64_t counters[RECORDING_COUNTER_COUNT];
 };
 
@@ -908,6 +909,7 @@ static void add_facts(struct replay *replay)
     }
     profile_add_fact_number(profile, "short_threads", (int64_t)replay->short_threads);
     profile_add_fact_number(profile, "too_short_ns", (int64_t)replay->too_short_ns);
+    profile_add_fact_number(profile, "borrowed_ns", (int64_t)replay->borrowed_ns);
     for (unsigned i = 0; i < OUTCOMES; i++) {
         profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
     }
@@ -921,13 +923,33 @@ static void add_facts(struct replay *replay)
                             !replay->is_stopped && replay->counters[RECORDING_END_REASON] == RECORDING_END_NONE);
 }
 
-static void finish(struct replay *replay)
+/* Where the sampler came to most ticks too late, most threads may have no stack. */
+static void borrow_if_starved(struct replay *replay, size_t samples_max)
+{
+    struct profile *profile = replay->profile;
+    if (replay->counters[RECORDING_TICKS_MISSED] <= replay->counters[RECORDING_TICKS]) return;
+    struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* by thread */
+    if (!routines) {
+        profile->failed = STATUS_NO_MEMORY;
+        return;
+    }
+    for (size_t i = 0; i < replay->threads.count; i++) {
+        const struct replayed_thread *thread = &replay->threads.items[i];
+        if (thread->routine) routines[thread->id.index] = location_of(replay, thread->routine);
+    }
+    replay->borrowed_ns = borrow_stacks(profile, routines, samples_max);
+    replay->too_short_ns = difference(replay->too_short_ns, replay->borrowed_ns);
+    free(routines);
+}
+
+static void finish(struct replay *replay, size_t samples_max)
 {
     for (size_t i = 0; i < replay->threads.count; i++) {
         settle(replay, &replay->threads.items[i], replay->tick, replay->now_ns);
         end_run(replay, &replay->threads.items[i]);
     }
     label_first_samples(replay);
+    borrow_if_starved(replay, samples_max);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile_start_ns(profile);
     add_facts(replay);
@@ -984,7 +1006,7 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
     replay->splits_left = SPLITS_MIN + bytes.size / 16;
     replay->steps_left = STEPS_MIN + bytes.size * STEPS_A_BYTE;
     enum status status = replay_batches(replay, bytes, error);
-    if (status == STATUS_OK) finish(replay);
+    if (status == STATUS_OK) finish(replay, SPLITS_MIN + bytes.size);
     for (size_t i = 0; i < replay->threads.count; i++) {
         free(replay->threads.items[i].addresses);
         free(replay->threads.items[i].stacks);

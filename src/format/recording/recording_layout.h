@@ -67,7 +67,7 @@ enum recording_kind {
      * runnable µs, blocked µs: of threads that no tick met. The last stack of that kind of the thread, which had the
      * same start routine and a short life, too, stands for them; 0: none does. */
     RECORDING_SHORT,
-    RECORDING_ROUTINE, /* thread number, address of its start routine */
+    RECORDING_ROUTINE, /* thread number, address of its start routine: before its first time, if it is known by then */
 };
 
 /* The addresses that lately followed a caller in the new frames of samples, latest first. Writer and reader learn them

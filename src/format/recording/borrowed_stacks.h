@@ -1,0 +1,19 @@
+/* Stacks of threads that were sampled, for threads that were not, where the sampler rarely got a processor.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_RECORDING_BORROWED_STACKS_H
+#define OFFBEAT_FORMAT_RECORDING_BORROWED_STACKS_H
+
+#include "profile/profile.h"
+
+/* A sample whose stack another thread lent says so. */
+#define BORROWED_LABEL "stack"
+#define BORROWED_LABEL_VALUE "of threads with the same start routine"
+
+/* Divides the time of samples whose stack is [too short to sample], below a start routine, among the stacks of other
+ * threads with that routine, in proportion to their times; CPU, runnable and blocked time each for themselves. A
+ * routine with fewer than 8 samples lends nothing. PROFILE: a recording's, with its columns of values; ROUTINES: where
+ * each of its threads started, by index, 0 if that is not known. Adds SAMPLES_MAX samples at most. The time so divided,
+ * in nanoseconds. */
+uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, size_t samples_max);
+
+#endif
