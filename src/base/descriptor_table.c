@@ -29,24 +29,17 @@ static bool take_with_close_range(int kept)
     return true;
 }
 
-struct name {
-    uint64_t inode, place;
-    uint16_t size;
-    uint8_t type;
-    char text[];
-};
-
 /* Closes those that one read of the list has. False at its end. */
 static bool close_some(int list, int kept)
 {
-    _Alignas(struct name) char bytes[4096];
+    _Alignas(struct kernel_entry) char bytes[4096] = {0};
     long size = kernel_call3(SYS_getdents64, list, kernel_address(bytes), sizeof(bytes));
     for (long at = 0; at < size;) {
-        const struct name *name = (const struct name *)(const void *)(bytes + at);
-        const char *text = name->text;
-        at += name->size;
-        if (*text == '.') continue;
-        int number = (int)plain_parse(&text, 10);
+        const struct kernel_entry *entry = (const void *)(bytes + at);
+        const char *name = entry->name;
+        at += entry->size;
+        if (*name == '.') continue;
+        int number = (int)plain_parse(&name, 10);
         if (number != list && number != kept) kernel_close(number);
     }
     return size > 0;

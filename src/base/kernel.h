@@ -73,6 +73,15 @@ static inline int64_t kernel_seek(int descriptor, int64_t offset, int whence)
     return kernel_call3(SYS_lseek, descriptor, offset, whence);
 }
 
+/* Of a directory, as getdents64 gives them. */
+struct kernel_entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
 static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
 {
     struct timespec now = {0};

@@ -58,7 +58,6 @@ bool thread_read_status(struct watched_thread *thread, char *text, size_t size)
     return read_kept(thread, "status", &thread->status_file, text, size);
 }
 
-/* "CPU-TIME WAITED TIMES", in nanoseconds. */
 /* "CPU_NS DELAY_NS SLICES". */
 static bool parse_delay(const char *text, uint64_t *ret_ns)
 {
@@ -255,14 +254,8 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
 /* getdents64 itself: opendir would call malloc. */
 static void list(struct threads *threads, int directory, struct recording_writer *writer)
 {
-    struct {
-        uint64_t inode;
-        int64_t offset;
-        uint16_t size;
-        uint8_t type;
-        char name[];
-    } const *entry;
-    static _Alignas(8) char buffer[16 << 10];
+    static _Alignas(struct kernel_entry) char buffer[16 << 10];
+    const struct kernel_entry *entry;
     (void)kernel_seek(directory, 0, SEEK_SET);
     for (;;) {
         long got = kernel_call3(SYS_getdents64, directory, kernel_address(buffer), sizeof(buffer));
