@@ -96,6 +96,11 @@ void clock_prepare(void)
     atomic_store(&of_vdso, (clock_function)found);
 }
 
+uint64_t clock_code_address(void)
+{
+    return (uint64_t)(uintptr_t)atomic_load_explicit(&of_vdso, memory_order_relaxed);
+}
+
 uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0};

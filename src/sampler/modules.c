@@ -445,11 +445,12 @@ static uint64_t own_cpu_ns(void)
     return now_ns;
 }
 
-struct modules_budget modules_budget_of(uint64_t work_ns)
+struct modules_budget modules_budget_of(uint64_t work_ns, uint64_t wait_ns)
 {
     enum { WAITS = 3 };
+    uint64_t waits_ns = wait_ns > WAITS * work_ns ? wait_ns : WAITS * work_ns;
     return (struct modules_budget){.cpu_until_ns = own_cpu_ns() + work_ns,
-                                   .until_ns = self_monotonic_ns() + (1 + WAITS) * work_ns};
+                                   .until_ns = self_monotonic_ns() + work_ns + waits_ns};
 }
 
 static bool is_used_up(struct modules_budget budget)

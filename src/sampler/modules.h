@@ -57,12 +57,12 @@ void modules_note_unload(void);
  * that turn up in a stack, then. */
 void modules_refresh(struct modules *modules, bool is_time, struct recording_writer *writer);
 
-/* What may be spent on tables: processor time and, because reading waits for disks and a busy machine for processors, a
- * few times as much of the clock's. */
+/* What may be spent on tables: WORK_NS of processor time and, because reading waits for disks and a busy machine for
+ * processors, a few times as much of the clock's, or WAIT_NS, for which the sampler had to wait before. */
 struct modules_budget {
     uint64_t cpu_until_ns, until_ns;
 };
-struct modules_budget modules_budget_of(uint64_t work_ns);
+struct modules_budget modules_budget_of(uint64_t work_ns, uint64_t wait_ns);
 static const struct modules_budget modules_no_limit = {.cpu_until_ns = UINT64_MAX, .until_ns = UINT64_MAX};
 
 enum modules_answer {

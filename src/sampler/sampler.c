@@ -405,7 +405,8 @@ static void flush_sometimes(uint64_t now_ns)
 static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
     uint64_t limit_ns = sampler.period_ns / 4 * 3;
-    sampler.for_tables = modules_budget_of(limit_ns > TABLES_A_TICK_NS_MIN ? limit_ns : TABLES_A_TICK_NS_MIN);
+    if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
+    sampler.for_tables = modules_budget_of(limit_ns, now_ns - before_ns);
     tick_fetch_answers(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
@@ -621,7 +622,7 @@ static uint64_t run_tick_and_measure(uint64_t now_ns)
     atomic_store(&sampler.modules.is_changing, true);
     run_tick(now_ns, sampler.before_ns);
     uint64_t tick_end_ns = own_cpu_ns();
-    modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE));
+    modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE, 0));
     atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
     uint64_t before_ns = sampler.measured_cpu_ns;

@@ -104,6 +104,7 @@ struct watched_thread {
     bool is_asked_for_wait;          /* its timer measures its CPU time */
     bool waits_at_request;           /* on an overloaded machine: it was on no processor when it was asked */
     uint64_t sleep_count;            /* how often it had gone to sleep when a signal was last considered */
+    uint64_t cpu_ns_at_sleep;        /* at the first consideration with that count */
     uint32_t ticks_asked;            /* since then, at which it had run */
     uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */

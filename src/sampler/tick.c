@@ -16,6 +16,8 @@
 #include "sampler/account.h"
 #include "sampler/beside.h"
 #include "sampler/blocked.h"
+#include "sampler/clock.h"
+#include "sampler/self.h"
 #include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
@@ -27,6 +29,7 @@ enum {
     SECOND_SCANS_MAX = 3,
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
+    LATE_LOOK_NS = 200000,        /* by which timers are not late */
     EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
     LONG_WAIT_NS = 8000000,
     PERIODS_TO_WAIT = 4, /* of CPU time, for a timer or an answer, before another way is tried */
@@ -56,12 +59,14 @@ static void wait_for_table(struct sampler *sampler, struct watched_thread *threa
 }
 
 /* The stack of a running thread reaches one more new module at each tick. So that a stack through many modules does not
- * take as many ticks, each further module doubles the number of tables that are built. */
+ * take as many ticks, each further module doubles the number of tables that are built. A late tick counts as several.
+ */
 static void build_ahead(struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
-    if (thread->ticks_without_table <= TICKS_ALONE) return;
-    uint32_t doublings = thread->ticks_without_table - TICKS_ALONE;
+    uint32_t ticks = thread->ticks_without_table + sampler->periods_in_tick - 1;
+    if (ticks <= TICKS_ALONE) return;
+    uint32_t doublings = ticks - TICKS_ALONE;
     modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX),
                        sampler->for_tables);
 }
@@ -204,12 +209,15 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* The handler cannot build tables. A process that lives for some milliseconds would end before its stacks have gone
- * through one new module after the other. */
+ * through one new module after the other, and where ticks are a second apart, all answers of one would be lost.
+ * Programs that measure themselves are in the vdso half of the time. */
 static void prepare_first_walk(struct sampler *sampler)
 {
     enum { MODULES = 3 };
+    uint64_t vdso = clock_code_address();
     if (modules_have_any(&sampler->modules)) return;
     modules_build_more(&sampler->modules, MODULES, sampler->for_tables);
+    if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->for_tables, sampler->writer);
 }
 
 static bool has_progress(const struct watched_thread *thread, uint64_t cpu_ns)
@@ -218,17 +226,27 @@ static bool has_progress(const struct watched_thread *thread, uint64_t cpu_ns)
     return thread_cpu_ns(thread->tid, &now_ns) && now_ns != cpu_ns;
 }
 
+/* True if THREAD may be inside of a call that sleeps, and a signal would end that call early (poll, after its timeout,
+ * returns EINTR). It is so until it has run for a while without having gone to sleep: a thread that was woken and waits
+ * for a processor is still in the call. */
+static bool may_be_in_sleep(struct watched_thread *thread, uint64_t cpu_ns, uint64_t sleep_count)
+{
+    if (sleep_count == thread->sleep_count) return cpu_ns < thread->cpu_ns_at_sleep + LASTING_NS;
+    thread->sleep_count = sleep_count;
+    thread->cpu_ns_at_sleep = cpu_ns;
+    return true;
+}
+
 /* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
- * request is postponed. A thread that waits for a processor may have been woken from a system call that sleeps, and a
- * signal would still interrupt that call (poll after its timeout returns EINTR). So the thread is asked only if it has
- * not slept since the last check: then it was preempted. */
+ * request is postponed. On an idle machine a thread that is awake has a processor. On a busy one, and where it is known
+ * that the thread waits for one, it is asked only if it was preempted. */
 static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     prepare_first_walk(sampler);
     struct signal_choice choice = signal_choose(thread);
-    bool has_slept = choice.sleep_count != thread->sleep_count;
-    thread->sleep_count = choice.sleep_count;
-    if (is_waiting && has_slept) return;
+    bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count);
+    bool waits = is_waiting || (sampler->is_late && !has_progress(thread, cpu_ns));
+    if (waits && may_sleep) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
         return;
@@ -245,7 +263,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     timer_note_request(sampler, thread);
     thread->ticks_asked = 0;
     thread->is_asked_for_wait = false;
-    thread->waits_at_request = sampler->is_late && !has_progress(thread, cpu_ns);
+    thread->waits_at_request = sampler->is_late && waits;
     if (!slot_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
@@ -258,9 +276,15 @@ static uint32_t requests_max_of(const struct sampler *sampler, const struct watc
     return sampler->requests_in_tick_max * (thread->account.has_run ? 1 : sampler->periods_in_tick);
 }
 
+/* The kernel takes THREAD's stacks of user code, and signals are for its calls. A first stack need not be exact. */
+static bool wants_exact(const struct watched_thread *thread)
+{
+    return timer_sees_user_code(thread) && thread->account.has_run;
+}
+
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    bool is_exact = timer_sees_user_code(thread) && thread->account.has_run; /* a first stack need not be exact */
+    bool is_exact = wants_exact(thread);
     if (is_exact && sampler->is_late) return; /* the exact request would take longer than the time that is left */
     uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
@@ -272,6 +296,12 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     struct beside beside;
     if (beside_stop(&beside, thread)) send_request(sampler, thread, cpu_ns, false);
     beside_leave(&beside);
+}
+
+/* Not a thread that has slept since it was last considered. */
+static void ask_if_preempted(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
 
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
@@ -304,7 +334,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
-    if (timer_sees_user_code(thread)) return BLOCKED_RUNNING; /* an exact request will read it */
+    if (wants_exact(thread)) return BLOCKED_RUNNING; /* its request will read it */
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
 }
 
@@ -323,13 +353,16 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
     return true;
 }
 
+/* Not after a pause in which the sampler itself waited for a processor: threads can have slept and woken up since. */
 static void scan_again(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
     unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* later ticks write their time */
     for (unsigned scan = 0; scan < scans_max && sampler->met_awake_count > 0; scan++) {
+        uint64_t until_ns = self_monotonic_ns() + (uint64_t)pause.tv_nsec;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
                            0); /* not a busy loop: they may wait for our processor */
+        if (self_monotonic_ns() > until_ns + LATE_LOOK_NS) return;
         pause.tv_nsec *= 2;
         size_t kept = 0;
         for (size_t i = 0; i < sampler->met_awake_count; i++) {
@@ -347,15 +380,19 @@ static bool is_left_to_timer(const struct sampler *sampler, struct watched_threa
     return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
-/* A thread that runs only for a moment would be about to sleep when the signal arrives. */
+/* A thread that runs only for a moment would be about to sleep when the signal arrives: it is checked again. Not by a
+ * late tick, which asks such a thread only if it was preempted, or has never slept. Nor does the first stack of a
+ * thread wait that may end soon, if it has never slept. */
 static void scan_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
-    if (!is_busy && !timer_sees_user_code(thread) && has_time && has_room)
-        met_awake[sampler->met_awake_count++] = thread;
-    else
+    if (is_busy || wants_exact(thread) || !has_time || !has_room) {
         request(sampler, thread, cpu_ns);
+        return;
+    }
+    if (sampler->is_late || timer_sees_user_code(thread)) ask_if_preempted(sampler, thread, cpu_ns);
+    if (!sampler->is_late && !thread->slot) met_awake[sampler->met_awake_count++] = thread;
 }
 
 /* Wall clock: reading thousands of threads that started together must not take several ticks. Their first stacks are
@@ -398,8 +435,7 @@ static void scan_waiting(struct sampler *sampler, struct watched_thread *thread,
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
     if (timer_ask_waiting(sampler, thread)) return;
-    if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
-    send_request(sampler, thread, cpu_ns, true);
+    ask_if_preempted(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }
 
@@ -427,7 +463,8 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     thread->cpu_ns_seen = cpu_ns;
     meet(sampler, thread);
     /* Twice in a row: in a virtual machine, the kernel adds time of the host to the thread. */
-    bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
+    uint64_t span_ns = sampler->is_late ? sampler->tick_span_ns : sampler->period_ns;
+    bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
     bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {

@@ -86,7 +86,7 @@ class Offbeat:
         if not user or can_run(user, self.program):
             return self
         folder = reachable_folder(user)
-        patterns = ("offbeat*", "liboffbeat.so*", "test/end_to_end/*", "test/safety/*", "test/soak/*")
+        patterns = ("offbeat*", "liboffbeat.so*", "test/end_to_end/*", "test/safety/*", "test/soak/*", "bench/interruptions")
         for path in [path for pattern in patterns for path in self.build.glob(pattern)]:
             if path.is_file() and os.access(path, os.X_OK):
                 copy = folder / path.relative_to(self.build)
