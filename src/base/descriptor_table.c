@@ -85,14 +85,8 @@ bool descriptor_table_take(int kept)
 /* Ends by the signal if a filter kills it, without a trace of that. */
 static void try_and_end(void)
 {
-    struct {
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        uint64_t mask;
-    } usual = {0};
     const struct rlimit no_core = {0};
-    (void)kernel_call4(SYS_rt_sigaction, SIGSYS, kernel_address(&usual), 0, sizeof(usual.mask));
+    kernel_handle_as_usual(SIGSYS);
     (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_CORE, kernel_address(&no_core), 0);
     (void)kernel_call3(SYS_exit_group, take(-1) ? 0 : 1, 0, 0);
 }

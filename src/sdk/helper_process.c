@@ -97,18 +97,6 @@ bool helper_find(const char *chosen, char ret_path[PATH_MAX])
 
 /* --- The two processes: no libc in them, for they share the host's memory ----------------------------------------- */
 
-/* Each has its own table of handlers (no CLONE_SIGHAND). */
-static void handle_as_usual(int number)
-{
-    struct {
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        uint64_t mask;
-    } usual = {0};
-    (void)kernel_call4(SYS_rt_sigaction, number, kernel_address(&usual), 0, sizeof(usual.mask));
-}
-
 /* After a kill, nobody needs the result of the helper, and shared memory lives as long as its last user. */
 static void end_with_parent(void)
 {
@@ -120,7 +108,8 @@ static int become_helper(void *context)
     struct run *run = context;
     uint64_t none = 0;
     end_with_parent();
-    for (int number = 1; number <= SIGRTMAX_OF_KERNEL; number++) handle_as_usual(number); /* what is ignored stays so */
+    for (int number = 1; number <= SIGRTMAX_OF_KERNEL; number++)
+        kernel_handle_as_usual(number); /* what is ignored stays so */
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&none), 0, sizeof(none));
     int nothing = kernel_open("/dev/null", O_RDWR, 0);
     for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_call3(SYS_dup2, nothing, number, 0);
@@ -152,7 +141,7 @@ static int run_between(void *context)
     struct run *run = context;
     end_with_parent();
     (void)kernel_call3(SYS_close_range, 0, UINT32_MAX, 0); /* what the host closes shall be closed */
-    handle_as_usual(SIGCHLD);                              /* a process that ignores it receives no status */
+    kernel_handle_as_usual(SIGCHLD);                       /* a process that ignores it receives no status */
     long child =
         kernel_clone(become_helper, run, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL);
     if (child < 0 || !wait_for(child, run)) run->status = -1;

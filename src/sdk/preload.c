@@ -114,12 +114,6 @@ static bool is_preloaded(void)
     return libraries && strstr(libraries, "liboffbeat") && !is_translated();
 }
 
-static void start_profiling(void)
-{
-    descriptor_table_try();
-    sdk_init_preloaded();
-}
-
 __attribute__((constructor)) static void preload_start(void)
 {
     if (!is_gnu_libc()) return;
@@ -129,7 +123,7 @@ __attribute__((constructor)) static void preload_start(void)
     if (directory && !is_recording)
         record(directory);
     else if (!directory && dsn && *dsn && is_preloaded())
-        start_profiling();
+        sdk_init_preloaded();
     errno = kept_errno;
 }
 
