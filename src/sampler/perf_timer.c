@@ -119,26 +119,31 @@ struct switch_record {
     uint64_t time_ns;
 };
 
+/* The kernel may be writing over it: a number that bounds anything is read once. */
+static uint64_t read_once(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
 /* Headers are 8 bytes, aligned to 8, and so never in two pieces. */
 static struct perf_event_header header_at(const struct perf_timer *timer, uint64_t position)
 {
     const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
+    uint64_t word = read_once((const void *)(ring + (position & (timer->ring_size - 1))));
     struct perf_event_header header;
-    memcpy(&header, ring + (position & (timer->ring_size - 1)), sizeof(header));
+    memcpy(&header, &word, sizeof(header));
     return header;
 }
 
-/* The record at POSITION in one piece. */
-static const struct record *record_at(const struct perf_timer *timer, uint64_t position)
+/* SIZE bytes at POSITION in one piece. NULL if no record is so long: what was there has been written over. */
+static const struct record *record_at(const struct perf_timer *timer, uint64_t position, size_t size)
 {
     static uint64_t straight[(PERF_TIMER_STACK_MAX + BESIDE_STACK) / 8]; /* the sampler thread's alone */
     const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
     size_t at = position & (timer->ring_size - 1), up_to_end = timer->ring_size - at;
-    const struct perf_event_header *header = (const void *)(ring + at);
-    size_t size = header->size;
-    if (size <= up_to_end) return (const void *)header;
-    if (size > sizeof(straight)) return NULL;
-    memcpy(straight, header, up_to_end);
+    if (size < sizeof(struct record) || size > timer->ring_size || size > sizeof(straight)) return NULL;
+    if (size <= up_to_end) return (const void *)(ring + at);
+    memcpy(straight, ring + at, up_to_end);
     memcpy((uint8_t *)straight + up_to_end, ring, size - up_to_end);
     return (const void *)straight;
 }
@@ -221,18 +226,18 @@ static struct reading read_new(struct perf_timer *timer, uint64_t head)
 
 static bool decode_sample(struct perf_timer *timer, uint64_t position, struct perf_timer_sample *ret_sample)
 {
-    const struct record *record = record_at(timer, position);
-    if (!record || record->header.size < sizeof(*record)) return false;
-    size_t room = record->header.size - sizeof(*record);
-    if (record->register_abi != PERF_SAMPLE_REGS_ABI_64 || record->stack_room > room) return false;
-    uint64_t filled = 0;
-    if (record->stack_room + sizeof(filled) <= room) filled = record->stack[record->stack_room / 8];
+    size_t size = header_at(timer, position).size;
+    const struct record *record = record_at(timer, position, size);
+    if (!record) return false;
+    uint64_t room = size - sizeof(*record), stack_room = read_once(&record->stack_room), filled = 0;
+    if (record->register_abi != PERF_SAMPLE_REGS_ABI_64 || stack_room > room) return false;
+    if (stack_room + sizeof(filled) <= room) filled = read_once(&record->stack[stack_room / 8]);
     *ret_sample = (struct perf_timer_sample){
         .timer = timer, .time_ns = record->time_ns, .registers = {.known = MACHINE_ALL_KNOWN}};
     for (unsigned i = 0; i < REGISTERS; i++) ret_sample->registers.values[register_order[i]] = record->registers[i];
     ret_sample->stack = record->stack;
-    ret_sample->stack_bytes = filled < record->stack_room ? filled : record->stack_room;
-    timer->sample_end = position + record->header.size;
+    ret_sample->stack_bytes = filled < stack_room ? filled : stack_room;
+    timer->sample_end = position + size;
     return true;
 }
 

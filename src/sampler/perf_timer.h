@@ -81,7 +81,7 @@ bool perf_timer_was_preempted(const struct perf_timer *timer, uint64_t since_ns)
 bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *news, uint32_t number,
                        struct perf_timer_sample *ret_sample);
 
-/* False if the kernel has begun to write over the sample that was given out last. */
+/* False if the kernel has written over the sample that was given out last. */
 bool perf_timer_holds(const struct perf_timer *timer);
 
 #endif

@@ -1,0 +1,116 @@
+/* What is read from the memory that the kernel writes stacks to, and may write over at any moment: nothing in it leads
+ * outside of it. The page after it cannot be read.  SPDX-License-Identifier: MIT */
+#include "sampler/perf_timer.h"
+#include "sampler/chance.h"
+#include "test.h"
+
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, RING = 32 << 10, STACK = 8 << 10, BEFORE_STACK = 21, WORDS = BEFORE_STACK + STACK / 8 + 1 };
+
+static uint8_t *memory;
+static struct perf_timer timer;
+
+static void begin(void)
+{
+    if (!memory) memory = mmap(NULL, PAGE + RING + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    CHECK_INT(mprotect(memory + PAGE + RING, PAGE, PROT_NONE), 0);
+    memset(memory, 0, PAGE + RING);
+    timer = (struct perf_timer){.control = (void *)memory, .descriptor = -1, .ring_size = RING, .stack_size = STACK};
+}
+
+static void put_word(uint64_t position, uint64_t word)
+{
+    memcpy(memory + PAGE + position % RING, &word, sizeof(word));
+}
+
+static void put_header(uint64_t position, uint16_t size)
+{
+    struct perf_event_header header = {.type = PERF_RECORD_SAMPLE, .size = size};
+    uint64_t word;
+    memcpy(&word, &header, sizeof(word));
+    put_word(position, word);
+}
+
+/* As the kernel does: before what it wrote last. */
+static void put_sample(uint64_t filled)
+{
+    uint64_t at = timer.control->data_head - WORDS * 8;
+    for (uint64_t i = 1; i < WORDS; i++) put_word(at + i * 8, i);
+    put_header(at, WORDS * 8);
+    put_word(at + 2 * 8, PERF_SAMPLE_REGS_ABI_64);
+    put_word(at + (BEFORE_STACK - 1) * 8, STACK);
+    put_word(at + (WORDS - 1) * 8, filled);
+    timer.control->data_head = at;
+}
+
+static bool is_readable(const struct perf_timer_sample *sample)
+{
+    volatile uint64_t sum = 0;
+    for (size_t i = 0; i < sample->stack_bytes / 8; i++) sum += sample->stack[i];
+    return sample->stack_bytes <= RING;
+}
+
+TEST(a_sample_is_read_also_where_it_goes_around_the_end)
+{
+    begin();
+    for (unsigned i = 0; i < 20; i++) {
+        struct perf_timer_news news;
+        struct perf_timer_sample sample;
+        put_sample(STACK / 2);
+        CHECK_UINT(perf_timer_read(&timer, &news), 1);
+        CHECK(perf_timer_sample(&timer, &news, 0, &sample));
+        CHECK_UINT(sample.time_ns, 1);
+        CHECK_UINT(sample.registers.values[MACHINE_RAX], 3);
+        CHECK_UINT(sample.stack_bytes, STACK / 2);
+        CHECK_UINT(sample.stack[0], BEFORE_STACK);
+        CHECK_UINT(sample.stack[STACK / 16], BEFORE_STACK + STACK / 16);
+        CHECK(perf_timer_holds(&timer));
+    }
+}
+
+TEST(the_size_of_a_sample_that_was_written_over_leads_nowhere)
+{
+    begin();
+    for (unsigned i = 0; i < 20; i++) {
+        struct perf_timer_news news;
+        put_sample(STACK);
+        CHECK_UINT(perf_timer_read(&timer, &news), 1);
+        for (unsigned size = 0; size <= UINT16_MAX; size += 8) {
+            struct perf_timer_sample sample;
+            put_header(news.positions[0], (uint16_t)size);
+            if (perf_timer_sample(&timer, &news, 0, &sample)) CHECK(is_readable(&sample));
+        }
+        put_header(news.positions[0], WORDS * 8);
+    }
+}
+
+TEST(anything_may_stand_there)
+{
+    enum { ROUNDS = 2000 };
+    uint64_t random = 7, answers = 0;
+    begin();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct perf_timer_news news;
+        timer.control->data_head -= chance_number(&random) % (RING / 8) * 8;
+        for (unsigned i = 0; i < RING / 8; i++)
+            put_word(i * 8, chance_number(&random) % 3 ? 2 : chance_number(&random));
+        for (unsigned i = 0; i < 64; i++)
+            put_header(chance_number(&random) % RING / 8 * 8, (uint16_t)(chance_number(&random) & 0xfff8));
+        put_header(timer.control->data_head, (uint16_t)(chance_number(&random) % 1024 * 8));
+        (void)perf_timer_read(&timer, &news);
+        CHECK(news.kept_count <= PERF_TIMER_NEWS_MAX && news.kept_count <= news.count);
+        for (unsigned i = 0; i < news.kept_count; i++) {
+            struct perf_timer_sample sample;
+            if (round % 2) put_header(news.positions[i], (uint16_t)chance_number(&random));
+            if (!perf_timer_sample(&timer, &news, i, &sample)) continue;
+            CHECK(is_readable(&sample));
+            answers++;
+        }
+    }
+    CHECK(answers > 10);
+}
+
+TEST_MAIN()
