@@ -110,8 +110,8 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
     }
 }
 
-/* THREAD was blocked, then woken, and waited for a processor at the same stack. Most of WAIT_NS may already be recorded
- * as blocked time, by ticks without a record. */
+/* THREAD was blocked, then woken, and waited for a processor at the same stack, even if no tick has seen it asleep yet.
+ * Most of WAIT_NS may already be recorded as blocked time, by ticks without a record. */
 static void write_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
@@ -151,7 +151,7 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     take_first(account, wait_ns);
     if (!account->is_first_scan) account->first_ns = 0; /* that wait has ended */
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
-    if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
+    if (woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
 }
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */

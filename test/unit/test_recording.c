@@ -360,6 +360,54 @@ TEST(where_most_ticks_are_missed_threads_borrow_stacks_of_their_routine)
     }
 }
 
+static bool is_seen_asleep;
+
+/* Threads 0 and 1 are woken, and wait, before any is seen asleep; thread 1 never is, and no stack of it is taken. */
+static void write_early_waits(void)
+{
+    static const uint64_t computes[][2] = {{0x402222, 0x405678}, {0x402222, 0x405688}};
+    static const uint64_t sleeps[] = {0x402444, 0x405678};
+    starts_at(0, 0x405000);
+    starts_at(1, 0x405000);
+    for (unsigned i = 0; i < 10; i++) {
+        tick(2000000);
+        more(0, true, (struct recording_time){.runnable_ns = 500000});
+        recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000000, .runnable_ns = 500000}, 0,
+                         computes[i % 2], 2, &last[0]);
+        more(1, true, (struct recording_time){.runnable_ns = 2000000});
+    }
+    tick(2000000);
+    if (is_seen_asleep)
+        recording_sample(&writer, 0, (struct recording_time){.blocked_ns = 2000000}, RECORDING_BLOCKED, sleeps, 2,
+                         &last[0]);
+    waiting(1);
+    more(1, false, (struct recording_time){.cpu_ns = 3000000, .runnable_ns = 9000000});
+    ticks_missed(31);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+TEST(waits_after_a_sleep_that_no_tick_saw_have_stacks_of_sleeps)
+{
+    static const int64_t runs[5] = {15, 15000000, 10000000, 5000000, 0}, none[5] = {0};
+    static const int64_t slept[5] = {7, 7000000, 0, 5000000, 2000000}, woken[5] = {5, 5000000, 0, 5000000, 0};
+    static const int64_t lent[5] = {12, 12000000, 3000000, 9000000, 0}, waits[5] = {20, 20000000, 0, 20000000, 0};
+    for (unsigned i = 0; i < 2; i++) {
+        is_seen_asleep = i == 1;
+        struct slice bytes = recording_of(RECORDING_WALL, write_early_waits);
+        struct profile profile = {0};
+        profile_init(&profile);
+        CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+        check_of_thread(&profile, 0, 0x402222, 0, runs);
+        check_of_thread(&profile, 0, 0x402444, 0, is_seen_asleep ? slept : none);
+        check_of_thread(&profile, 0, 0, 0, is_seen_asleep ? none : woken);
+        check_of_thread(&profile, 1, 0x402222, 2, lent);
+        check_of_thread(&profile, 1, 0x402444, is_seen_asleep, is_seen_asleep ? waits : none);
+        check_of_thread(&profile, 1, 0, 0, is_seen_asleep ? none : waits);
+        profile_fini(&profile);
+        free((void *)(uintptr_t)bytes.data);
+    }
+}
+
 static void usage(uint64_t cpu_ns, uint64_t bytes)
 {
     recording_begin(&writer, RECORDING_USAGE, 32);

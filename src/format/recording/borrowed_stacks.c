@@ -6,14 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENDERS_MIN = 8, LENT_MAX = 256 /* stacks of a routine: those with the most time */, PARTS_MAX = 3 };
+enum { LENDERS_MIN = 8, LENT_MAX = 256 /* stacks of a routine: those with the most time */ };
+
+/* Of a wall-clock profile. */
+enum { PART_CPU, PART_RUNNABLE, PART_BLOCKED, PARTS_MAX };
 
 /* A stack that a routine lends. */
 struct lent {
     struct location_id routine;
     struct stack_id stack;
     size_t samples;
-    double parts[PARTS_MAX]; /* times come from a file: integers could overflow */
+    double parts[PARTS_MAX];  /* times come from a file: integers could overflow */
+    double wanted[PARTS_MAX]; /* of its routine's first one: what all borrowers have */
 };
 
 struct lending {
@@ -172,6 +176,18 @@ static void write_values(const struct lending *lending, int64_t count, const int
     memcpy(ret_values + lending->first_part, parts, lending->part_count * sizeof(*parts));
 }
 
+/* Its waits after sleeps are a separate sample. */
+static bool has_only_waited(const struct lending *lending, const int64_t *time)
+{
+    return lending->part_count == PARTS_MAX && time[PART_CPU] == 0 && time[PART_RUNNABLE] > 0;
+}
+
+/* It waited where it had slept. */
+static double weight_of(const struct lent *lent, size_t part, bool was_woken)
+{
+    return lent->parts[was_woken && part == PART_RUNNABLE ? PART_BLOCKED : part];
+}
+
 static void borrow(struct lending *lending, size_t sample, const struct lent *lent, size_t count)
 {
     struct profile *profile = lending->profile;
@@ -181,13 +197,14 @@ static void borrow(struct lending *lending, size_t sample, const struct lent *le
     memcpy(time, parts_of(lending, sample), lending->part_count * sizeof(*time));
     int64_t *own = &profile->samples.values[sample * profile->value_type_count];
     int64_t sum = own[1], counted = own[0], count_given = 0, sum_given = 0;
+    bool was_woken = has_only_waited(lending, time);
     for (size_t i = 0; i < count; i++) {
-        for (size_t part = 0; part < lending->part_count; part++) all[part] += lent[i].parts[part];
+        for (size_t part = 0; part < lending->part_count; part++) all[part] += weight_of(&lent[i], part, was_woken);
     }
     struct sample borrowed = {.thread = profile->samples.thread[sample], .time_ns = profile->samples.time_ns[sample]};
     borrowed.labels = labels_of_borrower(profile, profile->samples.labels[sample]);
     for (size_t i = 0; i < count && lending->samples_left > 0; i++) {
-        for (size_t part = 0; part < lending->part_count; part++) until[part] += lent[i].parts[part];
+        for (size_t part = 0; part < lending->part_count; part++) until[part] += weight_of(&lent[i], part, was_woken);
         int64_t ns = next_piece(lending, time, until, all, given, piece);
         if (ns == 0) continue;
         borrowed.stack = lent[i].stack;
@@ -229,6 +246,55 @@ static void remove_empty(struct profile *profile, size_t count)
     samples->count = kept;
 }
 
+static struct location_id routine_of_borrower(const struct profile *profile, size_t sample)
+{
+    uint32_t parent = profile_parent_at(profile, profile->samples.stack[sample].index);
+    return (struct location_id){profile_stack_location(profile, parent)};
+}
+
+static void add_wanted(struct lending *lending, size_t samples)
+{
+    for (size_t i = 0; i < samples; i++) {
+        if (!is_borrower(lending->profile, i)) continue;
+        struct location_id routine = routine_of_borrower(lending->profile, i);
+        struct lent *first = &lending->items[place_of(lending, routine)];
+        if (first == lending->items + lending->count || first->routine.index != routine.index) continue;
+        for (size_t part = 0; part < PARTS_MAX; part++) first->wanted[part] += (double)parts_of(lending, i)[part];
+    }
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : 1;
+}
+
+/* COUNT stacks of one routine. */
+static void scale_waits_of(struct lent *lent, size_t count)
+{
+    double parts[PARTS_MAX] = {0};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t part = 0; part < PARTS_MAX; part++) parts[part] += lent[i].parts[part];
+    }
+    double of_cpu = ratio(lent->wanted[PART_CPU], parts[PART_CPU]);
+    double of_blocked = ratio(lent->wanted[PART_BLOCKED], parts[PART_BLOCKED]);
+    for (size_t i = 0; i < count; i++) {
+        double cpu = lent[i].parts[PART_CPU], blocked = lent[i].parts[PART_BLOCKED];
+        lent[i].parts[PART_RUNNABLE] *=
+            cpu + blocked > 0 ? (cpu * of_cpu + blocked * of_blocked) / (cpu + blocked) : of_cpu;
+    }
+}
+
+/* Waits for a processor are lent per CPU time and per blocked time. Of these it is known how much borrowers have, and
+ * lenders may by chance have been found asleep far more often. */
+static void scale_waits(struct lending *lending, size_t samples)
+{
+    add_wanted(lending, samples);
+    for (size_t first = 0, end = 0; first < lending->count; first = end) {
+        while (end < lending->count && lending->items[end].routine.index == lending->items[first].routine.index) end++;
+        scale_waits_of(&lending->items[first], end - first);
+    }
+}
+
 uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, size_t samples_max)
 {
     struct lending lending = {.profile = profile, .routines = routines, .samples_left = samples_max};
@@ -240,10 +306,10 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
         profile->failed = STATUS_NO_MEMORY;
         return 0;
     }
+    if (has_states) scale_waits(&lending, count);
     for (size_t i = 0; i < count && lending.samples_left > 0; i++) {
         if (!is_borrower(profile, i)) continue;
-        uint32_t parent = profile_parent_at(profile, profile->samples.stack[i].index);
-        struct location_id routine = {profile_stack_location(profile, parent)};
+        struct location_id routine = routine_of_borrower(profile, i);
         const struct lent *lent;
         size_t lenders = lenders_of(&lending, routine, &lent);
         if (lenders > 0) borrow(&lending, i, lent, lenders);

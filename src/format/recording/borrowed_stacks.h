@@ -10,10 +10,11 @@
 #define BORROWED_LABEL_VALUE "of threads with the same start routine"
 
 /* Divides the time of samples whose stack is [too short to sample], below a start routine, among the stacks of other
- * threads with that routine, in proportion to their times; CPU, runnable and blocked time each for themselves. A
- * routine with fewer than 8 samples lends nothing. PROFILE: a recording's, with its columns of values; ROUTINES: where
- * each of its threads started, by index, 0 if that is not known. Adds SAMPLES_MAX samples at most. The time so divided,
- * in nanoseconds. */
+ * threads with that routine, in proportion to their times; CPU, runnable and blocked time each for themselves.
+ * Stacks are given runnable time for CPU time and for blocked time at the lenders' rates, and a sample that has nothing
+ * else, waits after sleeps, gives it to stacks of blocked time. A routine with fewer than 8 samples lends nothing.
+ * PROFILE: a recording's, with its columns of values; ROUTINES: where each of its threads started, by index, 0 if that
+ * is not known. Adds SAMPLES_MAX samples at most. The time so divided, in nanoseconds. */
 uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, size_t samples_max);
 
 #endif

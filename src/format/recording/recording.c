@@ -99,6 +99,7 @@ struct replayed_thread {
     bool has_running, has_blocked;
     struct stack_id running, blocked; /* the last stacks of each kind */
     size_t last_blocked;              /* sample of the profile, or NO_SAMPLE */
+    uint64_t early_waits_ns;          /* for a processor, after sleeps before the first stack of one */
     uint64_t *addresses;              /* of the last sample, innermost first */
     size_t address_count, address_capacity;
     struct stack_id *stacks; /* each address with its callers, as of STACKS_EPOCH */
@@ -443,6 +444,8 @@ static void replay_sample(struct replay *replay)
     if (flags & RECORDING_BLOCKED) {
         thread->has_blocked = true;
         thread->blocked = stack;
+        time.runnable_ns += thread->early_waits_ns;
+        thread->early_waits_ns = 0;
     } else {
         thread->has_running = true;
         thread->running = stack;
@@ -491,12 +494,38 @@ static struct stack_id stack_of_share(struct replay *replay, const struct replay
     return too_short_stack(replay, routine);
 }
 
+static bool is_early_wait(const struct replayed_thread *thread, uint64_t share, struct recording_time time)
+{
+    return share == RECORDING_OF_BLOCKED && !thread->has_blocked && time.cpu_ns + time.blocked_ns == 0;
+}
+
+static void add_early_wait(struct replay *replay, struct replayed_thread *thread, struct recording_time time)
+{
+    if (!is_time_too_large(thread, time)) time.runnable_ns += thread->early_waits_ns;
+    if (is_time_too_large(thread, time)) broken(replay);
+    thread->early_waits_ns = time.runnable_ns;
+}
+
+/* It slept for too short to be seen asleep. A separate sample: borrow_stacks knows it by having no CPU time. */
+static void write_early_waits(struct replay *replay, struct replayed_thread *thread)
+{
+    struct recording_time time = {.runnable_ns = thread->early_waits_ns};
+    if (time.runnable_ns == 0) return;
+    end_run(replay, thread);
+    add_time(replay, thread, stack_of_share(replay, thread, RECORDING_OF_BLOCKED, thread->routine, time), time);
+    end_run(replay, thread);
+}
+
 static void replay_more(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
     uint64_t share = number(replay);
     struct recording_time time = read_time(replay);
-    if (thread) add_time(replay, thread, stack_of_share(replay, thread, share, thread->routine, time), time);
+    if (!thread) return;
+    if (is_early_wait(thread, share, time))
+        add_early_wait(replay, thread, time);
+    else
+        add_time(replay, thread, stack_of_share(replay, thread, share, thread->routine, time), time);
 }
 
 /* Of the run that is open, and of the sample before it. What was blocked longer ago stays so. */
@@ -947,6 +976,7 @@ static void finish(struct replay *replay, size_t samples_max)
     for (size_t i = 0; i < replay->threads.count; i++) {
         settle(replay, &replay->threads.items[i], replay->tick, replay->now_ns);
         end_run(replay, &replay->threads.items[i]);
+        write_early_waits(replay, &replay->threads.items[i]);
     }
     label_first_samples(replay);
     borrow_if_starved(replay, samples_max);
