@@ -33,9 +33,10 @@ enum {
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
     URGENT_HZ_MAX = 1000,
-    URGENT_PARTS = 4,   /* it may use a quarter of a processor as an urgent thread */
-    NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
-    TICKS_OF_CUT = 6,   /* servers want two samples of a thread, and the first ticks may lack a frame table */
+    URGENT_PARTS = 4,        /* it may use a quarter of a processor as an urgent thread */
+    NAME_REFRESHES = 2,      /* after a thread was named: it is known to have run when it was looked at */
+    STARVED_PERIODS_MIN = 4, /* that a tick comes late */
+    TICKS_OF_CUT = 6,        /* servers want two samples of a thread, and the first ticks may lack a frame table */
 };
 
 static struct sampler sampler;
@@ -338,6 +339,7 @@ static void thread_gone(void *context, struct watched_thread *thread)
 
 static void refresh_threads(void)
 {
+    sampler.threads.is_brief = sampler.is_starved;
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
     short_lives_read(&sampler);
 }
@@ -586,6 +588,7 @@ static void plan_next_tick(uint64_t cost_ns)
     uint64_t next_ns = sampler.period_start_ns + sampler.plan_ns, now_ns = self_monotonic_ns();
     uint64_t missed = now_ns > next_ns ? (now_ns - next_ns) / sampler.period_ns : 0;
     uint64_t left_out = periods_to_leave_out(cost_ns);
+    sampler.is_starved = missed >= STARVED_PERIODS_MIN;
     slow_timers(left_out);
     if (missed < left_out) {
         sampler.counters[RECORDING_TICKS_LEFT_OUT] += left_out - missed;
@@ -622,7 +625,7 @@ static uint64_t run_tick_and_measure(uint64_t now_ns)
     atomic_store(&sampler.modules.is_changing, true);
     run_tick(now_ns, sampler.before_ns);
     uint64_t tick_end_ns = own_cpu_ns();
-    modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE, 0));
+    if (!sampler.is_starved) modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE, 0));
     atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
     uint64_t before_ns = sampler.measured_cpu_ns;

@@ -53,6 +53,7 @@ struct sampler {
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */
+    bool is_starved;                         /* and several more: this thread hardly gets a processor */
     bool is_steady;                          /* in the open tick every thread continues with what it did */
     uint32_t steady_ticks;                   /* in a row */
     uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */

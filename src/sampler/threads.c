@@ -231,6 +231,12 @@ static bool read_name(struct watched_thread *thread)
     return true;
 }
 
+static uint32_t names_max(const struct threads *threads)
+{
+    enum { NAMES_A_TICK_MAX = 128, NAMES_A_BRIEF_TICK_MAX = 16 };
+    return threads->is_brief ? NAMES_A_BRIEF_TICK_MAX : NAMES_A_TICK_MAX;
+}
+
 static void note_listed(struct threads *threads, pid_t tid, struct recording_writer *writer)
 {
     threads->listed_count++;
@@ -242,9 +248,10 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
             threads->missed++;
             return;
         }
-        if (threads->count <= DESCRIPTORS_KEPT_MAX) thread_release_syscall_file(thread, thread_syscall_file(thread));
+        if (threads->count <= DESCRIPTORS_KEPT_MAX && !threads->is_brief)
+            thread_release_syscall_file(thread, thread_syscall_file(thread));
         /* The names of many new threads are read later, a few at each tick. */
-        thread->ran = threads->listed_names_count++ >= NAMES_A_TICK_MAX;
+        thread->ran = threads->listed_names_count++ >= names_max(threads);
         if (!thread->ran) (void)read_name(thread);
         write_thread(thread, writer);
     }
@@ -310,7 +317,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 
 bool threads_refresh_names(struct threads *threads, struct recording_writer *writer)
 {
-    uint32_t room = NAMES_A_TICK_MAX;
+    uint32_t room = names_max(threads);
     for (size_t i = 0; i < threads->count; i++) {
         struct watched_thread *thread = threads->items[i].thread;
         if (!thread->ran) continue;

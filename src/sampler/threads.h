@@ -134,6 +134,7 @@ struct threads {
     int directory;               /* of /proc/self/task; -1: opened each time */
     bool keeps_descriptor;
     bool is_blind; /* they could not be listed the last time */
+    bool is_brief; /* little is read of new threads, and of names */
     pid_t sampler_tid;
     uint32_t next_number;
     uint64_t missed; /* over THREADS_MAX, or without memory */
@@ -176,9 +177,8 @@ typedef void (*thread_gone_callback)(void *context, struct watched_thread *threa
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone,
                      void *context);
 
-/* Reads the names of threads that ran since, and writes those that changed. At most NAMES_A_TICK_MAX at once; false if
- * there are more to be read at the next tick. */
-enum { NAMES_A_TICK_MAX = 128 };
+/* Reads the names of threads that ran since, and writes those that changed, some at once; false if there are more to be
+ * read at the next tick. */
 bool threads_refresh_names(struct threads *threads, struct recording_writer *writer);
 
 /* Writes the threads to the start of a recording that continues where another one ended. Their numbers are new, and

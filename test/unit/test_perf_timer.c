@@ -87,7 +87,7 @@ TEST(the_size_of_a_sample_that_was_written_over_leads_nowhere)
     }
 }
 
-TEST(anything_may_stand_there)
+TEST(a_ring_of_any_bytes_is_read_safely)
 {
     enum { ROUNDS = 2000 };
     uint64_t random = 7, answers = 0;
