@@ -360,6 +360,47 @@ TEST(where_most_ticks_are_missed_threads_borrow_stacks_of_their_routine)
     }
 }
 
+static unsigned met_count;
+
+/* Ticks meet so many threads of a routine, here all as thread 0, in turn at two stacks. Others of it end afterwards. */
+static void write_unmet(void)
+{
+    static const uint64_t computes[][2] = {{0x402222, 0x405678}, {0x402444, 0x405678}};
+    starts_at(0, 0x405000);
+    for (unsigned i = 0; i < met_count; i++) {
+        tick(2000000);
+        recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000000}, 0, computes[i % 2], 2, &last[0]);
+        waiting(1);
+    }
+    short_lives(0x405000, 5, 0, false, (struct recording_time){.cpu_ns = 6000000});
+    short_lives(0x406000, 1, 0, false, (struct recording_time){.cpu_ns = 500000});
+    starts_at(1, 0x405000);
+    more(1, false, (struct recording_time){.cpu_ns = 2000000});
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+/* Thread 1 lived for long enough to be met: ticks were in time, so it may do something else than the others. */
+TEST(threads_that_no_tick_met_borrow_stacks_of_their_routine)
+{
+    enum { SHORT_LIVED = 3 };
+    static const int64_t half[5] = {3, 3000000, 3000000, 0, 0}, none[5] = {0};
+    static const int64_t all[5] = {7, 6500000, 6500000, 0, 0}, rest[5] = {1, 500000, 500000, 0, 0};
+    static const int64_t other[5] = {2, 2000000, 2000000, 0, 0};
+    for (met_count = 6; met_count <= 8; met_count += 2) {
+        bool borrows = met_count == 8;
+        struct slice bytes = recording_of(RECORDING_WALL, write_unmet);
+        struct profile profile = {0};
+        profile_init(&profile);
+        CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+        check_of_thread(&profile, SHORT_LIVED, 0x402222, borrows, borrows ? half : none);
+        check_of_thread(&profile, SHORT_LIVED, 0x402444, borrows, borrows ? half : none);
+        check_of_thread(&profile, SHORT_LIVED, 0, 0, borrows ? rest : all);
+        check_of_thread(&profile, 1, 0, 0, other);
+        profile_fini(&profile);
+        free((void *)(uintptr_t)bytes.data);
+    }
+}
+
 static bool is_seen_asleep;
 
 /* Threads 0 and 1 are woken, and wait, before any is seen asleep; thread 1 never is, and no stack of it is taken. */

@@ -23,6 +23,7 @@ struct lent {
 struct lending {
     struct profile *profile;
     const struct location_id *routines;
+    struct thread_id borrower;     /* 0: any thread */
     size_t first_part, part_count; /* the columns whose sum is the time */
     struct lent *items;            /* by routine, the largest first */
     size_t count;
@@ -222,20 +223,24 @@ static void borrow(struct lending *lending, size_t sample, const struct lent *le
     lending->ns += (uint64_t)sum_given;
 }
 
-static bool is_borrower(const struct profile *profile, size_t sample)
+static bool is_borrower(const struct lending *lending, size_t sample)
 {
+    const struct profile *profile = lending->profile;
     struct stack_id stack = profile->samples.stack[sample];
+    uint32_t thread = profile->samples.thread[sample].index;
+    if (lending->borrower.index != 0 && thread != lending->borrower.index) return false;
     return stack.index != 0 && profile_parent_at(profile, stack.index) != 0 &&
            strcmp(leaf_name(profile, stack), NO_STACK_TOO_SHORT) == 0;
 }
 
 /* Those that have given away all their time. */
-static void remove_empty(struct profile *profile, size_t count)
+static void remove_empty(const struct lending *lending, size_t count)
 {
+    struct profile *profile = lending->profile;
     struct sample_columns *samples = &profile->samples;
     size_t width = profile->value_type_count, kept = 0;
     for (size_t i = 0; i < samples->count; i++) {
-        if (i < count && samples->values[i * width + 1] == 0 && is_borrower(profile, i)) continue;
+        if (i < count && samples->values[i * width + 1] == 0 && is_borrower(lending, i)) continue;
         samples->stack[kept] = samples->stack[i];
         samples->thread[kept] = samples->thread[i];
         samples->labels[kept] = samples->labels[i];
@@ -255,7 +260,7 @@ static struct location_id routine_of_borrower(const struct profile *profile, siz
 static void add_wanted(struct lending *lending, size_t samples)
 {
     for (size_t i = 0; i < samples; i++) {
-        if (!is_borrower(lending->profile, i)) continue;
+        if (!is_borrower(lending, i)) continue;
         struct location_id routine = routine_of_borrower(lending->profile, i);
         struct lent *first = &lending->items[place_of(lending, routine)];
         if (first == lending->items + lending->count || first->routine.index != routine.index) continue;
@@ -295,9 +300,11 @@ static void scale_waits(struct lending *lending, size_t samples)
     }
 }
 
-uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, size_t samples_max)
+uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, struct thread_id borrower,
+                       size_t samples_max)
 {
-    struct lending lending = {.profile = profile, .routines = routines, .samples_left = samples_max};
+    struct lending lending = {
+        .profile = profile, .routines = routines, .borrower = borrower, .samples_left = samples_max};
     bool has_states = profile->value_type_count > 2;
     lending.first_part = has_states ? 2 : 1;
     lending.part_count = has_states ? PARTS_MAX : 1;
@@ -308,13 +315,13 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
     }
     if (has_states) scale_waits(&lending, count);
     for (size_t i = 0; i < count && lending.samples_left > 0; i++) {
-        if (!is_borrower(profile, i)) continue;
+        if (!is_borrower(&lending, i)) continue;
         struct location_id routine = routine_of_borrower(profile, i);
         const struct lent *lent;
         size_t lenders = lenders_of(&lending, routine, &lent);
         if (lenders > 0) borrow(&lending, i, lent, lenders);
     }
-    remove_empty(profile, count);
+    remove_empty(&lending, count);
     free(lending.items);
     return lending.ns;
 }

@@ -1,4 +1,5 @@
-/* Stacks of threads that were sampled, for threads that were not, where the sampler rarely got a processor.
+/* Stacks of threads that were sampled, for threads that were not: they lived between two ticks, or the sampler
+ * rarely got a processor.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_RECORDING_BORROWED_STACKS_H
 #define OFFBEAT_FORMAT_RECORDING_BORROWED_STACKS_H
@@ -14,7 +15,9 @@
  * Stacks are given runnable time for CPU time and for blocked time at the lenders' rates, and a sample that has nothing
  * else, waits after sleeps, gives it to stacks of blocked time. A routine with fewer than 8 samples lends nothing.
  * PROFILE: a recording's, with its columns of values; ROUTINES: where each of its threads started, by index, 0 if that
- * is not known. Adds SAMPLES_MAX samples at most. The time so divided, in nanoseconds. */
-uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, size_t samples_max);
+ * is not known; BORROWER: the only thread that borrows, or 0. Adds SAMPLES_MAX samples at most. The time so divided, in
+ * nanoseconds. */
+uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, struct thread_id borrower,
+                       size_t samples_max);
 
 #endif

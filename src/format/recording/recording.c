@@ -952,11 +952,14 @@ static void add_facts(struct replay *replay)
                             !replay->is_stopped && replay->counters[RECORDING_END_REASON] == RECORDING_END_NONE);
 }
 
-/* Where the sampler came to most ticks too late, most threads may have no stack. */
-static void borrow_if_starved(struct replay *replay, size_t samples_max)
+/* Where the sampler came to most ticks too late, most threads may have no stack. Otherwise, those that ended since
+ * ticks met the last one of their routine have none. */
+static void borrow(struct replay *replay, size_t samples_max)
 {
     struct profile *profile = replay->profile;
-    if (replay->counters[RECORDING_TICKS_MISSED] <= replay->counters[RECORDING_TICKS]) return;
+    bool is_starved = replay->counters[RECORDING_TICKS_MISSED] > replay->counters[RECORDING_TICKS];
+    struct thread_id borrower = is_starved ? (struct thread_id){0} : replay->short_lived.id;
+    if (!is_starved && borrower.index == 0) return;
     struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* by thread */
     if (!routines) {
         profile->failed = STATUS_NO_MEMORY;
@@ -966,7 +969,7 @@ static void borrow_if_starved(struct replay *replay, size_t samples_max)
         const struct replayed_thread *thread = &replay->threads.items[i];
         if (thread->routine) routines[thread->id.index] = location_of(replay, thread->routine);
     }
-    replay->borrowed_ns = borrow_stacks(profile, routines, samples_max);
+    replay->borrowed_ns = borrow_stacks(profile, routines, borrower, samples_max);
     replay->too_short_ns = difference(replay->too_short_ns, replay->borrowed_ns);
     free(routines);
 }
@@ -979,7 +982,7 @@ static void finish(struct replay *replay, size_t samples_max)
         write_early_waits(replay, &replay->threads.items[i]);
     }
     label_first_samples(replay);
-    borrow_if_starved(replay, samples_max);
+    borrow(replay, samples_max);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile_start_ns(profile);
     add_facts(replay);
