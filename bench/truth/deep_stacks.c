@@ -1,9 +1,10 @@
-/* Recursions whose stack is larger than the kernel copies, and which return before anybody can read it.
- * SPDX-License-Identifier: MIT */
+/* Recursions whose stack is larger than the kernel copies, and which return before anybody can read it. Argument: the
+ * kilobytes, if less than 100.  SPDX-License-Identifier: MIT */
 #include "truth.h"
 
 enum { DEPTH = 100 };
 
+static int depth = DEPTH;
 static struct spent deep, shallow;
 
 FUNCTION static void recurse(int levels)
@@ -17,20 +18,21 @@ FUNCTION static void recurse(int levels)
 
 FUNCTION static void deep_stack(void)
 {
-    recurse(DEPTH);
+    recurse(depth);
     KEEP_FRAME();
 }
 
 /* It writes over what the other one has left. */
 FUNCTION static void shallow_stack(void)
 {
-    volatile char array[DEPTH * 1024];
+    volatile char array[depth * 1024];
     for (size_t i = 0; i < sizeof(array); i += 8) array[i] = 1;
     spin_us(about(200));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) depth = atoi(argv[1]);
     calibrate();
     for (double end = end_after(1); now() < end;) {
         MEASURE(deep, deep_stack());

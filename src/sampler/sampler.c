@@ -576,10 +576,11 @@ static void slow_timers(uint64_t left_out)
  * (chance_timer_ns). */
 static uint64_t periods_without_news(void)
 {
-    enum { STEADY_TICKS = 8, PERIODS_ALWAYS = 4, TOGETHER_NS = 16000000 };
-    uint64_t most = least(sampler.timer_room * 3 / 5, TOGETHER_NS / sampler.period_ns);
-    if (most < PERIODS_ALWAYS) most = PERIODS_ALWAYS;
-    return least(sampler.steady_ticks / STEADY_TICKS, most - 1);
+    enum { STEADY_TICKS = 8, PERIODS_TOGETHER = 4, TOGETHER_NS = 16000000 };
+    uint64_t most = TOGETHER_NS / sampler.period_ns;
+    if (most < PERIODS_TOGETHER) most = PERIODS_TOGETHER;
+    most = least(most, sampler.timer_room * 3 / 5);
+    return most == 0 ? 0 : least(sampler.steady_ticks / STEADY_TICKS, most - 1);
 }
 
 /* Periods that are over already have no tick: the next one stands for their time. */

@@ -72,7 +72,7 @@ struct watched_thread {
     struct perf_timer timer;
     struct perf_timer wait_timer; /* takes a stack right after a wait for a processor, when it is asked to */
     uint32_t timer_stack_size;    /* that it needs; 0: not known yet; more than there can be: it gets no timer */
-    uint32_t cut_stacks;          /* of the largest size, which did not reach the root */
+    uint32_t cut_stacks;          /* which a larger copy would not have made whole */
     uint32_t stacks_seen;         /* whole ones, of the last few, */
     uint64_t largest_stack;       /* and the bytes of the largest of these */
     bool has_large_stack;         /* a copy was too small once */

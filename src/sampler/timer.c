@@ -5,6 +5,7 @@
  * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/kernel.h"
 #include "base/unsigned.h"
 #include "sampler/chance.h"
 #include "sampler/self.h"
@@ -13,6 +14,7 @@
 #include "unwind/copied_stack.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 
 enum {
     TIMERS_MAX = 1024,
@@ -23,7 +25,8 @@ enum {
     SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
     CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
     FIRST_COPY = 16 << 10,  /* of a stack; smaller once it is known to be enough */
-    STACKS_TO_KNOW = 128,   /* from which that is known */
+    RING_WITH_ROOM = 128 << 10,
+    STACKS_TO_KNOW = 128, /* from which that is known */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -60,23 +63,39 @@ static uint32_t greatest(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Memory that the kernel locks: 132 KB for a thread, and 36 KB for each of many. */
+/* Memory that the kernel locks: mostly 132 KB for a thread, and 36 KB for each of many. */
 static uint32_t ring_size_min(const struct watched_thread *thread)
 {
     return greatest(32 << 10, 2 * thread->timer_stack_size);
 }
 
-static uint32_t ring_size(const struct sampler *sampler, const struct watched_thread *thread)
+static uint32_t ring_size(const struct watched_thread *thread, bool has_room)
 {
-    bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
-    return has_room ? greatest(128 << 10, 4 * thread->timer_stack_size) : ring_size_min(thread);
+    return has_room ? greatest(RING_WITH_ROOM, 4 * thread->timer_stack_size) : ring_size_min(thread);
 }
 
-/* As an ordinary user may have it, who has half a megabyte of the memory. */
+/* An ordinary user may lock half a megabyte for each processor, and what RLIMIT_MEMLOCK says for each process. An
+ * eighth of that is for rings with room. */
+static uint64_t user_timers_with_room(void)
+{
+    enum { ALWAYS = 4, PART = 8 };
+    struct rlimit limit = {0};
+    (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, kernel_address(&limit));
+    return least(TIMERS_WITH_ROOM, ALWAYS + limit.rlim_cur / PART / RING_WITH_ROOM);
+}
+
+static int open_with_ring(struct sampler *sampler, struct watched_thread *thread, bool has_room)
+{
+    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
+                           thread->timer_stack_size, ring_size(thread, has_room));
+}
+
+/* As an ordinary user may have it. */
 static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
 {
-    int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
-                                 thread->timer_stack_size, ring_size_min(thread));
+    bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
+    int result = open_with_ring(sampler, thread, has_room);
+    if (result == EPERM && has_room) result = open_with_ring(sampler, thread, false);
     thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
     return result;
 }
@@ -84,8 +103,9 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
 static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t period_ns = self_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
+    bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size,
-                                 ring_size(sampler, thread));
+                                 ring_size(thread, has_room));
     bool is_denied = (result == EPERM || result == EACCES) && self_has_own_descriptors();
     sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_denied;
     return result;
@@ -310,8 +330,7 @@ bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample
 
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
-/* A larger copy is more exact than what the thread left in memory since. The frames that could be read end at END,
- * which is on another stack if it is far away. */
+/* A larger copy is more exact than what the thread left in memory since. The frames that could be read end at END. */
 static void enlarge_copy(struct watched_thread *thread, const struct copied_stack *copy, uint64_t end)
 {
     uint64_t needed = end - copy->start;
@@ -334,7 +353,7 @@ static void note_stack_size(struct watched_thread *thread, uint64_t bytes)
     thread->largest_stack = 0;
 }
 
-/* The thread's functions outside of the largest copy had returned before they were read. The handler of a signal, if
+/* The thread's functions outside of any copy had returned before they were read. The handler of a signal, if
  * the thread takes one, sees all of the stack. */
 static void note_cut_stack(struct watched_thread *thread)
 {
@@ -360,18 +379,18 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     struct unwind_memory live = stack_reader_memory(&reader);
     const struct copied_stack copy = {
         .start = registers.values[MACHINE_SP], .words = sample->stack, .size = sample->stack_bytes};
-    bool has_left_copy = false;
+    uint64_t outside = 0;
     *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
-                                            addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
+                                            addresses, RECORDING_FRAMES_MAX, ret_count, &outside);
     if (!perf_timer_holds(sample->timer)) return false;
     if (*ret_outcome == UNWIND_PENDING) return true;
-    if (!has_left_copy) {
+    if (outside == 0) {
         note_stack_size(thread, registers.values[MACHINE_SP] - copy.start);
         return true;
     }
     if (sample->stack_bytes < sample->timer->stack_size)
         map_untouched_pages(&copy);
-    else if (sample->stack_bytes < PERF_TIMER_STACK_MAX)
+    else if (outside - copy.start < PERF_TIMER_STACK_MAX)
         enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
     else if (*ret_outcome != UNWIND_ROOT)
         note_cut_stack(thread);

@@ -13,7 +13,7 @@
 struct reader {
     const struct copied_stack *copy;
     struct unwind_memory *live; /* NULL: what is not in the copy cannot be read */
-    bool has_left_copy;
+    uint64_t outside;           /* the first address that is not in the copy; 0: none yet */
 };
 
 static bool is_in_copy(const struct copied_stack *copy, uint64_t address)
@@ -37,7 +37,7 @@ static bool read_outside(struct unwind_memory *memory, uint64_t address)
         show_copy(memory, copy);
         return true;
     }
-    reader->has_left_copy = true;
+    if (reader->outside == 0) reader->outside = address;
     if (!reader->live || !reader->live->extend(reader->live, address)) return false;
     uint64_t low = reader->live->low, high = reader->live->high, copy_end = copy->start + copy->size;
     if (address >= copy_end && low < copy_end) low = copy_end;
@@ -50,7 +50,7 @@ static bool read_outside(struct unwind_memory *memory, uint64_t address)
 
 static bool is_at_end_of_copy(enum unwind_outcome outcome, const struct reader *reader)
 {
-    return reader->has_left_copy && outcome != UNWIND_ROOT && outcome != UNWIND_PENDING && outcome != UNWIND_TOO_DEEP;
+    return reader->outside != 0 && outcome != UNWIND_ROOT && outcome != UNWIND_PENDING && outcome != UNWIND_TOO_DEEP;
 }
 
 /* How many of the COUNT addresses from FIRST on are frames of one stack. FIRST is where the copy ended. */
@@ -71,14 +71,14 @@ static size_t count_credible(const struct unwind_modules *modules, const struct 
 enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *modules, struct unwind_registers *registers,
                                              const struct copied_stack *copy, struct unwind_memory *live,
                                              const struct unwind_code *code, uint64_t *addresses, size_t addresses_max,
-                                             size_t *ret_count, bool *ret_has_left_copy)
+                                             size_t *ret_count, uint64_t *ret_outside)
 {
     struct reader reader = {.copy = copy};
     struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work};
     show_copy(&memory, copy);
     enum unwind_outcome outcome = unwind_walk(modules, registers, &memory, NULL, addresses, addresses_max, ret_count);
-    *ret_has_left_copy = is_at_end_of_copy(outcome, &reader);
-    if (!*ret_has_left_copy) return outcome;
+    *ret_outside = is_at_end_of_copy(outcome, &reader) ? reader.outside : 0;
+    if (*ret_outside == 0) return outcome;
 
     /* The last address is that of the frame that REGISTERS hold: the walk begins with it again. */
     size_t before = *ret_count - 1, more = 0;

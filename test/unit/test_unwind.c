@@ -1393,7 +1393,7 @@ static struct scene *large_frame_scene(void)
 }
 
 /* COPIED_WORDS are in the copy; the memory has other words there by now. */
-static enum unwind_outcome walk_copied(struct scene *scene, size_t copied_words, bool *ret_has_left_copy)
+static enum unwind_outcome walk_copied(struct scene *scene, size_t copied_words, uint64_t *ret_outside)
 {
     static uint64_t copied[STACK_WORDS];
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
@@ -1407,16 +1407,16 @@ static enum unwind_outcome walk_copied(struct scene *scene, size_t copied_words,
     memcpy(copied, from, copy.size);
     memset(from, 0xee, copy.size);
     return unwind_walk_copied_stack(&modules, &scene->registers, &copy, &live, &code, scene->addresses, FRAMES_MAX,
-                                    &scene->count, ret_has_left_copy);
+                                    &scene->count, ret_outside);
 }
 
 TEST(a_walk_continues_in_memory_where_the_copy_of_a_stack_ends)
 {
     for (size_t copied = 1; copied < 120; copied++) {
-        bool has_left_copy = false;
+        uint64_t outside = 0;
         struct scene *scene = large_frame_scene();
-        CHECK_UINT(walk_copied(scene, copied, &has_left_copy), UNWIND_ROOT);
-        CHECK_UINT(has_left_copy, copied < 104);
+        CHECK_UINT(walk_copied(scene, copied, &outside), UNWIND_ROOT);
+        CHECK_UINT(outside, copied < 100 ? STACK + 8 * 109 : copied < 104 ? STACK + 8 * 113 : 0);
         CHECK_UINT(scene->count, 3);
         CHECK_UINT(scene->addresses[0], CODE + 0x210);
         CHECK_UINT(scene->addresses[1], CODE + 0x350);
@@ -1428,7 +1428,7 @@ TEST(a_walk_continues_in_memory_where_the_copy_of_a_stack_ends)
 TEST(a_trampoline_is_exact_also_where_the_copy_of_a_stack_ends)
 {
     for (size_t copied = 1; copied < 8; copied++) {
-        bool has_left_copy = false;
+        uint64_t outside = 0;
         struct scene *scene = signal_scene();
         enter(scene, 0x110, 9);
         scene->stack[9] = CODE + 0x200;
@@ -1437,8 +1437,8 @@ TEST(a_trampoline_is_exact_also_where_the_copy_of_a_stack_ends)
         scene->stack[17] = STACK + 8 * 34;
         scene->stack[34] = CODE + 0xf10;
         put_call(0xf10, 0x300);
-        CHECK_UINT(walk_copied(scene, copied, &has_left_copy), UNWIND_ROOT);
-        CHECK_UINT(has_left_copy, true);
+        CHECK_UINT(walk_copied(scene, copied, &outside), UNWIND_ROOT);
+        CHECK_UINT(outside, STACK + 8 * (copied < 7 ? 15 : 16));
         CHECK_UINT(scene->count, 4);
         CHECK_UINT(scene->addresses[1], CODE + 0x201);
         CHECK_UINT(scene->addresses[2], CODE + 0x301);
@@ -1459,13 +1459,13 @@ TEST(a_walk_ends_where_memory_holds_the_frames_of_later_calls)
         {0x500, CODE + 0x350, UNWIND_ROOT}, /* a tail call: 0x500 jumps to 0x200 */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        bool has_left_copy = false;
+        uint64_t outside = 0;
         struct scene *scene = large_frame_scene();
         put_call(0x350, cases[i].target);
         if (cases[i].target == 0x500) put_code(0x520, "\xe9\xdb\xfc\xff\xff", 5);
         scene->stack[10 + 99] = cases[i].word;
-        CHECK_UINT(walk_copied(scene, 20, &has_left_copy), cases[i].outcome);
-        CHECK(has_left_copy);
+        CHECK_UINT(walk_copied(scene, 20, &outside), cases[i].outcome);
+        CHECK_UINT(outside, STACK + 8 * 109);
         CHECK_UINT(scene->count, cases[i].outcome == UNWIND_ROOT ? 3 : 1);
         CHECK_UINT(scene->addresses[0], CODE + 0x210);
         frame_table_fini(&scene->table);
