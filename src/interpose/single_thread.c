@@ -29,15 +29,17 @@ bool interpose_setns_matters(int descriptor, int type)
     return types != CLONE_NEWPID;
 }
 
-/* The kernel takes a thread off its lists a moment after the thread can no longer be found. */
+/* The kernel takes a thread off its lists a moment after the thread can no longer be found: 51 ms at most, because the
+ * thread may have lost its processor on the way. */
 static long make_alone(interpose_call make_call, const long arguments[6], bool needs_one_thread)
 {
-    enum { TRIES = 5 };
+    enum { TRIES = 8 };
     struct timespec pause = {.tv_nsec = 200000};
     int kept_errno = errno;
     long result = make_call(arguments);
     for (unsigned i = 0; i < TRIES && needs_one_thread && result == -1 && (errno == EINVAL || errno == EUSERS); i++) {
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
+        pause.tv_nsec *= 2;
         errno = kept_errno;
         result = make_call(arguments);
     }

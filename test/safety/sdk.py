@@ -281,7 +281,7 @@ def a_program_that_confines_itself_ends_as_it_would_without_us():
 def the_recording_continues_when_the_threads_come_back():
     """The program works, makes a user namespace, enters a mount namespace, and works on: its one profile has both."""
     with Folder() as folder, FakeServer() as server:
-        done = run(program("steps_aside"), cwd=folder, env=preloaded(folder, server.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
+        done = run(program("steps_aside"), cwd=folder, env=preloaded(folder, server.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000, OFFBEAT_DEBUG=1))
         check_equal((done.returncode, text(done.stdout)), (0, "0 0"), f"status and results: {text(done.stderr)}")
         check_equal(len(server.chunks), 1, "chunks")
         body = b"".join(server.bodies)
