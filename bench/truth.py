@@ -30,6 +30,8 @@ CASES = [
     ("deep_stacks", 499),
     ("dlopen_same_layout", 499),
     ("futex_ping_pong 50", 499),
+    ("in_step 101", 101),
+    ("in_step 202", 101),
     ("large_frames", 499),
     ("lockstep 101", 101),
     ("lockstep 50.5", 101),

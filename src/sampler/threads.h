@@ -21,7 +21,7 @@ struct blocked_place {
 
 /* Of a timer that sees user code only: how many of its thread's periods are accounted for, since it was opened. */
 struct timer_account {
-    uint64_t start_cpu_ns;
+    uint64_t start_cpu_ns, period_ns;
     uint64_t user_periods, kernel_periods;
     uint64_t read_at_ns, inactive_ns;  /* CPU time since then when the event was read, and without the event */
     uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */

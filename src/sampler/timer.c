@@ -84,19 +84,21 @@ static uint64_t user_timers_with_room(void)
     return least(TIMERS_WITH_ROOM, ALWAYS + limit.rlim_cur / PART / RING_WITH_ROOM);
 }
 
-static int open_with_ring(struct sampler *sampler, struct watched_thread *thread, bool has_room)
+static int open_with_ring(struct watched_thread *thread, bool has_room)
 {
-    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
+    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->timer_account.period_ns,
                            thread->timer_stack_size, ring_size(thread, has_room));
 }
 
-/* As an ordinary user may have it. */
+/* As an ordinary user may have it. Its periods are counted, so that it keeps one; but no program is in step with all
+ * that there may be. */
 static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
 {
+    uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
     bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
-    int result = open_with_ring(sampler, thread, has_room);
-    if (result == EPERM && has_room) result = open_with_ring(sampler, thread, false);
-    thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
+    thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen, .period_ns = period_ns};
+    int result = open_with_ring(thread, has_room);
+    if (result == EPERM && has_room) result = open_with_ring(thread, false);
     return result;
 }
 
@@ -207,9 +209,10 @@ static uint64_t watched_ns(const struct sampler *sampler, struct watched_thread 
 
 static uint64_t watched_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t late_ns = sampler->period_ns / 8; /* it may go off late, above all in a virtual machine */
+    uint64_t period_ns = thread->timer_account.period_ns;
+    uint64_t late_ns = period_ns / 8; /* it may go off late, above all in a virtual machine */
     uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
-    return ns < late_ns ? 0 : (ns - late_ns) / sampler->period_ns;
+    return ns < late_ns ? 0 : (ns - late_ns) / period_ns;
 }
 
 uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
@@ -241,7 +244,7 @@ bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *th
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     const struct timer_account *account = &thread->timer_account;
-    uint64_t known_ns = (account->user_periods + account->kernel_periods) * sampler->period_ns;
+    uint64_t known_ns = (account->user_periods + account->kernel_periods) * account->period_ns;
     uint64_t all_ns = watched_ns(sampler, thread, cpu_ns);
     if (all_ns <= known_ns) return cpu_ns;
     double part = (double)known_ns / (double)all_ns;

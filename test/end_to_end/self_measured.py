@@ -92,6 +92,12 @@ def code_on_a_stack_that_was_switched_to_gets_its_share():
 
 
 @case_by_the_clock
+def no_program_is_in_step_with_the_timers():
+    """An ordinary user's went off at the same place of each round: 99.8 % of the time was in one of the two parts."""
+    check_shares("in_step 101", rate=101)
+
+
+@case_by_the_clock
 def sleeps_in_coroutines_are_not_interrupted():
     check_shares("coroutine_sleeps", modes=("wall",), rate=101)
 
