@@ -18,21 +18,19 @@ static inline uint64_t chance_tick_ns(uint64_t *state, uint64_t period_start_ns,
     return period_start_ns + chance_number(state) % period_ns;
 }
 
-static inline uint64_t chance_around_ns(uint64_t *state, uint64_t middle_ns, uint64_t least_ns)
-{
-    return least_ns + chance_number(state) % (2 * (middle_ns - least_ns) + 1);
-}
-
 /* A timer's next period: 60 to 140 % of PERIOD_NS. */
 static inline uint64_t chance_timer_ns(uint64_t *state, uint64_t period_ns)
 {
-    return chance_around_ns(state, period_ns, period_ns / 5 * 3);
+    uint64_t least_ns = period_ns / 5 * 3;
+    return least_ns + chance_number(state) % (2 * (period_ns - least_ns) + 1);
 }
 
-/* One that a timer keeps: 90 to 110 %. */
+/* One that a timer keeps: 3 to 10 % more or less, because what programs are most likely to be in step with is the
+ * period that was asked for. */
 static inline uint64_t chance_kept_timer_ns(uint64_t *state, uint64_t period_ns)
 {
-    return chance_around_ns(state, period_ns, period_ns / 10 * 9);
+    uint64_t away_ns = period_ns / 100 * 3 + chance_number(state) % (period_ns / 100 * 7 + 1);
+    return chance_number(state) % 2 == 0 ? period_ns - away_ns : period_ns + away_ns;
 }
 
 #endif

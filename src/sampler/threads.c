@@ -286,6 +286,18 @@ static void note_first_and_own(struct threads *threads, struct recording_writer 
     note_listed(threads, threads->sampler_tid, writer);
 }
 
+/* Where threads end meanwhile, the kernel leaves others out of the list: it continues at a position, which has moved
+ * (fs/proc/base.c, first_tid). A thread that was taken for ended would be met again as a new one, and its time counted
+ * twice. It is listed at the next tick, because LISTED_COUNT is too small. */
+static void keep_unlisted(struct threads *threads)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        struct watched_thread *thread = threads->items[i].thread;
+        uint64_t cpu_ns;
+        if (!thread->is_listed && !is_left_out(thread->tid)) thread->is_listed = thread_cpu_ns(thread->tid, &cpu_ns);
+    }
+}
+
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context)
 {
     int directory = open_directory(threads);
@@ -298,6 +310,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     else
         list(threads, directory, writer);
     release_directory(threads, directory);
+    keep_unlisted(threads);
 
     for (size_t i = 0; i < threads->count; i++) {
         if (!threads->items[i].thread->is_listed) gone(context, threads->items[i].thread);
