@@ -152,8 +152,8 @@ def compare(truth, profile, job):
     return rows + [Row(name, 0, count, 0, f" of {of}") for name, count, of in truth.never]
 
 
-def record(offbeat, folder, job, seconds, before=()):
-    """The rows of one recording, or a text that says why there are none. BEFORE: words before the command."""
+def run(offbeat, folder, job, seconds, before=()):
+    """(path of the profile, the finished process). The path is in a folder that every user may write to."""
     command, rate, mode, user = job
     own = pathlib.Path(tempfile.mkdtemp(dir=folder))
     own.chmod(0o777)
@@ -161,10 +161,16 @@ def record(offbeat, folder, job, seconds, before=()):
     words = [*before, offbeat, "record", "-F", str(rate), "--mode", mode, "-o", f"{own}/x.pb.gz", "--", *f"./{command}".split()]
     done = subprocess.run(words, cwd=folder, env=environment(TRUTH_SECONDS=seconds), capture_output=True, text=True, check=False,
                           timeout=TIMEOUT_SECONDS, **identity)
-    truth = Truth(done.stderr.splitlines(), mode)
+    return f"{own}/x.pb.gz", done
+
+
+def record(offbeat, folder, job, seconds, before=()):
+    """The rows of one recording, or a text that says why there are none. BEFORE: words before the command."""
+    path, done = run(offbeat, folder, job, seconds, before)
+    truth = Truth(done.stderr.splitlines(), job[2])
     if done.returncode != 0 or not truth.all:
         return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
-    return compare(truth, Profile(offbeat, f"{own}/x.pb.gz", folder), job)
+    return compare(truth, Profile(offbeat, path, folder), job)
 
 
 def compile_programs(folder):

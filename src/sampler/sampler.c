@@ -580,7 +580,7 @@ static uint64_t periods_without_news(void)
     uint64_t most = TOGETHER_NS / sampler.period_ns;
     if (most < PERIODS_TOGETHER) most = PERIODS_TOGETHER;
     most = least(most, sampler.timer_room * 3 / 5);
-    return most == 0 ? 0 : least(sampler.steady_ticks / STEADY_TICKS, most - 1);
+    return least(sampler.steady_ticks / STEADY_TICKS, difference(most, 1));
 }
 
 /* Periods that are over already have no tick: the next one stands for their time. */

@@ -90,8 +90,8 @@ static int open_with_ring(struct watched_thread *thread, bool has_room)
                            thread->timer_stack_size, ring_size(thread, has_room));
 }
 
-/* As an ordinary user may have it. Its periods are counted, so that it keeps one; but no program is in step with all
- * that there may be. */
+/* As an ordinary user may have it. Its periods are counted, so it keeps the one it has. That is drawn, or a program
+ * could be in step with it. */
 static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);

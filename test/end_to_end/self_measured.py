@@ -68,15 +68,12 @@ def functions_below_a_deep_recursion_get_their_share():
 def an_ordinary_users_stacks_of_nine_kilobytes_are_all_kept():
     """The kernel's memory for them held one, and three of four were written over: the program is steady, and ticks are spared."""
     offbeat, folder = programs()
-    identity = {"user": truth.NOBODY, "group": truth.NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-    own = pathlib.Path(tempfile.mkdtemp(dir=folder))
-    own.chmod(0o777)
-    run(offbeat, "record", "-F", RATE, "--mode", "cpu", "-o", own / "x.pb.gz", "--", "./deep_stacks", "8", cwd=folder,
-        env={**os.environ, "TRUTH_SECONDS": "2"}, **identity)
-    answer = json.loads(run(offbeat, "info", "--json", own / "x.pb.gz", cwd=folder).stdout)
-    kept, samples = answer["recorder"]["timer_stacks"], answer["recorder"]["process_cpu_ns"] / 1e9 * RATE
-    if kept == 0:
-        skip("the kernel grants no timers")
+    path, done = truth.run(offbeat, folder, ("deep_stacks 8", RATE, "cpu", "user"), 2)
+    check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
+    recorder = json.loads(run(offbeat, "info", "--json", path, cwd=folder).stdout)["recorder"]
+    if not recorder["running_threads"].startswith("perf timers"):
+        skip(f"the kernel grants no timers: {recorder['running_threads']}")
+    kept, samples = recorder["timer_stacks"], recorder["process_cpu_ns"] / 1e9 * RATE
     check(kept > samples * 2 / 3, f"{kept} of {samples:.0f} stacks are there")
 
 

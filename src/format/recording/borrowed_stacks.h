@@ -1,6 +1,5 @@
-/* Stacks of threads that were sampled, for threads that were not: they lived between two ticks, or the sampler
- * rarely got a processor.
- * SPDX-License-Identifier: MIT */
+/* Stacks of threads that were sampled, for threads that were not: they lived between two ticks, or the sampler rarely
+ * got a processor.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_RECORDING_BORROWED_STACKS_H
 #define OFFBEAT_FORMAT_RECORDING_BORROWED_STACKS_H
 
