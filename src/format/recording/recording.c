@@ -1,11 +1,11 @@
 /* Replays a recording tick by tick. The times of a thread follow each other without a gap. If a tick has no record of a
  * thread, the time since the previous tick belongs to the thread's last blocked stack.  SPDX-License-Identifier: MIT */
 #include "format/recording/borrowed_stacks.h"
+#include "format/recording/recorder_facts.h"
 #include "format/recording/recording.h"
 
 #include "base/array.h"
 #include "base/cursor.h"
-#include "base/percent.h"
 #include "base/unsigned.h"
 #include "format/common/descriptor.h"
 #include "format/recording/recording_layout.h"
@@ -17,7 +17,6 @@
 enum {
     MODULES_MAX = 1 << 20,
     THREADS_MAX = 4 << 20,
-    OUTCOMES = 6,
     NAMING_NS_MAX = 125000000, /* a thread that gives itself a name so soon had that name from its start */
     SPLITS_MIN = 1 << 14,
     STEPS_MIN = 1 << 24, /* over modules, in search of an address; a second is some 10^9 */
@@ -25,9 +24,7 @@ enum {
     RUN_NS_MAX = 1000000000, /* a sample stands for a second at most, so that a profile can be cut into chunks */
 };
 
-static const char *const outcome_facts[OUTCOMES] = {"stacks_root",       "stacks_too_deep",  "stacks_no_table",
-                                                    "stacks_bad_memory", "stacks_bad_frame", "stacks_unknown_register"};
-static const char *const incomplete_names[OUTCOMES] = {
+static const char *const incomplete_names[RECORDER_OUTCOMES] = {
     "",
     INCOMPLETE_TOO_DEEP,
     INCOMPLETE_NO_TABLE,
@@ -35,39 +32,8 @@ static const char *const incomplete_names[OUTCOMES] = {
     INCOMPLETE_BAD_FRAME,
     INCOMPLETE_UNKNOWN_REGISTER,
 };
-static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel",
-                                                         "lost_no_table", "lost_unreadable"};
 static const char *const loss_names[RECORDING_LOSSES] = {NO_STACK_LATE, NO_STACK_UNANSWERED, NO_STACK_IN_KERNEL,
                                                          NO_STACK_NO_TABLE, NO_STACK_UNREADABLE};
-static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
-    [RECORDING_TICKS] = "ticks",
-    [RECORDING_TICKS_MISSED] = "ticks_missed",
-    [RECORDING_SIGNALS] = "signals_sent",
-    [RECORDING_ANSWERS] = "signals_answered",
-    [RECORDING_BLOCKED_READ] = "blocked_without_signal",
-    [RECORDING_BLOCKED_DENIED] = "blocked_denied",
-    [RECORDING_BYTES_LOST] = "bytes_lost",
-    [RECORDING_MODULES_WITHOUT_TABLE] = "modules_without_table",
-    [RECORDING_TABLE_BYTES] = "table_bytes",
-    [RECORDING_TABLE_NS] = "table_build_ns",
-    [RECORDING_THREADS_MISSED] = "threads_missed",
-    [RECORDING_PERF_PAGES] = "perf_pages",
-    [RECORDING_PERF_ERRNO] = NULL, /* a fact in words */
-    [RECORDING_TIMERS] = "perf_timers",
-    [RECORDING_TIMER_STACKS] = "timer_stacks",
-    [RECORDING_TIMER_ERRNO] = NULL, /* a fact in words */
-    [RECORDING_SAMPLER_CPU_NS] = "sampler_cpu_ns",
-    [RECORDING_TIMES_ASIDE] = "times_aside",
-    [RECORDING_ASIDE_NS] = "aside_ns",
-    [RECORDING_END_REASON] = NULL, /* a fact in words */
-    [RECORDING_TICKS_SPARED] = "ticks_spared",
-    [RECORDING_TICKS_LEFT_OUT] = "ticks_left_out",
-    [RECORDING_CPU_MAX_PPM] = NULL, /* a fact in percent */
-    [RECORDING_ANSWERS_IN_CALL] = "answers_in_call",
-    [RECORDING_SYSTEM_CPU_NS] = "system_cpu_ns",
-    [RECORDING_WAIT_BEFORE_NS] = "wait_before_ns",
-};
-
 struct replayed_module {
     uint64_t start, end;
     struct mapping_id mapping;
@@ -112,16 +78,14 @@ struct replay {
     struct profile *profile;
     struct process_id process;
     struct cursor cursor;
-    bool has_start, is_stopped;
+    bool has_start;
     uint64_t mode, period_ns, now_ns;
     int64_t wall_offset_ns;
     uint64_t tick;                    /* the number of the open one; 0: there was none */
     uint64_t tick_span_ns;            /* since the one before */
     uint64_t splits_left, steps_left; /* limits on work, by the size of the input */
     bool has_usage;
-    uint64_t usage_ns, usage_cpu_ns; /* of the last record */
-    uint64_t first_usage_cpu_ns;
-    uint64_t started_cpu_ns; /* of that, what samples stand for */
+    uint64_t usage_ns; /* of the last record */
     struct {
         struct replayed_module *items;
         size_t count, capacity;
@@ -137,10 +101,8 @@ struct replay {
     } cache;
     struct recording_followers followers;
     struct replayed_thread short_lived; /* stands for the threads that no tick met */
-    uint64_t short_threads;
-    uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
-    uint64_t outcomes[OUTCOMES], lost_ns[RECORDING_LOSSES], too_short_ns, borrowed_ns, taken, repeated, unseen;
-    uint64_t counters[RECORDING_COUNTER_COUNT];
+    uint32_t epoch;                     /* of the modules: counts up when one is loaded or unloaded */
+    struct recorder_counts counts;
 };
 
 static void broken(struct replay *replay)
@@ -264,10 +226,10 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
 static void add_blocked_ticks(struct replay *replay, struct replayed_thread *thread, uint64_t ticks, uint64_t time_ns)
 {
     if (!thread->has_blocked) {
-        replay->unseen += ticks;
+        replay->counts.unseen += ticks;
         return;
     }
-    replay->repeated += ticks;
+    replay->counts.repeated += ticks;
     while (time_ns > RUN_NS_MAX && replay->splits_left > 0) {
         add_time(replay, thread, thread->blocked, (struct recording_time){.blocked_ns = RUN_NS_MAX});
         end_run(replay, thread);
@@ -434,12 +396,12 @@ static void replay_sample(struct replay *replay)
     uint64_t flags = number(replay);
     unsigned outcome = flags & RECORDING_OUTCOME_MASK;
     size_t fresh = 0;
-    if (!thread || outcome >= OUTCOMES || !read_addresses(replay, thread, &fresh)) {
+    if (!thread || outcome >= RECORDER_OUTCOMES || !read_addresses(replay, thread, &fresh)) {
         broken(replay);
         return;
     }
-    replay->outcomes[outcome]++;
-    replay->taken++;
+    replay->counts.outcomes[outcome]++;
+    replay->counts.taken++;
     struct stack_id stack = stack_of(replay, thread, fresh, outcome);
     if (flags & RECORDING_BLOCKED) {
         thread->has_blocked = true;
@@ -470,7 +432,7 @@ static void replay_lost(struct replay *replay)
         return;
     }
     add_time(replay, thread, named_stack(replay, loss_names[cause]), time);
-    replay->lost_ns[cause] += sum_of(time);
+    replay->counts.lost_ns[cause] += sum_of(time);
 }
 
 static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
@@ -485,12 +447,12 @@ static struct stack_id stack_of_share(struct replay *replay, const struct replay
                                       uint64_t routine, struct recording_time time)
 {
     if (share == RECORDING_OF_START) {
-        replay->started_cpu_ns += time.cpu_ns;
+        replay->counts.started_cpu_ns += time.cpu_ns;
         return named_stack(replay, STARTING);
     }
     bool is_blocked = share == RECORDING_OF_BLOCKED;
     if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
-    replay->too_short_ns += sum_of(time);
+    replay->counts.too_short_ns += sum_of(time);
     return too_short_stack(replay, routine);
 }
 
@@ -571,7 +533,7 @@ static void replay_short(struct replay *replay)
         broken(replay);
         return;
     }
-    replay->short_threads += ends;
+    replay->counts.short_threads += ends;
     const struct replayed_thread *met =
         number_of_thread ? &replay->threads.items[number_of_thread - 1] : &(struct replayed_thread){0};
     add_short_time(replay, stack_of_share(replay, met, share, routine, time), time);
@@ -769,7 +731,7 @@ static void replay_counters(struct replay *replay)
     uint64_t count = number(replay);
     for (uint64_t i = 0; i < count && !replay->cursor.failed; i++) {
         uint64_t value = number(replay);
-        if (i < RECORDING_COUNTER_COUNT) replay->counters[i] = value;
+        if (i < RECORDING_COUNTER_COUNT) replay->counts.counters[i] = value;
     }
 }
 
@@ -780,14 +742,14 @@ static void replay_usage(struct replay *replay)
     uint64_t cpu_ns = number(replay), bytes = number(replay), time_ns = replay->now_ns;
     uint64_t utc_ns = time_ns + (uint64_t)replay->wall_offset_ns;
     profile_measure(profile, profile_measurement(profile, "memory_footprint", "byte"), utc_ns, (double)bytes);
-    if (replay->has_usage && time_ns > replay->usage_ns && cpu_ns >= replay->usage_cpu_ns) {
-        double percent = 100.0 * (double)(cpu_ns - replay->usage_cpu_ns) / (double)(time_ns - replay->usage_ns);
+    if (replay->has_usage && time_ns > replay->usage_ns && cpu_ns >= replay->counts.usage_cpu_ns) {
+        double percent = 100.0 * (double)(cpu_ns - replay->counts.usage_cpu_ns) / (double)(time_ns - replay->usage_ns);
         profile_measure(profile, profile_measurement(profile, "cpu_usage", "percent"), utc_ns, percent);
     }
-    if (!replay->has_usage) replay->first_usage_cpu_ns = cpu_ns;
+    if (!replay->has_usage) replay->counts.first_usage_cpu_ns = cpu_ns;
     replay->has_usage = true;
     replay->usage_ns = time_ns;
-    replay->usage_cpu_ns = cpu_ns;
+    replay->counts.usage_cpu_ns = cpu_ns;
 }
 
 static void replay_tick(struct replay *replay)
@@ -842,7 +804,7 @@ static void replay_record(struct replay *replay)
         replay_counters(replay);
         break;
     case RECORDING_STOP:
-        replay->is_stopped = true;
+        replay->counts.is_stopped = true;
         break;
     case RECORDING_USAGE:
         replay_usage(replay);
@@ -861,103 +823,12 @@ static void replay_record(struct replay *replay)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-/* How sleeping threads are detected. */
-static void add_idle_fact(struct replay *replay)
-{
-    char text[160];
-    int denial = replay->counters[RECORDING_PERF_ERRNO] < 4096 ? (int)replay->counters[RECORDING_PERF_ERRNO] : 0;
-    if (replay->mode == RECORDING_CPU) return;
-    if (denial == 0) {
-        (void)snprintf(text, sizeof(text), "perf event pages, CPU clocks before a thread has one");
-    } else {
-        (void)snprintf(text, sizeof(text), "CPU clocks%s, because of perf_event_open: %s",
-                       replay->counters[RECORDING_PERF_PAGES] ? " for threads without a perf event page" : "",
-                       strerror(denial));
-    }
-    profile_add_fact_text(replay->profile, "idle_detection", text);
-}
-
-/* How threads that run are sampled. */
-static void add_running_fact(struct replay *replay)
-{
-    char text[160];
-    int denial = replay->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)replay->counters[RECORDING_TIMER_ERRNO] : 0;
-    if (denial == 0) {
-        bool sees_user_code = replay->counters[RECORDING_TIMERS_SEE_USER_CODE] != 0;
-        (void)snprintf(text, sizeof(text), "perf timers%s before a thread has one",
-                       sees_user_code ? " for user code, signals for system calls and" : ", signals");
-    } else {
-        (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
-                       replay->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "", strerror(denial));
-    }
-    profile_add_fact_text(replay->profile, "running_threads", text);
-}
-
-/* Why the sampler ended before the program did. */
-static void add_end_fact(struct replay *replay)
-{
-    static const char *const reasons[] = {
-        [RECORDING_END_SECCOMP] = "the program installed a seccomp filter",
-        [RECORDING_END_RIGHTS] = "the program gave up rights, and the sampler could not follow",
-        [RECORDING_END_UNKNOWN_RIGHTS] = "the rights of the program could not be read",
-        [RECORDING_END_NAMESPACE] = "the process can have no new thread, because its children get a new pid namespace",
-        [RECORDING_END_NO_PROC] = "threads came or went where there is no /proc to list them",
-        [RECORDING_END_LAST_THREAD] = "the last thread of the program had ended",
-    };
-    uint64_t reason = replay->counters[RECORDING_END_REASON];
-    if (reason == RECORDING_END_NONE || reason >= sizeof(reasons) / sizeof(*reasons)) return;
-    profile_add_fact_text(replay->profile, "sampler_ended", reasons[reason]);
-}
-
-/* What the sampler was allowed to use. */
-static void add_cpu_max_fact(struct replay *replay)
-{
-    char text[48];
-    uint64_t ppm = replay->counters[RECORDING_CPU_MAX_PPM];
-    if (ppm == 0) return;
-    (void)snprintf(text, sizeof(text), "%g %% of a processor", (double)ppm / PERCENT_PPM);
-    profile_add_fact_text(replay->profile, "cpu_max", text);
-}
-
-static void add_facts(struct replay *replay)
-{
-    add_cpu_max_fact(replay);
-    struct profile *profile = replay->profile;
-    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
-        if (counter_facts[i]) profile_add_fact_number(profile, counter_facts[i], (int64_t)replay->counters[i]);
-    }
-    add_idle_fact(replay);
-    add_running_fact(replay);
-    add_end_fact(replay);
-    profile_add_fact_number(profile, "samples_taken", (int64_t)replay->taken);
-    profile_add_fact_number(profile, "samples_repeated", (int64_t)replay->repeated);
-    profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)replay->unseen);
-    for (unsigned i = 0; i < RECORDING_LOSSES; i++) {
-        uint64_t periods = (replay->lost_ns[i] + replay->period_ns / 2) / replay->period_ns;
-        profile_add_fact_number(profile, loss_facts[i], (int64_t)periods);
-    }
-    profile_add_fact_number(profile, "short_threads", (int64_t)replay->short_threads);
-    profile_add_fact_number(profile, "too_short_ns", (int64_t)replay->too_short_ns);
-    profile_add_fact_number(profile, "borrowed_ns", (int64_t)replay->borrowed_ns);
-    for (unsigned i = 0; i < OUTCOMES; i++) {
-        profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
-    }
-    uint64_t process_cpu_ns = replay->usage_cpu_ns - replay->first_usage_cpu_ns;
-    profile_add_fact_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
-    uint64_t started_ns = replay->started_cpu_ns, first_ns = replay->first_usage_cpu_ns;
-    uint64_t before_ns = difference(first_ns, started_ns);
-    profile_add_fact_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
-    profile_add_fact_number(profile, "processes", 1);
-    profile_add_fact_number(profile, "processes_cut_off",
-                            !replay->is_stopped && replay->counters[RECORDING_END_REASON] == RECORDING_END_NONE);
-}
-
 /* Where the sampler came to most ticks too late, most threads may have no stack. Otherwise, those that ended since
  * ticks met the last one of their routine have none. */
 static void borrow(struct replay *replay, size_t samples_max)
 {
     struct profile *profile = replay->profile;
-    bool is_starved = replay->counters[RECORDING_TICKS_MISSED] > replay->counters[RECORDING_TICKS];
+    bool is_starved = replay->counts.counters[RECORDING_TICKS_MISSED] > replay->counts.counters[RECORDING_TICKS];
     struct thread_id borrower = is_starved ? (struct thread_id){0} : replay->short_lived.id;
     if (!is_starved && borrower.index == 0) return;
     struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* by thread */
@@ -969,8 +840,8 @@ static void borrow(struct replay *replay, size_t samples_max)
         const struct replayed_thread *thread = &replay->threads.items[i];
         if (thread->routine) routines[thread->id.index] = location_of(replay, thread->routine);
     }
-    replay->borrowed_ns = borrow_stacks(profile, routines, borrower, samples_max);
-    replay->too_short_ns = difference(replay->too_short_ns, replay->borrowed_ns);
+    replay->counts.borrowed_ns = borrow_stacks(profile, routines, borrower, samples_max);
+    replay->counts.too_short_ns = difference(replay->counts.too_short_ns, replay->counts.borrowed_ns);
     free(routines);
 }
 
@@ -985,7 +856,7 @@ static void finish(struct replay *replay, size_t samples_max)
     borrow(replay, samples_max);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile_start_ns(profile);
-    add_facts(replay);
+    recorder_facts_add(profile, &replay->counts, replay->mode, replay->period_ns);
 }
 
 /* A batch that is cut off at the end of the file was being written when the program died. */

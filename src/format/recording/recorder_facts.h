@@ -1,0 +1,28 @@
+/* What a recording says of its recorder, as facts of the profile: `offbeat info` shows them.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_RECORDING_RECORDER_FACTS_H
+#define OFFBEAT_FORMAT_RECORDING_RECORDER_FACTS_H
+
+#include "format/recording/recording_layout.h"
+#include "profile/profile.h"
+
+enum { RECORDER_OUTCOMES = 6 }; /* of a walk, as flags of a sample say */
+
+struct recorder_counts {
+    uint64_t counters[RECORDING_COUNTER_COUNT];
+    uint64_t taken, repeated;             /* stacks, and ticks for which a blocked one was taken again */
+    uint64_t unseen;                      /* ticks of threads of which nothing was known */
+    uint64_t outcomes[RECORDER_OUTCOMES]; /* of the stacks taken */
+    uint64_t lost_ns[RECORDING_LOSSES];
+    uint64_t short_threads;
+    uint64_t too_short_ns, borrowed_ns;
+    uint64_t first_usage_cpu_ns, usage_cpu_ns; /* CPU time of the process, at the first and the last record */
+    uint64_t started_cpu_ns;                   /* of the former, what samples stand for */
+    bool is_stopped;                           /* the recorder ended the recording */
+};
+
+/* Adds them to PROFILE. PERIOD_NS: more than 0. */
+void recorder_facts_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
+                        uint64_t period_ns);
+
+#endif
