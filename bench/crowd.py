@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 from common import table
@@ -59,10 +60,10 @@ def surroundings():
         print("quota: skipped, there is no control group of version 1 for processors that may be used")
 
 
-def rows_of(place, context, offbeat, folder, seconds):
+def rows_of(context, offbeat, folder, seconds):
     with context as before:
         for count, mode, user in itertools.product(COUNTS, ("wall", "cpu"), users()):
-            head = [place, str(count), mode, user]
+            head = [str(count), mode, user]
             rows = record(offbeat, folder, (f"{CROWD} {count}", 101, mode, user), seconds, before)
             if isinstance(rows, str):
                 yield [*head, rows, "", "", "", "", "NO"]
@@ -74,17 +75,20 @@ def rows_of(place, context, offbeat, folder, seconds):
 
 
 def crowd(build, seconds=6):
-    """True if every row is right."""
+    """True if every row is right. Prints a table for each surroundings when it is there, because all of them take a quarter of an hour."""
     print(f"Threads that compute and sleep in turn for {seconds} s: share of their time in % that stacks with NAME have")
-    rows = [["place", "threads", "mode", "user", "name", "truth", "profile", "error", "bound", ""]]
+    count = wrong = 0
     with tempfile.TemporaryDirectory(prefix="offbeat-bench-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
         offbeat = copy_offbeat(build, folder)
         compile_programs(folder)
         for place, context in surroundings():
-            rows += rows_of(place, context, offbeat, folder, seconds)
-    wrong = sum(row[-1] == "NO" for row in rows)
-    table(rows, texts=5)
-    print(f"{len(rows) - 1} rows, {wrong} wrong")
+            rows = list(rows_of(context, offbeat, folder, seconds))
+            print(f"\n{place}")
+            table([["threads", "mode", "user", "name", "truth", "profile", "error", "bound", ""], *rows], texts=4)
+            sys.stdout.flush()
+            count += len(rows)
+            wrong += sum(row[-1] == "NO" for row in rows)
+    print(f"\n{count} rows, {wrong} wrong")
     return wrong == 0
