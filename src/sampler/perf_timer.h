@@ -19,6 +19,14 @@ enum {
     PERF_TIMER_STACK_MAX = 63 << 10, /* the kernel drops a record of more than 64 KB */
 };
 
+/* When the thread began to run, or stopped. */
+struct perf_timer_switch {
+    uint64_t time_ns;
+    bool is_stop;
+    bool was_preempted; /* it stopped in favour of others */
+    bool is_in_call;    /* in which it was asleep: it has run for moments only since it was woken */
+};
+
 struct perf_timer {
     struct perf_event_mmap_page *control; /* NULL: there is none */
     int descriptor;                       /* of one that takes a sample when it is asked to; else -1 */
@@ -26,13 +34,12 @@ struct perf_timer {
     bool is_free;                         /* it takes one each period, from its first one on */
     size_t ring_size;
     uint32_t stack_size;
-    uint64_t head;         /* of the newest record that was read */
-    uint64_t sample_end;   /* where the sample that was given out last ends */
-    bool has_seen_switch;  /* since it runs freely; before, switches are missing */
-    uint64_t stopped_ns;   /* when the thread was stopped, as far as was read; 0: it runs */
-    bool was_preempted;    /* then, in favour of others */
-    bool has_blocked;      /* it gave its processor up voluntarily, by what was read last */
-    uint64_t preempted_ns; /* for which it had to wait for a processor after it was stopped so, in all */
+    uint64_t head;                   /* of the newest record that was read */
+    uint64_t sample_end;             /* where the sample that was given out last ends */
+    bool has_seen_switch;            /* since it runs freely; before, switches are missing */
+    struct perf_timer_switch newest; /* that was read; {0}: none */
+    bool has_blocked;                /* it gave its processor up voluntarily, by what was read last */
+    uint64_t preempted_ns;           /* for which it had to wait for a processor after it was stopped so, in all */
     enum perf_timer_sight sight;
 };
 

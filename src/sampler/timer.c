@@ -176,7 +176,7 @@ void timer_forget_sleepers(struct sampler *sampler)
 bool timer_is_running(const struct watched_thread *thread)
 {
     const struct perf_timer *timer = &thread->timer;
-    return timer->control && timer->has_seen_switch && (timer->stopped_ns == 0 || timer->was_preempted);
+    return timer->control && timer->has_seen_switch && (!timer->newest.is_stop || timer->newest.was_preempted);
 }
 
 bool timer_has_run_on(const struct watched_thread *thread)

@@ -113,4 +113,119 @@ TEST(a_ring_of_any_bytes_is_read_safely)
     CHECK(answers > 10);
 }
 
+/* --- When the thread ran ------------------------------------------------------------------------------------------ */
+
+enum { US = 1000, MS = 1000000, START = 0, STOP = PERF_RECORD_MISC_SWITCH_OUT };
+enum { PREEMPTED = PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT };
+
+static uint64_t clock_ns;
+
+static void put_switch(int misc, uint64_t after_ns)
+{
+    enum { SIZE = 16 };
+    struct perf_event_header header = {.type = PERF_RECORD_SWITCH, .size = SIZE, .misc = (uint16_t)misc};
+    uint64_t word, at = timer.control->data_head - SIZE;
+    memcpy(&word, &header, sizeof(word));
+    put_word(at, word);
+    put_word(at + 8, clock_ns += after_ns);
+    timer.control->data_head = at;
+}
+
+static uint64_t preempted_ns(void)
+{
+    struct perf_timer_news news;
+    (void)perf_timer_read(&timer, &news);
+    return timer.preempted_ns;
+}
+
+static void begin_asleep(void)
+{
+    begin();
+    clock_ns = 1000 * MS;
+    put_switch(STOP, 0);
+    put_switch(START, 5 * MS);
+}
+
+TEST(a_thread_is_preempted_from_a_stop_to_the_next_start)
+{
+    begin_asleep();
+    put_switch(PREEMPTED, 3 * MS);
+    CHECK_UINT(preempted_ns(), 0);
+    put_switch(START, 20 * MS);
+    put_switch(PREEMPTED, 2 * US); /* its quota is spent */
+    put_switch(START, 40 * MS);
+    CHECK_UINT(preempted_ns(), 60 * MS);
+    put_switch(STOP, 1 * MS);
+    put_switch(START, 7 * MS);
+    CHECK_UINT(preempted_ns(), 60 * MS);
+}
+
+TEST(a_thread_that_was_just_woken_and_has_no_quota_is_still_in_its_call)
+{
+    for (unsigned reads = 0; reads < 16; reads++) {
+        begin_asleep();
+        if (reads & 1) CHECK_UINT(preempted_ns(), 0);
+        put_switch(PREEMPTED, 2 * US);
+        if (reads & 2) CHECK_UINT(preempted_ns(), 0);
+        put_switch(START, 20 * MS);
+        if (reads & 4) CHECK_UINT(preempted_ns(), 0);
+        put_switch(PREEMPTED, 2 * US); /* again */
+        if (reads & 8) CHECK_UINT(preempted_ns(), 0);
+        put_switch(START, 20 * MS);
+        CHECK_UINT(preempted_ns(), 0);
+        put_switch(PREEMPTED, 1 * MS);
+        put_switch(START, 3 * MS);
+        CHECK_UINT(preempted_ns(), 3 * MS);
+    }
+}
+
+TEST(a_short_wait_of_a_thread_that_was_just_woken_is_for_one_that_it_woke)
+{
+    begin_asleep();
+    put_switch(PREEMPTED, 5 * US);
+    put_switch(START, 20 * US);
+    CHECK_UINT(preempted_ns(), 20 * US);
+}
+
+/* The same forward in time. */
+struct slow_count {
+    uint64_t preempted_ns, started_ns, stopped_ns;
+    bool is_in_call, was_preempted;
+};
+
+static void count_slowly(struct slow_count *count, int misc)
+{
+    uint64_t run_ns = clock_ns - count->started_ns, wait_ns = clock_ns - count->stopped_ns;
+    if (misc == START) {
+        if (count->was_preempted && wait_ns < MS) count->is_in_call = false;
+        if (count->was_preempted && !count->is_in_call) count->preempted_ns += wait_ns;
+        count->started_ns = clock_ns;
+        return;
+    }
+    if (run_ns > 8 * US) count->is_in_call = false;
+    if (misc == STOP) count->is_in_call = true;
+    count->was_preempted = misc == PREEMPTED;
+    count->stopped_ns = clock_ns;
+}
+
+TEST(it_does_not_matter_when_switches_are_read)
+{
+    enum { ROUNDS = 200, SWITCHES = 400 };
+    uint64_t random = 3;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        static const uint64_t lengths[] = {2 * US, 8 * US, 9 * US, 999 * US, 1 * MS, 30 * MS};
+        struct slow_count slow = {.is_in_call = true};
+        begin_asleep();
+        slow.started_ns = clock_ns;
+        for (unsigned i = 0; i < SWITCHES; i++) {
+            bool is_stop = i % 2 == 0;
+            int misc = is_stop ? (chance_number(&random) % 4 ? PREEMPTED : STOP) : START;
+            put_switch(misc, lengths[chance_number(&random) % 6]);
+            count_slowly(&slow, misc);
+            if (chance_number(&random) % (1 + round % 50) == 0) CHECK_UINT(preempted_ns(), slow.preempted_ns);
+        }
+        CHECK_UINT(preempted_ns(), slow.preempted_ns);
+    }
+}
+
 TEST_MAIN()
