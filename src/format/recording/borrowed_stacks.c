@@ -3,6 +3,7 @@
 
 #include "profile/incomplete.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,9 @@ struct lending {
     size_t first_part, part_count; /* the columns whose sum is the time */
     struct lent *items;            /* by routine, the largest first */
     size_t count;
-    size_t samples_left;
+    size_t samples_left, borrowers_left;
+    unsigned pieces; /* into which each part of the open borrower's time is divided; 0: any */
+    double phase;    /* 0 to 1; evenly distributed over the borrowers */
     uint64_t ns;
 };
 
@@ -158,16 +161,34 @@ static int64_t part_until(int64_t time, double until, double all)
     return until < all ? (int64_t)((double)time * (until / all)) : time;
 }
 
+/* The same in whole pieces. On the average of all phases it is equal. */
+static int64_t pieces_until(const struct lending *lending, int64_t time, double until, double all)
+{
+    if (until >= all || lending->pieces == 0) return part_until(time, until, all);
+    double pieces = floor(until / all * lending->pieces + lending->phase);
+    return pieces < lending->pieces ? (int64_t)((double)time * (pieces / lending->pieces)) : time;
+}
+
 /* What a borrower has given of its TIME up to the stack that ends at UNTIL of ALL, less what it has GIVEN before. */
 static int64_t next_piece(const struct lending *lending, const int64_t *time, const double *until, const double *all,
                           int64_t *given, int64_t *ret_piece)
 {
     for (size_t part = 0; part < lending->part_count; part++) {
-        int64_t to = part_until(time[part], until[part], all[part]);
+        int64_t to = pieces_until(lending, time[part], until[part], all[part]);
         ret_piece[part] = to - given[part];
         given[part] = to;
     }
     return sum_of(lending, ret_piece);
+}
+
+/* Many borrowers with many stacks to borrow could be billions of samples. So if not all of COUNT stacks have room, each
+ * borrower has some of them, and other ones than the next. */
+static void choose_pieces(struct lending *lending, size_t count)
+{
+    const double golden = 0.6180339887498949;
+    size_t room = lending->samples_left / lending->borrowers_left--, pieces = room / lending->part_count;
+    lending->pieces = count <= room ? 0 : pieces < 2 ? 1 : (unsigned)pieces - 1;
+    lending->phase += golden - (lending->phase + golden >= 1);
 }
 
 static void write_values(const struct lending *lending, int64_t count, const int64_t *parts, int64_t *ret_values)
@@ -257,14 +278,17 @@ static struct location_id routine_of_borrower(const struct profile *profile, siz
     return (struct location_id){profile_stack_location(profile, parent)};
 }
 
+/* And counts them. */
 static void add_wanted(struct lending *lending, size_t samples)
 {
     for (size_t i = 0; i < samples; i++) {
         if (!is_borrower(lending, i)) continue;
+        lending->borrowers_left++;
         struct location_id routine = routine_of_borrower(lending->profile, i);
         struct lent *first = &lending->items[place_of(lending, routine)];
         if (first == lending->items + lending->count || first->routine.index != routine.index) continue;
-        for (size_t part = 0; part < PARTS_MAX; part++) first->wanted[part] += (double)parts_of(lending, i)[part];
+        for (size_t part = 0; part < lending->part_count; part++)
+            first->wanted[part] += (double)parts_of(lending, i)[part];
     }
 }
 
@@ -291,9 +315,8 @@ static void scale_waits_of(struct lent *lent, size_t count)
 
 /* Waits for a processor are lent per CPU time and per blocked time. Of these it is known how much borrowers have, and
  * lenders may by chance have been found asleep far more often. */
-static void scale_waits(struct lending *lending, size_t samples)
+static void scale_waits(struct lending *lending)
 {
-    add_wanted(lending, samples);
     for (size_t first = 0, end = 0; first < lending->count; first = end) {
         while (end < lending->count && lending->items[end].routine.index == lending->items[first].routine.index) end++;
         scale_waits_of(&lending->items[first], end - first);
@@ -313,12 +336,14 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
         profile->failed = STATUS_NO_MEMORY;
         return 0;
     }
-    if (has_states) scale_waits(&lending, count);
+    add_wanted(&lending, count);
+    if (has_states) scale_waits(&lending);
     for (size_t i = 0; i < count && lending.samples_left > 0; i++) {
         if (!is_borrower(&lending, i)) continue;
         struct location_id routine = routine_of_borrower(profile, i);
         const struct lent *lent;
         size_t lenders = lenders_of(&lending, routine, &lent);
+        choose_pieces(&lending, lenders);
         if (lenders > 0) borrow(&lending, i, lent, lenders);
     }
     remove_empty(&lending, count);
