@@ -56,6 +56,7 @@ struct sampler {
     bool is_starved;                         /* and several more: this thread hardly gets a processor */
     bool is_steady;                          /* in the open tick every thread continues with what it did */
     uint32_t steady_ticks;                   /* in a row */
+    uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
     uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */
     uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
     uint64_t plan_ns;                        /* and is so long */

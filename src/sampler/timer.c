@@ -135,15 +135,17 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
     if (is_young(sampler, thread)) return;
+    uint64_t count = sampler->counters[RECORDING_TIMERS];
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *denial) return;
-    if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||
-        sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX)
-        return;
+    if (count >= TIMERS_MAX || (sampler->timers_full && count >= sampler->timers_full)) return;
+    if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return;
     if (thread->timer_stack_size == 0) thread->timer_stack_size = FIRST_COPY;
     sampler->timers_in_tick++;
     int result = open_timer(sampler, thread);
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
+    else if (result == EPERM && count > 0)
+        sampler->timers_full = count; /* no more memory may be locked until one of them is gone */
     else if (result != ESRCH)
         *denial = (uint64_t)result;
 }
