@@ -127,16 +127,44 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. A thread
- * without a timer runs for short times and is seldom preempted. */
-static uint64_t wait_after_wake_up(struct watched_thread *thread, uint64_t wait_ns)
+ * without one runs for short times and is seldom preempted, except where ticks are so late that most threads have none.
+ */
+static uint64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
     uint64_t preempted_ns = difference(thread->timer.preempted_ns, account->preempted_ns);
     bool is_known = thread->timer.control && account->has_seen_switch;
     account->preempted_ns = thread->timer.preempted_ns;
     account->has_seen_switch = thread->timer.has_seen_switch;
-    if (is_known) return difference(wait_ns, preempted_ns);
-    return thread->state == THREAD_BLOCKED ? wait_ns : 0;
+    if (!is_known && !sampler->is_starved) return thread->state == THREAD_BLOCKED ? wait_ns : 0;
+    if (!is_known) {
+        account->unknown_wait_ns += wait_ns;
+        return 0;
+    }
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    uint64_t woken_ns = difference(wait_ns, preempted_ns);
+    routine->timed_wait_ns += wait_ns;
+    routine->timed_woken_ns += woken_ns;
+    return woken_ns;
+}
+
+static void note_waits(struct sampler *sampler, struct watched_thread *thread, uint64_t woken_ns)
+{
+    if (woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
+}
+
+/* Of waits that no timer saw, the part after a wake-up is the same as of those that timers saw, of threads with the
+ * same start routine. It is taken as late as possible, because few threads have timers at first. */
+static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct thread_account *account = &thread->account;
+    uint64_t wait_ns = least(account->unknown_wait_ns, difference(account->delay_ns, account->runnable_written_ns));
+    account->unknown_wait_ns = 0;
+    if (wait_ns == 0) return;
+    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    if (routine->timed_wait_ns == 0) return;
+    double part = (double)routine->timed_woken_ns / (double)routine->timed_wait_ns;
+    note_waits(sampler, thread, (uint64_t)(part * (double)wait_ns));
 }
 
 void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
@@ -150,8 +178,7 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     account->delay_ns = delay_ns;
     take_first(account, wait_ns);
     if (!account->is_first_scan) account->first_ns = 0; /* that wait has ended */
-    uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
-    if (woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
+    note_waits(sampler, thread, wait_after_wake_up(sampler, thread, wait_ns));
 }
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
@@ -203,6 +230,7 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                      const struct found_stack *stack)
 {
+    divide_unknown_waits(sampler, thread);
     struct recording_time time = running_time(sampler, thread, cpu_ns);
     if (time.cpu_ns + time.runnable_ns == 0) return;
     write_sample(sampler, thread, time, stack->flags, stack);
@@ -211,6 +239,7 @@ void account_running(struct sampler *sampler, struct watched_thread *thread, uin
 
 void account_waited(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
+    divide_unknown_waits(sampler, thread);
     struct recording_time time = running_time(sampler, thread, thread->cpu_ns_seen);
     time.cpu_ns = 0;
     if (time.runnable_ns > 0) write_sample(sampler, thread, time, stack->flags, stack);
@@ -222,6 +251,12 @@ void account_blocked(struct sampler *sampler, struct watched_thread *thread, con
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->state = THREAD_BLOCKED;
+}
+
+void account_slept(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+{
+    account_blocked(sampler, thread, stack);
+    thread->state = THREAD_RUNNABLE;
 }
 
 static void write_lost(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
@@ -263,14 +298,14 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
 
 /* The kernel's count of THREAD's waits is gone with it. In the last GAP_NS, of which it ran for CPU_NS, it is taken to
  * have waited for a processor in the same part of the time that it did not run as before. */
-static void estimate_delay(struct watched_thread *thread, uint64_t gap_ns, uint64_t cpu_ns)
+static uint64_t likely_delay(const struct watched_thread *thread, uint64_t gap_ns, uint64_t cpu_ns)
 {
-    struct thread_account *account = &thread->account;
+    const struct thread_account *account = &thread->account;
     uint64_t ran_before_ns = difference(thread->life.cpu_ns, cpu_ns);
     uint64_t off_before_ns = difference(difference(thread->life.wall_ns, gap_ns), ran_before_ns);
-    if (account->was_there || off_before_ns == 0) return;
+    if (account->was_there || off_before_ns == 0) return 0;
     double part = (double)least(account->delay_ns, off_before_ns) / (double)off_before_ns;
-    account->delay_ns += (uint64_t)(part * (double)difference(gap_ns, cpu_ns));
+    return (uint64_t)(part * (double)difference(gap_ns, cpu_ns));
 }
 
 /* If the open tick did not find a thread, its time is written up to the previous tick. */
@@ -279,15 +314,23 @@ void account_end_as_reported(struct sampler *sampler, struct watched_thread *thr
     enum { PERIODS_TO_ESTIMATE = 2 }; /* a shorter gap continues what the last tick saw */
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
     uint64_t gap_ns = difference(thread->life.created_ns + thread->life.wall_ns, written_until_ns);
-    if (!thread->life.has_blocked) thread->state = THREAD_RUNNABLE;
     account_begins_at(sampler, thread);
-    if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) estimate_delay(thread, gap_ns, unseen_cpu_ns);
     thread->account.pending_ns += gap_ns;
+    if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
+        uint64_t delay_ns = likely_delay(thread, gap_ns, unseen_cpu_ns);
+        thread->account.delay_ns += delay_ns;
+        thread->account.unknown_wait_ns += delay_ns;
+    }
+    if (!thread->life.has_blocked) {
+        thread->state = THREAD_RUNNABLE;
+        thread->account.unknown_wait_ns = 0;
+    }
     account_rest(sampler, thread);
 }
 
 void account_rest(struct sampler *sampler, struct watched_thread *thread)
 {
+    divide_unknown_waits(sampler, thread);
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     take(sampler, thread, running);
     struct recording_time blocked = {0};

@@ -43,6 +43,9 @@ void account_waited(struct sampler *sampler, struct watched_thread *thread, cons
 /* STACK stands for the time that THREAD was blocked, and for that of the ticks that follow until it runs. */
 void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack);
 
+/* The same of a thread that slept there and was woken: it is not blocked any more. */
+void account_slept(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack);
+
 /* No stack stands for the CPU time up to CPU_NS. */
 void account_lost(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, enum recording_loss cause);
 

@@ -17,8 +17,9 @@ struct short_lives {
         uint64_t routine;
         uint32_t ends; /* threads that no record has reported yet */
         uint64_t cpu_ns, preempted_ns, blocked_ns, start_wait_ns;
-        uint64_t off_ns;                   /* they waited for a processor, or were blocked: nobody knows which */
-        uint64_t met_off_ns, met_delay_ns; /* of threads that ticks met, and their waits for a processor in it */
+        uint64_t off_ns;                        /* they waited for a processor, or were blocked: nobody knows which */
+        uint64_t met_off_ns, met_delay_ns;      /* of threads that ticks met, and their waits for a processor in it */
+        uint64_t timed_wait_ns, timed_woken_ns; /* their waits that a timer saw, and what of that followed a wake-up */
     } routines[SHORT_ROUTINES];
     size_t routine_count;
     size_t begun_count;
@@ -117,6 +118,9 @@ void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed);
 void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
 
 /* --- short_lives.c: threads that live between two ticks ---------------------------------------------------------- */
+
+/* Places are given out in their order; the last one has all routines that come too late. */
+struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine);
 
 /* Reads what threads have said. The list of threads must be newer than that. */
 void short_lives_read(struct sampler *sampler);

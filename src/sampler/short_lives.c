@@ -6,8 +6,7 @@
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
 
-/* Places are given out in their order; the last one has all routines that come too late. */
-static struct short_routine *routine_of(struct sampler *sampler, uint64_t routine)
+struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine)
 {
     struct short_lives *lives = &sampler->short_lives;
     for (size_t i = 0; i < lives->routine_count; i++) {
@@ -21,7 +20,7 @@ static struct short_routine *routine_of(struct sampler *sampler, uint64_t routin
 
 void short_lives_add(struct sampler *sampler, const struct thread_news *end)
 {
-    struct short_routine *routine = routine_of(sampler, end->routine);
+    struct short_routine *routine = short_lives_routine(sampler, end->routine);
     routine->ends += end->ends;
     sampler->cpu_ns_of_ended += end->cpu_ns;
     sampler->unseen_cpu_ns = difference(sampler->unseen_cpu_ns, end->cpu_ns);
@@ -85,7 +84,7 @@ void short_lives_stand_for(struct sampler *sampler, const struct watched_thread 
 {
     uint64_t short_ns = sampler->period_ns > sampler->tick_span_ns ? sampler->period_ns : sampler->tick_span_ns;
     if (thread->life.ends == 0) return;
-    struct short_routine *routine = routine_of(sampler, thread->life.routine);
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     if (routine->routine != thread->life.routine) return;
     note_met(routine, thread);
     if (thread->life.wall_ns > 2 * short_ns) return;

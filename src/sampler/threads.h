@@ -45,13 +45,14 @@ struct thread_account {
     bool has_run;                 /* there is a stack of CPU time */
     bool has_written_start;       /* how long it waited for its first processor */
     bool has_written_routine;
-    uint64_t since_ns;     /* from when on the thread's time is written, or to be written */
-    bool was_there;        /* when the sampler was started */
-    bool is_new;           /* it began under our eyes, and was not looked at yet */
-    bool is_first_scan;    /* the last one was */
-    bool has_delay;        /* it is known where the kernel's count began */
-    uint64_t preempted_ns; /* by the timer's count, when last read */
-    bool has_seen_switch;  /* the timer's, then */
+    uint64_t since_ns;        /* from when on the thread's time is written, or to be written */
+    bool was_there;           /* when the sampler was started */
+    bool is_new;              /* it began under our eyes, and was not looked at yet */
+    bool is_first_scan;       /* the last one was */
+    bool has_delay;           /* it is known where the kernel's count began */
+    uint64_t preempted_ns;    /* by the timer's count, when last read */
+    uint64_t unknown_wait_ns; /* waits that may have followed a wake-up or a preemption */
+    bool has_seen_switch;     /* the timer's, then */
 };
 
 enum thread_state {

@@ -153,7 +153,10 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     }
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (blocked_was_asleep(&slot->registers)) return;
-    if (is_cpu_mode(sampler) && has_just_woken(thread, &slot->registers)) return;
+    if (has_just_woken(thread, &slot->registers)) {
+        if (!is_cpu_mode(sampler)) account_slept(sampler, thread, &stack);
+        return;
+    }
     if (thread->is_asked_for_wait) {
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;

@@ -99,11 +99,19 @@ void recording_sample(struct recording_writer *writer, uint32_t thread, struct r
     recording.squares[is_blocked] += (double)sum_of(time) * (double)sum_of(time);
 }
 
+static uint64_t delay_ns; /* 0: it never waits for a processor */
+
 bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
 {
     (void)thread;
-    *ret_ns = 0; /* it never waits for a processor */
+    *ret_ns = delay_ns;
     return true;
+}
+
+struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine)
+{
+    (void)routine;
+    return &sampler->short_lives.routines[0];
 }
 
 /* --- The sampler, as tick.c does it for a thread with a timer ----------------------------------------------------- */
@@ -318,6 +326,38 @@ TEST(a_thread_that_ends_unseen_is_taken_to_have_waited_as_before)
     account_end_as_reported(&sampler, &thread, 5 * MS);
     CHECK_UINT(recording.written_ns[0][0], 5 * MS + 30 * MS); /* two thirds of the 45 ms */
     CHECK_UINT(recording.written_ns[1][0], 15 * MS);
+}
+
+/* Ticks are late. A timer saw 100 ms of waits of one thread, 60 of them after it was preempted. Another one without a
+ * timer, of the same routine, was seen for 200 ms, in which it ran for 10 and waited for 50. */
+TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
+{
+    enum { MS = 1000000 };
+    static struct sampler sampler;
+    static struct watched_thread timed, other;
+    static struct perf_event_mmap_page *control = (void *)&sampler; /* any: there is a timer */
+    uint64_t place = 1;
+    struct found_stack stack = {&place, 1, 0};
+    for (unsigned is_sampled = 0; is_sampled < 2; is_sampled++) {
+        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .is_starved = true};
+        timed = other = (struct watched_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        timed.account = other.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
+        timed.timer = (struct perf_timer){.control = control, .preempted_ns = 60 * MS};
+        timed.account.has_seen_switch = true;
+        memset(&recording, 0, sizeof(recording));
+        recording.has_last[0] = recording.has_last[1] = true;
+        delay_ns = 50 * MS;
+        account_read_delay(&sampler, &other); /* before anything is known */
+        CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[1][0], 0);
+        delay_ns = 100 * MS;
+        account_read_delay(&sampler, &timed);
+        CHECK_UINT(recording.written_ns[1][0], 40 * MS);
+        if (is_sampled) account_running(&sampler, &other, 10 * MS, &stack);
+        account_rest(&sampler, &other);
+        CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], 180 * MS);
+        CHECK_UINT(recording.written_ns[1][0], 40 * MS + 20 * MS);
+    }
+    delay_ns = 0;
 }
 
 TEST_MAIN()
