@@ -83,11 +83,27 @@ void account_forked(struct sampler *sampler, struct watched_thread *thread, uint
     if (is_cpu_mode(sampler) && time.cpu_ns > 0) write_more(sampler, thread, RECORDING_OF_START, time);
 }
 
+/* THREAD was created after the recording had begun, but had not run yet when the first threads were listed: it was
+ * taken for one that was there. Its time was counted from the beginning of the recording, and nothing of it is written.
+ */
+static void correct_beginning(const struct sampler *sampler, struct watched_thread *thread)
+{
+    struct thread_account *account = &thread->account;
+    uint64_t too_much_ns = difference(thread->life.created_ns, sampler->recording_start_ns);
+    if (too_much_ns == 0) return;
+    account->was_there = false;
+    account->has_delay = true;
+    account->since_ns = thread->life.created_ns;
+    account->pending_ns = difference(account->pending_ns, too_much_ns);
+}
+
 void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
     uint64_t created_ns = thread->life.created_ns;
-    if (account->since_ns == 0 || is_cpu_mode(sampler)) return; /* it is older than the sampler */
+    if (is_cpu_mode(sampler)) return;
+    if (account->was_there) correct_beginning(sampler, thread);
+    if (account->since_ns == 0) return; /* it is older than the sampler */
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
     account->pending_ns += difference(account->since_ns, created_ns);
     account->since_ns = least(account->since_ns, created_ns);
@@ -107,6 +123,7 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
         take_first(account, thread->cpu_ns_seen);
     } else {
         account->pending_ns += sampler->tick_span_ns;
+        if (account->was_there && thread->life.created_ns) account_begins_at(sampler, thread);
     }
 }
 

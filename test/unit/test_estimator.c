@@ -328,6 +328,35 @@ TEST(a_thread_that_ends_unseen_is_taken_to_have_waited_as_before)
     CHECK_UINT(recording.written_ns[1][0], 15 * MS);
 }
 
+/* A thread that was created 150 ms after the beginning of the recording, and listed before it first ran. It says so
+ * before the first tick, after it, or at its end. */
+TEST(a_thread_that_had_not_run_when_it_was_listed_begins_when_it_was_created)
+{
+    enum { MS = 1000000 };
+    static struct sampler sampler;
+    static struct watched_thread thread;
+    for (unsigned says_at = 0; says_at < 3; says_at++) {
+        const struct thread_news news = {.created_ns = 1150 * MS, .start_wait_ns = 20 * MS, .wall_ns = 20 * MS};
+        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
+        sampler.recording_start_ns = 1000 * MS;
+        thread = (struct watched_thread){.state = THREAD_RUNNABLE};
+        memset(&recording, 0, sizeof(recording));
+        recording.has_last[0] = true;
+        account_was_there(&thread, 0);
+        account_begin(&thread);
+        for (unsigned tick = 0; tick < 2; tick++) {
+            if (says_at == tick) thread.life = news;
+            if (says_at == tick && tick > 0) account_begins_at(&sampler, &thread);
+            sampler.tick_span_ns = tick > 0 ? 10 * MS : 160 * MS;
+            account_begin_tick(&sampler, &thread);
+        }
+        thread.life = news;
+        sampler.tick_ns = 1170 * MS;
+        account_end_as_reported(&sampler, &thread, 0);
+        CHECK_UINT(recording.written_ns[0][0], 20 * MS);
+    }
+}
+
 /* Ticks are late. A timer saw 100 ms of waits of one thread, 60 of them after it was preempted. Another one without a
  * timer, of the same routine, was seen for 200 ms, in which it ran for 10 and waited for 50. */
 TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
