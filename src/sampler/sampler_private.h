@@ -179,13 +179,16 @@ void timer_count_request(struct watched_thread *thread);
 /* What is new of THREAD's timer, if it has one. How many samples there are. */
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news);
 
+/* The sample that was asked for says nothing of THREAD's CPU time: the next ones come sooner than usual. */
+void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread);
+
 /* THREAD has a timer and waits for a processor. A second one takes its stack when it gets one: where it waited. False
  * if there is none. */
 bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread);
 bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample *ret_sample);
 
-/* Walks the stack of SAMPLE; UNWIND_PENDING: build a table, and
- * again. What is not in its copy is read from the thread's memory. False if the kernel has overwritten the copy. */
+/* Walks the stack of SAMPLE; UNWIND_PENDING: build a table, and again. What is not in its copy is read from the
+ * thread's memory. False if the kernel has overwritten the copy. */
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
 

@@ -102,7 +102,15 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
     if (stack) account_waited(sampler, thread, stack);
 }
 
-/* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. */
+/* STACK is where THREAD slept: it has just been woken, and spent no CPU time there. */
+static void write_slept(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+{
+    if (!is_cpu_mode(sampler)) account_slept(sampler, thread, stack);
+}
+
+/* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. The first sample of all is one
+ * that was asked for. Where THREAD waited, it is taken 10 µs after it got a processor, and if it was woken before that,
+ * in the call in which it had slept. */
 static void write_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
                           uint64_t cpu_ns)
 {
@@ -110,8 +118,15 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
     struct found_stack stack;
     for (uint32_t i = 0; i < news->kept_count; i++) {
         uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
-        if (perf_timer_sample(&thread->timer, news, i, &sample) && walk_sample(sampler, thread, &sample, &stack))
+        bool is_asked_for = i == 0 && thread->timer_samples == news->count && !timer_sees_user_code(thread);
+        if (!perf_timer_sample(&thread->timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
+            continue;
+        if (is_asked_for && blocked_sleeps_at(sample.registers.values[MACHINE_IP])) {
+            write_slept(sampler, thread, &stack);
+            timer_sample_soon(sampler, thread);
+        } else {
             account_running(sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
+        }
     }
 }
 
@@ -154,7 +169,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (blocked_was_asleep(&slot->registers)) return;
     if (has_just_woken(thread, &slot->registers)) {
-        if (!is_cpu_mode(sampler)) account_slept(sampler, thread, &stack);
+        write_slept(sampler, thread, &stack);
         return;
     }
     if (thread->is_asked_for_wait) {

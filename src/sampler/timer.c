@@ -48,6 +48,12 @@ static uint64_t chance_period_ns(struct sampler *sampler, struct watched_thread 
     return chance_timer_ns(&sampler->random_state, period_ns);
 }
 
+void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread)
+{
+    enum { PARTS = 8 };
+    if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread) / PARTS);
+}
+
 /* False if THREAD has no timer any more. */
 static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
 {
