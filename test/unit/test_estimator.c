@@ -330,7 +330,7 @@ TEST(a_thread_that_ends_unseen_is_taken_to_have_waited_as_before)
 
 /* A thread that was created 150 ms after the beginning of the recording, and listed before it first ran. It says so
  * before the first tick, after it, or at its end. */
-TEST(a_thread_that_had_not_run_when_it_was_listed_begins_when_it_was_created)
+TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
 {
     enum { MS = 1000000 };
     static struct sampler sampler;
