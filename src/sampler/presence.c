@@ -22,6 +22,7 @@
 enum {
     NANOSECONDS = 1000000000,
     STOP_WAIT_NS = 500000000,
+    STARVED_STOP_WAIT_NS = 2000000000,
     ASIDE_WAIT_NS = 500000000,
     READY_WAIT_NS = 50000000,
     FOLLOW_WAIT_NS = 100000000,
@@ -107,6 +108,7 @@ static void begin_commands(void)
     atomic_store(&presence.gone, 0);
     atomic_store(&presence.ready, 0);
     atomic_store(&presence.is_too_late, 0);
+    atomic_store(&presence.is_starved, 0);
     atomic_store(&presence.followed, atomic_load(&presence.follow_wanted));
     atomic_store(&presence.flushed, atomic_load(&presence.flush_wanted));
 }
@@ -140,7 +142,7 @@ void sampler_stop(void)
     atomic_store(&life.state, STATE_ABSENT);
     if (!is_aside) command(COMMAND_STOP);
     leave();
-    (void)await(&presence.gone, STOP_WAIT_NS);
+    (void)await(&presence.gone, atomic_load(&presence.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
 }
 
 void sampler_after_fork_in_child(void)

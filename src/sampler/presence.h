@@ -23,6 +23,7 @@ struct presence {
     _Atomic uint32_t follow_wanted, followed;
     _Atomic uint32_t flush_wanted, flushed;
     _Atomic uint32_t is_too_late; /* it did not follow in time */
+    _Atomic uint32_t is_starved;  /* it hardly gets a processor */
 };
 
 extern struct presence presence;

@@ -590,6 +590,7 @@ static void plan_next_tick(uint64_t cost_ns)
     uint64_t missed = now_ns > next_ns ? (now_ns - next_ns) / sampler.period_ns : 0;
     uint64_t left_out = periods_to_leave_out(cost_ns);
     sampler.is_starved = missed >= STARVED_PERIODS_MIN;
+    atomic_store(&presence.is_starved, sampler.is_starved);
     slow_timers(left_out);
     if (missed < left_out) {
         sampler.counters[RECORDING_TICKS_LEFT_OUT] += left_out - missed;

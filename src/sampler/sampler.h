@@ -40,7 +40,8 @@ struct sampler_options {
  * continues unprofiled. */
 bool sampler_start(const struct sampler_options *options);
 
-/* Writes all samples to the recording. Waits for the sampler thread, for at most half a second. */
+/* Writes all samples to the recording. Waits for the sampler thread, for at most half a second, or two seconds if it
+ * hardly gets a processor. */
 void sampler_stop(void);
 
 /* --- Calls of the program that concern the sampler thread: interpose/ makes them visible ---------------------------
