@@ -65,20 +65,27 @@ def functions_below_a_deep_recursion_get_their_share():
 
 
 def recorder_of(command, mode, before=()):
-    """What `info` says of an ordinary user's recording; skipped if the kernel grants no timers."""
+    """What `info` says of an ordinary user's recording."""
     offbeat, folder = programs()
     path, done = truth.run(offbeat, folder, (command, RATE, mode, "user"), 2, before)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
-    recorder = json.loads(run(offbeat, "info", "--json", path, cwd=folder).stdout)["recorder"]
-    if not before and not recorder["running_threads"].startswith("perf timers"):
+    return json.loads(run(offbeat, "info", "--json", path, cwd=folder).stdout)["recorder"]
+
+
+def has_timers(recorder):
+    return recorder["running_threads"].startswith("perf timers")
+
+
+def need_timers(recorder):
+    if not has_timers(recorder):
         skip(f"the kernel grants no timers: {recorder['running_threads']}")
-    return recorder
 
 
 @case_by_the_clock
 def an_ordinary_users_stacks_of_nine_kilobytes_are_all_kept():
     """The kernel's memory for them held one, and three of four were written over: the program is steady, and ticks are spared."""
     recorder = recorder_of("deep_stacks 8", "cpu")
+    need_timers(recorder)
     kept, samples = recorder["timer_stacks"], recorder["process_cpu_ns"] / 1e9 * RATE
     check(kept > samples * 2 / 3, f"{kept} of {samples:.0f} stacks are there")
 
@@ -86,9 +93,9 @@ def an_ordinary_users_stacks_of_nine_kilobytes_are_all_kept():
 @case_by_the_clock
 def where_little_memory_may_be_locked_some_threads_have_timers():
     """The first denial was taken for all: no other thread had a timer, not even after those with one had ended."""
-    recorder_of("two_functions", "cpu")
+    need_timers(recorder_of("two_functions", "cpu"))
     recorder = recorder_of("many_threads 40", "wall", ("prlimit", "--memlock=65536"))
-    check(recorder["running_threads"].startswith("perf timers"), recorder["running_threads"])
+    check(has_timers(recorder), recorder["running_threads"])
 
 
 @case_by_the_clock
