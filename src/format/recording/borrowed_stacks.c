@@ -187,7 +187,8 @@ static void choose_pieces(struct lending *lending, size_t count)
 {
     const double golden = 0.6180339887498949;
     size_t room = lending->samples_left / lending->borrowers_left--, pieces = room / lending->part_count;
-    lending->pieces = count <= room ? 0 : pieces < 2 ? 1 : (unsigned)pieces - 1;
+    if (pieces < 2) pieces = 2;
+    lending->pieces = count <= room ? 0 : (unsigned)pieces - 1;
     lending->phase += golden - (lending->phase + golden >= 1);
 }
 
@@ -278,8 +279,8 @@ static struct location_id routine_of_borrower(const struct profile *profile, siz
     return (struct location_id){profile_stack_location(profile, parent)};
 }
 
-/* And counts them. */
-static void add_wanted(struct lending *lending, size_t samples)
+/* How many there are, and what they want. */
+static void add_borrowers(struct lending *lending, size_t samples)
 {
     for (size_t i = 0; i < samples; i++) {
         if (!is_borrower(lending, i)) continue;
@@ -336,7 +337,7 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
         profile->failed = STATUS_NO_MEMORY;
         return 0;
     }
-    add_wanted(&lending, count);
+    add_borrowers(&lending, count);
     if (has_states) scale_waits(&lending);
     for (size_t i = 0; i < count && lending.samples_left > 0; i++) {
         if (!is_borrower(&lending, i)) continue;
