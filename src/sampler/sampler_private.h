@@ -10,7 +10,8 @@
 
 enum { SHORT_BEGUN_MAX = 1024 };
 
-/* What threads spent that ended before a tick met them, by start routine. The last one is for all other routines. */
+/* By start routine: what threads spent that ended before a tick met them, and what is known of the waits of others. The
+ * last one is for all other routines. */
 enum { SHORT_ROUTINES = 64 };
 struct short_lives {
     struct short_routine {
@@ -179,7 +180,10 @@ void timer_count_request(struct watched_thread *thread);
 /* What is new of THREAD's timer, if it has one. How many samples there are. */
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news);
 
-/* The sample that was asked for says nothing of THREAD's CPU time: the next ones come sooner than usual. */
+/* True if the oldest of NEWS is the sample that THREAD's timer was asked for when it was opened. */
+bool timer_was_asked(const struct watched_thread *thread, const struct perf_timer_news *news);
+
+/* That sample says nothing of THREAD's CPU time: the next ones come sooner than usual, if that is more than 1 ms. */
 void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread);
 
 /* THREAD has a timer and waits for a processor. A second one takes its stack when it gets one: where it waited. False

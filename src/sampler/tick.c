@@ -108,20 +108,20 @@ static void write_slept(struct sampler *sampler, struct watched_thread *thread, 
     if (!is_cpu_mode(sampler)) account_slept(sampler, thread, stack);
 }
 
-/* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. The first sample of all is one
- * that was asked for. Where THREAD waited, it is taken 10 µs after it got a processor, and if it was woken before that,
- * in the call in which it had slept. */
+/* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. A sample that was asked for is
+ * taken when THREAD has run for 10 µs: if it was woken and waited for a processor before that, in the call in which it
+ * had slept. */
 static void write_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
                           uint64_t cpu_ns)
 {
     struct perf_timer_sample sample;
     struct found_stack stack;
+    bool was_asked = timer_was_asked(thread, news);
     for (uint32_t i = 0; i < news->kept_count; i++) {
         uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
-        bool is_asked_for = i == 0 && thread->timer_samples == news->count && !timer_sees_user_code(thread);
         if (!perf_timer_sample(&thread->timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
             continue;
-        if (is_asked_for && blocked_sleeps_at(sample.registers.values[MACHINE_IP])) {
+        if (i == 0 && was_asked && blocked_sleeps_at(sample.registers.values[MACHINE_IP])) {
             write_slept(sampler, thread, &stack);
             timer_sample_soon(sampler, thread);
         } else {

@@ -50,8 +50,16 @@ static uint64_t chance_period_ns(struct sampler *sampler, struct watched_thread 
 
 void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread)
 {
-    enum { PARTS = 8 };
-    if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread) / PARTS);
+    enum { PARTS = 8, PERIOD_NS_MIN = 1000000 };
+    uint64_t period_ns = sampler->period_ns * sampler->timer_factor / PARTS;
+    if (self_is_confined() || period_ns < PERIOD_NS_MIN) return;
+    perf_timer_run_freely(&thread->timer, chance_timer_ns(&sampler->random_state, period_ns));
+}
+
+bool timer_was_asked(const struct watched_thread *thread, const struct perf_timer_news *news)
+{
+    bool is_first = thread->timer_samples == news->count;
+    return is_first && thread->timer.descriptor >= 0 && !timer_sees_user_code(thread);
 }
 
 /* False if THREAD has no timer any more. */
