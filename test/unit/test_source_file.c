@@ -43,7 +43,9 @@ static const char *first_line(const char *name)
 
 static void prepare(void)
 {
-    if (folder[sizeof(folder) - 2] != 'X') return;
+    static bool is_prepared; /* the letters of the folder's name do not tell: a random one may be an X too */
+    if (is_prepared) return;
+    is_prepared = true;
     CHECK(mkdtemp(folder) != NULL);
     CHECK(mkdir(in_folder("project"), 0700) == 0 && mkdir(in_folder("project/src"), 0700) == 0);
     put("project/src/a.c", "one\r\n\nthree", 11);
