@@ -43,7 +43,7 @@ static const char *first_line(const char *name)
 
 static void prepare(void)
 {
-    static bool is_prepared; /* the letters of the folder's name do not tell: a random one may be an X too */
+    static bool is_prepared; /* not to be seen by the folder's name: a random letter may be an X, too */
     if (is_prepared) return;
     is_prepared = true;
     CHECK(mkdtemp(folder) != NULL);
