@@ -576,7 +576,7 @@ static void slow_timers(uint64_t left_out)
  * (chance_timer_ns). */
 static uint64_t periods_without_news(void)
 {
-    enum { STEADY_TICKS = 8, PERIODS_TOGETHER = 4, TOGETHER_NS = 16000000 };
+    enum { STEADY_TICKS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS = 16000000 };
     uint64_t most = TOGETHER_NS / sampler.period_ns;
     if (most < PERIODS_TOGETHER) most = PERIODS_TOGETHER;
     most = least(most, sampler.timer_room * 3 / 5);
