@@ -1,5 +1,8 @@
-/* One short thread after the other. Argument: microseconds of its work.  SPDX-License-Identifier: MIT */
+/* One short thread after the other. Argument: microseconds of its work. A thread cannot measure its end: the kernel
+ * spends another 12 to 14 µs on it. SPDX-License-Identifier: MIT */
 #include "truth.h"
+
+#include <dirent.h>
 
 static double us;
 static struct spent in_main, threads, threads_all;
@@ -23,6 +26,24 @@ static void *run(void *start)
     return NULL;
 }
 
+/* CPU seconds of the process that no living thread has, by the kernel's count. */
+static double spent_by_ended_threads(void)
+{
+    double seconds = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *entry; threads && (entry = readdir(threads));) {
+        char path[64];
+        unsigned long long nanoseconds;
+        if (entry->d_name[0] == '.') continue; /* ../schedstat is the first thread's, too */
+        snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fscanf(file, "%llu", &nanoseconds) == 1) seconds -= (double)nanoseconds * 1e-9;
+        if (file) fclose(file);
+    }
+    if (threads) closedir(threads);
+    return seconds;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
@@ -35,6 +56,9 @@ int main(int argc, char **argv)
         pthread_join(thread, NULL);
         MEASURE(in_main, main_work());
     }
+    double ends = spent_by_ended_threads() - threads_all.cpu;
+    threads_all.cpu += ends;
+    threads_all.wall += ends;
     PRINT_TRUTH(th_work, threads);
     PRINT_TRUTH(main_work, in_main);
     print_spent("TRUTH", "(all)", threads_all);

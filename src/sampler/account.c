@@ -35,6 +35,20 @@ void account_begin(struct watched_thread *thread)
     thread->account.is_new = !thread->account.was_there;
 }
 
+static void add_time(struct thread_account *account, uint64_t ns)
+{
+    uint64_t had_ns = least(ns, account->ahead_ns);
+    account->ahead_ns -= had_ns;
+    account->pending_ns += ns - had_ns;
+}
+
+static void take_time_back(struct thread_account *account, uint64_t ns)
+{
+    uint64_t taken_ns = least(ns, account->pending_ns);
+    account->pending_ns -= taken_ns;
+    account->ahead_ns += ns - taken_ns;
+}
+
 /* A thread that began after the previous tick has existed at least for its CPU time plus the wait that the kernel
  * counted. */
 static void take_first(struct thread_account *account, uint64_t ns)
@@ -84,29 +98,28 @@ void account_forked(struct sampler *sampler, struct watched_thread *thread, uint
 }
 
 /* THREAD was created after the recording had begun, but had not run yet when the first threads were listed: it was
- * taken for one that was there. Its time was counted from the beginning of the recording, and nothing of it is written.
- */
-static void correct_beginning(const struct sampler *sampler, struct watched_thread *thread)
+ * taken for one that was there, and its time was counted from the beginning of the recording. */
+static void correct_beginning(const struct sampler *sampler, struct thread_account *account)
 {
-    struct thread_account *account = &thread->account;
-    uint64_t too_much_ns = difference(thread->life.created_ns, sampler->recording_start_ns);
-    if (too_much_ns == 0) return;
     account->was_there = false;
     account->has_delay = true;
-    account->since_ns = thread->life.created_ns;
-    account->pending_ns = difference(account->pending_ns, too_much_ns);
+    account->since_ns = sampler->recording_start_ns;
 }
 
+/* It may have begun after the open tick: threads are listed a little later. */
 void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
     uint64_t created_ns = thread->life.created_ns;
     if (is_cpu_mode(sampler)) return;
-    if (account->was_there) correct_beginning(sampler, thread);
+    if (account->was_there && created_ns > sampler->recording_start_ns) correct_beginning(sampler, account);
     if (account->since_ns == 0) return; /* it is older than the sampler */
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
-    account->pending_ns += difference(account->since_ns, created_ns);
-    account->since_ns = least(account->since_ns, created_ns);
+    if (created_ns < account->since_ns)
+        add_time(account, account->since_ns - created_ns);
+    else
+        take_time_back(account, created_ns - account->since_ns);
+    account->since_ns = created_ns;
     account->first_ns = 0;
     write_start_wait(sampler, thread);
 }
@@ -122,7 +135,7 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
         if (thread->life.created_ns) account_begins_at(sampler, thread);
         take_first(account, thread->cpu_ns_seen);
     } else {
-        account->pending_ns += sampler->tick_span_ns;
+        add_time(account, sampler->tick_span_ns);
         if (account->was_there && thread->life.created_ns) account_begins_at(sampler, thread);
     }
 }
@@ -330,9 +343,10 @@ void account_end_as_reported(struct sampler *sampler, struct watched_thread *thr
 {
     enum { PERIODS_TO_ESTIMATE = 2 }; /* a shorter gap continues what the last tick saw */
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
-    uint64_t gap_ns = difference(thread->life.created_ns + thread->life.wall_ns, written_until_ns);
+    uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns, gap_ns = difference(end_ns, written_until_ns);
     account_begins_at(sampler, thread);
-    thread->account.pending_ns += gap_ns;
+    add_time(&thread->account, gap_ns);
+    take_time_back(&thread->account, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
     if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
         uint64_t delay_ns = likely_delay(thread, gap_ns, unseen_cpu_ns);
         thread->account.delay_ns += delay_ns;

@@ -37,6 +37,7 @@ struct timer_waits {
 /* Of a thread's time, see account.h. */
 struct thread_account {
     uint64_t pending_ns;          /* of the wall clock: not written yet */
+    uint64_t ahead_ns;            /* of the time to come: it is written, or the thread began after the open tick */
     uint64_t first_ns;            /* of the tick that found it first, during which it may have started */
     uint64_t cpu_written_ns;      /* of the thread's CPU clock */
     uint64_t delay_ns;            /* for which it waited for a processor, by the kernel's last count */

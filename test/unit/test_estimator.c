@@ -357,6 +357,34 @@ TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
     }
 }
 
+/* Two ticks, at 100 and 110 ms, look at a thread that was created AT_MS for 4 ms: before them, after the threads of the
+ * first one were listed, or while the first one lasted for so long that the second one was over. It says so before the
+ * first look or after it. */
+TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
+{
+    enum { MS = 1000000 };
+    static const unsigned created_ms[] = {93, 95, 97, 99, 101, 104, 108, 112};
+    static struct sampler sampler;
+    static struct watched_thread thread;
+    for (size_t i = 0; i < 2 * sizeof(created_ms) / sizeof(created_ms[0]); i++) {
+        struct thread_news news = {.created_ns = (uint64_t)created_ms[i / 2] * MS, .wall_ns = 4 * MS};
+        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
+        thread = (struct watched_thread){.state = THREAD_RUNNABLE};
+        memset(&recording, 0, sizeof(recording));
+        recording.has_last[0] = true;
+        account_begin(&thread);
+        for (unsigned tick = 0; tick < 2; tick++) {
+            if (tick == i % 2) thread.life = news;
+            if (tick > 0 && i % 2) account_begins_at(&sampler, &thread);
+            sampler.tick_ns = (100 + 10 * (uint64_t)tick) * MS;
+            sampler.tick_span_ns = 10 * MS;
+            account_begin_tick(&sampler, &thread);
+        }
+        account_end_as_reported(&sampler, &thread, 0);
+        CHECK_UINT(recording.written_ns[0][0], 4 * MS);
+    }
+}
+
 /* Ticks are late. A timer saw 100 ms of waits of one thread, 60 of them after it was preempted. Another one without a
  * timer, of the same routine, was seen for 200 ms, in which it ran for 10 and waited for 50. */
 TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
