@@ -316,8 +316,8 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     beside_leave(&beside);
 }
 
-/* Not a thread that has slept since it was last considered. */
-static void ask_if_preempted(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* Not a thread that may have slept since it was last considered. */
+static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
@@ -399,8 +399,8 @@ static bool is_left_to_timer(const struct sampler *sampler, struct watched_threa
 }
 
 /* A thread that runs only for a moment would be about to sleep when the signal arrives: it is checked again. Not by a
- * late tick, which asks such a thread only if it was preempted, or has never slept. Nor does the first stack of a
- * thread wait that may end soon, if it has never slept. */
+ * late tick, which asks such a thread only if it was preempted, or has never slept. Nor does a new thread wait that has
+ * run for a while and never slept: it may end soon. */
 static void scan_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
@@ -409,7 +409,8 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
         request(sampler, thread, cpu_ns);
         return;
     }
-    if (sampler->is_late || timer_sees_user_code(thread)) ask_if_preempted(sampler, thread, cpu_ns);
+    bool is_new = thread->account.is_first_scan && cpu_ns >= LASTING_NS;
+    if (sampler->is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
     if (!sampler->is_late && !thread->slot) met_awake[sampler->met_awake_count++] = thread;
 }
 
@@ -453,7 +454,7 @@ static void scan_waiting(struct sampler *sampler, struct watched_thread *thread,
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
     if (timer_ask_waiting(sampler, thread)) return;
-    ask_if_preempted(sampler, thread, cpu_ns);
+    ask_unless_asleep(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }
 

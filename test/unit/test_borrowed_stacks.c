@@ -9,6 +9,7 @@
 enum { LENDERS = 200, BORROWERS = 600, VALUES = 5, SUM = 1, CPU = 2, RUNNABLE = 3, BLOCKED = 4, MS = 1000000 };
 
 static struct profile profile;
+static int64_t period; /* 0: not known, and every stack has its part */
 static struct location_id routine, too_short;
 static struct location_id routines[BORROWERS + 2];
 
@@ -41,6 +42,7 @@ static void begin(void)
     static const char *const types[VALUES] = {"samples", "wall", "cpu", "runnable", "blocked"};
     profile_init(&profile);
     for (unsigned i = 0; i < VALUES; i++) profile_add_value_type(&profile, types[i], i ? "nanoseconds" : "count");
+    profile.period = period;
     routine = location(1, "run");
     too_short = location(2, NO_STACK_TOO_SHORT);
     struct thread_id lender = thread(1);
@@ -98,7 +100,9 @@ static double share(size_t first, unsigned column, unsigned divisor)
 static size_t borrow(size_t samples_max)
 {
     begin();
-    uint64_t ns = borrow_stacks(&profile, routines, (struct thread_id){0}, samples_max);
+    static bool borrows[BORROWERS + 2];
+    memset(borrows, true, sizeof(borrows));
+    uint64_t ns = borrow_stacks(&profile, routines, borrows, samples_max);
     CHECK_UINT(ns, (uint64_t)BORROWERS * 69 * MS);
     CHECK(profile.samples.count <= LENDERS + samples_max);
     check_threads(LENDERS);
@@ -137,6 +141,18 @@ TEST(each_borrower_has_some_stacks_and_all_of_them_have_each)
         }
         profile_fini(&profile);
     }
+}
+
+/* 64 and 5 ms of each borrower, in periods of 5 ms. */
+TEST(a_borrower_has_as_many_stacks_as_its_periods)
+{
+    double exact[VALUES][2];
+    borrow_exactly(exact);
+    period = 5 * MS;
+    size_t samples = borrow(1000000);
+    CHECK(samples > (size_t)BORROWERS * 8 && samples <= (size_t)BORROWERS * (3 * 14 + 3 * 3));
+    for (unsigned i = CPU; i < VALUES; i++) CHECK(fabs(share(LENDERS, i, 2) - exact[i][1]) < 1.5);
+    profile_fini(&profile);
 }
 
 TEST_MAIN()

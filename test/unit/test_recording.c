@@ -376,16 +376,20 @@ static void write_unmet(void)
     short_lives(0x406000, 1, 0, false, (struct recording_time){.cpu_ns = 500000});
     starts_at(1, 0x405000);
     more(1, false, (struct recording_time){.cpu_ns = 2000000});
+    starts_at(2, 0x405000);
+    more(2, false, (struct recording_time){.cpu_ns = 1500000});
     recording_begin(&writer, RECORDING_STOP, 0);
 }
 
-/* Thread 1 lived for long enough to be met: ticks were in time, so it may do something else than the others. */
-TEST(threads_that_no_tick_met_borrow_stacks_of_their_routine)
+/* Thread 1 lived for two periods: ticks were in time, so it may do something else than the others. Thread 2 was met,
+ * and ended before it gave a stack. */
+TEST(threads_that_live_for_too_short_borrow_stacks_of_their_routine)
 {
     enum { SHORT_LIVED = 3 };
     static const int64_t half[5] = {3, 3000000, 3000000, 0, 0}, none[5] = {0};
     static const int64_t all[5] = {7, 6500000, 6500000, 0, 0}, rest[5] = {1, 500000, 500000, 0, 0};
-    static const int64_t other[5] = {2, 2000000, 2000000, 0, 0};
+    static const int64_t other[5] = {2, 2000000, 2000000, 0, 0}, met[5] = {2, 1500000, 1500000, 0, 0};
+    static const int64_t half_of_met[5] = {1, 750000, 750000, 0, 0};
     for (met_count = 6; met_count <= 8; met_count += 2) {
         bool borrows = met_count == 8;
         struct slice bytes = recording_of(RECORDING_WALL, write_unmet);
@@ -396,6 +400,9 @@ TEST(threads_that_no_tick_met_borrow_stacks_of_their_routine)
         check_of_thread(&profile, SHORT_LIVED, 0x402444, borrows, borrows ? half : none);
         check_of_thread(&profile, SHORT_LIVED, 0, 0, borrows ? rest : all);
         check_of_thread(&profile, 1, 0, 0, other);
+        check_of_thread(&profile, 2, 0x402222, borrows, borrows ? half_of_met : none);
+        check_of_thread(&profile, 2, 0x402444, borrows, borrows ? half_of_met : none);
+        check_of_thread(&profile, 2, 0, 0, borrows ? none : met);
         profile_fini(&profile);
         free((void *)(uintptr_t)bytes.data);
     }

@@ -24,7 +24,7 @@ struct lent {
 struct lending {
     struct profile *profile;
     const struct location_id *routines;
-    struct thread_id borrower;     /* 0: any thread */
+    const bool *borrows;           /* by thread */
     size_t first_part, part_count; /* the columns whose sum is the time */
     struct lent *items;            /* by routine, the largest first */
     size_t count;
@@ -181,14 +181,27 @@ static int64_t next_piece(const struct lending *lending, const int64_t *time, co
     return sum_of(lending, ret_piece);
 }
 
-/* Many borrowers with many stacks to borrow could be billions of samples. So if not all of COUNT stacks have room, each
- * borrower has some of them, and other ones than the next. */
-static void choose_pieces(struct lending *lending, size_t count)
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Periods of SAMPLE's time, rounded up. */
+static size_t periods_of(const struct profile *profile, size_t sample)
+{
+    int64_t ns = profile_sample_values(profile, sample)[1];
+    return profile->period > 0 ? (size_t)(ns / profile->period) + 1 : SIZE_MAX;
+}
+
+/* Many borrowers with many stacks to borrow could be billions of samples. So if not all of COUNT stacks have room, or
+ * SAMPLE's time is not worth so many, it has some of them, and other ones than the next borrower. */
+static void choose_pieces(struct lending *lending, size_t sample, size_t count)
 {
     const double golden = 0.6180339887498949;
-    size_t room = lending->samples_left / lending->borrowers_left--, pieces = room / lending->part_count;
+    size_t room = lending->samples_left / lending->borrowers_left--;
+    size_t worth = periods_of(lending->profile, sample), pieces = smaller(room / lending->part_count, worth);
     if (pieces < 2) pieces = 2;
-    lending->pieces = count <= room ? 0 : (unsigned)pieces - 1;
+    lending->pieces = count <= smaller(room, worth) ? 0 : (unsigned)pieces - 1;
     lending->phase += golden - (lending->phase + golden >= 1);
 }
 
@@ -249,10 +262,8 @@ static bool is_borrower(const struct lending *lending, size_t sample)
 {
     const struct profile *profile = lending->profile;
     struct stack_id stack = profile->samples.stack[sample];
-    uint32_t thread = profile->samples.thread[sample].index;
-    if (lending->borrower.index != 0 && thread != lending->borrower.index) return false;
-    return stack.index != 0 && profile_parent_at(profile, stack.index) != 0 &&
-           strcmp(leaf_name(profile, stack), NO_STACK_TOO_SHORT) == 0;
+    return lending->borrows[profile->samples.thread[sample].index] && stack.index != 0 &&
+           profile_parent_at(profile, stack.index) != 0 && strcmp(leaf_name(profile, stack), NO_STACK_TOO_SHORT) == 0;
 }
 
 /* Those that have given away all their time. */
@@ -324,11 +335,26 @@ static void scale_waits(struct lending *lending)
     }
 }
 
-uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, struct thread_id borrower,
+bool find_short_borrowers(const struct profile *profile, uint64_t ns_max, bool *ret_borrows)
+{
+    uint64_t *times = calloc(profile->threads.count, sizeof(*times));
+    if (!times) return false;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        uint64_t *ns = &times[profile->samples.thread[i].index];
+        bool has_stack = is_of_code(profile, profile->samples.stack[i]);
+        *ns += has_stack ? ns_max : (uint64_t)profile_sample_values(profile, i)[1];
+        if (*ns > ns_max) *ns = ns_max;
+    }
+    for (size_t i = 0; i < profile->threads.count; i++) ret_borrows[i] |= times[i] < ns_max;
+    free(times);
+    return true;
+}
+
+uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, const bool *borrows,
                        size_t samples_max)
 {
     struct lending lending = {
-        .profile = profile, .routines = routines, .borrower = borrower, .samples_left = samples_max};
+        .profile = profile, .routines = routines, .borrows = borrows, .samples_left = samples_max};
     bool has_states = profile->value_type_count > 2;
     lending.first_part = has_states ? 2 : 1;
     lending.part_count = has_states ? PARTS_MAX : 1;
@@ -344,7 +370,7 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
         struct location_id routine = routine_of_borrower(profile, i);
         const struct lent *lent;
         size_t lenders = lenders_of(&lending, routine, &lent);
-        choose_pieces(&lending, lenders);
+        choose_pieces(&lending, i, lenders);
         if (lenders > 0) borrow(&lending, i, lent, lenders);
     }
     remove_empty(&lending, count);

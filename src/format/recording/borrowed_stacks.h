@@ -12,11 +12,16 @@
 /* Divides the time of samples whose stack is [too short to sample], below a start routine, among the stacks of other
  * threads with that routine, in proportion to their times; CPU, runnable and blocked time each for themselves.
  * Stacks are given runnable time for CPU time and for blocked time at the lenders' rates, and a sample that has nothing
- * else, waits after sleeps, gives it to stacks of blocked time. A routine with fewer than 8 samples lends nothing.
- * PROFILE: a recording's, with its columns of values; ROUTINES: where each of its threads started, by index, 0 if that
- * is not known; BORROWER: the only thread that borrows, or 0. Adds SAMPLES_MAX samples at most. The time so divided, in
+ * else, waits after sleeps, gives it to stacks of blocked time. A routine with fewer than 8 samples lends nothing. A
+ * borrower has about one stack for each period of its time, as if it had been sampled, or all of them.
+ * PROFILE: a recording's, with its columns of values. By index of its threads, ROUTINES: where each of them started, 0
+ * if that is not known; BORROWS: whether it may borrow. Adds SAMPLES_MAX samples at most. The time so divided, in
  * nanoseconds. */
-uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, struct thread_id borrower,
+uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, const bool *borrows,
                        size_t samples_max);
+
+/* Sets an element of RET_BORROWS, by index of PROFILE's threads, for each thread that has less than NS_MAX of the time
+ * and no stack. False without memory. */
+bool find_short_borrowers(const struct profile *profile, uint64_t ns_max, bool *ret_borrows);
 
 #endif

@@ -824,24 +824,34 @@ static void replay_record(struct replay *replay)
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
 /* Where the sampler came to most ticks too late, most threads may have no stack. Otherwise, those that ended since
- * ticks met the last one of their routine have none. */
+ * ticks met the last one of their routine have none, and those that were met and ended before they gave one. */
+static bool find_borrowers(const struct replay *replay, bool *ret_borrows)
+{
+    enum { PERIODS_OF_SHORT = 2 };
+    const struct profile *profile = replay->profile;
+    bool is_starved = replay->counts.counters[RECORDING_TICKS_MISSED] > replay->counts.counters[RECORDING_TICKS];
+    ret_borrows[replay->short_lived.id.index] = true;
+    for (size_t i = 0; is_starved && i < profile->threads.count; i++) ret_borrows[i] = true;
+    return is_starved || find_short_borrowers(profile, PERIODS_OF_SHORT * replay->period_ns, ret_borrows);
+}
+
 static void borrow(struct replay *replay, size_t samples_max)
 {
     struct profile *profile = replay->profile;
-    bool is_starved = replay->counts.counters[RECORDING_TICKS_MISSED] > replay->counts.counters[RECORDING_TICKS];
-    struct thread_id borrower = is_starved ? (struct thread_id){0} : replay->short_lived.id;
-    if (!is_starved && borrower.index == 0) return;
+    if (replay->counts.too_short_ns == 0) return;
     struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* by thread */
-    if (!routines) {
+    bool *borrows = calloc(profile->threads.count, sizeof(*borrows));
+    if (routines && borrows && find_borrowers(replay, borrows)) {
+        for (size_t i = 0; i < replay->threads.count; i++) {
+            const struct replayed_thread *thread = &replay->threads.items[i];
+            if (thread->routine) routines[thread->id.index] = location_of(replay, thread->routine);
+        }
+        replay->counts.borrowed_ns = borrow_stacks(profile, routines, borrows, samples_max);
+        replay->counts.too_short_ns = difference(replay->counts.too_short_ns, replay->counts.borrowed_ns);
+    } else {
         profile->failed = STATUS_NO_MEMORY;
-        return;
     }
-    for (size_t i = 0; i < replay->threads.count; i++) {
-        const struct replayed_thread *thread = &replay->threads.items[i];
-        if (thread->routine) routines[thread->id.index] = location_of(replay, thread->routine);
-    }
-    replay->counts.borrowed_ns = borrow_stacks(profile, routines, borrower, samples_max);
-    replay->counts.too_short_ns = difference(replay->counts.too_short_ns, replay->counts.borrowed_ns);
+    free(borrows);
     free(routines);
 }
 
