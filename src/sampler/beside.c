@@ -2,7 +2,8 @@
  * later. A thread that was in user code may have entered a system call by then, and answers with that call. So the
  * sampler moves to the processor of the thread and sleeps there. When it wakes up, the kernel stops the thread, in user
  * code or at the end of its system call, and the sampler sends the signal while the thread is stopped: its answer is
- * the place where it was stopped.
+ * the place where it was stopped. How long it sleeps is drawn: a thread that was woken while the sampler had the
+ * processor begins to run when it sleeps, and would always be stopped as long after its wake-up.
  * SPDX-License-Identifier: MIT */
 #include "sampler/beside.h"
 
@@ -45,12 +46,12 @@ static void go(struct beside *beside, const struct watched_thread *thread)
 
 /* A thread that was stopped before that moment, or that stopped on its own, is where it went to sleep, or was not
  * stopped by us. */
-bool beside_stop(struct beside *beside, const struct watched_thread *thread)
+bool beside_stop(struct beside *beside, const struct watched_thread *thread, uint64_t pause_ns)
 {
-    struct timespec pause = {.tv_nsec = 20000};
+    struct timespec pause = {.tv_nsec = (long)pause_ns};
     beside->size = 0;
     go(beside, thread);
-    uint64_t moment_ns = self_monotonic_ns() + (uint64_t)pause.tv_nsec;
+    uint64_t moment_ns = self_monotonic_ns() + pause_ns;
     (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
     return perf_timer_was_preempted(&thread->timer, moment_ns);
 }

@@ -10,9 +10,10 @@ struct beside {
     long size;             /* of ALLOWED that is filled; 0: the sampler stayed where it was */
 };
 
-/* Moves the sampler to the processor of THREAD, and waits there for a moment. True if THREAD was running when that
- * moment ended; it is then stopped until the sampler sleeps or leaves. Call beside_leave in any case. */
-bool beside_stop(struct beside *beside, const struct watched_thread *thread);
+/* Moves the sampler to the processor of THREAD, and waits there for PAUSE_NS, which is drawn (chance_pause_ns). True if
+ * THREAD was running when that ended; it is then stopped until the sampler sleeps or leaves. Call beside_leave in any
+ * case. */
+bool beside_stop(struct beside *beside, const struct watched_thread *thread, uint64_t pause_ns);
 void beside_leave(const struct beside *beside);
 
 #endif

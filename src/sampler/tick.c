@@ -16,6 +16,7 @@
 #include "sampler/account.h"
 #include "sampler/beside.h"
 #include "sampler/blocked.h"
+#include "sampler/chance.h"
 #include "sampler/clock.h"
 #include "sampler/self.h"
 #include "sampler/signal_choice.h"
@@ -312,7 +313,8 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
         return;
     }
     struct beside beside;
-    if (beside_stop(&beside, thread)) send_request(sampler, thread, cpu_ns, false);
+    if (beside_stop(&beside, thread, chance_pause_ns(&sampler->random_state, sampler->period_ns)))
+        send_request(sampler, thread, cpu_ns, false);
     beside_leave(&beside);
 }
 
