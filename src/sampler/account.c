@@ -107,6 +107,17 @@ static void correct_beginning(const struct sampler *sampler, struct thread_accou
 }
 
 /* It may have begun after the open tick: threads are listed a little later. */
+static void correct_since(const struct sampler *sampler, struct thread_account *account, uint64_t created_ns)
+{
+    if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
+    if (created_ns < account->since_ns)
+        add_time(account, account->since_ns - created_ns);
+    else
+        take_time_back(account, created_ns - account->since_ns);
+    account->since_ns = created_ns;
+    account->has_beginning = true;
+}
+
 void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
@@ -114,12 +125,7 @@ void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
     if (is_cpu_mode(sampler)) return;
     if (account->was_there && created_ns > sampler->recording_start_ns) correct_beginning(sampler, account);
     if (account->since_ns == 0) return; /* it is older than the sampler */
-    if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
-    if (created_ns < account->since_ns)
-        add_time(account, account->since_ns - created_ns);
-    else
-        take_time_back(account, created_ns - account->since_ns);
-    account->since_ns = created_ns;
+    if (!account->has_beginning) correct_since(sampler, account, created_ns);
     account->first_ns = 0;
     write_start_wait(sampler, thread);
 }

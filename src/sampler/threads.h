@@ -48,6 +48,7 @@ struct thread_account {
     bool has_written_routine;
     uint64_t since_ns;        /* from when on the thread's time is written, or to be written */
     bool was_there;           /* when the sampler was started */
+    bool has_beginning;       /* the thread has said when it was created, and SINCE_NS is that */
     bool is_new;              /* it began under our eyes, and was not looked at yet */
     bool is_first_scan;       /* the last one was */
     bool has_delay;           /* it is known where the kernel's count began */

@@ -385,6 +385,30 @@ TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
     }
 }
 
+/* It was created at 95 ms and ends at 495; at 300 ms another recording begins. */
+TEST(a_thread_that_lives_in_two_recordings_has_its_time_in_each)
+{
+    enum { MS = 1000000 };
+    static struct sampler sampler;
+    static struct watched_thread thread;
+    sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 10 * MS};
+    thread = (struct watched_thread){.state = THREAD_RUNNABLE, .life.created_ns = 95 * MS};
+    memset(&recording, 0, sizeof(recording));
+    recording.has_last[0] = true;
+    account_begin(&thread);
+    for (uint64_t ms = 100; ms <= 490; ms += 10) {
+        sampler.tick_ns = ms * MS;
+        account_begin_tick(&sampler, &thread);
+        if (ms != 300) continue;
+        account_rest(&sampler, &thread);
+        CHECK_UINT(recording.written_ns[0][0], 205 * MS);
+        sampler.recording_start_ns = ms * MS;
+    }
+    thread.life.wall_ns = 400 * MS;
+    account_end_as_reported(&sampler, &thread, 0);
+    CHECK_UINT(recording.written_ns[0][0], 400 * MS);
+}
+
 /* Ticks are late. A timer saw 100 ms of waits of one thread, 60 of them after it was preempted. Another one without a
  * timer, of the same routine, was seen for 200 ms, in which it ran for 10 and waited for 50. */
 TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
