@@ -24,9 +24,9 @@ enum {
     PERIODS_A_SECOND = 25,  /* and so it is not done more often */
     SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
     CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
-    FIRST_COPY = 8 << 10,   /* of a stack; smaller once it is known to be enough */
+    FIRST_COPY = 16 << 10,  /* of a stack; smaller once it is known to be enough */
     RING_WITH_ROOM = 128 << 10,
-    STACKS_TO_KNOW = 32, /* from which that is known */
+    STACKS_TO_KNOW = 128, /* from which that is known */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
