@@ -94,6 +94,7 @@ export class TreeView implements ViewOfApp {
     const rows = await this.rowsOf(0, 0);
     if (key !== this.shown) return;
     this.lines = rows;
+    this.table.show(rows.length); // it may be drawn before all of them are open
     let least = HOT_SHARE * HOT_SHARE * this.app.sums.total; // the first call is opened if it is not one of many
     for (let at = 0; this.lines[at]; at++) {
       const line = this.lines[at], isOpen = known ? known.has(this.namesOf(at)) : line.total >= least && at === line.depth;
