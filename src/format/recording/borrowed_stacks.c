@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/recording/borrowed_stacks.h"
 
+#include "base/unsigned.h"
 #include "profile/incomplete.h"
 
 #include <math.h>
@@ -181,12 +182,7 @@ static int64_t next_piece(const struct lending *lending, const int64_t *time, co
     return sum_of(lending, ret_piece);
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Periods of SAMPLE's time, rounded up. */
+/* That have begun in SAMPLE's time. */
 static size_t periods_of(const struct profile *profile, size_t sample)
 {
     int64_t ns = profile_sample_values(profile, sample)[1];
@@ -199,9 +195,9 @@ static void choose_pieces(struct lending *lending, size_t sample, size_t count)
 {
     const double golden = 0.6180339887498949;
     size_t room = lending->samples_left / lending->borrowers_left--;
-    size_t worth = periods_of(lending->profile, sample), pieces = smaller(room / lending->part_count, worth);
+    size_t worth = periods_of(lending->profile, sample), pieces = least(room / lending->part_count, worth);
     if (pieces < 2) pieces = 2;
-    lending->pieces = count <= smaller(room, worth) ? 0 : (unsigned)pieces - 1;
+    lending->pieces = count <= least(room, worth) ? 0 : (unsigned)pieces - 1;
     lending->phase += golden - (lending->phase + golden >= 1);
 }
 
