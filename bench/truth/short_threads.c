@@ -30,8 +30,8 @@ static void *run(void *start)
 static double spent_by_ended_threads(void)
 {
     double seconds = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
-    DIR *threads = opendir("/proc/self/task");
-    for (struct dirent *entry; threads && (entry = readdir(threads));) {
+    DIR *living = opendir("/proc/self/task");
+    for (struct dirent *entry; living && (entry = readdir(living));) {
         char path[64];
         unsigned long long nanoseconds;
         if (entry->d_name[0] == '.') continue; /* ../schedstat is the first thread's, too */
@@ -40,7 +40,7 @@ static double spent_by_ended_threads(void)
         if (file && fscanf(file, "%llu", &nanoseconds) == 1) seconds -= (double)nanoseconds * 1e-9;
         if (file) fclose(file);
     }
-    if (threads) closedir(threads);
+    if (living) closedir(living);
     return seconds;
 }
 

@@ -357,7 +357,7 @@ TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
     }
 }
 
-/* Two ticks, at 100 and 110 ms, scan a thread that was created AT_MS for 4 ms: before them, after the threads of the
+/* Two ticks, at 100 and 110 ms, scan a thread that lives for 4 ms. It was created before them, after the threads of the
  * first one were listed, or while the first one lasted for so long that the second one was over. It says so before the
  * first scan or after it. */
 TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
