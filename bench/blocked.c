@@ -177,7 +177,7 @@ static void *run(void *unused)
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {
         pause_for(PAUSE_NS);
-        if (!slots_in_use()) modules_release_retired(&modules);
+        if (slots_used() == 0) modules_release_retired(&modules);
         modules_refresh(&modules, false, &writer);
         if (threads_changed(&threads)) threads_refresh(&threads, &writer, forget, NULL);
         for (size_t i = 0; i < THREADS_A_ROUND_MAX && i < threads.count && !is_over; i++) {

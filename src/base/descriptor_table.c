@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/descriptor_table.h"
 
+#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 
-#include <errno.h>
-#include <linux/prctl.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-
-static atomic_bool filters_allow_it;
-
-static bool is_under_filter(void)
-{
-    return kernel_call3(SYS_prctl, PR_GET_SECCOMP, 0, 0) != 0;
-}
-
-/* --- Taking ------------------------------------------------------------------------------------------------------- */
 
 static bool take_with_close_range(int kept)
 {
@@ -70,36 +57,7 @@ static bool take_with_unshare(int kept)
     return true;
 }
 
-static bool take(int kept)
-{
-    return take_with_close_range(kept) || take_with_unshare(kept);
-}
-
 bool descriptor_table_take(int kept)
 {
-    return (!is_under_filter() || atomic_load(&filters_allow_it)) && take(kept);
-}
-
-/* --- Trying ------------------------------------------------------------------------------------------------------- */
-
-/* Ends by the signal if a filter kills it, without a trace of that. */
-static void try_and_end(void)
-{
-    const struct rlimit no_core = {0};
-    kernel_handle_as_usual(SIGSYS);
-    (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_CORE, kernel_address(&no_core), 0);
-    (void)kernel_call3(SYS_exit_group, take(-1) ? 0 : 1, 0, 0);
-}
-
-/* Not with the program's memory, which a core dump of the child would stop on older kernels; and with no signal at its
- * end, so that no wait of the program's finds it. */
-void descriptor_table_try(void)
-{
-    int status = -1;
-    if (!is_under_filter()) return;
-    long child = kernel_call6(SYS_clone, CLONE_VFORK | CLONE_UNTRACED, 0, 0, 0, 0, 0);
-    if (child == 0) try_and_end();
-    if (child < 0) return;
-    while (kernel_call4(SYS_wait4, child, kernel_address(&status), __WCLONE, 0) == -EINTR) continue;
-    atomic_store(&filters_allow_it, status == 0);
+    return filter_allows(FILTER_DESCRIPTORS) && (take_with_close_range(kept) || take_with_unshare(kept));
 }

@@ -6,13 +6,8 @@
 
 #include <stdbool.h>
 
-/* Once, before the process has a second thread. Under a seccomp filter, a process that ends at once tries what
- * descriptor_table_take does, because some filters kill who makes a system call that they do not know. Without this,
- * it is not tried there. The program's own filters come later; our threads have ended then. */
-void descriptor_table_try(void);
-
 /* The calling thread gets its own table, in which nothing of the program's is open but KEPT (-1: nothing). False where
- * the kernel allows none; all is as before then. */
+ * the kernel, or a filter (seccomp_filter.h), allows none; all is as before then. */
 bool descriptor_table_take(int kept);
 
 #endif

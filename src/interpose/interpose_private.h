@@ -3,6 +3,7 @@
 #define OFFBEAT_INTERPOSE_INTERPOSE_PRIVATE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -11,6 +12,8 @@
 #define INTERPOSED __attribute__((visibility("default")))
 
 enum { EXEC_FUNCTIONS = 9 };
+
+typedef void (*signal_function)(int number);
 
 /* The functions that a program would call without liboffbeat. */
 struct next_functions {
@@ -37,6 +40,8 @@ struct next_functions {
     int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                           void *argument);
     int (*sigaltstack)(const stack_t *stack, stack_t *old);
+    int (*sigaction)(int number, const struct sigaction *action, struct sigaction *old);
+    signal_function (*signal)(int number, signal_function handler);
     void *makecontext;          /* entered by a jump only: it has a variable number of arguments */
     void *exec[EXEC_FUNCTIONS]; /* in the order of exec.S; entered by a jump only */
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);

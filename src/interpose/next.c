@@ -56,6 +56,8 @@ static void find_all(void)
     FIND(pthread_setname_np);
     FIND(pthread_create);
     FIND(sigaltstack);
+    FIND(sigaction);
+    FIND(signal);
     for (unsigned i = 0; i < EXEC_FUNCTIONS; i++) next.exec[i] = dlsym(RTLD_NEXT, exec_names[i]);
     next.makecontext = dlsym(RTLD_NEXT, "makecontext");
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");

@@ -307,10 +307,14 @@ static void publish(struct modules *modules)
 }
 
 /* Without memory for a new snapshot the present one still refers to what was retired. */
-void modules_release_retired(struct modules *modules)
+bool modules_have_retired(struct modules *modules)
 {
     if (modules->is_outdated) publish(modules);
-    if (modules->is_outdated) return;
+    return !modules->is_outdated && modules->retired.count > 0;
+}
+
+void modules_release_retired(struct modules *modules)
+{
     const struct retired *retired = modules->retired.items;
     for (size_t i = 0; i < modules->retired.count; i++) pages_free(retired[i].memory, retired[i].size);
     modules->retired.count = 0;

@@ -92,6 +92,8 @@ void modules_build_more(struct modules *modules, size_t count, struct modules_bu
 /* In a forked child, whose parent may have been building tables. */
 void modules_after_fork(struct modules *modules);
 
+/* True if there is something to release: */
+bool modules_have_retired(struct modules *modules);
 /* No walk with a snapshot older than the current one is under way: frees what was retired. */
 void modules_release_retired(struct modules *modules);
 

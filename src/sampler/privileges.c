@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/privileges.h"
 
+#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/self.h"
@@ -156,7 +157,7 @@ static void note_cheap_signs(void)
 
 void privileges_open(void)
 {
-    was_confined = self_is_confined();
+    was_confined = filter_is_there();
     thread_count = 0;
     leader_has_ended = false;
     leader_file = self_has_own_descriptors() ? kernel_open("/proc/self/status", O_RDONLY, 0) : -1;

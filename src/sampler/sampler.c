@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/unsigned.h"
@@ -83,14 +84,15 @@ static void choose_id_and_clock(void)
 static uint64_t system_cpu_ns(void)
 {
     struct rusage usage = {0};
-    if (self_is_confined() || kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0) return 0;
+    if (!filter_allows(FILTER_USAGE) || kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0)
+        return 0;
     return (uint64_t)usage.ru_stime.tv_sec * NANOSECONDS + (uint64_t)usage.ru_stime.tv_usec * 1000;
 }
 
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
 static void note_start(void)
 {
-    if (!sampler.was_confined && sampler.options.mode == RECORDING_WALL)
+    if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     sampler.start_ns = self_monotonic_ns();
     sampler.starter = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
@@ -139,7 +141,8 @@ static void write_counters(void)
     uint64_t system_ns = system_cpu_ns();
     sampler.counters[RECORDING_SYSTEM_CPU_NS] = system_ns - sampler.system_cpu_ns_before;
     uint64_t *perf_denial = &sampler.counters[RECORDING_PERF_ERRNO];
-    if (*perf_denial == 0 && self_is_confined()) *perf_denial = EPERM; /* nobody slept long enough to ask for a page */
+    if (*perf_denial == 0 && !filter_allows(FILTER_PERF))
+        *perf_denial = EPERM; /* nobody slept long enough to ask for a page */
     sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
     sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
     sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;
@@ -289,7 +292,7 @@ void sampler_cut(void)
 /* What a thread says of itself takes system calls, for which a filter may kill the program. */
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
 {
-    if (!sampler.was_confined) thread_news_begin(routine, created_ns);
+    if (sampler.may_ask_usage) thread_news_begin(routine, created_ns);
 }
 
 void sampler_note_thread_end(void)
@@ -411,7 +414,8 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.for_tables = modules_budget_of(limit_ns, now_ns - before_ns);
     tick_fetch_answers(&sampler);
     before_ns = change_recording(now_ns, before_ns);
-    if (!slots_in_use()) modules_release_retired(&sampler.modules);
+    if (modules_have_retired(&sampler.modules) && clock_timer_renew_all(&sampler))
+        modules_release_retired(&sampler.modules);
     bool is_new_second = is_due(&sampler.second_due_ns, now_ns, NANOSECONDS);
     modules_refresh(&sampler.modules, is_new_second, &writer);
     bool has_new_threads = threads_changed(&sampler.threads) || thread_news_are_there();
@@ -742,6 +746,7 @@ static void step_aside(void)
     wait_for_last_answers();
     tick_fetch_answers(&sampler);
     sampler.cpu_ns_of_ended += own_cpu_ns();
+    clock_timer_forget_all(&sampler);
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);
     sampler.begins_again = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
@@ -879,9 +884,10 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
     sampler.timer_factor = 1;
-    sampler.was_confined = self_is_confined();
+    sampler.may_ask_usage = filter_allows(FILTER_USAGE);
     sampler.requests_in_tick_max = 4 * self_processor_count();
     clock_prepare();
+    clock_timer_prepare(&sampler);
     note_start();
     return slots_prepare() && slots_install_handler();
 }

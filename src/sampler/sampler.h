@@ -70,6 +70,11 @@ void sampler_note_name(void);
 void sampler_expect_alternate_stack(void);
 void sampler_note_alternate_stack(void);
 
+/* The program is about to change what it does at signal NUMBER. True if the sampler uses that: it sends none from now
+ * on, until sampler_note_handler. Signal-safe; false in a child of vfork. */
+bool sampler_expect_handler(int number);
+void sampler_note_handler(void);
+
 /* A coroutine's stack has BYTES. If that is too small for a signal, no thread is sent one, for any may run on it. */
 void sampler_note_coroutine_stack(size_t bytes);
 

@@ -51,7 +51,7 @@ struct sampler {
     uint32_t name_refreshes;          /* ticks at which names are read */
     uint32_t first_scans_in_tick;
     uint32_t periods_in_tick; /* that the tick stands for: its limits are multiplied by this */
-    bool was_confined;        /* by a filter, before the sampler was started */
+    bool may_ask_usage;       /* FILTER_USAGE, before the sampler was started */
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */
@@ -59,6 +59,7 @@ struct sampler {
     bool is_steady;                          /* in the open tick every thread continues with what it did */
     uint32_t steady_ticks;                   /* in a row */
     uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
+    uint64_t kernel_tick_ns;                 /* of timers on CPU clocks; 0: there are none */
     uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */
     uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
     uint64_t plan_ns;                        /* and is so long */
@@ -146,6 +147,8 @@ void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
+/* True if THREAD has no timer, and the kernel grants it none, or its stacks are too large for one. */
+bool timer_is_denied(const struct sampler *sampler, const struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that have not run for a while */
 
@@ -195,5 +198,32 @@ bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample
  * thread's memory. False if the kernel has overwritten the copy. */
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
+
+/* --- clock_timer.c: the same, where the kernel denies that -------------------------------------------------------- */
+
+/* Once, on the thread that starts the sampler. */
+void clock_timer_prepare(struct sampler *sampler);
+
+/* True if THREAD can have no other timer, and has none. */
+bool clock_timer_is_wanted(const struct sampler *sampler, const struct watched_thread *thread);
+
+/* From now on THREAD, which has run for CPU_NS, hands its stack over at the kernel's ticks. Nothing, if it cannot be
+ * sent a signal. */
+void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
+
+/* At each scan of a thread that has run: whether it can still be sent signals. */
+void clock_timer_check(struct sampler *sampler, struct watched_thread *thread);
+
+/* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */
+bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns);
+
+/* The part of UNWRITTEN_NS that HITS stand for. */
+uint64_t clock_timer_weight_ns(const struct sampler *sampler, uint32_t hits, uint64_t unwritten_ns);
+
+void clock_timer_forget(struct watched_thread *thread);
+void clock_timer_forget_all(struct sampler *sampler);
+
+/* Those that are armed walk with the current snapshot of the modules from now on. True if nothing uses an older one. */
+bool clock_timer_renew_all(struct sampler *sampler);
 
 #endif

@@ -2,6 +2,7 @@
 #include "sampler/self.h"
 
 #include "base/descriptor_table.h"
+#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/clock.h"
@@ -116,7 +117,7 @@ static size_t read_without_file(uint64_t address, void *buffer, size_t size)
     struct {
         uint64_t address, size;
     } from = {address, size}, to = {(uint64_t)(uintptr_t)buffer, size};
-    if (self_is_confined()) return 0;
+    if (!filter_allows(FILTER_MEMORY)) return 0;
     long got = kernel_call6(SYS_process_vm_readv, self_pid(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
     return got < 0 ? 0 : (size_t)got;
 }
@@ -145,7 +146,7 @@ void self_wake_promptly(bool may_be_urgent)
 {
     enum { NICE_OF_ZERO = 20, NICE_MOST_URGENT = -20 };
     is_urgent = false;
-    if (self_is_confined()) return;
+    if (!filter_allows(FILTER_PRIORITY)) return;
     long nice = kernel_call3(SYS_getpriority, PRIO_PROCESS, 0, 0);
     if (nice < 0 || kernel_call3(SYS_sched_getscheduler, 0, 0, 0) != SCHED_OTHER) return;
     usual_nice = (int32_t)(NICE_OF_ZERO - nice);
@@ -155,7 +156,7 @@ void self_wake_promptly(bool may_be_urgent)
 
 void self_end_urgency(void)
 {
-    if (is_urgent && !self_is_confined()) (void)schedule(usual_nice);
+    if (is_urgent && filter_allows(FILTER_PRIORITY)) (void)schedule(usual_nice);
     is_urgent = false;
 }
 
@@ -213,10 +214,4 @@ uint64_t self_status_number(const char *status, const char *key, unsigned base)
 {
     const char *line = self_status_line(status, key);
     return line ? plain_parse(&line, base) : 0;
-}
-
-/* Not by way of a file: it is asked before there is a table of descriptors to open one in. */
-bool self_is_confined(void)
-{
-    return kernel_call3(SYS_prctl, PR_GET_SECCOMP, 0, 0) != 0;
 }

@@ -31,12 +31,9 @@ void self_release_maps(int file);
 /* True if / is another directory than at the last call. */
 bool self_root_has_changed(void);
 
-/* True if system calls that are out of the ordinary could end this process: a seccomp filter is in place. */
-bool self_is_confined(void);
-
 /* Copies memory of this process that may vanish at any time. The bytes that could be read, from ADDRESS on. Through
- * /proc/self/mem, which needs no call that a filter could object to, or where that cannot be read and no filter is in
- * place by process_vm_readv. */
+ * /proc/self/mem, which needs no call that a filter could object to, or where that cannot be read by process_vm_readv.
+ */
 size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 
 /* Asks that the calling thread gets a processor at once when it wakes up, as far as anybody may ask for that: one who

@@ -5,6 +5,7 @@
  * change at any time, so the sampler reads it right before it sends a signal. SPDX-License-Identifier: MIT */
 #include "sampler/signal_choice.h"
 
+#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/self.h"
@@ -20,7 +21,7 @@ static uint64_t inherited_filters;
 void signal_choice_start(void)
 {
     inherited_filters = 0;
-    if (!self_is_confined()) return;
+    if (!filter_is_there()) return;
     if (self_read_file("/proc/thread-self/status", status_text, sizeof(status_text)) <= 0) return;
     inherited_filters = self_status_number(status_text, "Seccomp_filters", 10);
 }
@@ -65,7 +66,7 @@ struct signal_choice signal_choose(struct watched_thread *thread)
     uint64_t seccomp = self_status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
     choice.is_asleep = state && *state != 'R';
     choice.sleep_count = self_status_number(status_text, "voluntary_ctxt_switches", 10);
-    choice.reading = seccomp == SECCOMP_NONE ? SLOT_COPIES : SLOT_PROBES;
+    choice.reading = seccomp == SECCOMP_NONE || filter_allows(FILTER_MEMORY) ? SLOT_COPIES : SLOT_PROBES;
     if (is_confined_since(status_text, seccomp) || !signal_stacks_have_room(thread->tid)) return choice;
     if (is_open(blocked, SIGNAL_USUAL))
         choice.number = SIGNAL_USUAL;

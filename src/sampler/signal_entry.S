@@ -11,30 +11,55 @@
 signal_entry:                                   /* (number, siginfo_t *, ucontext_t *) */
         .cfi_startproc
         endbr64
+        movq    %rdx, %r14                      /* the context */
         leaq    signal_entry_layout(%rip), %r8
-        movl    36(%r8), %eax                   /* ignores signals that are not the sampler's */
-        cmpl    %eax, 8(%rsi)                   /* si_code */
-        jne     .Lreturn
-        movl    32(%r8), %eax
-        cmpl    %eax, 16(%rsi)                  /* si_pid */
-        jne     .Lreturn
-        movq    24(%rsi), %rcx                  /* si_value: generation << 16 | index */
+        movq    24(%rsi), %rcx                  /* si_value, of timers, too: generation << 16 | index */
         movzwl  %cx, %eax
         cmpq    24(%r8), %rax
         jae     .Lreturn
         imulq   8(%r8), %rax
         addq    (%r8), %rax
-        movq    %rax, %r12
+        movq    %rax, %r12                      /* the slot */
         shrq    $16, %rcx
         leaq    (,%rcx,4), %r13                 /* generation << 2 | phase */
+        movl    8(%rsi), %eax                   /* si_code; signals that are not the sampler's are ignored */
+        cmpl    $-2, %eax                       /* SI_TIMER: the program's own carry no generation of ours */
+        je      .Ltimer
+        cmpl    36(%r8), %eax
+        jne     .Lreturn
+        movl    32(%r8), %eax
+        cmpl    %eax, 16(%rsi)                  /* si_pid */
+        jne     .Lreturn
         leaq    1(%r13), %rax                   /* REQUESTED; else it was taken back */
+        jmp     .Lanswer
+.Ltimer:                                        /* each of the N hits since the last answer was read is kept with */
+        movq    (%r12), %rsi                    /* the same chance: this one replaces what is there in 1 of N cases */
+        movq    %rsi, %rax
+        xorq    %r13, %rax
+        cmpq    $3, %rax
+        ja      .Lreturn                        /* another generation: it was taken back */
+        movl    $1, %eax
+        lock xaddl %eax, 8(%r12)                /* hits */
+        incl    %eax
+        movabsq $6364136223846793005, %rcx      /* Knuth, MMIX */
+        imulq   16(%r12), %rcx                  /* chance */
+        incq    %rcx
+        movq    %rcx, 16(%r12)
+        shrq    $32, %rcx
+        mull    %ecx
+        testl   %edx, %edx
+        jnz     .Lreturn
+        movq    %rsi, %rax                      /* REQUESTED, or DONE; else it is being read or written */
+        testl   $1, %eax
+        jz      .Lreturn
+.Lanswer:
         leaq    2(%r13), %r9                    /* WRITING */
         lock cmpxchgq %r9, (%r12)
         jne     .Lreturn
         movq    %rsp, %rbx
         .cfi_def_cfa_register %rbx
         movq    %r12, %rdi
-        movq    %rdx, %rsi
+        movq    %r14, %rsi
         movq    16(%r8), %rsp
         addq    %r12, %rsp
         call    signal_handler_answer

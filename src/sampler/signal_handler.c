@@ -141,7 +141,9 @@ _Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_ent
 _Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
+_Static_assert(offsetof(struct slot, hits) == 8 && offsetof(struct slot, chance) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
+_Static_assert(SI_TIMER == -2, "as signal_entry.S has it");
 _Static_assert(SLOT_REQUESTED == 1 && SLOT_WRITING == 2 && SLOT_DONE == 3, "as signal_entry.S has it");
 
 __attribute__((visibility("hidden"))) void signal_entry(int number, siginfo_t *information, void *context);
@@ -203,6 +205,11 @@ static bool prepare(void)
     ours.flags = FLAGS | (ours.flags & ~(unsigned long)(FLAGS | SA_NODEFER | SA_RESETHAND));
     ours.mask = UINT64_MAX;
     return true;
+}
+
+pid_t signal_handler_owner(void)
+{
+    return atomic_load(&signal_entry_layout.owner);
 }
 
 bool signal_handler_install(struct slot *slots, uint32_t slot_count)

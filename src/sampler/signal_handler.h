@@ -2,7 +2,8 @@
  *
  * A slot belongs to the sampler thread while it is FREE or DONE, and to the signalled thread from REQUESTED on. A
  * request has a generation; the signal carries slot and generation, so that an answer which comes after the request was
- * taken back finds another generation and goes away without touching anything. SPDX-License-Identifier: MIT */
+ * taken back finds another generation and goes away without touching anything. A timer answers again and again: a
+ * later answer replaces one that was not read yet, by chance. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 #define OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 
@@ -32,10 +33,14 @@ enum slot_reading {
 };
 
 struct slot {
-    _Atomic uint64_t state;               /* generation << 2 | enum slot_phase */
+    _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
+    /* Of one that a timer answers (slots.h): */
+    _Atomic uint32_t hits;                /* since its answer was last read: how often the timer went off */
+    uint64_t chance;                      /* the handler's alone */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
-    pid_t thread;                         /* the one that is asked */
+    _Atomic pid_t thread;                 /* the one that is asked */
     enum slot_reading reading;
+    _Atomic int timer; /* the kernel's number of one that is armed for this request, + 1; 0: none */
     /* The answer: */
     uint32_t outcome;                  /* enum unwind_outcome */
     struct unwind_registers registers; /* that the walk began with */
@@ -77,6 +82,9 @@ bool signal_handler_install(struct slot *slots, uint32_t slot_count);
  * handler of the program's own stays in place, and the program then receives all its signals from the kernel directly.
  * To be asked before each request: the program may install its own handler at any time. */
 bool signal_handler_is_ready(int number);
+
+/* The process that installed it last. */
+pid_t signal_handler_owner(void);
 
 /* What the handler does for a request: the answer of SLOT, for a thread that was interrupted at CONTEXT. */
 void signal_handler_answer(struct slot *slot, const ucontext_t *context);

@@ -4,6 +4,7 @@
 #include "base/kernel.h"
 #include "sampler/sampler.h"
 #include "sampler/self.h"
+#include "sampler/slots.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,6 +21,8 @@ static struct {
     atomic_bool in_coroutines; /* a stack of makecontext is small: any thread may be on it */
     _Atomic pid_t asked;       /* is being sent a signal at this moment */
 } small;
+
+static _Atomic uint32_t handlers_changing; /* calls of the program that are under way */
 
 static pid_t own_tid(void)
 {
@@ -97,11 +100,18 @@ static void take_out(pid_t thread)
     if (is_listed(thread) && put(thread, 0)) atomic_fetch_sub(&small.count, 1);
 }
 
-/* A signal that was sent before arrives at the end of one of the calls. */
+static bool is_being_asked(pid_t thread)
+{
+    pid_t asked = atomic_load(&small.asked);
+    return asked != 0 && (thread == 0 || asked == thread);
+}
+
+/* A signal that was sent before arrives at the end of one of the calls. One that is still to come from a CPU clock does
+ * not come. THREAD 0: no thread's. */
 static void wait_for_signal(pid_t thread)
 {
-    for (unsigned i = 0; i < WAITS_MAX && atomic_load(&small.asked) == thread; i++)
-        (void)kernel_call3(SYS_sched_yield, 0, 0, 0);
+    for (unsigned i = 0; i < WAITS_MAX && is_being_asked(thread); i++) (void)kernel_call3(SYS_sched_yield, 0, 0, 0);
+    slots_disarm(thread);
     (void)own_tid();
 }
 
@@ -125,7 +135,20 @@ void sampler_note_alternate_stack(void)
 void sampler_note_coroutine_stack(size_t bytes)
 {
     if (has_room(bytes) || atomic_exchange(&small.in_coroutines, true)) return;
-    wait_for_signal(own_tid());
+    wait_for_signal(0);
+}
+
+bool sampler_expect_handler(int number)
+{
+    if ((number != SIGNAL_USUAL && number != SIGNAL_SUBSTITUTE) || !sampler_is_present()) return false;
+    atomic_fetch_add(&handlers_changing, 1);
+    wait_for_signal(0);
+    return true;
+}
+
+void sampler_note_handler(void)
+{
+    atomic_fetch_sub(&handlers_changing, 1);
 }
 
 void signal_stacks_after_fork(void)
@@ -134,6 +157,7 @@ void signal_stacks_after_fork(void)
     atomic_store(&small.count, 0);
     atomic_store(&small.has_more, false);
     atomic_store(&small.asked, 0);
+    atomic_store(&handlers_changing, 0);
     sampler_note_alternate_stack();
 }
 
@@ -147,7 +171,7 @@ bool signal_stacks_have_room(pid_t thread)
 bool signal_stacks_before_sending(pid_t thread)
 {
     atomic_store(&small.asked, thread);
-    if (signal_stacks_have_room(thread)) return true;
+    if (signal_stacks_have_room(thread) && atomic_load(&handlers_changing) == 0) return true;
     signal_stacks_sent();
     return false;
 }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
-#include "sampler/self.h"
+#include "base/seccomp_filter.h"
 
 #include <errno.h>
 
@@ -28,9 +28,9 @@ bool sleep_continues(const struct listed_thread *listed)
 static void make_page(struct sampler *sampler, struct watched_thread *thread)
 {
     if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
-    bool is_confined = sampler->pages_in_tick++ == 0 && self_is_confined();
+    bool is_allowed = sampler->pages_in_tick++ > 0 || filter_allows(FILTER_PERF);
     int denial = EPERM;
-    thread->page = is_confined ? NULL : perf_page_open(thread->tid, &denial);
+    thread->page = is_allowed ? perf_page_open(thread->tid, &denial) : NULL;
     if (thread->page)
         sampler->counters[RECORDING_PERF_PAGES]++;
     else if (denial != ESRCH)

@@ -5,8 +5,10 @@
 #include "base/pages.h"
 #include "sampler/self.h"
 #include "sampler/signal_stacks.h"
+#include "sampler/threads.h"
 
-static struct slot *slots; /* stay forever: a late answer may come at any time */
+static struct slot *slots;        /* stay forever: a late answer may come at any time */
+static _Atomic uint32_t used_end; /* no slot from here on was ever taken */
 static uint32_t free_slots[SLOTS_MAX];
 static uint32_t free_count;
 
@@ -23,6 +25,7 @@ void slots_forget(void)
 {
     pages_free(slots, SLOTS_MAX * sizeof(struct slot));
     slots = NULL;
+    atomic_store(&used_end, 0);
 }
 
 bool slots_install_handler(void)
@@ -30,9 +33,13 @@ bool slots_install_handler(void)
     return signal_handler_install(slots, SLOTS_MAX);
 }
 
+/* Not 0: what the program's own timers carry must name no request. */
+enum { FIRST_GENERATION = 0x4f4254 };
+
 static uint64_t generation_of(const struct slot *slot)
 {
-    return atomic_load_explicit(&slot->state, memory_order_relaxed) >> 2;
+    uint64_t generation = atomic_load_explicit(&slot->state, memory_order_relaxed) >> 2;
+    return generation ? generation : FIRST_GENERATION;
 }
 
 enum slot_phase slot_phase_of(const struct slot *slot)
@@ -43,23 +50,40 @@ enum slot_phase slot_phase_of(const struct slot *slot)
 struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum slot_reading reading)
 {
     if (free_count == 0) return NULL;
-    struct slot *slot = &slots[free_slots[--free_count]];
+    uint32_t index = free_slots[--free_count];
+    struct slot *slot = &slots[index];
+    if (index >= atomic_load(&used_end)) atomic_store(&used_end, index + 1);
     slot->modules = modules;
-    slot->thread = thread;
+    atomic_store(&slot->thread, thread);
     slot->reading = reading;
     atomic_store_explicit(&slot->state, slot_state(generation_of(slot) + 1, SLOT_REQUESTED), memory_order_release);
     return slot;
 }
 
+static void delete_timer(struct slot *slot)
+{
+    int timer = atomic_exchange(&slot->timer, 0);
+    if (timer > 0) (void)kernel_call3(SYS_timer_delete, timer - 1, 0, 0);
+}
+
+static bool change_phase(struct slot *slot, enum slot_phase from, enum slot_phase to)
+{
+    uint64_t generation = generation_of(slot), expected = slot_state(generation, from);
+    return atomic_compare_exchange_strong(&slot->state, &expected, slot_state(generation, to));
+}
+
 /* One that is being written to at this instant, by a thread that is waited for no longer, is left to itself. */
 void slot_give_back(struct slot *slot)
 {
-    uint64_t generation = generation_of(slot);
-    uint64_t expected = slot_state(generation, SLOT_REQUESTED);
-    bool was_requested = atomic_compare_exchange_strong(&slot->state, &expected, slot_state(generation, SLOT_FREE));
-    if (!was_requested && (expected & 3) == SLOT_WRITING) return;
-    atomic_store_explicit(&slot->state, slot_state(generation, SLOT_FREE), memory_order_relaxed);
-    free_slots[free_count++] = (uint32_t)(slot - slots);
+    delete_timer(slot);
+    bool is_ours = change_phase(slot, SLOT_REQUESTED, SLOT_FREE) || change_phase(slot, SLOT_DONE, SLOT_FREE) ||
+                   slot_phase_of(slot) == SLOT_FREE;
+    if (is_ours) free_slots[free_count++] = (uint32_t)(slot - slots);
+}
+
+static void *cookie_of(const struct slot *slot)
+{
+    return (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
 }
 
 bool slot_send(const struct slot *slot, int number)
@@ -70,13 +94,79 @@ bool slot_send(const struct slot *slot, int number)
     information.si_code = SIGNAL_CODE;
     information.si_pid = self_pid();
     information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
-    information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
+    information.si_value.sival_ptr = cookie_of(slot);
     long result = kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information));
     signal_stacks_sent();
     return result == 0;
 }
 
-bool slots_in_use(void)
+static bool make_timer(struct slot *slot, int number)
 {
-    return free_count < SLOTS_MAX;
+    struct sigevent event = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = number, .sigev_value.sival_ptr = cookie_of(slot)};
+    int timer = -1;
+    event._sigev_un._tid = slot->thread;
+    long result =
+        kernel_call3(SYS_timer_create, thread_cpu_clock(slot->thread), kernel_address(&event), kernel_address(&timer));
+    if (result == 0) atomic_store(&slot->timer, timer + 1);
+    return result == 0;
+}
+
+static void start_timer(struct slot *slot)
+{
+    enum { INTERVAL_NS = 100000 }; /* less than the kernel's tick */
+    struct timespec interval = {.tv_nsec = INTERVAL_NS};
+    struct itimerspec when = {.it_value = interval, .it_interval = interval};
+    int timer = atomic_load(&slot->timer);
+    if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
+}
+
+bool slot_arm(struct slot *slot, int number)
+{
+    if (!signal_stacks_before_sending(slot->thread)) return false;
+    atomic_store(&slot->hits, 0);
+    slot->chance = (uint64_t)slot->thread * generation_of(slot);
+    bool is_armed = make_timer(slot, number);
+    start_timer(slot);
+    signal_stacks_sent();
+    return is_armed;
+}
+
+bool slot_is_armed(const struct slot *slot)
+{
+    return atomic_load(&slot->timer) > 0;
+}
+
+bool slot_hold(struct slot *slot, uint32_t *ret_hits)
+{
+    if (!change_phase(slot, SLOT_DONE, SLOT_FREE)) return false;
+    *ret_hits = atomic_exchange(&slot->hits, 0);
+    return true;
+}
+
+void slot_release(struct slot *slot)
+{
+    atomic_store(&slot->state, slot_state(generation_of(slot), SLOT_REQUESTED));
+}
+
+bool slot_renew(struct slot *slot, const struct unwind_modules *modules)
+{
+    enum slot_phase phase = slot_phase_of(slot);
+    if (slot->modules == modules) return true;
+    if (phase == SLOT_WRITING || !change_phase(slot, phase, SLOT_FREE)) return false;
+    slot->modules = modules;
+    return change_phase(slot, SLOT_FREE, phase);
+}
+
+void slots_disarm(pid_t thread)
+{
+    if (self_pid() != signal_handler_owner()) return; /* a child of vfork shares our memory, but not our timers */
+    for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
+        if (thread == 0 || slots[i].thread == thread) delete_timer(&slots[i]);
+    }
+}
+
+uint32_t slots_used(void)
+{
+    return SLOTS_MAX - free_count;
 }

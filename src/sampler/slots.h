@@ -21,7 +21,25 @@ void slot_give_back(struct slot *slot);
 /* Sends signal NUMBER to SLOT's thread. False if the kernel denies it. */
 bool slot_send(const struct slot *slot, int number);
 
+/* From now on the kernel sends signal NUMBER to SLOT's thread at each tick of the kernel that meets the thread running,
+ * until the slot is given back. Such a signal comes from the thread's CPU clock (timer_create), so it interrupts no
+ * other processor; and since Linux 5.9 the kernel sends it when the thread leaves the kernel, so that it ends no wait
+ * (POSIX_CPU_TIMERS_TASK_WORK). False if the kernel denies it. */
+bool slot_arm(struct slot *slot, int number);
+bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
+
+/* The answer of such a slot, which is one of HITS ticks by chance, is the sampler thread's until slot_release. False if
+ * there is none. */
+bool slot_hold(struct slot *slot, uint32_t *ret_hits);
+void slot_release(struct slot *slot);
+
+/* The next answers are walks with MODULES. False if one is being written at this instant. */
+bool slot_renew(struct slot *slot, const struct unwind_modules *modules);
+
+/* No such signal is sent to THREAD any more; 0: to any thread. From any thread, at any time. */
+void slots_disarm(pid_t thread);
+
 enum slot_phase slot_phase_of(const struct slot *slot);
-bool slots_in_use(void);
+uint32_t slots_used(void);
 
 #endif

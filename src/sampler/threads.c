@@ -11,10 +11,16 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
+/* As pthread_getcpuclockid has it. */
+clockid_t thread_cpu_clock(pid_t tid)
 {
     enum { PER_THREAD = 4, SCHEDULER_CLOCK = 2 };
-    return kernel_clock_ns((clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK), ret_ns);
+    return (clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK);
+}
+
+bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
+{
+    return kernel_clock_ns(thread_cpu_clock(tid), ret_ns);
 }
 
 int thread_syscall_file(struct watched_thread *thread)

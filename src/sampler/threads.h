@@ -112,6 +112,12 @@ struct watched_thread {
     uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
 
+    /* A timer on the thread's CPU clock (clock_timer.c). */
+    struct slot *armed; /* NULL: there is none */
+    int armed_number;   /* of the signal */
+    enum slot_reading armed_reading;
+    uint64_t armed_checked_ns;
+
     uint64_t cpu_ns_seen; /* at the last scan */
     bool ran_long;        /* before the last scan */
     bool is_accounted;    /* it ended, and CPU_NS_SEEN is all that it spent */
@@ -143,6 +149,7 @@ struct threads {
     uint64_t missed; /* over THREADS_MAX, or without memory */
 };
 
+clockid_t thread_cpu_clock(pid_t tid);
 /* CPU time of a thread of this process; false if there is no such thread. */
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 

@@ -53,9 +53,10 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
  * it is not long. */
 static void wait_for_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    enum { PERIODS_WITHOUT_TABLE_MAX = 2 };
-    if (account_unwritten_cpu_ns(thread, cpu_ns) >
-        PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns)
+    enum { PERIODS_WITHOUT_TABLE_MAX = 2, TICKS_WITHOUT_TABLE_MAX = 8 };
+    uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns;
+    if (thread->armed) most_ns += TICKS_WITHOUT_TABLE_MAX * sampler->kernel_tick_ns;
+    if (account_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
@@ -153,20 +154,27 @@ static bool has_just_woken(const struct watched_thread *thread, const struct unw
     return thread->waits_at_request && blocked_sleeps_at(registers->values[MACHINE_IP]);
 }
 
-static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
+/* The stack that SLOT has of THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
+static bool read_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot,
+                        uint64_t cpu_ns, struct found_stack *ret_stack)
 {
-    struct found_stack stack = {slot->addresses, slot->address_count, slot->outcome};
-    uint64_t cpu_ns = thread->cpu_ns_at_request;
+    *ret_stack = (struct found_stack){slot->addresses, slot->address_count, slot->outcome};
     sampler->counters[RECORDING_ANSWERS]++;
     sampler->counters[RECORDING_ANSWERS_IN_CALL] += blocked_was_in_call(&slot->registers);
-    if (stack.flags == UNWIND_PENDING) {
-        enum modules_answer answer = build_table_for(sampler, stack.addresses, stack.count);
-        if (answer != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
-        thread->ticks_without_table++;
-        build_ahead(sampler, thread);
-        if (answer != MODULES_NOTHING) return;
-        stack.flags = UNWIND_NO_TABLE;
-    }
+    if (ret_stack->flags != UNWIND_PENDING) return true;
+    enum modules_answer answer = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
+    if (answer != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
+    thread->ticks_without_table++;
+    build_ahead(sampler, thread);
+    ret_stack->flags = UNWIND_NO_TABLE;
+    return answer == MODULES_NOTHING;
+}
+
+static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
+{
+    struct found_stack stack;
+    uint64_t cpu_ns = thread->cpu_ns_at_request;
+    if (!read_answer(sampler, thread, slot, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (blocked_was_asleep(&slot->registers)) return;
     if (has_just_woken(thread, &slot->registers)) {
@@ -187,7 +195,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
 
 void tick_fetch_answers(struct sampler *sampler)
 {
-    if (!slots_in_use()) return;
+    if (slots_used() == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i].thread;
         if (!thread->slot || slot_phase_of(thread->slot) != SLOT_DONE) continue;
@@ -195,6 +203,19 @@ void tick_fetch_answers(struct sampler *sampler)
         slot_give_back(thread->slot);
         thread->slot = NULL;
     }
+}
+
+/* At a scan of THREAD, which has run since the one before. */
+static void take_timed_answer(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct found_stack stack;
+    uint32_t hits = 0;
+    if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
+    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
+    uint64_t cpu_ns = thread->account.cpu_written_ns + clock_timer_weight_ns(sampler, hits, unwritten_ns);
+    sampler->counters[RECORDING_SIGNALS] += hits;
+    if (read_answer(sampler, thread, thread->armed, cpu_ns, &stack)) account_running(sampler, thread, cpu_ns, &stack);
+    slot_release(thread->armed);
 }
 
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
@@ -397,6 +418,8 @@ static bool is_left_to_timer(const struct sampler *sampler, struct watched_threa
 {
     if (sampler->is_late && !thread->account.has_run) return false;
     if (timer_sees_user_code(thread)) return !timer_wants_answer(sampler, thread, cpu_ns);
+    if (thread->armed && (thread->account.has_run || !thread->account.is_first_scan))
+        return !clock_timer_is_late(sampler, thread, account_unwritten_cpu_ns(thread, cpu_ns));
     return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
@@ -426,6 +449,16 @@ static bool has_room_for_first_scan(struct sampler *sampler, const struct watche
     return sampler->first_scans_in_tick++ < scans_max;
 }
 
+/* The kernel takes the stacks of THREAD, which has run for CPU_NS. */
+static void leave_to_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    timer_note_busy(sampler, thread);
+    if (!clock_timer_is_wanted(sampler, thread)) return;
+    if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
+    prepare_first_walk(sampler);
+    clock_timer_arm(sampler, thread, cpu_ns);
+}
+
 static void scan_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
                        bool is_busy)
 {
@@ -433,7 +466,7 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
     thread->waited_ns = 0;
     write_new_time(sampler, thread, cpu_ns, NULL);
     uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
-    if (is_busy || unwritten_ns >= sampler->period_ns / 2) timer_note_busy(sampler, thread);
+    if (is_busy || unwritten_ns >= sampler->period_ns / 2) leave_to_timer(sampler, thread, cpu_ns);
     bool is_running = timer_is_running(thread) && !timer_sees_user_code(thread);
     enum blocked_result result = is_running ? BLOCKED_RUNNING : read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
@@ -442,7 +475,7 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
         account_unreadable(sampler, thread);
         return;
     }
-    if (result == BLOCKED_RUNNING) timer_note_busy(sampler, thread);
+    if (result == BLOCKED_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
     if (result != BLOCKED_PENDING && !is_left_to_timer(sampler, thread, cpu_ns))
         scan_running(sampler, thread, cpu_ns, is_busy);
 }
@@ -496,6 +529,8 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     account_begin_tick(sampler, thread);
     if (thread->timer.control) sampler->timer_room = least(sampler->timer_room, perf_timer_room(&thread->timer));
     bool was_running = thread->state == THREAD_RUNNABLE;
+    take_timed_answer(sampler, thread);
+    clock_timer_check(sampler, thread);
     if (thread->slot)
         watch_waiting(sampler, thread, cpu_ns);
     else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
@@ -562,6 +597,7 @@ void tick_last(struct sampler *sampler)
         meet(sampler, thread);
         if (is_asleep) continue;
         account_begin_tick(sampler, thread);
+        take_timed_answer(sampler, thread);
         write_new_time(sampler, thread, cpu_ns, NULL);
         account_end_tick(sampler, thread);
     }
@@ -628,6 +664,7 @@ void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
         account_end(sampler, thread, unseen_ns);
     }
     if (thread->slot) slot_give_back(thread->slot);
+    clock_timer_forget(thread);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     if (thread->delay_file >= 0) kernel_close(thread->delay_file);
     if (thread->status_file >= 0) kernel_close(thread->status_file);

@@ -5,6 +5,7 @@
  * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/unsigned.h"
 #include "sampler/chance.h"
@@ -52,7 +53,7 @@ void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread)
 {
     enum { PARTS = 8, PERIOD_NS_MIN = 1000000 };
     uint64_t period_ns = sampler->period_ns * sampler->timer_factor / PARTS;
-    if (self_is_confined() || period_ns < PERIOD_NS_MIN) return;
+    if (!filter_allows(FILTER_PERF) || period_ns < PERIOD_NS_MIN) return;
     perf_timer_run_freely(&thread->timer, chance_timer_ns(&sampler->random_state, period_ns));
 }
 
@@ -65,8 +66,7 @@ bool timer_was_asked(const struct watched_thread *thread, const struct perf_time
 /* False if THREAD has no timer any more. */
 static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
 {
-    /* A seccomp filter may kill the process because of an ioctl. */
-    if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
+    if (filter_allows(FILTER_PERF)) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
     if (thread->timer.is_free) return true;
     timer_forget(sampler, thread);
     return false;
@@ -138,7 +138,7 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
 {
     const uint64_t *sees_user_code = &sampler->counters[RECORDING_TIMERS_SEE_USER_CODE];
     int result = EPERM;
-    if (self_is_confined()) return EPERM;
+    if (!filter_allows(FILTER_PERF)) return EPERM;
     if (!*sees_user_code) result = open_for_all(sampler, thread);
     if (*sees_user_code) result = open_for_user_code(sampler, thread);
     if (result == 0 && !thread->timer.is_free) perf_timer_ask(&thread->timer);
@@ -164,6 +164,13 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
         *denial = (uint64_t)result;
 }
 
+bool timer_is_denied(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    bool is_full = sampler->timers_full && sampler->counters[RECORDING_TIMERS] >= sampler->timers_full;
+    bool is_too_large = thread->timer_stack_size > PERF_TIMER_STACK_MAX;
+    return !thread->timer.control && (sampler->counters[RECORDING_TIMER_ERRNO] || is_full || is_too_large);
+}
+
 void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->timer.control) return;
@@ -177,7 +184,6 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 
 void timer_forget_sleepers(struct sampler *sampler)
 {
-    if (sampler->counters[RECORDING_TIMERS] == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i].thread;
         if (thread->cpu_ns_seen != thread->timer_cpu_ns) {
@@ -185,6 +191,7 @@ void timer_forget_sleepers(struct sampler *sampler)
             thread->timer_tick = sampler->tick;
         } else if (sampler->tick - thread->timer_tick >= SLEEP_TICKS) {
             timer_forget(sampler, thread);
+            clock_timer_forget(thread);
         }
     }
 }
@@ -328,7 +335,7 @@ bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
     struct perf_timer *timer = &thread->wait_timer;
     if (!thread->timer.control || timer_sees_user_code(thread) || !self_has_own_descriptors()) return false;
     if (timer->is_asked) return true;
-    if (self_is_confined()) return false; /* a filter may kill for an ioctl */
+    if (!filter_allows(FILTER_PERF)) return false;
     if (!timer->control) {
         if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return true;
         sampler->timers_in_tick++;

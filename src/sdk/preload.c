@@ -1,8 +1,8 @@
 /* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. With the
  * variables of `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is
  * wrong or missing, it does nothing.  SPDX-License-Identifier: MIT */
-#include "base/descriptor_table.h"
 #include "base/environment.h"
+#include "base/seccomp_filter.h"
 #include "base/percent.h"
 #include "format/recording/record_environment.h"
 #include "sampler/sampler.h"
@@ -84,7 +84,7 @@ static void record(const char *directory)
         .cache_directory = environment_get(RECORD_ENVIRONMENT_CACHE_DIRECTORY),
         .directory = directory,
     };
-    descriptor_table_try();
+    filter_try();
     is_recording = sampler_start(&options);
     if (!is_recording) return;
     (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);

@@ -1,5 +1,5 @@
 /* The library as one: init, flush, shutdown, forks.  SPDX-License-Identifier: MIT */
-#include "base/descriptor_table.h"
+#include "base/seccomp_filter.h"
 #include "base/environment.h"
 #include "base/invariant.h"
 #include "base/kernel.h"
@@ -437,6 +437,6 @@ void sdk_init_preloaded(void)
     bool says_when =
         environment_get("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE") || environment_get("OFFBEAT_PROFILES_SAMPLE_RATE");
     struct offbeat_options options = {.size = sizeof(options), .profile_session_sample_rate = says_when ? 0 : 1};
-    descriptor_table_try();
+    filter_try();
     (void)init(&options, true);
 }

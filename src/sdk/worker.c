@@ -2,6 +2,7 @@
  * with the helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier:
  * MIT */
 #include "base/file.h"
+#include "base/seccomp_filter.h"
 #include "base/invariant.h"
 #include "base/percent.h"
 #include "deliver/request_file.h"
@@ -117,7 +118,7 @@ static void parse_id(const char *text, uint8_t id[RECORDING_PROFILER_ID_SIZE])
 static void say_no_folder(const struct worker *worker)
 {
     static const char line[] = "there is no folder to record in: set spool_directory to one that can be written";
-    if (worker->has_other_root || self_is_confined() || folder_is_another_users(sdk_settings()))
+    if (worker->has_other_root || filter_is_there() || folder_is_another_users(sdk_settings()))
         sdk_debug("%s", line);
     else
         sdk_say("%s", line);
@@ -264,7 +265,7 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
     buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
     worker->is_interrupted = own_threads_shall_leave();
     if (worker->is_interrupted) return status;
-    if (worker->has_helper && !self_is_confined()) {
+    if (worker->has_helper && !filter_is_there()) {
         status = make_by_helper(worker, request, payloads, error);
         worker->is_interrupted = status == STATUS_UNSUPPORTED && own_threads_shall_leave();
         if (worker->is_interrupted) return status;

@@ -1,0 +1,111 @@
+/* Threads that run, where the kernel grants no perf timer: in most containers, and for ordinary users of Debian and
+ * Ubuntu. A signal from the sampler thread comes from another processor, is seen some 10 to 80 µs later, mostly in the
+ * thread's next system call, and ends that call if it sleeps. A timer on the thread's CPU clock has neither fault
+ * (slots.h). It goes off at the kernel's ticks only, mostly each 4 ms, and these meet a thread with the same chance at
+ * each instant of its CPU time, unless it is in step with them. One of the hits between two scans is kept by chance and
+ * stands for all of them; each stands for the time between two ticks. So no place has more weight because the thread
+ * sleeps before or after it. Where ticks do not meet the thread, signals are sent. SPDX-License-Identifier: MIT */
+#include "sampler/sampler_private.h"
+
+#include "base/seccomp_filter.h"
+#include "base/kernel.h"
+#include "base/plain_text.h"
+#include "base/unsigned.h"
+#include "sampler/account.h"
+#include "sampler/blocked.h"
+#include "sampler/signal_choice.h"
+#include "sampler/slots.h"
+
+#include <sys/utsname.h>
+
+enum {
+    KEPT_TICKS = 4,
+    UNMET_TICKS = 10, /* of a thread that runs at random: after that, signals are sent, too */
+};
+
+/* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */
+static bool has_deferred_timers(void)
+{
+    enum { MAJOR = 5, MINOR = 9 };
+    struct utsname system = {0};
+    if (kernel_call3(SYS_uname, kernel_address(&system), 0, 0) != 0) return false;
+    const char *at = system.release;
+    uint64_t major = plain_parse(&at, 10);
+    if (*at == '.') at++;
+    return major > MAJOR || (major == MAJOR && plain_parse(&at, 10) >= MINOR);
+}
+
+void clock_timer_prepare(struct sampler *sampler)
+{
+    struct timespec tick = {0};
+    sampler->kernel_tick_ns = 0;
+    if (!filter_allows(FILTER_TIMERS) || !has_deferred_timers()) return;
+    (void)kernel_call3(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, kernel_address(&tick), 0);
+    sampler->kernel_tick_ns = (uint64_t)tick.tv_nsec;
+}
+
+bool clock_timer_is_wanted(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    return !thread->armed && sampler->kernel_tick_ns > 0 && timer_is_denied(sampler, thread);
+}
+
+void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (cpu_ns < thread->no_signal_until_cpu_ns) return;
+    struct signal_choice choice = signal_choose(thread);
+    if (choice.number == 0 || (choice.is_asleep && blocked_awaits_signals(thread, cpu_ns))) return;
+    struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
+    if (!slot) return;
+    thread->armed = slot;
+    thread->armed_number = choice.number;
+    thread->armed_reading = choice.reading;
+    thread->armed_checked_ns = sampler->tick_ns;
+    if (!slot_arm(slot, choice.number)) clock_timer_forget(thread);
+}
+
+/* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
+void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
+{
+    enum { EVERY_NS = 50000000 };
+    if (!thread->armed) return;
+    bool is_armed = slot_is_armed(thread->armed) && signal_handler_is_ready(thread->armed_number);
+    if (is_armed && sampler->tick_ns < thread->armed_checked_ns + EVERY_NS) return;
+    struct signal_choice choice = signal_choose(thread);
+    thread->armed_checked_ns = sampler->tick_ns;
+    if (!is_armed || choice.number != thread->armed_number || choice.reading != thread->armed_reading)
+        clock_timer_forget(thread);
+}
+
+bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns)
+{
+    return unwritten_ns > UNMET_TICKS * sampler->kernel_tick_ns + sampler->period_ns;
+}
+
+/* What its hits stand for may differ from the CPU clock by some ticks, but not grow. */
+uint64_t clock_timer_weight_ns(const struct sampler *sampler, uint32_t hits, uint64_t unwritten_ns)
+{
+    uint64_t hits_ns = hits * sampler->kernel_tick_ns;
+    uint64_t least_ns = difference(unwritten_ns, KEPT_TICKS * sampler->kernel_tick_ns);
+    return hits_ns > least_ns ? least(hits_ns, unwritten_ns) : least_ns;
+}
+
+void clock_timer_forget(struct watched_thread *thread)
+{
+    if (thread->armed) slot_give_back(thread->armed);
+    thread->armed = NULL;
+}
+
+void clock_timer_forget_all(struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->threads.count; i++) clock_timer_forget(sampler->threads.items[i].thread);
+}
+
+bool clock_timer_renew_all(struct sampler *sampler)
+{
+    uint32_t renewed = 0;
+    for (size_t i = 0; i < sampler->threads.count; i++) {
+        struct watched_thread *thread = sampler->threads.items[i].thread;
+        if (thread->armed && slot_renew(thread->armed, sampler->modules.current)) renewed++;
+    }
+    return renewed == slots_used();
+}
