@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from common import environment, installed_library, perf_works, table
-from truth import NOBODY, copy_offbeat, users
+from truth import copy_offbeat, identity, users, without_perf
 
 WORK = 12
 RATES = (101, 1000)
@@ -23,9 +23,9 @@ class Contestant:
         self.wall, self.program, self.recorder, self.after, self.sample_counts = [], [], [], [], []
 
     def run(self, folder):
-        identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.user == "user" and os.geteuid() == 0 else {}
         before = children_cpu_ns()
-        done = subprocess.run(self.command, env=self.env, cwd=folder, capture_output=True, text=True, check=True, **identity)
+        done = subprocess.run(self.command, env=self.env, cwd=folder, capture_output=True, text=True, check=True,
+                              **identity(self.user))
         wall, program, recorder = (int(word) for word in done.stdout.split()[-3:])
         recorder = recorder if len(self.command) > 2 else 0  # else its parent is this program
         self.wall.append(wall)
@@ -56,7 +56,8 @@ def contestants(build, folder):
     for rate in RATES:
         for user in users():
             found.append(Contestant(f"offbeat {rate} Hz, {user}",
-                                    [offbeat, "record", "-F", str(rate), "-o", f"{user}.pb.gz", "--", *busy], user=user))
+                                    [*without_perf(offbeat, user), offbeat, "record", "-F", str(rate), "-o", f"{user}.pb.gz",
+                                     "--", *busy], user=user))
         if gperftools:
             found.append(Contestant(f"gperftools {rate} Hz", busy, environment(
                 LD_PRELOAD=gperftools, CPUPROFILE="x.prof", CPUPROFILE_FREQUENCY=rate), r"bytes = (\d+)/"))

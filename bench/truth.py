@@ -9,12 +9,16 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 from common import environment, table
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "truth"
 LIBRARIES = {"constructors_library", "plugin_a", "plugin_b"}
+# root: perf timers; user: an ordinary user, perf timers for user code; denied: the same under a filter that denies perf.
+USERS = ("root", "user", "denied")
 NOBODY = 65534
+KERNEL_TICK_HZ = 1 / time.clock_getres(6)  # CLOCK_MONOTONIC_COARSE
 TIMEOUT_SECONDS = 120
 POINTS_OF_MANY, MANY = 2.0, 10000
 # Programs that fill both processors with threads: they run alone and for longer, and their shares may be 3 points off.
@@ -136,7 +140,9 @@ def bound_points(share, count, points_of_many):
 
 
 def share_rows(truths, profiles, truth, profile, job):
-    _, rate, _, _ = job
+    _, rate, _, user = job
+    if user == "denied":
+        rate = min(rate, KERNEL_TICK_HZ)
     points = CROWD_POINTS if is_crowd(job) else POINTS_OF_MANY
     for name, seconds in truths.items():
         share = seconds / truth.all
@@ -152,15 +158,24 @@ def compare(truth, profile, job):
     return rows + [Row(name, 0, count, 0, f" of {of}") for name, count, of in truth.never]
 
 
+def identity(user):
+    """For subprocess.run."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if user != "root" and os.geteuid() == 0 else {}
+
+
+def without_perf(offbeat, user):
+    """Words before a command."""
+    return [str(pathlib.Path(offbeat).with_name("sleepers")), "unperfed"] if user == "denied" else []
+
+
 def run(offbeat, folder, job, seconds, before=()):
     """(path of the profile, the finished process). The path is in a folder that every user may write to."""
     command, rate, mode, user = job
     own = pathlib.Path(tempfile.mkdtemp(dir=folder))
     own.chmod(0o777)
-    identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if user == "user" and os.geteuid() == 0 else {}
-    words = [*before, offbeat, "record", "-F", str(rate), "--mode", mode, "-o", f"{own}/x.pb.gz", "--", *f"./{command}".split()]
+    words = [*before, *without_perf(offbeat, user), offbeat, "record", "-F", str(rate), "--mode", mode, "-o", f"{own}/x.pb.gz", "--", *f"./{command}".split()]
     done = subprocess.run(words, cwd=folder, env=environment(TRUTH_SECONDS=seconds), capture_output=True, text=True, check=False,
-                          timeout=TIMEOUT_SECONDS, **identity)
+                          timeout=TIMEOUT_SECONDS, **identity(user))
     return f"{own}/x.pb.gz", done
 
 
@@ -190,14 +205,15 @@ def copy_offbeat(build, folder):
     for path in build.glob("*offbeat*"):
         if path.is_file():
             shutil.copy2(path, copy / path.name)
+    shutil.copy2(build / "bench/sleepers", copy / "sleepers")
     return str(copy / "offbeat")
 
 
 def users():
     if os.geteuid() == 0:
-        return ["root", "user"]
+        return USERS
     print("root: skipped, this user is not root")
-    return ["user"]
+    return USERS[1:]
 
 
 def results(offbeat, folder, jobs, seconds):
@@ -215,7 +231,7 @@ def truth(build, seconds=3, names=()):
     jobs = [(command, rate, mode, user) for command, rate in chosen for mode in ("wall", "cpu") for user in users()]
     print(f"Programs that measure themselves for {seconds} s: share of their time in % that stacks with NAME have, two at a time")
     print(f"({CROWD}: alone, {max(seconds, CROWD_SECONDS)} s);")
-    print(f"root: perf timers; user: an ordinary user; bound: 3 sigma, or for over {MANY} samples {POINTS_OF_MANY:g} points "
+    print(f"root: perf timers; user: an ordinary user; denied: one without perf events, as in a container; bound: 3 sigma, or for over {MANY} samples {POINTS_OF_MANY:g} points "
           f"({CROWD}: {CROWD_POINTS:g}); (all): seconds in the profile")
     failed, total = 0, 0
     rows = [["program", "mode", "user", "name", "truth", "profile", "error", "bound", ""]]
