@@ -33,13 +33,4 @@ static inline uint64_t chance_kept_timer_ns(uint64_t *state, uint64_t period_ns)
     return chance_number(state) % 2 == 0 ? period_ns - away_ns : period_ns + away_ns;
 }
 
-/* How long the sampler waits beside a thread that it wants to stop (beside.c): long enough for the thread to run on,
- * and at most an eighth of the period more. */
-static inline uint64_t chance_pause_ns(uint64_t *state, uint64_t period_ns)
-{
-    enum { LEAST_NS = 20000, MORE_NS_MAX = 250000, PART_OF_PERIOD = 8 };
-    uint64_t more_ns = period_ns / PART_OF_PERIOD < MORE_NS_MAX ? period_ns / PART_OF_PERIOD : MORE_NS_MAX;
-    return LEAST_NS + chance_number(state) % (more_ns + 1);
-}
-
 #endif

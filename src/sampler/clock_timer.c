@@ -44,9 +44,11 @@ void clock_timer_prepare(struct sampler *sampler)
     sampler->kernel_tick_ns = (uint64_t)tick.tv_nsec;
 }
 
-bool clock_timer_is_wanted(const struct sampler *sampler, const struct watched_thread *thread)
+bool clock_timer_is_wanted(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    return !thread->armed && sampler->kernel_tick_ns > 0 && timer_is_denied(sampler, thread);
+    if (thread->armed || sampler->kernel_tick_ns == 0) return false;
+    if (timer_sees_user_code(thread)) return thread->account.has_run && timer_wants_answer(sampler, thread, cpu_ns);
+    return timer_is_denied(sampler, thread);
 }
 
 void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)

@@ -291,16 +291,6 @@ uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_n
     return ret_news->count;
 }
 
-bool perf_timer_was_preempted(const struct perf_timer *timer, uint64_t since_ns)
-{
-    uint64_t head = load_head(timer);
-    if (head == timer->head) return timer->newest.was_preempted && timer->newest.time_ns > since_ns;
-    struct perf_event_header header = header_at(timer, head);
-    bool is_stop = header.type == PERF_RECORD_SWITCH && header.size >= sizeof(struct switch_record) &&
-                   header.misc & PERF_RECORD_MISC_SWITCH_OUT;
-    return is_stop && header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT && time_of_switch(timer, head) > since_ns;
-}
-
 bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *news, uint32_t number,
                        struct perf_timer_sample *ret_sample)
 {

@@ -81,9 +81,6 @@ struct perf_timer_sample {
 /* Reads what is new: how long the thread was preempted, and where its samples are. How many of them there are. */
 uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_news);
 
-/* True if the thread was stopped in favour of others after SINCE_NS (CLOCK_MONOTONIC), and has not run since. */
-bool perf_timer_was_preempted(const struct perf_timer *timer, uint64_t since_ns);
-
 /* Sample NUMBER (oldest first) of NEWS. It is good until the next call. False if it was written over. */
 bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *news, uint32_t number,
                        struct perf_timer_sample *ret_sample);

@@ -5,6 +5,7 @@
 #include "sampler/modules.h"
 #include "sampler/presence.h"
 #include "sampler/sampler.h"
+#include "sampler/slots.h"
 #include "sampler/thread_news.h"
 #include "sampler/threads.h"
 
@@ -166,6 +167,9 @@ uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thre
 /* True if there are some, and it is time to ask THREAD, which has run for CPU_NS, where it spent them. */
 bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
+/* True if it spends little time there: it is asked seldom, and not by its CPU clock meanwhile. */
+bool timer_is_seldom_in_call(const struct watched_thread *thread);
+
 /* The CPU time, at most CPU_NS, that the periods which are counted stand for. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
@@ -174,8 +178,8 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_th
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread);
 
 /* Whether the answer is written for the periods since the last one. Counts them then; all CPU time up to the request is
- * then accounted for. WAS_IN_CALL: the answer came from inside a system call. */
-bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call);
+ * then accounted for. WAS_IN_CALL: the answer, one of HITS, came from inside a system call. */
+bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call);
 
 /* There is no answer: they are counted all the same. */
 void timer_count_request(struct watched_thread *thread);
@@ -204,8 +208,9 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
 /* Once, on the thread that starts the sampler. */
 void clock_timer_prepare(struct sampler *sampler);
 
-/* True if THREAD can have no other timer, and has none. */
-bool clock_timer_is_wanted(const struct sampler *sampler, const struct watched_thread *thread);
+/* True if THREAD, which has run for CPU_NS, can have no other timer, or one that is blind to system calls in which it
+ * spent time, and has none. */
+bool clock_timer_is_wanted(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
 /* From now on THREAD, which has run for CPU_NS, hands its stack over at the kernel's ticks. Nothing, if it cannot be
  * sent a signal. */

@@ -38,6 +38,11 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         xorq    %r13, %rax
         cmpq    $3, %rax
         ja      .Lreturn                        /* another generation: it was taken back */
+        movq    152(%r14), %rcx                 /* RCX is RIP at the end of a system call */
+        cmpq    168(%r14), %rcx
+        jne     .Lcount
+        lock incl 12(%r12)                      /* hits_in_call */
+.Lcount:
         movl    $1, %eax
         lock xaddl %eax, 8(%r12)                /* hits */
         incl    %eax

@@ -35,7 +35,8 @@ enum slot_reading {
 struct slot {
     _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
     /* Of one that a timer answers (slots.h): */
-    _Atomic uint32_t hits;                /* since its answer was last read: how often the timer went off */
+    _Atomic uint32_t hits;                /* since its answer was last read: how often the timer went off, */
+    _Atomic uint32_t hits_in_call;        /* and in system calls */
     uint64_t chance;                      /* the handler's alone */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     _Atomic pid_t thread;                 /* the one that is asked */

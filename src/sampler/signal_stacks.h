@@ -1,6 +1,7 @@
 /* Threads and programs whose stacks have no room for the frame that the kernel writes for a signal: a signal would end
  * them, or overwrite what is below the stack. The kernel shows no thread's alternate stack to another thread, so
- * interpose/ reports them. It also reports that the program changes what it does at the signal.  SPDX-License-Identifier: MIT */
+ * interpose/ reports them. It also reports that the program changes what it does at the signal.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_STACKS_H
 #define OFFBEAT_SAMPLER_SIGNAL_STACKS_H
 

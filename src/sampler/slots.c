@@ -124,6 +124,7 @@ static void start_timer(struct slot *slot)
 bool slot_arm(struct slot *slot, int number)
 {
     if (!signal_stacks_before_sending(slot->thread)) return false;
+    atomic_store(&slot->hits_in_call, 0);
     atomic_store(&slot->hits, 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
     bool is_armed = make_timer(slot, number);
@@ -137,10 +138,11 @@ bool slot_is_armed(const struct slot *slot)
     return atomic_load(&slot->timer) > 0;
 }
 
-bool slot_hold(struct slot *slot, uint32_t *ret_hits)
+bool slot_hold(struct slot *slot, struct slot_hits *ret_hits)
 {
     if (!change_phase(slot, SLOT_DONE, SLOT_FREE)) return false;
-    *ret_hits = atomic_exchange(&slot->hits, 0);
+    ret_hits->in_call = atomic_exchange(&slot->hits_in_call, 0);
+    ret_hits->count = atomic_exchange(&slot->hits, 0);
     return true;
 }
 

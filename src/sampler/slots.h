@@ -30,7 +30,10 @@ bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 
 /* The answer of such a slot, which is one of HITS ticks by chance, is the sampler thread's until slot_release. False if
  * there is none. */
-bool slot_hold(struct slot *slot, uint32_t *ret_hits);
+struct slot_hits {
+    uint32_t count, in_call; /* of these in system calls */
+};
+bool slot_hold(struct slot *slot, struct slot_hits *ret_hits);
 void slot_release(struct slot *slot);
 
 /* The next answers are walks with MODULES. False if one is being written at this instant. */

@@ -14,7 +14,6 @@
 #include "base/kernel.h"
 #include "base/unsigned.h"
 #include "sampler/account.h"
-#include "sampler/beside.h"
 #include "sampler/blocked.h"
 #include "sampler/chance.h"
 #include "sampler/clock.h"
@@ -31,7 +30,6 @@ enum {
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
     LATE_LOOK_NS = 200000,        /* by which timers are not late */
-    EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
     LONG_WAIT_NS = 8000000,
     PERIODS_TO_WAIT = 4, /* of CPU time, for a timer or an answer, before another way is tried */
 };
@@ -132,28 +130,6 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
     }
 }
 
-/* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
- * stack where it waited for a processor, or NULL. */
-static void write_new_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
-                           const struct found_stack *of_wait)
-{
-    struct perf_timer_news news;
-    bool has_samples = timer_fetch(sampler, thread, &news) > 0;
-    account_read_delay(sampler, thread);
-    write_wait(sampler, thread, of_wait);
-    if (!has_samples) return;
-    if (timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
-    write_samples(sampler, thread, &news, cpu_ns);
-}
-
-/* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken answers from the
- * call in which it had slept, where it spends no CPU time. Not where processors are free: there, a thread that is on
- * none was mostly stopped by the sampler itself, wherever it was. */
-static bool has_just_woken(const struct watched_thread *thread, const struct unwind_registers *registers)
-{
-    return thread->waits_at_request && blocked_sleeps_at(registers->values[MACHINE_IP]);
-}
-
 /* The stack that SLOT has of THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
 static bool read_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot,
                         uint64_t cpu_ns, struct found_stack *ret_stack)
@@ -168,6 +144,59 @@ static bool read_answer(struct sampler *sampler, struct watched_thread *thread, 
     build_ahead(sampler, thread);
     ret_stack->flags = UNWIND_NO_TABLE;
     return answer == MODULES_NOTHING;
+}
+
+/* RET_CPU_NS: THREAD's CPU time up to there is what its answer, one of HITS, is for. False if it is for none. */
+static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits,
+                              bool was_in_call, uint64_t *ret_cpu_ns)
+{
+    if (timer_sees_user_code(thread) && thread->account.has_run) {
+        timer_note_request(sampler, thread);
+        bool is_accepted = timer_accepts_answer(thread, hits, was_in_call);
+        *ret_cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen);
+        return is_accepted;
+    }
+    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
+    *ret_cpu_ns = thread->account.cpu_written_ns + clock_timer_weight_ns(sampler, hits.count, unwritten_ns);
+    return true;
+}
+
+/* The stack that THREAD's CPU clock took since the scan before, if it did. */
+static void write_timed_answer(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct found_stack stack;
+    struct slot_hits hits;
+    uint64_t cpu_ns = thread->cpu_ns_seen;
+    if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
+    sampler->counters[RECORDING_SIGNALS] += hits.count;
+    bool was_in_call = blocked_was_in_call(&thread->armed->registers);
+    if (read_answer(sampler, thread, thread->armed, cpu_ns, &stack) &&
+        find_time_of_hits(sampler, thread, hits, was_in_call, &cpu_ns))
+        account_running(sampler, thread, cpu_ns, &stack);
+    slot_release(thread->armed);
+    if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) clock_timer_forget(thread);
+}
+
+/* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
+ * stack where it waited for a processor, or NULL. */
+static void write_new_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                           const struct found_stack *of_wait)
+{
+    struct perf_timer_news news;
+    bool has_samples = timer_fetch(sampler, thread, &news) > 0;
+    account_read_delay(sampler, thread);
+    write_wait(sampler, thread, of_wait);
+    if (has_samples && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
+    if (has_samples) write_samples(sampler, thread, &news, cpu_ns);
+    write_timed_answer(sampler, thread);
+}
+
+/* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken answers from the
+ * call in which it had slept, where it spends no CPU time. Not where processors are free: there, a thread that is on
+ * none was mostly stopped by the sampler itself, wherever it was. */
+static bool has_just_woken(const struct watched_thread *thread, const struct unwind_registers *registers)
+{
+    return thread->waits_at_request && blocked_sleeps_at(registers->values[MACHINE_IP]);
 }
 
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
@@ -187,7 +216,8 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     }
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
-        if (!timer_accepts_answer(thread, blocked_was_in_call(&slot->registers))) return;
+        bool was_in_call = blocked_was_in_call(&slot->registers);
+        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call}, was_in_call)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);
@@ -203,19 +233,6 @@ void tick_fetch_answers(struct sampler *sampler)
         slot_give_back(thread->slot);
         thread->slot = NULL;
     }
-}
-
-/* At a scan of THREAD, which has run since the one before. */
-static void take_timed_answer(struct sampler *sampler, struct watched_thread *thread)
-{
-    struct found_stack stack;
-    uint32_t hits = 0;
-    if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
-    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
-    uint64_t cpu_ns = thread->account.cpu_written_ns + clock_timer_weight_ns(sampler, hits, unwritten_ns);
-    sampler->counters[RECORDING_SIGNALS] += hits;
-    if (read_answer(sampler, thread, thread->armed, cpu_ns, &stack)) account_running(sampler, thread, cpu_ns, &stack);
-    slot_release(thread->armed);
 }
 
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
@@ -316,27 +333,19 @@ static uint32_t requests_max_of(const struct sampler *sampler, const struct watc
     return sampler->requests_in_tick_max * (thread->account.has_run ? 1 : sampler->periods_in_tick);
 }
 
-/* The kernel takes THREAD's stacks of user code, and signals are for its calls. A first stack need not be exact. */
-static bool wants_exact(const struct watched_thread *thread)
+/* The kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock where that
+ * is possible. A first stack need not be exact. */
+static bool is_for_calls(const struct watched_thread *thread)
 {
     return timer_sees_user_code(thread) && thread->account.has_run;
 }
 
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    bool is_exact = wants_exact(thread);
-    if (is_exact && sampler->is_late) return; /* the exact request would take longer than the time that is left */
-    uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : requests_max_of(sampler, thread);
+    uint32_t requests_max = requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
     sampler->requests_in_tick++;
-    if (!is_exact) {
-        send_request(sampler, thread, cpu_ns, false);
-        return;
-    }
-    struct beside beside;
-    if (beside_stop(&beside, thread, chance_pause_ns(&sampler->random_state, sampler->period_ns)))
-        send_request(sampler, thread, cpu_ns, false);
-    beside_leave(&beside);
+    send_request(sampler, thread, cpu_ns, false);
 }
 
 /* Not a thread that may have slept since it was last considered. */
@@ -375,7 +384,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
-    if (wants_exact(thread)) return BLOCKED_RUNNING; /* its request will read it */
+    if (is_for_calls(thread)) return BLOCKED_RUNNING; /* it need not be known */
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
 }
 
@@ -417,9 +426,10 @@ static void scan_again(struct sampler *sampler)
 static bool is_left_to_timer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->is_late && !thread->account.has_run) return false;
-    if (timer_sees_user_code(thread)) return !timer_wants_answer(sampler, thread, cpu_ns);
+    if (timer_sees_user_code(thread) && !timer_wants_answer(sampler, thread, cpu_ns)) return true;
     if (thread->armed && (thread->account.has_run || !thread->account.is_first_scan))
         return !clock_timer_is_late(sampler, thread, account_unwritten_cpu_ns(thread, cpu_ns));
+    if (timer_sees_user_code(thread) && sampler->kernel_tick_ns == 0) return false;
     return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
@@ -430,7 +440,7 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
-    if (is_busy || wants_exact(thread) || !has_time || !has_room) {
+    if (is_busy || is_for_calls(thread) || !has_time || !has_room) {
         request(sampler, thread, cpu_ns);
         return;
     }
@@ -453,7 +463,7 @@ static bool has_room_for_first_scan(struct sampler *sampler, const struct watche
 static void leave_to_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
-    if (!clock_timer_is_wanted(sampler, thread)) return;
+    if (!clock_timer_is_wanted(sampler, thread, cpu_ns)) return;
     if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
     prepare_first_walk(sampler);
     clock_timer_arm(sampler, thread, cpu_ns);
@@ -529,7 +539,6 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     account_begin_tick(sampler, thread);
     if (thread->timer.control) sampler->timer_room = least(sampler->timer_room, perf_timer_room(&thread->timer));
     bool was_running = thread->state == THREAD_RUNNABLE;
-    take_timed_answer(sampler, thread);
     clock_timer_check(sampler, thread);
     if (thread->slot)
         watch_waiting(sampler, thread, cpu_ns);
@@ -597,7 +606,6 @@ void tick_last(struct sampler *sampler)
         meet(sampler, thread);
         if (is_asleep) continue;
         account_begin_tick(sampler, thread);
-        take_timed_answer(sampler, thread);
         write_new_time(sampler, thread, cpu_ns, NULL);
         account_end_tick(sampler, thread);
     }

@@ -251,12 +251,18 @@ static double kernel_part(const struct timer_account *account)
     return all > 0 ? 1 - (double)account->user_periods / all : 1;
 }
 
-/* Of a thread that is rarely inside the kernel few answers are accepted (accepts_answer), and each costs 100 µs. So it
- * is asked less often, and each answer that is accepted stands for the periods that have come together. */
+static const double seldom = 0.02;
+
+bool timer_is_seldom_in_call(const struct watched_thread *thread)
+{
+    return kernel_part(&thread->timer_account) < seldom;
+}
+
+/* Of a thread that is rarely inside the kernel few answers are accepted (accepts_answer), and each costs some 10 µs. So
+ * it is asked less often, and each answer that is accepted stands for the periods that have come together. */
 bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_MAX = 32 };
-    const double seldom = 0.125;
     double part = kernel_part(&thread->timer_account);
     double periods = part < seldom ? (seldom / part) * (seldom / part) : 0;
     double wait_ns = (periods < PERIODS_MAX ? periods : PERIODS_MAX) * (double)sampler->period_ns;
@@ -278,7 +284,7 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_th
  * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
  * the kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are
  * therefore written in (K - A) / (1 - A) of all cases. */
-static bool accepts_answer(struct timer_account *account, bool was_in_call)
+static bool accepts_answer(struct timer_account *account, struct slot_hits hits, bool was_in_call)
 {
     enum { ANSWERS_MAX = 1024 };
     double kernel = kernel_part(account);
@@ -286,8 +292,8 @@ static bool accepts_answer(struct timer_account *account, bool was_in_call)
         account->answers /= 2;
         account->answers_in_call /= 2;
     }
-    account->answers++;
-    account->answers_in_call += was_in_call;
+    account->answers += hits.count;
+    account->answers_in_call += hits.in_call;
     if (was_in_call) return true;
     double calls = (account->answers_in_call + kernel) / (account->answers + 1.0);
     if (kernel > calls) account->outside_part += (kernel - calls) / (1 - calls);
@@ -308,9 +314,9 @@ void timer_count_request(struct watched_thread *thread)
     thread->timer_account.asked_periods = 0;
 }
 
-bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call)
+bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
 {
-    bool is_accepted = accepts_answer(&thread->timer_account, was_in_call);
+    bool is_accepted = accepts_answer(&thread->timer_account, hits, was_in_call);
     if (is_accepted) timer_count_request(thread);
     return is_accepted;
 }

@@ -33,8 +33,7 @@ def programs():
 
 def rows(command, modes=("wall", "cpu"), rate=RATE):
     """[(mode and user, row)] of the program COMMAND."""
-    users = ["root", "user"] if os.geteuid() == 0 else ["user"]
-    jobs = [(command, rate, mode, user) for mode in modes for user in users]
+    jobs = [(command, rate, mode, user) for mode in modes for user in truth.users()]
     offbeat, folder = programs()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = list(zip(jobs, pool.map(lambda job: truth.record(offbeat, folder, job, SECONDS), jobs)))
@@ -215,15 +214,27 @@ def the_check_of_times_finds_what_does_not_fit():
 
 
 @case_by_the_clock
+def short_user_code_is_seen_by_cpu_clocks_and_by_perf():
+    check_shares("short_user_code 5 32768")
+
+
+@case_by_the_clock
+def a_cpu_clock_ends_no_wait():
+    interrupted = [row for where, row in rows("poll_timeouts") if row.unit != "%" and where.endswith("denied")]
+    check(interrupted and all(row.is_right for row in interrupted), [row.cells() for row in interrupted])
+
+
+@case_by_the_clock
 def short_user_code_that_signals_do_not_see_is_reported_in_one_line():
-    """Without perf events the kernel shows user code of 5 µs as the call after it."""
+    """Without perf events and timers the kernel shows user code of 5 µs as the call after it."""
     offbeat, folder = programs()
-    for prefix, microseconds, expected in (("without_perf", "5", 1), ("without_perf", "1000", 0), (None, "5", 0)):
-        before = [BUILD / "test/safety" / f"safety_{prefix}"] if prefix else []
+    without_perf = BUILD / "test/safety/safety_without_perf"
+    for before, microseconds, expected in (([without_perf, "--timers"], "5", 1), ([without_perf, "--timers"], "1000", 0),
+                                           ([without_perf], "5", 0), ([], "5", 0)):
         done = run(*before, offbeat, "record", "-o", "calls.pb.gz", "--", "./short_user_code", microseconds, "32768", cwd=folder,
                    env={**os.environ, "TRUTH_SECONDS": "2"})
         lines = [line for line in done.stderr.decode().splitlines() if "short stretches of user code" in line]
-        check(len(lines) == expected, f"{prefix}, {microseconds} µs: {lines}")
+        check(len(lines) == expected, f"{before}, {microseconds} µs: {lines}")
 
 
 @case
