@@ -162,9 +162,29 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, wait_ns - now_ns);
 }
 
-/* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. A thread
- * without one runs for short times and is seldom preempted, except where ticks are so late that most threads have none.
- */
+/* A thread that was asleep at the scan before was woken since. Else the kernel's counts of switches divide WAIT_NS, if
+ * it is long. Where ticks are so late that not all can be read, it is divided later. */
+static uint64_t wait_without_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+{
+    enum { READ_A_TICK_MAX = 32 };
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    bool may_read = sampler->switches_in_tick < READ_A_TICK_MAX && wait_ns >= WAKE_UP_NS_MIN;
+    bool was_asleep = thread->state == THREAD_BLOCKED && !sampler->is_starved;
+    double part = 0;
+    sampler->switches_in_tick += may_read;
+    bool is_known = may_read && switches_woken_part(sampler, thread, wait_ns, &part);
+    if (!is_known && was_asleep) return wait_ns;
+    if (!is_known) {
+        thread->account.unknown_wait_ns += sampler->is_starved ? wait_ns : 0;
+        return 0;
+    }
+    uint64_t woken_ns = (uint64_t)(part * (double)wait_ns);
+    routine->timed_wait_ns += wait_ns;
+    routine->timed_woken_ns += woken_ns;
+    return woken_ns;
+}
+
+/* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. */
 static uint64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
@@ -172,11 +192,7 @@ static uint64_t wait_after_wake_up(struct sampler *sampler, struct watched_threa
     bool is_known = thread->timer.control && account->has_seen_switch;
     account->preempted_ns = thread->timer.preempted_ns;
     account->has_seen_switch = thread->timer.has_seen_switch;
-    if (!is_known && !sampler->is_starved) return thread->state == THREAD_BLOCKED ? wait_ns : 0;
-    if (!is_known) {
-        account->unknown_wait_ns += wait_ns;
-        return 0;
-    }
+    if (!is_known) return wait_without_timer(sampler, thread, wait_ns);
     struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     uint64_t woken_ns = difference(wait_ns, preempted_ns);
     routine->timed_wait_ns += wait_ns;

@@ -42,7 +42,7 @@ struct sampler {
     uint32_t tick;               /* number of the tick that is open */
     uint32_t ticks_in_recording; /* with that one */
     uint32_t requests_in_tick, requests_in_tick_max;
-    uint32_t pages_in_tick, timers_in_tick;
+    uint32_t pages_in_tick, timers_in_tick, switches_in_tick;
     uint64_t tick_span_ns; /* since the tick before the open one */
     uint64_t random_state;
     struct modules_budget for_tables; /* how long the open tick may work on tables that a walk waits for */
@@ -74,8 +74,11 @@ struct sampler {
     struct handed_file handed;
     uint64_t tick_ns; /* when the last tick was opened */
     struct short_lives short_lives;
-    uint64_t cpu_ns_of_ended; /* of threads that ended */
-    uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
+    struct wait_kind {
+        double count, ns;
+    } waits_woken, waits_preempted; /* of threads without a timer */
+    uint64_t cpu_ns_of_ended;       /* of threads that ended */
+    uint64_t unseen_cpu_ns;         /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
     uint32_t unseen_tick;
     uint64_t own_cpu_ns;      /* a second ago */
     uint64_t tick_cost_ns;    /* CPU time of a tick, the average of some */
@@ -144,6 +147,13 @@ void short_lives_write_rest(struct sampler *sampler);
 
 /* Likewise for CPU time of threads that said nothing. */
 void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
+
+/* --- switches.c: waits for a processor, without a timer ------------------------------------------------------------
+ */
+
+/* Reads how often THREAD has switched. The part of WAIT_NS, its waits that ended since this was last read, that
+ * followed a wake-up; false if that is not known. */
+bool switches_woken_part(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns, double *ret_part);
 
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 

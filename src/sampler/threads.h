@@ -57,6 +57,17 @@ struct thread_account {
     bool has_seen_switch;     /* the timer's, then */
 };
 
+/* How often a thread has switched, when that was last read. */
+struct thread_owes {
+    double woken, preempted; /* waits that had not ended: one, or none */
+};
+
+struct thread_switches {
+    bool is_known;
+    uint64_t sleeps, preemptions;
+    struct thread_owes owes;
+};
+
 enum thread_state {
     THREAD_UNKNOWN,
     THREAD_BLOCKED,  /* and its stack is in the recording */
@@ -94,6 +105,7 @@ struct watched_thread {
     char name[THREAD_NAME_SIZE];
 
     struct thread_account account;
+    struct thread_switches switches;
     enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
     uint64_t waited_ns;      /* for a processor, as far as scans show */
     uint32_t written_tick;   /* the last one of which a sample was written */

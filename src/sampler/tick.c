@@ -566,7 +566,7 @@ bool tick_all_threads(struct sampler *sampler)
     bool all_live = true;
     struct listed_thread *items = sampler->threads.items;
     size_t count = sampler->threads.count;
-    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = 0;
+    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->switches_in_tick = 0;
     sampler->first_scans_in_tick = 0;
     sampler->met_awake_count = 0;
     sampler->is_steady = true;

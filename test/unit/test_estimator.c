@@ -108,6 +108,15 @@ bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
     return true;
 }
 
+bool switches_woken_part(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns, double *ret_part)
+{
+    (void)sampler;
+    (void)thread;
+    (void)wait_ns;
+    (void)ret_part;
+    return false;
+}
+
 struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine)
 {
     (void)routine;
