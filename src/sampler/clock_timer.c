@@ -19,8 +19,8 @@
 #include <sys/utsname.h>
 
 enum {
-    KEPT_TICKS = 4,
-    UNMET_TICKS = 10, /* of a thread that runs at random: after that, signals are sent, too */
+    KEPT_HITS = 4,
+    UNMET_HITS = 10, /* of a thread that runs at random: after that, signals are sent, too */
 };
 
 /* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */
@@ -35,6 +35,24 @@ static bool has_deferred_timers(void)
     return major > MAJOR || (major == MAJOR && plain_parse(&at, 10) >= MINOR);
 }
 
+/* Where the kernel ticks more often than each 4 ms, signals at each tick would cost more than they are worth: some in a
+ * period are enough. A whole number of ticks. */
+static uint64_t time_of_hit(const struct sampler *sampler)
+{
+    enum { HITS_IN_5_PERIODS = 12, MOST_NS = 4000000 };
+    uint64_t wanted_ns = least(sampler->period_ns * 5 / HITS_IN_5_PERIODS, MOST_NS);
+    uint64_t ticks = sampler->kernel_tick_ns ? wanted_ns / sampler->kernel_tick_ns : 0;
+    return ticks > 1 ? ticks * sampler->kernel_tick_ns : sampler->kernel_tick_ns;
+}
+
+/* The timer goes off at the first tick after this. At each tick, it should also if the thread runs for less than a tick
+ * at a time. */
+static uint64_t interval_ns(const struct sampler *sampler)
+{
+    enum { SHORT_NS = 100000 };
+    return sampler->hit_ns > sampler->kernel_tick_ns ? sampler->hit_ns - sampler->kernel_tick_ns / 2 : SHORT_NS;
+}
+
 void clock_timer_prepare(struct sampler *sampler)
 {
     struct timespec tick = {0};
@@ -42,6 +60,7 @@ void clock_timer_prepare(struct sampler *sampler)
     if (!filter_allows(FILTER_TIMERS) || !has_deferred_timers()) return;
     (void)kernel_call3(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, kernel_address(&tick), 0);
     sampler->kernel_tick_ns = (uint64_t)tick.tv_nsec;
+    sampler->hit_ns = sampler->counters[RECORDING_CLOCK_TICK_NS] = time_of_hit(sampler);
 }
 
 bool clock_timer_is_wanted(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
@@ -62,7 +81,7 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
     thread->armed_number = choice.number;
     thread->armed_reading = choice.reading;
     thread->armed_checked_ns = sampler->tick_ns;
-    if (!slot_arm(slot, choice.number)) clock_timer_forget(thread);
+    if (!slot_arm(slot, choice.number, interval_ns(sampler))) clock_timer_forget(thread);
 }
 
 /* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
@@ -80,14 +99,14 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
 
 bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns)
 {
-    return unwritten_ns > UNMET_TICKS * sampler->kernel_tick_ns + sampler->period_ns;
+    return unwritten_ns > UNMET_HITS * sampler->hit_ns + sampler->period_ns;
 }
 
-/* What its hits stand for may differ from the CPU clock by some ticks, but not grow. */
+/* What its hits stand for may differ from the CPU clock by the time of some, but not grow. */
 uint64_t clock_timer_weight_ns(const struct sampler *sampler, uint32_t hits, uint64_t unwritten_ns)
 {
-    uint64_t hits_ns = hits * sampler->kernel_tick_ns;
-    uint64_t least_ns = difference(unwritten_ns, KEPT_TICKS * sampler->kernel_tick_ns);
+    uint64_t hits_ns = hits * sampler->hit_ns;
+    uint64_t least_ns = difference(unwritten_ns, KEPT_HITS * sampler->hit_ns);
     return hits_ns > least_ns ? least(hits_ns, unwritten_ns) : least_ns;
 }
 

@@ -61,6 +61,7 @@ struct sampler {
     uint32_t steady_ticks;                   /* in a row */
     uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
     uint64_t kernel_tick_ns;                 /* of timers on CPU clocks; 0: there are none */
+    uint64_t hit_ns;                         /* that one of their hits stands for: a tick, or some */
     uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */
     uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
     uint64_t plan_ns;                        /* and is so long */

@@ -11,11 +11,11 @@
  * returns an error where the memory is gone.
  *
  * Seccomp. The sampler sends no signal to a thread that has added a filter to the filters of its process. A filter that
- * was inherited, as in a container, may not allow process_vm_readv. Then the handler asks rt_sigprocmask, which every
- * program needs, whether memory is readable, and then loads from it. It accepts only the page of the stack pointer and,
- * one after the other, the pages above it, so that a stray frame pointer does not lead it elsewhere. What remains is a
- * thread with an inherited filter that unmaps a page right above another thread's stack.
- * SPDX-License-Identifier: MIT */
+ * was inherited, as in a container, may kill for process_vm_readv (base/seccomp_filter.h). Then the handler asks
+ * rt_sigprocmask, which every program needs, whether memory is readable, and then loads from it. It accepts only the
+ * page of the stack pointer and, one after the other, the pages above it, so that a stray frame pointer does not lead
+ * it elsewhere. What remains is a thread with an inherited filter that unmaps a page right above another thread's
+ * stack. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 
 #include "base/kernel.h"

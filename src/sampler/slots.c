@@ -112,23 +112,22 @@ static bool make_timer(struct slot *slot, int number)
     return result == 0;
 }
 
-static void start_timer(struct slot *slot)
+static void start_timer(struct slot *slot, uint64_t interval_ns)
 {
-    enum { INTERVAL_NS = 100000 }; /* less than the kernel's tick */
-    struct timespec interval = {.tv_nsec = INTERVAL_NS};
+    struct timespec interval = {.tv_nsec = (long)interval_ns};
     struct itimerspec when = {.it_value = interval, .it_interval = interval};
     int timer = atomic_load(&slot->timer);
     if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
 }
 
-bool slot_arm(struct slot *slot, int number)
+bool slot_arm(struct slot *slot, int number, uint64_t interval_ns)
 {
     if (!signal_stacks_before_sending(slot->thread)) return false;
     atomic_store(&slot->hits_in_call, 0);
     atomic_store(&slot->hits, 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
     bool is_armed = make_timer(slot, number);
-    start_timer(slot);
+    start_timer(slot, interval_ns);
     signal_stacks_sent();
     return is_armed;
 }

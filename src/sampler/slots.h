@@ -21,11 +21,12 @@ void slot_give_back(struct slot *slot);
 /* Sends signal NUMBER to SLOT's thread. False if the kernel denies it. */
 bool slot_send(const struct slot *slot, int number);
 
-/* From now on the kernel sends signal NUMBER to SLOT's thread at each tick of the kernel that meets the thread running,
- * until the slot is given back. Such a signal comes from the thread's CPU clock (timer_create), so it interrupts no
- * other processor; and since Linux 5.9 the kernel sends it when the thread leaves the kernel, so that it ends no wait
- * (POSIX_CPU_TIMERS_TASK_WORK). False if the kernel denies it. */
-bool slot_arm(struct slot *slot, int number);
+/* From now on the kernel sends signal NUMBER to SLOT's thread at the first tick of the kernel that meets the thread
+ * running when INTERVAL_NS of its CPU time have passed since the time before, until the slot is given back. Such a
+ * signal comes from the thread's CPU clock (timer_create), so it interrupts no other processor; and since Linux 5.9 the
+ * kernel sends it when the thread leaves the kernel, so that it ends no wait (POSIX_CPU_TIMERS_TASK_WORK). False if the
+ * kernel denies it. */
+bool slot_arm(struct slot *slot, int number, uint64_t interval_ns);
 bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 
 /* The answer of such a slot, which is one of HITS ticks by chance, is the sampler thread's until slot_release. False if

@@ -51,9 +51,9 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
  * it is not long. */
 static void wait_for_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    enum { PERIODS_WITHOUT_TABLE_MAX = 2, TICKS_WITHOUT_TABLE_MAX = 8 };
+    enum { PERIODS_WITHOUT_TABLE_MAX = 2, HITS_WITHOUT_TABLE_MAX = 8 };
     uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns;
-    if (thread->armed) most_ns += TICKS_WITHOUT_TABLE_MAX * sampler->kernel_tick_ns;
+    if (thread->armed) most_ns += HITS_WITHOUT_TABLE_MAX * sampler->hit_ns;
     if (account_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }

@@ -1,9 +1,9 @@
 """Storms under the sampler: programs that do all that could upset it, and check that nothing upsets them.
 
-  soak.py BUILD SECONDS [NAME]
+  soak.py [--without-perf] BUILD SECONDS [NAME]
 
 Every storm is run as often as SECONDS allow, at several frequencies, plain and with the sanitizers that the compiler
-has. A failed storm is run again without the sampler, to find out whose fault it is. SPDX-License-Identifier: MIT"""
+has; with --without-perf as in a container, where perf events are denied. A failed storm is run again without the sampler, to find out whose fault it is. SPDX-License-Identifier: MIT"""
 import ctypes
 import itertools
 import os
@@ -16,9 +16,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from recording import Failed, Folder, Offbeat, case, check, main, run, skip, text  # noqa: E402
 
-OFFBEAT = Offbeat(sys.argv[1])
-SECONDS = float(sys.argv[2])
-ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
+WITHOUT_PERF = sys.argv[1] == "--without-perf"
+ARGUMENTS = sys.argv[2:] if WITHOUT_PERF else sys.argv[1:]
+OFFBEAT = Offbeat(ARGUMENTS[0])
+SECONDS = float(ARGUMENTS[1])
+ONLY = ARGUMENTS[2] if len(ARGUMENTS) > 2 else ""
 FOLDER = OFFBEAT.build / "test/soak"
 LIBRARY = OFFBEAT.build / "liboffbeat.so"
 
@@ -49,9 +51,10 @@ class Flavour:
         self.name, self.program, self.exceptions, self.runtime = name, FOLDER / program, FOLDER / exceptions, runtime
 
     def command(self, storm, seconds):
+        before = [OFFBEAT.build / "test/safety/safety_without_perf"] if WITHOUT_PERF else []
         if storm == "exceptions":
-            return [self.exceptions, seconds]
-        return [self.program, storm, seconds]
+            return [*before, self.exceptions, seconds]
+        return [*before, self.program, storm, seconds]
 
     def environment(self, folder, frequency, mode):
         preloaded = [str(LIBRARY)] if not self.runtime else [self.runtime, str(LIBRARY)]

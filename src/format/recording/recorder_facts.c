@@ -39,6 +39,7 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_ANSWERS_IN_CALL] = "answers_in_call",
     [RECORDING_SYSTEM_CPU_NS] = "system_cpu_ns",
     [RECORDING_WAIT_BEFORE_NS] = "wait_before_ns",
+    [RECORDING_CLOCK_TICK_NS] = NULL, /* a fact in words */
 };
 
 /* How sleeping threads are detected. */
@@ -59,12 +60,19 @@ static void add_idle_fact(struct profile *profile, const struct recorder_counts 
 /* How threads that run are sampled. */
 static void add_running_fact(struct profile *profile, const struct recorder_counts *counts)
 {
-    char text[160];
+    enum { NANOSECONDS = 1000000000 };
+    char text[200];
+    uint64_t clock_tick_ns = counts->counters[RECORDING_CLOCK_TICK_NS];
     int denial = counts->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)counts->counters[RECORDING_TIMER_ERRNO] : 0;
     if (denial == 0) {
         bool sees_user_code = counts->counters[RECORDING_TIMERS_SEE_USER_CODE] != 0;
         (void)snprintf(text, sizeof(text), "perf timers%s before a thread has one",
                        sees_user_code ? " for user code, signals for system calls and" : ", signals");
+    } else if (clock_tick_ns > 0) {
+        (void)snprintf(text, sizeof(text),
+                       "CPU clocks%s, up to %u stacks per second of CPU time, because of perf_event_open: %s",
+                       counts->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "",
+                       (unsigned)(NANOSECONDS / clock_tick_ns), strerror(denial));
     } else {
         (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
                        counts->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "", strerror(denial));
