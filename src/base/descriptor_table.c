@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/descriptor_table.h"
 
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/seccomp_filter.h"
 
 #include <sched.h>
 #include <sys/resource.h>

@@ -7,9 +7,9 @@
  * sleeps before or after it. Where ticks do not meet the thread, signals are sent. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/account.h"
 #include "sampler/blocked.h"

@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/privileges.h"
 
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/seccomp_filter.h"
 #include "sampler/self.h"
 
 #include <errno.h>

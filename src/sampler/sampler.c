@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/account.h"
 #include "sampler/chance.h"

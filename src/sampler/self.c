@@ -2,9 +2,9 @@
 #include "sampler/self.h"
 
 #include "base/descriptor_table.h"
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/seccomp_filter.h"
 #include "sampler/clock.h"
 
 #include <sched.h>

@@ -5,9 +5,9 @@
  * change at any time, so the sampler reads it right before it sends a signal. SPDX-License-Identifier: MIT */
 #include "sampler/signal_choice.h"
 
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/seccomp_filter.h"
 #include "sampler/self.h"
 #include "sampler/signal_stacks.h"
 

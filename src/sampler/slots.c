@@ -11,12 +11,13 @@ static struct slot *slots;        /* stay forever: a late answer may come at any
 static _Atomic uint32_t used_end; /* no slot from here on was ever taken */
 static uint32_t free_slots[SLOTS_MAX];
 static uint32_t free_count;
+static uint32_t left_count; /* of slots that were given back while they were written to */
 
 bool slots_prepare(void)
 {
     if (!slots) slots = pages_allocate(SLOTS_MAX * sizeof(struct slot));
     if (!slots) return false;
-    free_count = 0;
+    free_count = left_count = 0;
     for (uint32_t i = SLOTS_MAX; i > 0; i--) free_slots[free_count++] = i - 1;
     return true;
 }
@@ -54,6 +55,7 @@ struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum 
     struct slot *slot = &slots[index];
     if (index >= atomic_load(&used_end)) atomic_store(&used_end, index + 1);
     slot->modules = modules;
+    slot->is_left = false;
     atomic_store(&slot->thread, thread);
     slot->reading = reading;
     atomic_store_explicit(&slot->state, slot_state(generation_of(slot) + 1, SLOT_REQUESTED), memory_order_release);
@@ -72,13 +74,30 @@ static bool change_phase(struct slot *slot, enum slot_phase from, enum slot_phas
     return atomic_compare_exchange_strong(&slot->state, &expected, slot_state(generation, to));
 }
 
-/* One that is being written to at this instant, by a thread that is waited for no longer, is left to itself. */
-void slot_give_back(struct slot *slot)
+/* False if it is being written to at this instant. */
+static bool make_free(struct slot *slot)
 {
-    delete_timer(slot);
     bool is_ours = change_phase(slot, SLOT_REQUESTED, SLOT_FREE) || change_phase(slot, SLOT_DONE, SLOT_FREE) ||
                    slot_phase_of(slot) == SLOT_FREE;
     if (is_ours) free_slots[free_count++] = (uint32_t)(slot - slots);
+    return is_ours;
+}
+
+void slot_give_back(struct slot *slot)
+{
+    delete_timer(slot);
+    slot->is_left = !make_free(slot);
+    left_count += slot->is_left;
+}
+
+/* Those whose threads have written their answers since, which nobody waits for. */
+static void take_left_back(void)
+{
+    for (uint32_t i = 0; i < used_end && left_count > 0; i++) {
+        if (!slots[i].is_left || !make_free(&slots[i])) continue;
+        slots[i].is_left = false;
+        left_count--;
+    }
 }
 
 static void *cookie_of(const struct slot *slot)
@@ -169,5 +188,6 @@ void slots_disarm(pid_t thread)
 
 uint32_t slots_used(void)
 {
+    take_left_back();
     return SLOTS_MAX - free_count;
 }

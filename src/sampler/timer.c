@@ -5,8 +5,8 @@
  * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
-#include "base/seccomp_filter.h"
 #include "base/kernel.h"
+#include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/chance.h"
 #include "sampler/self.h"

@@ -2,8 +2,8 @@
  * variables of `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is
  * wrong or missing, it does nothing.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
-#include "base/seccomp_filter.h"
 #include "base/percent.h"
+#include "base/seccomp_filter.h"
 #include "format/recording/record_environment.h"
 #include "sampler/sampler.h"
 #include "sdk/aside.h"

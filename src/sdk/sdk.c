@@ -1,8 +1,8 @@
 /* The library as one: init, flush, shutdown, forks.  SPDX-License-Identifier: MIT */
-#include "base/seccomp_filter.h"
 #include "base/environment.h"
 #include "base/invariant.h"
 #include "base/kernel.h"
+#include "base/seccomp_filter.h"
 #include "base/thread_denial.h"
 #include "base/timespec.h"
 #include "sampler/sampler.h"

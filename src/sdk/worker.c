@@ -2,9 +2,9 @@
  * with the helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier:
  * MIT */
 #include "base/file.h"
-#include "base/seccomp_filter.h"
 #include "base/invariant.h"
 #include "base/percent.h"
+#include "base/seccomp_filter.h"
 #include "deliver/request_file.h"
 #include "deliver/symbol_names.h"
 #include "format/sentry/envelope.h"

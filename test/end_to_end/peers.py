@@ -147,7 +147,7 @@ def describe(profile, names):
                      for key, share in list(profile.items())[:HOTTEST + 2])
 
 
-def check_hottest(ours, perfs):
+def check_hottest(ours, perfs, points=POINTS):
     """Both have the same hottest functions; two of nearly equal share may change places."""
     names = {**perfs.names, **ours.names}
     left, right = ours.shares(), perfs.shares()
@@ -156,7 +156,7 @@ def check_hottest(ours, perfs):
         hottest, last = list(one.items())[:HOTTEST], list(other.values())[:HOTTEST][-1]
         for key, share in hottest:
             name, seen = names.get(key, key), other.get(key, 0)
-            check(abs(share - seen) <= POINTS, f"{name} is {share:.1f} % in {whose} and {seen:.1f} % in the other{both}")
+            check(abs(share - seen) <= points, f"{name} is {share:.1f} % in {whose} and {seen:.1f} % in the other{both}")
             check(seen >= last - TIE_POINTS, f"{name} is of {whose} hottest {HOTTEST} only{both}")
     apart = max(abs(share - right.get(key, 0)) for key, share in list(left.items())[:HOTTEST])
     print(f"# the hottest {HOTTEST} are at most {apart:.1f} points apart" + both.replace("\n", "\n# "))
@@ -433,7 +433,8 @@ def postgres_serves_pgbench_as_an_ordinary_user():
             database.serve(recorder, *load)
             database.serve([*PERF, *as_user], *load, user={})
             ours, perfs = read_ours(folder / "cpu.pb.gz", ours), read_perf(folder / "perf.data", perfs)
-        check_hottest(ours, perfs)
+        # No tick meets the kernel while it changes to another thread, which epoll_wait has: 3 to 5 points less in 5 runs.
+        check_hottest(ours, perfs, POINTS + 2)
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")
