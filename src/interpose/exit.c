@@ -35,6 +35,7 @@ static int fail(void)
 void *interpose_before_exec(unsigned number)
 {
     sampler_flush();
+    sampler_expect_exec();
     void *next = next_functions()->exec[number];
     return next ? next : (void *)(uintptr_t)fail;
 }

@@ -93,7 +93,8 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
     if (is_armed && sampler->tick_ns < thread->armed_checked_ns + EVERY_NS) return;
     struct signal_choice choice = signal_choose(thread);
     thread->armed_checked_ns = sampler->tick_ns;
-    if (!is_armed || choice.number != thread->armed_number || choice.reading != thread->armed_reading)
+    bool has_changed = choice.number != thread->armed_number || choice.reading != thread->armed_reading;
+    if (!is_armed || has_changed || (choice.is_asleep && blocked_awaits_signals(thread, thread->cpu_ns_seen)))
         clock_timer_forget(thread);
 }
 

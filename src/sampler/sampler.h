@@ -75,6 +75,9 @@ void sampler_note_alternate_stack(void);
 bool sampler_expect_handler(int number);
 void sampler_note_handler(void);
 
+/* The calling thread is about to exec: no thread has a timer of ours for the next 0.1 s. Signal-safe. */
+void sampler_expect_exec(void);
+
 /* A coroutine's stack has BYTES. If that is too small for a signal, no thread is sent one, for any may run on it. */
 void sampler_note_coroutine_stack(size_t bytes);
 

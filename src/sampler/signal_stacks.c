@@ -23,6 +23,7 @@ static struct {
 } small;
 
 static _Atomic uint32_t handlers_changing; /* calls of the program that are under way */
+static _Atomic uint64_t exec_until_ns;     /* a thread is about to call exec, or it has failed */
 
 static pid_t own_tid(void)
 {
@@ -151,6 +152,16 @@ void sampler_note_handler(void)
     atomic_fetch_sub(&handlers_changing, 1);
 }
 
+/* Linux 5.7 to 5.19 use timers of CPU clocks after they have freed them, if exec is called by a thread that is not the
+ * first (CVE-2022-2585). */
+void sampler_expect_exec(void)
+{
+    enum { MOMENT_NS = 100000000 };
+    if (!sampler_is_present()) return;
+    atomic_store(&exec_until_ns, self_monotonic_ns() + MOMENT_NS);
+    wait_for_signal(0);
+}
+
 void signal_stacks_after_fork(void)
 {
     for (size_t i = 0; i < SMALL_STACKS_MAX; i++) atomic_store(&small.threads[i], 0);
@@ -158,6 +169,7 @@ void signal_stacks_after_fork(void)
     atomic_store(&small.has_more, false);
     atomic_store(&small.asked, 0);
     atomic_store(&handlers_changing, 0);
+    atomic_store(&exec_until_ns, 0);
     sampler_note_alternate_stack();
 }
 
@@ -174,6 +186,11 @@ bool signal_stacks_before_sending(pid_t thread)
     if (signal_stacks_have_room(thread) && atomic_load(&handlers_changing) == 0) return true;
     signal_stacks_sent();
     return false;
+}
+
+bool signal_stacks_expect_exec(void)
+{
+    return self_monotonic_ns() < atomic_load(&exec_until_ns);
 }
 
 void signal_stacks_sent(void)

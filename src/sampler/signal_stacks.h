@@ -1,6 +1,6 @@
 /* Threads and programs whose stacks have no room for the frame that the kernel writes for a signal: a signal would end
  * them, or overwrite what is below the stack. The kernel shows no thread's alternate stack to another thread, so
- * interpose/ reports them. It also reports that the program changes what it does at the signal.
+ * interpose/ reports them. It also reports that the program changes what it does at the signal, or calls exec.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_STACKS_H
 #define OFFBEAT_SAMPLER_SIGNAL_STACKS_H
@@ -20,5 +20,8 @@ bool signal_stacks_have_room(pid_t thread);
  * change to a small stack. */
 bool signal_stacks_before_sending(pid_t thread);
 void signal_stacks_sent(void);
+
+/* True if a thread may be about to exec. To be asked between these two. */
+bool signal_stacks_expect_exec(void);
 
 #endif

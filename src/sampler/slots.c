@@ -145,7 +145,7 @@ bool slot_arm(struct slot *slot, int number, uint64_t interval_ns)
     atomic_store(&slot->hits_in_call, 0);
     atomic_store(&slot->hits, 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
-    bool is_armed = make_timer(slot, number);
+    bool is_armed = !signal_stacks_expect_exec() && make_timer(slot, number);
     start_timer(slot, interval_ns);
     signal_stacks_sent();
     return is_armed;

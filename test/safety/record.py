@@ -302,6 +302,16 @@ def the_sampler_takes_no_number_of_the_program():
             check(samples > 50, f"{before}: {samples} samples: {text(done.stderr)}")
 
 
+@case_by_the_clock
+def no_timer_is_left_when_a_program_execs_or_handles_the_signal():
+    timers, without_perf = (OFFBEAT.build / "test/safety" / name for name in ("safety_timers_go", "safety_without_perf"))
+    with Folder() as folder:
+        done = run(without_perf, *OFFBEAT.command("record", "-o", "x.pb.gz", "--"), timers, cwd=folder)
+        before, at_exec, later, at_signal, last = map(int, text(done.stdout).split())
+        check_equal((at_exec, at_signal), (0, 0), f"timers: {text(done.stdout)}")
+        check(min(before, later, last) > 0, f"timers: {text(done.stdout)}")
+
+
 def wait_for_stop(process):
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
