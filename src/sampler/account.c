@@ -162,26 +162,31 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, wait_ns - now_ns);
 }
 
-/* A thread that was asleep at the scan before was woken since. Else the kernel's counts of switches divide WAIT_NS, if
- * it is long. Where ticks are so late that not all can be read, it is divided later. */
+/* WOKEN_NS of WAIT_NS followed a wake-up. Waits of threads with the same start routine of which this is not known are
+ * divided likewise. */
+static uint64_t note_kinds(struct sampler *sampler, const struct watched_thread *thread, uint64_t wait_ns,
+                           uint64_t woken_ns)
+{
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    routine->timed_wait_ns += wait_ns;
+    routine->timed_woken_ns += woken_ns;
+    return woken_ns;
+}
+
+/* The kernel's counts of switches divide WAIT_NS. Where they cannot, a thread that was asleep at the scan before was
+ * woken since; and where ticks are so late that not all counts can be read, it is divided later. */
 static uint64_t wait_without_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     enum { READ_A_TICK_MAX = 32 };
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     bool may_read = sampler->switches_in_tick < READ_A_TICK_MAX && wait_ns >= WAKE_UP_NS_MIN;
     bool was_asleep = thread->state == THREAD_BLOCKED && !sampler->is_starved;
     double part = 0;
     sampler->switches_in_tick += may_read;
     bool is_known = may_read && switches_woken_part(sampler, thread, wait_ns, &part);
-    if (!is_known && was_asleep) return wait_ns;
-    if (!is_known) {
-        thread->account.unknown_wait_ns += sampler->is_starved ? wait_ns : 0;
-        return 0;
-    }
-    uint64_t woken_ns = (uint64_t)(part * (double)wait_ns);
-    routine->timed_wait_ns += wait_ns;
-    routine->timed_woken_ns += woken_ns;
-    return woken_ns;
+    if (is_known) return note_kinds(sampler, thread, wait_ns, (uint64_t)(part * (double)wait_ns));
+    if (was_asleep) return wait_ns;
+    if (sampler->is_starved) thread->account.unknown_wait_ns += wait_ns;
+    return 0;
 }
 
 /* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. */
@@ -193,11 +198,7 @@ static uint64_t wait_after_wake_up(struct sampler *sampler, struct watched_threa
     account->preempted_ns = thread->timer.preempted_ns;
     account->has_seen_switch = thread->timer.has_seen_switch;
     if (!is_known) return wait_without_timer(sampler, thread, wait_ns);
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
-    uint64_t woken_ns = difference(wait_ns, preempted_ns);
-    routine->timed_wait_ns += wait_ns;
-    routine->timed_woken_ns += woken_ns;
-    return woken_ns;
+    return note_kinds(sampler, thread, wait_ns, difference(wait_ns, preempted_ns));
 }
 
 static void note_waits(struct sampler *sampler, struct watched_thread *thread, uint64_t woken_ns)

@@ -19,7 +19,7 @@
 #include <sys/utsname.h>
 
 enum {
-    KEPT_HITS = 4,
+    KEPT_HITS = 4,   /* for which no CPU time was written, or the other way round, by chance */
     UNMET_HITS = 10, /* of a thread that runs at random: after that, signals are sent, too */
 };
 
@@ -89,12 +89,15 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
 {
     enum { EVERY_NS = 50000000 };
     if (!thread->armed) return;
-    bool is_armed = slot_is_armed(thread->armed) && signal_handler_is_ready(thread->armed_number);
-    if (is_armed && sampler->tick_ns < thread->armed_checked_ns + EVERY_NS) return;
+    if (!slot_is_armed(thread->armed) || !signal_handler_is_ready(thread->armed_number)) {
+        clock_timer_forget(thread);
+        return;
+    }
+    if (sampler->tick_ns < thread->armed_checked_ns + EVERY_NS) return;
     struct signal_choice choice = signal_choose(thread);
     thread->armed_checked_ns = sampler->tick_ns;
     bool has_changed = choice.number != thread->armed_number || choice.reading != thread->armed_reading;
-    if (!is_armed || has_changed || (choice.is_asleep && blocked_awaits_signals(thread, thread->cpu_ns_seen)))
+    if (has_changed || (choice.is_asleep && blocked_awaits_signals(thread, thread->cpu_ns_seen)))
         clock_timer_forget(thread);
 }
 
