@@ -538,7 +538,7 @@ def a_line_of_a_thread_comes_out_on_the_programs_standard_error():
 
 def in_namespace(folder, server, release, seconds, *prefix):
     """A program with the PID 1 for SECONDS, in a separate PID namespace, as in a container."""
-    command = ["unshare", "--pid", "--fork", "--kill-child", *prefix, "env", f"LD_PRELOAD={LIBRARY}", program("descriptors"), str(1000 * seconds)]
+    command = ["unshare", "--pid", "--fork", "--kill-child", *prefix, "env", f"LD_PRELOAD={LIBRARY}", program("busy"), str(seconds)]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables(
         folder, server.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="receiver",
         OFFBEAT_HELPER="/nonexistent", OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
@@ -562,7 +562,6 @@ def two_processes_with_equal_pids_share_one_spool_safely():
             check_equal(longest["release"], "first", "the release of the longer one")
 
 
-
 @case
 def a_folder_that_another_process_has_just_made_stays():
     """Its owner has not written into it yet. Before, a process that began meanwhile removed it, its own one included, and
@@ -576,6 +575,7 @@ def a_folder_that_another_process_has_just_made_stays():
             os.utime(recordings / made, (time.time() - seconds_ago,) * 2)
             run(program("busy"), "0.1", env=preloaded(folder))
             check_equal((recordings / made).is_dir(), stays, f"{made} is there")
+
 
 # --- What is sent ----------------------------------------------------------------------------------------------------
 
