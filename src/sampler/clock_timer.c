@@ -14,6 +14,7 @@
 #include "sampler/account.h"
 #include "sampler/blocked.h"
 #include "sampler/signal_choice.h"
+#include "sampler/signal_gate.h"
 #include "sampler/slots.h"
 
 #include <sys/utsname.h>
@@ -81,7 +82,7 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
     thread->armed_number = choice.number;
     thread->armed_reading = choice.reading;
     thread->armed_checked_ns = sampler->tick_ns;
-    if (!slot_arm(slot, choice.number, interval_ns(sampler))) clock_timer_forget(thread);
+    if (!signal_gate_arm(slot, choice.number, interval_ns(sampler))) clock_timer_forget(thread);
 }
 
 /* What is checked before each other signal (signal_choice.h) can change while the timer runs. */

@@ -11,6 +11,7 @@
 #include "sampler/clock.h"
 #include "sampler/raw_thread.h"
 #include "sampler/self.h"
+#include "sampler/signal_gate.h"
 #include "sampler/signal_stacks.h"
 #include "sampler/slots.h"
 #include "sampler/threads.h"
@@ -151,6 +152,7 @@ void sampler_after_fork_in_child(void)
     sampler_forget_finished();
     threads_forget_left_out();
     signal_stacks_after_fork();
+    signal_gate_after_fork();
     atomic_store(&life.lock, 0);
     atomic_store(&life.state, STATE_ABSENT);
     atomic_store(&presence.gone, 1);

@@ -95,7 +95,7 @@ static void note_start(void)
     if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     sampler.start_ns = self_monotonic_ns();
-    sampler.starter = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    sampler.starter = self_tid();
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
     sampler.system_cpu_ns_before = system_cpu_ns();
@@ -317,7 +317,7 @@ void sampler_note_name(void)
 
 pid_t sampler_leave_out(void)
 {
-    pid_t thread = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    pid_t thread = self_tid();
     thread_news_stay_silent();
     threads_leave_out(thread);
     return thread;
@@ -686,7 +686,7 @@ static void finish(void)
 static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
-    sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    sampler.threads.sampler_tid = self_tid();
     self_wake_promptly(sampler.options.frequency_hz <= URGENT_HZ_MAX);
     sampler.threads.keeps_descriptor = self_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;

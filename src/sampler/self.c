@@ -28,6 +28,11 @@ pid_t self_pid(void)
     return (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
 }
 
+pid_t self_tid(void)
+{
+    return (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+}
+
 uint32_t self_processor_count(void)
 {
     uint64_t allowed[1024] = {0}; /* room for 65536 processors */

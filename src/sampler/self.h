@@ -10,8 +10,9 @@
 uint64_t self_monotonic_ns(void);
 uint64_t self_wall_ns(void);
 
-/* getpid without libc, whose function can be interposed. */
+/* getpid and gettid without libc, whose functions can be interposed. */
 pid_t self_pid(void);
+pid_t self_tid(void); /* of the calling thread */
 
 /* Processors that this process may use; at least 1. */
 uint32_t self_processor_count(void);

@@ -41,8 +41,9 @@ struct slot {
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     _Atomic pid_t thread;                 /* the one that is asked */
     enum slot_reading reading;
-    bool is_left;      /* it was given back while its thread wrote to it */
-    _Atomic int timer; /* the kernel's number of one that is armed for this request, + 1; 0: none */
+    bool is_left;        /* it was given back while its thread wrote to it */
+    atomic_bool is_sent; /* by the sampler thread, not by a timer */
+    _Atomic int timer;   /* the kernel's number of one that is armed for this request, + 1; 0: none */
     /* The answer: */
     uint32_t outcome;                  /* enum unwind_outcome */
     struct unwind_registers registers; /* that the walk began with */

@@ -4,7 +4,6 @@
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "sampler/self.h"
-#include "sampler/signal_stacks.h"
 #include "sampler/threads.h"
 
 static struct slot *slots;        /* stay forever: a late answer may come at any time */
@@ -56,6 +55,7 @@ struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum 
     if (index >= atomic_load(&used_end)) atomic_store(&used_end, index + 1);
     slot->modules = modules;
     slot->is_left = false;
+    atomic_store(&slot->is_sent, false);
     atomic_store(&slot->thread, thread);
     slot->reading = reading;
     atomic_store_explicit(&slot->state, slot_state(generation_of(slot) + 1, SLOT_REQUESTED), memory_order_release);
@@ -105,18 +105,16 @@ static void *cookie_of(const struct slot *slot)
     return (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
 }
 
-bool slot_send(const struct slot *slot, int number)
+bool slot_send(struct slot *slot, int number)
 {
-    if (!signal_stacks_before_sending(slot->thread)) return false;
     siginfo_t information = {0};
     information.si_signo = number;
     information.si_code = SIGNAL_CODE;
     information.si_pid = self_pid();
     information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
     information.si_value.sival_ptr = cookie_of(slot);
-    long result = kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information));
-    signal_stacks_sent();
-    return result == 0;
+    atomic_store(&slot->is_sent, true);
+    return kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information)) == 0;
 }
 
 static bool make_timer(struct slot *slot, int number)
@@ -141,14 +139,12 @@ static void start_timer(struct slot *slot, uint64_t interval_ns)
 
 bool slot_arm(struct slot *slot, int number, uint64_t interval_ns)
 {
-    if (!signal_stacks_before_sending(slot->thread)) return false;
     atomic_store(&slot->hits_in_call, 0);
     atomic_store(&slot->hits, 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
-    bool is_armed = !signal_stacks_expect_exec() && make_timer(slot, number);
+    if (!make_timer(slot, number)) return false;
     start_timer(slot, interval_ns);
-    signal_stacks_sent();
-    return is_armed;
+    return true;
 }
 
 bool slot_is_armed(const struct slot *slot)
@@ -184,6 +180,15 @@ void slots_disarm(pid_t thread)
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
         if (thread == 0 || slots[i].thread == thread) delete_timer(&slots[i]);
     }
+}
+
+bool slots_are_sent(void)
+{
+    if (self_pid() != signal_handler_owner()) return false;
+    for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
+        if (atomic_load(&slots[i].is_sent) && slot_phase_of(&slots[i]) == SLOT_REQUESTED) return true;
+    }
+    return false;
 }
 
 uint32_t slots_used(void)

@@ -18,8 +18,8 @@ struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum 
 /* The answer was read, or is no longer wanted. */
 void slot_give_back(struct slot *slot);
 
-/* Sends signal NUMBER to SLOT's thread. False if the kernel denies it. */
-bool slot_send(const struct slot *slot, int number);
+/* Sends signal NUMBER to SLOT's thread. False if the kernel denies it. This and slot_arm are for signal_gate.c only. */
+bool slot_send(struct slot *slot, int number);
 
 /* From now on the kernel sends signal NUMBER to SLOT's thread at the first tick of the kernel that meets the thread
  * running when INTERVAL_NS of its CPU time have passed since the time before, until the slot is given back. Such a
@@ -42,6 +42,9 @@ bool slot_renew(struct slot *slot, const struct unwind_modules *modules);
 
 /* No such signal is sent to THREAD any more; 0: to any thread. From any thread, at any time. */
 void slots_disarm(pid_t thread);
+
+/* True if a signal of slot_send has not reached its thread yet. From any thread, at any time. */
+bool slots_are_sent(void);
 
 enum slot_phase slot_phase_of(const struct slot *slot);
 uint32_t slots_used(void);

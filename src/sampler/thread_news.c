@@ -89,7 +89,7 @@ static bool has_blocked(void)
 void thread_news_begin(uint64_t routine, uint64_t created_ns)
 {
     life = (struct thread_news){.routine = routine, .created_ns = created_ns};
-    life.tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    life.tid = self_tid();
     life.start_wait_ns = difference(self_monotonic_ns(), created_ns);
     write_news(&life);
 }
@@ -150,7 +150,7 @@ void thread_news_forget(void)
     memset(&sums, 0, sizeof(sums));
     atomic_store(&has_sums, false);
     if (life.tid == 0) return;
-    life.tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    life.tid = self_tid();
     life.created_ns = self_monotonic_ns();
     life.start_wait_ns = 0;
 }

@@ -19,7 +19,7 @@
 #include "sampler/clock.h"
 #include "sampler/self.h"
 #include "sampler/signal_choice.h"
-#include "sampler/slots.h"
+#include "sampler/signal_gate.h"
 
 enum {
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since the last check */
@@ -323,7 +323,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     thread->ticks_asked = 0;
     thread->is_asked_for_wait = false;
     thread->waits_at_request = sampler->is_late && waits;
-    if (!slot_send(slot, choice.number)) {
+    if (!signal_gate_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
     }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/signal_gate.h"
+
+#include "base/kernel.h"
+#include "sampler/sampler.h"
+#include "sampler/self.h"
+#include "sampler/signal_stacks.h"
+
+static _Atomic pid_t asked;                /* is being sent a signal at this moment; 0: nobody */
+static _Atomic uint32_t handlers_changing; /* calls of the program that are under way */
+static _Atomic uint64_t exec_until_ns;     /* a thread is about to call exec, or it has failed */
+
+void signal_gate_after_fork(void)
+{
+    atomic_store(&asked, 0);
+    atomic_store(&handlers_changing, 0);
+    atomic_store(&exec_until_ns, 0);
+}
+
+/* --- On the sampler thread ---------------------------------------------------------------------------------------- */
+
+static void leave(void)
+{
+    atomic_store(&asked, 0);
+}
+
+/* True if THREAD may be sent a signal until leave: until then it does not change to a small stack. */
+static bool enter(pid_t thread)
+{
+    atomic_store(&asked, thread);
+    if (signal_stacks_have_room(thread) && atomic_load(&handlers_changing) == 0) return true;
+    leave();
+    return false;
+}
+
+bool signal_gate_send(struct slot *slot, int number)
+{
+    if (!enter(slot->thread)) return false;
+    bool is_sent = slot_send(slot, number);
+    leave();
+    return is_sent;
+}
+
+bool signal_gate_arm(struct slot *slot, int number, uint64_t interval_ns)
+{
+    if (!enter(slot->thread)) return false;
+    bool is_armed = self_monotonic_ns() >= atomic_load(&exec_until_ns) && slot_arm(slot, number, interval_ns);
+    leave();
+    return is_armed;
+}
+
+/* --- On a thread of the program ----------------------------------------------------------------------------------- */
+
+static bool is_being_asked(pid_t thread)
+{
+    pid_t now = atomic_load(&asked);
+    return now != 0 && (thread == 0 || now == thread);
+}
+
+static void yield(void)
+{
+    (void)kernel_call3(SYS_sched_yield, 0, 0, 0);
+}
+
+/* A signal to the calling thread that was sent before arrives at the end of one of the calls. One that is still to come
+ * from a CPU clock does not come. THREAD 0: no thread's. */
+static void wait_for_signal(pid_t thread)
+{
+    enum { WAITS_MAX = 1000 };
+    for (unsigned i = 0; i < WAITS_MAX && is_being_asked(thread); i++) yield();
+    slots_disarm(thread);
+    (void)self_tid();
+}
+
+/* Signals take 10 to 80 µs to arrive at threads that have a processor. Others may wait for theirs for long, and to
+ * yield ours to them could take as long. */
+static void wait_for_arrivals(void)
+{
+    enum { ARRIVAL_NS = 100000 };
+    uint64_t until_ns = self_monotonic_ns() + ARRIVAL_NS;
+    while (slots_are_sent() && self_monotonic_ns() < until_ns) __builtin_ia32_pause();
+}
+
+void sampler_expect_alternate_stack(void)
+{
+    signal_stacks_expect_small(self_tid());
+    wait_for_signal(self_tid());
+}
+
+void sampler_note_alternate_stack(void)
+{
+    signal_stacks_note_own();
+}
+
+void sampler_note_coroutine_stack(size_t bytes)
+{
+    if (signal_stacks_note_coroutine(bytes)) wait_for_signal(0);
+}
+
+bool sampler_expect_handler(int number)
+{
+    if ((number != SIGNAL_USUAL && number != SIGNAL_SUBSTITUTE) || !sampler_is_present()) return false;
+    atomic_fetch_add(&handlers_changing, 1);
+    wait_for_signal(0);
+    wait_for_arrivals();
+    return true;
+}
+
+void sampler_note_handler(void)
+{
+    atomic_fetch_sub(&handlers_changing, 1);
+}
+
+/* Linux 5.7 to 5.19 use timers of CPU clocks after they have freed them, if exec is called by a thread that is not the
+ * first (CVE-2022-2585). */
+void sampler_expect_exec(void)
+{
+    enum { MOMENT_NS = 100000000 };
+    if (!sampler_is_present()) return;
+    atomic_store(&exec_until_ns, self_monotonic_ns() + MOMENT_NS);
+    wait_for_signal(0);
+}
