@@ -65,6 +65,7 @@ CASES = [
     ("thread_names", 499),
     ("two_functions", 101),
     ("vfork_clone", 499),
+    ("waits_in_calls", 499),
 ]
 
 

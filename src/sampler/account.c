@@ -21,6 +21,11 @@ uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t 
     return difference(cpu_ns, thread->account.cpu_written_ns);
 }
 
+uint64_t account_unwritten_wait_ns(const struct watched_thread *thread)
+{
+    return difference(thread->account.delay_ns, thread->account.runnable_written_ns);
+}
+
 /* --- Pending time ------------------------------------------------------------------------------------------------- */
 
 void account_was_there(struct watched_thread *thread, uint64_t cpu_ns)
@@ -211,7 +216,7 @@ static void note_waits(struct sampler *sampler, struct watched_thread *thread, u
 static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
-    uint64_t wait_ns = least(account->unknown_wait_ns, difference(account->delay_ns, account->runnable_written_ns));
+    uint64_t wait_ns = least(account->unknown_wait_ns, account_unwritten_wait_ns(thread));
     account->unknown_wait_ns = 0;
     if (wait_ns == 0) return;
     const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
@@ -244,7 +249,7 @@ static struct recording_time running_time(const struct sampler *sampler, const s
     const struct thread_account *account = &thread->account;
     uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
-    uint64_t wait_ns = difference(account->delay_ns, account->runnable_written_ns);
+    uint64_t wait_ns = account_unwritten_wait_ns(thread);
     uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
     if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)unwritten_ns / (double)(unwritten_ns + later_ns));
     struct recording_time time = {.cpu_ns = whole_units(least(unwritten_ns, account->pending_ns))};
@@ -280,11 +285,19 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
     thread->written_tick = sampler->tick;
 }
 
+/* To a stack where one of them began. There will be one soon, unless the timer misses the stops. */
+static bool leaves_waits(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    enum { PERIODS_MAX = 64 };
+    return waits_are_seen(thread) && account_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
+}
+
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                      const struct found_stack *stack)
 {
     divide_unknown_waits(sampler, thread);
     struct recording_time time = running_time(sampler, thread, cpu_ns);
+    if (leaves_waits(sampler, thread)) time.runnable_ns = 0;
     if (time.cpu_ns + time.runnable_ns == 0) return;
     write_sample(sampler, thread, time, stack->flags, stack);
     thread->ticks_without_table = 0;

@@ -33,7 +33,7 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread);
 void account_read_delay(struct sampler *sampler, struct watched_thread *thread);
 
 /* STACK stands for THREAD's CPU time, up to CPU_NS of its clock, that was not written yet, and for its waits for a
- * processor. */
+ * processor, unless a timer sees where these begin. */
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                      const struct found_stack *stack);
 
@@ -52,8 +52,9 @@ void account_lost(struct sampler *sampler, struct watched_thread *thread, uint64
 /* THREAD is blocked, and the kernel does not show where. */
 void account_unreadable(struct sampler *sampler, struct watched_thread *thread);
 
-/* CPU time of THREAD that was not written yet. */
+/* CPU time of THREAD, and its waits for a processor, that were not written yet. */
 uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns);
+uint64_t account_unwritten_wait_ns(const struct watched_thread *thread);
 
 /* Writes that the open tick's time is written later, unless a sample of it was written. */
 void account_end_tick(struct sampler *sampler, struct watched_thread *thread);

@@ -12,6 +12,12 @@ static inline uint64_t chance_number(uint64_t *state)
     return *state >> 33;
 }
 
+/* Any number from 0 to END, without END. */
+static inline double chance_below(uint64_t *state, double end)
+{
+    return (double)chance_number(state) / 0x1p31 * end;
+}
+
 /* A tick falls anywhere in its period. */
 static inline uint64_t chance_tick_ns(uint64_t *state, uint64_t period_start_ns, uint64_t period_ns)
 {

@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "base/unsigned.h"
+#include "sampler/chance.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -41,7 +42,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(attributes),
-        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .config = sight == PERF_TIMER_SEES_STOPS ? PERF_COUNT_SW_CONTEXT_SWITCHES : PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = period_ns ? period_ns : PERIOD_NS_MIN,
         .disabled = period_ns == 0,
         .sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
@@ -70,7 +71,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
                                  .stack_size = stack_size,
                                  .is_free = period_ns != 0,
                                  .sight = sight};
-    bool is_kept = period_ns == 0 || sight == PERF_TIMER_SEES_USER_CODE;
+    bool is_kept = period_ns == 0 || sight != PERF_TIMER_SEES_ALL;
     if (!shared || !is_kept) {
         kernel_close(timer->descriptor); /* the mapping keeps the event */
         timer->descriptor = -1;
@@ -170,6 +171,9 @@ struct reading {
     bool has_newest;     /* the newest switch was read */
     bool has_blocked;    /* the thread gave its processor up voluntarily */
     bool has_origin;     /* what came before the newest moments was read */
+    uint64_t oldest_ns;  /* of the switches that were read, */
+    uint32_t stops;      /* and how many of them were stops */
+    bool is_whole;       /* none was written over */
     struct perf_timer_news news;
     struct perf_timer_switch newest;
 };
@@ -210,10 +214,22 @@ static void read_switch(struct perf_timer *timer, struct reading *reading, uint1
         reading->has_newest = true;
     }
     reading->has_blocked |= is_stop && !is_preempted;
+    reading->oldest_ns = time_ns;
+    reading->stops += is_stop;
     if (is_stop)
         read_stop(timer, reading, time_ns, is_preempted);
     else
         read_start(timer, reading, time_ns);
+}
+
+static void note_rate(struct perf_timer *timer, const struct reading *reading)
+{
+    const double part = 0.125; /* that what is new has in the average */
+    uint64_t before_ns = timer->newest.time_ns;
+    uint64_t from_ns = reading->is_whole && before_ns ? before_ns : reading->oldest_ns;
+    double ns = (double)difference(reading->newest.time_ns, from_ns);
+    timer->rate.stops += part * (reading->stops - timer->rate.stops);
+    timer->rate.ns += part * (ns - timer->rate.ns);
 }
 
 /* The switch before the oldest one that is new was read the last time. */
@@ -222,6 +238,7 @@ static void end_reading(struct perf_timer *timer, struct reading *reading)
     const struct perf_timer_switch *before = &timer->newest;
     timer->has_blocked = reading->has_blocked;
     if (!reading->has_newest) return;
+    note_rate(timer, reading);
     if (before->is_stop)
         read_stop(timer, reading, before->time_ns, before->was_preempted);
     else
@@ -243,22 +260,36 @@ static uint32_t overwritten(const struct perf_timer *timer, uint64_t bytes)
     return (uint32_t)(bytes / (sizeof(struct record) + timer->stack_size));
 }
 
-/* Up to the newest record that was read before; of what was written over since, only the number is known. */
+/* Where the records end that are new; of what was written over since, only the size is known. */
+static uint64_t end_of_new(const struct perf_timer *timer, uint64_t head)
+{
+    return head + least(timer->head - head, timer->ring_size); /* it is written backward */
+}
+
+/* False at END, or where a record was written over. */
+static bool has_record(const struct perf_timer *timer, uint64_t at, uint64_t end, struct perf_event_header *ret_header)
+{
+    if (at == end) return false;
+    *ret_header = header_at(timer, at);
+    return ret_header->size >= sizeof(*ret_header) && ret_header->size % 8 == 0 && ret_header->size <= end - at;
+}
+
+static bool is_switch(const struct perf_event_header *header)
+{
+    return header->type == PERF_RECORD_SWITCH && header->size >= sizeof(struct switch_record);
+}
+
 static struct reading read_new(struct perf_timer *timer, uint64_t head)
 {
     struct reading reading = {0};
-    uint64_t new_bytes = timer->head - head; /* it is written backward */
-    uint64_t end = head + (new_bytes < timer->ring_size ? new_bytes : timer->ring_size);
-    uint64_t at = head;
-    while (at != end) {
-        struct perf_event_header header = header_at(timer, at);
-        if (header.size < sizeof(header) || header.size % 8 != 0 || header.size > end - at) break;
-        if (header.type == PERF_RECORD_SWITCH && header.size >= sizeof(struct switch_record))
-            read_switch(timer, &reading, header.misc, time_of_switch(timer, at));
+    struct perf_event_header header;
+    uint64_t at = head, end = end_of_new(timer, head);
+    for (; has_record(timer, at, end, &header); at += header.size) {
+        if (is_switch(&header)) read_switch(timer, &reading, header.misc, time_of_switch(timer, at));
         if (header.type == PERF_RECORD_SAMPLE) note_sample(&reading.news, at);
-        at += header.size;
     }
     reading.news.count += overwritten(timer, timer->head - at);
+    reading.is_whole = at == timer->head;
     end_reading(timer, &reading);
     timer->head = head;
     return reading;
@@ -295,6 +326,65 @@ bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *n
                        struct perf_timer_sample *ret_sample)
 {
     return decode_sample(timer, news->positions[news->kept_count - 1 - number], ret_sample);
+}
+
+/* --- Stops --------------------------------------------------------------------------------------------------------
+ * The kernel writes a sample, if it takes one, right before the record of the stop; the next start ends the wait. */
+
+struct stops_reading {
+    uint64_t started_ns; /* of the record that was read last, if it was a start; else 0 */
+    uint64_t wait_ns;    /* that begins at the stop that was read last */
+    bool is_open;        /* and has not ended */
+    struct perf_timer_stops stops;
+};
+
+static void read_switch_of_wait(struct stops_reading *reading, uint16_t misc, uint64_t time_ns)
+{
+    bool is_stop = misc & PERF_RECORD_MISC_SWITCH_OUT, is_preempted = misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    reading->is_open = is_stop && reading->started_ns == 0;
+    reading->wait_ns = is_stop && is_preempted ? difference(reading->started_ns, time_ns) : 0;
+    reading->started_ns = is_stop ? 0 : time_ns;
+}
+
+static void note_stop(struct stops_reading *reading, uint64_t position, uint64_t *random_state)
+{
+    struct perf_timer_stops *stops = &reading->stops;
+    stops->count++;
+    stops->wait_ns += reading->wait_ns;
+    if (chance_below(random_state, (double)stops->wait_ns) >= (double)reading->wait_ns) return;
+    stops->position = position;
+    stops->its_wait_ns = reading->wait_ns;
+}
+
+double perf_timer_stops_in(const struct perf_timer *timer, uint64_t period_ns)
+{
+    return timer->rate.ns > 0 ? timer->rate.stops * (double)period_ns / timer->rate.ns : 0;
+}
+
+void perf_timer_read_stops(struct perf_timer *timer, uint64_t *random_state, struct perf_timer_stops *ret_stops)
+{
+    struct stops_reading reading = {.is_open = true};
+    struct perf_event_header header;
+    uint64_t head = load_head(timer), at = head, end = end_of_new(timer, head);
+    for (; has_record(timer, at, end, &header); at += header.size) {
+        if (is_switch(&header)) read_switch_of_wait(&reading, header.misc, time_of_switch(timer, at));
+        if (header.type != PERF_RECORD_SAMPLE) continue;
+        if (reading.is_open)
+            head = at + header.size; /* that one is read again, when its wait has ended */
+        else
+            note_stop(&reading, at, random_state);
+        reading.is_open = false;
+        reading.wait_ns = 0;
+    }
+    reading.stops.count += overwritten(timer, timer->head - at);
+    timer->head = head;
+    *ret_stops = reading.stops;
+}
+
+bool perf_timer_stop(struct perf_timer *timer, const struct perf_timer_stops *stops,
+                     struct perf_timer_sample *ret_sample)
+{
+    return stops->wait_ns > 0 && decode_sample(timer, stops->position, ret_sample);
 }
 
 bool perf_timer_holds(const struct perf_timer *timer)

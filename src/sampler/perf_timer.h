@@ -12,7 +12,11 @@
 
 #include <sys/types.h>
 
-enum perf_timer_sight { PERF_TIMER_SEES_ALL, PERF_TIMER_SEES_USER_CODE };
+enum perf_timer_sight {
+    PERF_TIMER_SEES_ALL,
+    PERF_TIMER_SEES_USER_CODE,
+    PERF_TIMER_SEES_STOPS, /* not its CPU time: it takes a stack where its thread loses its processor */
+};
 
 enum {
     PERF_TIMER_STACK_MIN = 4 << 10,
@@ -40,13 +44,17 @@ struct perf_timer {
     struct perf_timer_switch newest; /* that was read; {0}: none */
     bool has_blocked;                /* it gave its processor up voluntarily, by what was read last */
     uint64_t preempted_ns;           /* for which it had to wait for a processor after it was stopped so, in all */
+    struct perf_timer_rate {
+        double stops, ns; /* averages of what was read at once */
+    } rate;
     enum perf_timer_sight sight;
 };
 
 /* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two), in RING_SIZE bytes
  * (the next power of two), in which later samples are written over earlier ones; no descriptor stays open. With a
- * period of 0 one whenever it is asked for. That, and a timer for user code, keeps a descriptor, and needs a table of
- * our own for it (self_own_descriptors). 0, or the errno with which the kernel denies it. */
+ * period of 0 one whenever it is asked for. One that sees stops takes one each PERIOD_NS stops. The last three keep a
+ * descriptor, and need a table of our own for it (self_own_descriptors). 0, or the errno with which the kernel denies
+ * it. */
 int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
                     uint32_t stack_size, uint32_t ring_size);
 /* How many samples its memory holds. */
@@ -54,7 +62,7 @@ uint32_t perf_timer_room(const struct perf_timer *timer);
 /* How long the timer has been active, if it keeps a descriptor: its thread's CPU time without the context switches. */
 bool perf_timer_active_ns(const struct perf_timer *timer, uint64_t *ret_ns);
 
-/* From now on a sample each PERIOD_NS of the thread's CPU time, without being asked. Again to change the period. */
+/* From now on a sample each PERIOD_NS of the thread's CPU time (stops), without being asked. Again to change that. */
 void perf_timer_run_freely(struct perf_timer *timer, uint64_t period_ns);
 
 void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
@@ -84,6 +92,22 @@ uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_n
 /* Sample NUMBER (oldest first) of NEWS. It is good until the next call. False if it was written over. */
 bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *news, uint32_t number,
                        struct perf_timer_sample *ret_sample);
+
+/* Of a timer that sees stops: what it took where a wait for a processor began that has ended since. */
+struct perf_timer_stops {
+    uint32_t count;    /* all samples, also where the thread went to sleep */
+    uint64_t wait_ns;  /* of the waits that begin at one of them */
+    uint64_t position; /* of one of these, by chance: the longer its wait, the likelier */
+    uint64_t its_wait_ns;
+};
+void perf_timer_read_stops(struct perf_timer *timer, uint64_t *random_state, struct perf_timer_stops *ret_stops);
+
+/* The sample that was chosen. False if there is none, or it was written over. */
+bool perf_timer_stop(struct perf_timer *timer, const struct perf_timer_stops *stops,
+                     struct perf_timer_sample *ret_sample);
+
+/* Stops of the thread in PERIOD_NS, by what a timer of its CPU time has read; 0 if nothing is known yet. */
+double perf_timer_stops_in(const struct perf_timer *timer, uint64_t period_ns);
 
 /* False if the kernel has written over the sample that was given out last. */
 bool perf_timer_holds(const struct perf_timer *timer);

@@ -159,6 +159,8 @@ bool switches_woken_part(struct sampler *sampler, struct watched_thread *thread,
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
+/* True if the open tick has time for one more. */
+bool timer_may_open(const struct sampler *sampler);
 /* True if THREAD has no timer, and the kernel grants it none, or its stacks are too large for one. */
 bool timer_is_denied(const struct sampler *sampler, const struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
@@ -204,15 +206,23 @@ bool timer_was_asked(const struct watched_thread *thread, const struct perf_time
 /* That sample says nothing of THREAD's CPU time: the next ones come sooner than usual, if that is more than 1 ms. */
 void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread);
 
-/* THREAD has a timer and waits for a processor. A second one takes its stack when it gets one: where it waited. False
- * if there is none. */
-bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread);
-bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample *ret_sample);
-
 /* Walks the stack of SAMPLE; UNWIND_PENDING: build a table, and again. What is not in its copy is read from the
  * thread's memory. False if the kernel has overwritten the copy. */
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
+
+/* --- waits.c: where threads wait for a processor ------------------------------------------------------------------ */
+
+/* THREAD has waited for WAIT_NS of which nothing is written yet. If that is much, its waits are seen from now on. */
+void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns);
+
+/* True if so: then other stacks do not stand for them. */
+bool waits_are_seen(const struct watched_thread *thread);
+
+/* Where one of the waits began that have ended, chosen by chance: the longer it was, the likelier. */
+bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
+
+void waits_forget(struct watched_thread *thread);
 
 /* --- clock_timer.c: the same, where the kernel denies that -------------------------------------------------------- */
 

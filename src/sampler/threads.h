@@ -68,6 +68,15 @@ struct thread_switches {
     struct thread_owes owes;
 };
 
+/* What is known of where a thread waits for a processor (waits.c). */
+struct thread_waits {
+    uint64_t period;     /* stops between two samples of its timer */
+    uint32_t samples;    /* since that was drawn */
+    uint32_t seen;       /* waits, since this was last asked, */
+    uint32_t telling;    /* and those of which its other stacks say nothing */
+    uint32_t until_tick; /* these said enough: waits are not looked at until then */
+};
+
 enum thread_state {
     THREAD_UNKNOWN,
     THREAD_BLOCKED,  /* and its stack is in the recording */
@@ -84,12 +93,13 @@ struct watched_thread {
 
     /* Running: */
     struct perf_timer timer;
-    struct perf_timer wait_timer; /* takes a stack right after a wait for a processor, when it is asked to */
-    uint32_t timer_stack_size;    /* that it needs; 0: not known yet; more than there can be: it gets no timer */
-    uint32_t cut_stacks;          /* which a larger copy would not have made whole */
-    uint32_t stacks_seen;         /* whole ones, of the last few, */
-    uint64_t largest_stack;       /* and the bytes of the largest of these */
-    bool has_large_stack;         /* a copy was too small once */
+    struct perf_timer stop_timer; /* for its waits for a processor */
+    struct thread_waits waits;
+    uint32_t timer_stack_size; /* that it needs; 0: not known yet; more than there can be: it gets no timer */
+    uint32_t cut_stacks;       /* which a larger copy would not have made whole */
+    uint32_t stacks_seen;      /* whole ones, of the last few, */
+    uint64_t largest_stack;    /* and the bytes of the largest of these */
+    bool has_large_stack;      /* a copy was too small once */
     uint32_t timer_samples;
     struct timer_account timer_account;
     struct timer_waits timer_waits;
@@ -107,7 +117,7 @@ struct watched_thread {
     struct thread_account account;
     struct thread_switches switches;
     enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
-    uint64_t waited_ns;      /* for a processor, as far as scans show */
+    uint64_t waited_ns;      /* for a processor, as far as scans show, without a timer that sees stops */
     uint32_t written_tick;   /* the last one of which a sample was written */
     int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
     int delay_file;          /* and schedstat */

@@ -30,8 +30,7 @@ enum {
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
     LATE_LOOK_NS = 200000,        /* by which timers are not late */
-    LONG_WAIT_NS = 8000000,
-    PERIODS_TO_WAIT = 4, /* of CPU time, for a timer or an answer, before another way is tried */
+    PERIODS_TO_WAIT = 4,          /* of CPU time, for a timer or an answer, before another way is tried */
 };
 
 static bool is_cpu_mode(const struct sampler *sampler)
@@ -98,7 +97,9 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
 {
     struct perf_timer_sample sample;
     struct found_stack found;
-    if (!stack && timer_fetch_waiting(thread, &sample) && walk_sample(sampler, thread, &sample, &found)) stack = &found;
+    waits_note(sampler, thread, account_unwritten_wait_ns(thread));
+    if (!stack && waits_fetch_stop(sampler, thread, &sample) && walk_sample(sampler, thread, &sample, &found))
+        stack = &found;
     if (stack) account_waited(sampler, thread, stack);
 }
 
@@ -492,15 +493,16 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
         scan_running(sampler, thread, cpu_ns, is_busy);
 }
 
-/* Wall clock: THREAD is not blocked, and has not run since the previous tick. Its timer reports the stack where it
- * waits; a thread without a timer gets a signal. */
+/* Wall clock: THREAD is not blocked, and has not run since the previous tick. A timer has seen where it was stopped; a
+ * thread without one gets a signal. */
 static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    /* A request costs 40 µs, and a short wait matters little. */
+    enum { LONG_WAIT_NS = 8000000 }; /* a request costs 40 µs, and a short wait matters little */
+    if (waits_are_seen(thread)) return;
     thread->waited_ns += sampler->tick_span_ns;
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
-    if (timer_ask_waiting(sampler, thread)) return;
+    if (thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors()) return;
     ask_unless_asleep(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }

@@ -145,6 +145,11 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
     return result;
 }
 
+bool timer_may_open(const struct sampler *sampler)
+{
+    return sampler->timers_in_tick < OPENED_A_TICK_MAX * sampler->periods_in_tick;
+}
+
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
@@ -152,7 +157,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     uint64_t count = sampler->counters[RECORDING_TIMERS];
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *denial) return;
     if (count >= TIMERS_MAX || (sampler->timers_full && count >= sampler->timers_full)) return;
-    if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return;
+    if (!timer_may_open(sampler)) return;
     if (thread->timer_stack_size == 0) thread->timer_stack_size = FIRST_COPY;
     sampler->timers_in_tick++;
     int result = open_timer(sampler, thread);
@@ -175,7 +180,7 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->timer.control) return;
     perf_timer_close(&thread->timer);
-    perf_timer_close(&thread->wait_timer);
+    waits_forget(thread);
     thread->timer_samples = 0;
     thread->account.preempted_ns = 0;
     thread->account.has_seen_switch = false;
@@ -335,31 +340,6 @@ uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, str
     return ret_news->kept_count;
 }
 
-/* A thread that waits is on no processor: asking its timer interrupts nobody. */
-bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
-{
-    struct perf_timer *timer = &thread->wait_timer;
-    if (!thread->timer.control || timer_sees_user_code(thread) || !self_has_own_descriptors()) return false;
-    if (timer->is_asked) return true;
-    if (!filter_allows(FILTER_PERF)) return false;
-    if (!timer->control) {
-        if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return true;
-        sampler->timers_in_tick++;
-        int result = perf_timer_open(timer, thread->tid, PERF_TIMER_SEES_ALL, 0, thread->timer_stack_size,
-                                     ring_size_min(thread));
-        if (result != 0) return false;
-    }
-    perf_timer_ask(timer);
-    return timer->is_asked;
-}
-
-bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample *ret_sample)
-{
-    struct perf_timer_news news;
-    return thread->wait_timer.control && perf_timer_read(&thread->wait_timer, &news) > 0 && news.kept_count > 0 &&
-           perf_timer_sample(&thread->wait_timer, &news, 0, ret_sample);
-}
-
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
 /* A larger copy is more exact than what the thread left in memory since. The frames that could be read end at END. */
@@ -415,7 +395,7 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
                                             addresses, RECORDING_FRAMES_MAX, ret_count, &outside);
     if (!perf_timer_holds(sample->timer)) return false;
-    if (*ret_outcome == UNWIND_PENDING) return true;
+    if (*ret_outcome == UNWIND_PENDING || sample->timer == &thread->stop_timer) return true;
     if (outside == 0) {
         note_stack_size(thread, registers.values[MACHINE_SP] - copy.start);
         return true;

@@ -100,6 +100,11 @@ TEST(a_ring_of_any_bytes_is_read_safely)
         for (unsigned i = 0; i < 64; i++)
             put_header(chance_number(&random) % RING / 8 * 8, (uint16_t)(chance_number(&random) & 0xfff8));
         put_header(timer.control->data_head, (uint16_t)(chance_number(&random) % 1024 * 8));
+        struct perf_timer copy = timer;
+        struct perf_timer_stops stops;
+        struct perf_timer_sample stop;
+        perf_timer_read_stops(&copy, &random, &stops);
+        if (perf_timer_stop(&copy, &stops, &stop)) CHECK(is_readable(&stop));
         (void)perf_timer_read(&timer, &news);
         CHECK(news.kept_count <= PERF_TIMER_NEWS_MAX && news.kept_count <= news.count);
         for (unsigned i = 0; i < news.kept_count; i++) {
@@ -226,6 +231,94 @@ TEST(it_does_not_matter_when_switches_are_read)
         }
         CHECK_UINT(preempted_ns(), slow.preempted_ns);
     }
+}
+
+/* --- Where it was stopped ----------------------------------------------------------------------------------------- */
+
+/* The sample is written right before the record of the stop. */
+static void put_stop(int misc, uint64_t after_ns, bool is_sampled)
+{
+    clock_ns += after_ns;
+    if (is_sampled) put_sample(STACK);
+    put_switch(misc, 0);
+}
+
+static struct perf_timer_stops read_stops(void)
+{
+    static uint64_t random = 5;
+    struct perf_timer_stops stops;
+    perf_timer_read_stops(&timer, &random, &stops);
+    return stops;
+}
+
+TEST(a_stop_stands_for_the_wait_that_it_begins)
+{
+    struct perf_timer_sample sample;
+    begin_asleep();
+    put_stop(PREEMPTED, 1 * MS, true);
+    uint64_t position = timer.control->data_head + 16;
+    put_switch(START, 3 * MS);
+    put_stop(PREEMPTED, 1 * MS, false);
+    put_switch(START, 40 * MS);
+    put_stop(STOP, 1 * MS, true); /* it sleeps */
+    put_switch(START, 7 * MS);
+    struct perf_timer_stops stops = read_stops();
+    CHECK_UINT(stops.count, 2);
+    CHECK_UINT(stops.wait_ns, 3 * MS);
+    CHECK_UINT(stops.its_wait_ns, 3 * MS);
+    CHECK_UINT(stops.position, position);
+    CHECK(perf_timer_stop(&timer, &stops, &sample));
+    CHECK_UINT(sample.stack_bytes, STACK);
+    CHECK_UINT(read_stops().count, 0);
+}
+
+TEST(a_wait_that_has_not_ended_is_read_when_it_has)
+{
+    for (unsigned part = 0; part < 3; part++) {
+        begin_asleep();
+        (void)read_stops();
+        put_sample(STACK);
+        if (part == 0) CHECK_UINT(read_stops().count, 0);
+        put_switch(PREEMPTED, 1 * MS);
+        if (part == 1) CHECK_UINT(read_stops().count, 0);
+        if (part == 1) CHECK_UINT(read_stops().wait_ns, 0);
+        put_switch(START, 9 * MS);
+        struct perf_timer_stops stops = read_stops();
+        CHECK_UINT(stops.count, 1);
+        CHECK_UINT(stops.wait_ns, 9 * MS);
+    }
+}
+
+TEST(a_stop_is_chosen_as_often_as_its_wait_is_long)
+{
+    enum { ROUNDS = 20000 };
+    unsigned longer = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        begin_asleep();
+        put_stop(PREEMPTED, 1 * MS, true);
+        put_switch(START, (round % 2 ? 1 : 3) * MS);
+        put_stop(PREEMPTED, 1 * MS, true);
+        put_switch(START, (round % 2 ? 3 : 1) * MS);
+        struct perf_timer_stops stops = read_stops();
+        CHECK_UINT(stops.wait_ns, 4 * MS);
+        longer += stops.its_wait_ns == 3 * MS;
+    }
+    CHECK(longer > ROUNDS * 0.735 && longer < ROUNDS * 0.765); /* five standard deviations */
+}
+
+TEST(stops_are_counted_also_where_records_were_written_over)
+{
+    enum { A_READING = 10 };
+    begin_asleep();
+    for (unsigned reading = 0; reading < 100; reading++) {
+        for (unsigned i = 0; i < A_READING; i++) {
+            put_stop(PREEMPTED, 1 * MS, reading % 2);
+            put_switch(START, 1 * MS);
+        }
+        (void)preempted_ns();
+    }
+    double stops = perf_timer_stops_in(&timer, 100 * MS);
+    CHECK(stops > 45 && stops < 55);
 }
 
 TEST_MAIN()
