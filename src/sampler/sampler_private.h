@@ -222,6 +222,11 @@ bool waits_are_seen(const struct watched_thread *thread);
 /* Where one of the waits began that have ended, chosen by chance: the longer it was, the likelier. */
 bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
 
+/* Without the right to such a timer: THREAD is to be asked where it waits when it is met waiting. */
+bool waits_are_asked(const struct watched_thread *thread);
+void waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent);
+void waits_note_answer(struct watched_thread *thread, bool was_in_call);
+
 void waits_forget(struct watched_thread *thread);
 
 /* --- clock_timer.c: the same, where the kernel denies that -------------------------------------------------------- */

@@ -70,11 +70,15 @@ struct thread_switches {
 
 /* What is known of where a thread waits for a processor (waits.c). */
 struct thread_waits {
-    uint64_t period;     /* stops between two samples of its timer */
-    uint32_t samples;    /* since that was drawn */
-    uint32_t seen;       /* waits, since this was last asked, */
-    uint32_t telling;    /* and those of which its other stacks say nothing */
-    uint32_t until_tick; /* these said enough: waits are not looked at until then */
+    uint64_t period;        /* stops between two samples of its timer */
+    uint32_t samples;       /* since that was drawn */
+    uint32_t seen;          /* waits, since this was last decided, */
+    uint32_t elsewhere;     /* and how many of them were in calls, or long */
+    uint32_t until_tick;    /* waits are not looked at until then, because they were where the thread runs, */
+    uint32_t seconds_alone; /* for so long */
+    bool is_asked;          /* without such a timer: it gets a signal when it is met waiting, */
+    bool has_answered;      /* at least once, */
+    uint32_t unsent;        /* and so many in a row could not be sent */
 };
 
 enum thread_state {
@@ -127,6 +131,7 @@ struct watched_thread {
     struct slot *slot;
     uint64_t cpu_ns_at_request;
     bool is_asked_for_wait;          /* its timer measures its CPU time */
+    bool may_wait;                   /* for a processor: whether it does is checked again */
     bool waits_at_request;           /* on an overloaded machine: it was on no processor when it was asked */
     uint64_t sleep_count;            /* how often it had gone to sleep when a signal was last considered */
     uint64_t cpu_ns_at_sleep;        /* at the first consideration with that count */

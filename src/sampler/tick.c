@@ -214,6 +214,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         return;
     }
     if (thread->is_asked_for_wait) {
+        waits_note_answer(thread, blocked_was_in_call(&slot->registers));
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
@@ -357,6 +358,15 @@ static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *th
     if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
 
+/* THREAD waits for a processor. Its stack, which it gives when it gets one, is for that wait if a timer measures its
+ * CPU time. */
+static void ask_for_wait(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    ask_unless_asleep(sampler, thread, cpu_ns);
+    thread->is_asked_for_wait = thread->slot && (thread->timer.control || thread->armed);
+    if (waits_are_asked(thread)) waits_note_request(sampler, thread, thread->slot);
+}
+
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
 
 /* BLOCKED_WALKED if the stack was read and written, BLOCKED_PENDING if it needs a table that is still being built. */
@@ -391,14 +401,25 @@ static enum blocked_result read_unless_running(struct sampler *sampler, struct w
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
 }
 
-/* Threads that usually sleep and were awake in the open tick. Used only by the sampler thread. */
+/* Threads that usually sleep, or may wait, and were awake in the open tick. Used only by the sampler thread. */
 static struct watched_thread *met_awake[MET_AWAKE_MAX];
+
+static void look_again(struct sampler *sampler, struct watched_thread *thread, bool may_wait)
+{
+    if (sampler->is_late || sampler->met_awake_count >= MET_AWAKE_MAX) return;
+    thread->may_wait = may_wait;
+    met_awake[sampler->met_awake_count++] = thread;
+}
 
 /* False if it must be checked again, because it woke up only recently. */
 static bool settle(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t cpu_ns = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
+    if (thread->may_wait) {
+        if (cpu_ns == thread->cpu_ns_seen) ask_for_wait(sampler, thread, cpu_ns);
+        return true;
+    }
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return true;
     if (cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
@@ -449,7 +470,7 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
     }
     bool is_new = thread->account.is_first_scan && cpu_ns >= LASTING_NS;
     if (sampler->is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
-    if (!sampler->is_late && !thread->slot) met_awake[sampler->met_awake_count++] = thread;
+    if (!thread->slot) look_again(sampler, thread, false);
 }
 
 /* Wall clock: reading thousands of threads that started together must not take several ticks. Their first stacks are
@@ -489,8 +510,9 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
         return;
     }
     if (result == BLOCKED_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
-    if (result != BLOCKED_PENDING && !is_left_to_timer(sampler, thread, cpu_ns))
-        scan_running(sampler, thread, cpu_ns, is_busy);
+    bool is_left = is_left_to_timer(sampler, thread, cpu_ns);
+    if (result != BLOCKED_PENDING && !is_left) scan_running(sampler, thread, cpu_ns, is_busy);
+    if (result == BLOCKED_RUNNING && is_left && waits_are_asked(thread)) look_again(sampler, thread, true);
 }
 
 /* Wall clock: THREAD is not blocked, and has not run since the previous tick. A timer has seen where it was stopped; a
@@ -503,8 +525,7 @@ static void scan_waiting(struct sampler *sampler, struct watched_thread *thread,
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
     if (thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors()) return;
-    ask_unless_asleep(sampler, thread, cpu_ns);
-    thread->is_asked_for_wait = thread->slot && thread->timer.control;
+    ask_for_wait(sampler, thread, cpu_ns);
 }
 
 static void meet(struct sampler *sampler, struct watched_thread *thread)

@@ -1,6 +1,7 @@
 /* Where threads wait for a processor. Mostly that is where they run, so that the stacks of their CPU time can stand for
  * their waits, too. Not at the ends of system calls, at which the kernel often stops a thread; nor in a long wait,
- * during which the kernel takes no other stack. So threads that wait for long get a timer that sees their stops.
+ * during which the kernel takes no other stack. So a thread that waits much gets a timer that sees its stops; without
+ * the right to one it is sent a signal when a tick meets it waiting, which arrives where it was stopped.
  * SPDX-License-Identifier: MIT */
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
@@ -34,45 +35,72 @@ static uint32_t stack_size(const struct watched_thread *thread)
     return thread->has_large_stack ? thread->timer_stack_size : (uint32_t)least(SMALL_COPY, thread->timer_stack_size);
 }
 
+/* Each time for twice as long: a program may change what it does. */
+static void leave_alone(const struct sampler *sampler, struct watched_thread *thread)
+{
+    enum { SECONDS_MIN = 5, SECONDS_MAX = 320 };
+    uint32_t before = thread->waits.seconds_alone;
+    uint32_t seconds = before == 0 ? SECONDS_MIN : (uint32_t)least(2 * before, SECONDS_MAX);
+    waits_forget(thread);
+    thread->waits = (struct thread_waits){.seconds_alone = seconds,
+                                          .until_tick = sampler->tick + seconds * sampler->ticks_a_second};
+}
+
 /* There is room for twice as many samples as are expected: a wait that has not ended is read at the next tick. */
 static void open_timer(struct sampler *sampler, struct watched_thread *thread)
 {
     uint32_t size = stack_size(thread), ring_size = 2 * STOPS_A_PERIOD * size;
     uint64_t period = chance_stops(sampler, thread);
-    thread->waits = (struct thread_waits){.period = period};
+    thread->waits.period = period;
+    thread->waits.samples = 0;
     sampler->timers_in_tick++;
-    (void)perf_timer_open(&thread->stop_timer, thread->tid, PERF_TIMER_SEES_STOPS, period, size,
-                          ring_size > RING_SIZE ? ring_size : RING_SIZE);
+    int result = perf_timer_open(&thread->stop_timer, thread->tid, PERF_TIMER_SEES_STOPS, period, size,
+                                 ring_size > RING_SIZE ? ring_size : RING_SIZE);
+    if (result != 0) leave_alone(sampler, thread);
 }
 
-static bool may_have_timer(const struct sampler *sampler, const struct watched_thread *thread)
+/* True if THREAD has a timer that sees all, which is the right to this one, too. */
+static bool may_have_timer(const struct watched_thread *thread)
 {
-    if (!thread->timer.control || timer_sees_user_code(thread) || !self_has_own_descriptors()) return false;
-    if (!filter_allows(FILTER_PERF) || !timer_may_open(sampler)) return false;
-    return perf_timer_stops_in(&thread->timer, NANOSECONDS) <= STOPS_A_SECOND_MAX;
+    return thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors();
+}
+
+static bool is_time_to_open(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, NANOSECONDS) <= STOPS_A_SECOND_MAX;
+    return is_seldom_stopped && timer_may_open(sampler) && filter_allows(FILTER_PERF);
 }
 
 bool waits_are_seen(const struct watched_thread *thread)
 {
-    return thread->stop_timer.control != NULL;
+    return thread->stop_timer.control || (thread->waits.is_asked && thread->waits.has_answered);
 }
 
 void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     if (waits_are_seen(thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
     if (sampler->tick < thread->waits.until_tick) return;
-    if (may_have_timer(sampler, thread)) open_timer(sampler, thread);
+    if (!may_have_timer(thread))
+        thread->waits.is_asked = thread->timer.control || timer_is_denied(sampler, thread);
+    else if (is_time_to_open(sampler, thread))
+        open_timer(sampler, thread);
 }
 
-/* A timer that tells nothing is not worth its cost. */
-static void note_telling(struct sampler *sampler, struct watched_thread *thread, bool is_telling)
+static void note_place(struct thread_waits *waits, bool is_elsewhere)
 {
-    enum { ENOUGH = 64, PART = 32, TICKS_WITHOUT = 512 };
-    struct thread_waits *waits = &thread->waits;
-    waits->telling += is_telling;
-    if (++waits->seen < ENOUGH) return;
-    if (waits->telling < ENOUGH / PART) waits->until_tick = sampler->tick + TICKS_WITHOUT;
-    waits->seen = waits->telling = 0;
+    waits->seen++;
+    waits->elsewhere += is_elsewhere;
+}
+
+/* True if nearly all waits were where the thread spends its CPU time: to look at them is not worth its cost. */
+static bool are_where_it_runs(struct thread_waits *waits)
+{
+    enum { ENOUGH = 64, PART = 32 };
+    if (waits->seen < ENOUGH) return false;
+    bool are_elsewhere = waits->elsewhere >= ENOUGH / PART;
+    waits->seen = waits->elsewhere = 0;
+    if (are_elsewhere) waits->seconds_alone = 0;
+    return !are_elsewhere;
 }
 
 /* To change the period interrupts the processor that the thread runs on. */
@@ -91,13 +119,31 @@ bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, st
 {
     enum { LONG_WAIT_NS = 8000000 };
     struct perf_timer_stops stops;
-    if (sampler->tick < thread->waits.until_tick) waits_forget(thread);
-    if (!waits_are_seen(thread)) return false;
+    if (are_where_it_runs(&thread->waits)) leave_alone(sampler, thread);
+    if (!thread->stop_timer.control) return false;
     perf_timer_read_stops(&thread->stop_timer, &sampler->random_state, &stops);
     draw_period(sampler, thread, stops.count);
     if (!perf_timer_stop(&thread->stop_timer, &stops, ret_sample)) return false;
-    note_telling(sampler, thread, stops.its_wait_ns >= LONG_WAIT_NS || blocked_was_in_call(&ret_sample->registers));
+    note_place(&thread->waits, stops.its_wait_ns >= LONG_WAIT_NS || blocked_was_in_call(&ret_sample->registers));
     return true;
+}
+
+bool waits_are_asked(const struct watched_thread *thread)
+{
+    return thread->waits.is_asked && !thread->stop_timer.control && (thread->timer.control || thread->armed);
+}
+
+void waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent)
+{
+    enum { UNSENT_MAX = 8 };
+    thread->waits.unsent = is_sent ? 0 : thread->waits.unsent + 1;
+    if (thread->waits.unsent >= UNSENT_MAX) leave_alone(sampler, thread);
+}
+
+void waits_note_answer(struct watched_thread *thread, bool was_in_call)
+{
+    thread->waits.has_answered = true;
+    note_place(&thread->waits, was_in_call);
 }
 
 void waits_forget(struct watched_thread *thread)

@@ -131,9 +131,7 @@ def a_library_at_the_addresses_of_an_unloaded_one_has_its_own_names():
 @case_by_the_clock
 def waits_for_a_processor_are_where_the_thread_was_stopped():
     """In the calls between its work, 20 to 30 % of the time; the profile had 1 to 13 % there, and the rest in the work."""
-    if os.geteuid() != 0:
-        skip("the timer that sees stops needs root here")
-    wrong = [" ".join(row.cells()) for _, row in rows("waits_in_calls", modes=("wall",), users=("root",)) if abs(row.error) > 6]
+    wrong = [f"{where}: {' '.join(row.cells())}" for where, row in rows("waits_in_calls", modes=("wall",)) if abs(row.error) > 8]
     check(not wrong, "; ".join(wrong))
 
 
