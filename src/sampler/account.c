@@ -289,7 +289,7 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
 static bool leaves_waits(const struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { PERIODS_MAX = 64 };
-    return waits_are_seen(thread) && account_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
+    return waits_are_seen(sampler, thread) && account_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
 }
 
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,

@@ -363,7 +363,7 @@ static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *th
 static void ask_for_wait(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     ask_unless_asleep(sampler, thread, cpu_ns);
-    thread->is_asked_for_wait = thread->slot && (thread->timer.control || thread->armed);
+    thread->is_asked_for_wait = thread->slot && (thread->timer.control || waits_are_asked(thread));
     if (waits_are_asked(thread)) waits_note_request(sampler, thread, thread->slot);
 }
 
@@ -520,7 +520,7 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
 static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { LONG_WAIT_NS = 8000000 }; /* a request costs 40 µs, and a short wait matters little */
-    if (waits_are_seen(thread)) return;
+    if (thread->stop_timer.control) return;
     thread->waited_ns += sampler->tick_span_ns;
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);

@@ -71,17 +71,19 @@ static bool is_time_to_open(const struct sampler *sampler, const struct watched_
     return is_seldom_stopped && timer_may_open(sampler) && filter_allows(FILTER_PERF);
 }
 
-bool waits_are_seen(const struct watched_thread *thread)
+/* A sampler that hardly gets a processor does not meet threads at random. */
+bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
 {
-    return thread->stop_timer.control || (thread->waits.is_asked && thread->waits.has_answered);
+    bool is_asked = thread->waits.is_asked && thread->waits.has_answered && !sampler->is_starved;
+    return thread->stop_timer.control || is_asked;
 }
 
 void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
-    if (waits_are_seen(thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
+    if (waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
     if (sampler->tick < thread->waits.until_tick) return;
     if (!may_have_timer(thread))
-        thread->waits.is_asked = thread->timer.control || timer_is_denied(sampler, thread);
+        thread->waits.is_asked |= !sampler->is_late && (thread->timer.control || timer_is_denied(sampler, thread));
     else if (is_time_to_open(sampler, thread))
         open_timer(sampler, thread);
 }

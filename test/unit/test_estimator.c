@@ -123,8 +123,9 @@ struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t rout
     return &sampler->short_lives.routines[0];
 }
 
-bool waits_are_seen(const struct watched_thread *thread)
+bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
 {
+    (void)sampler;
     (void)thread;
     return false;
 }
