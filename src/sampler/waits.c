@@ -65,10 +65,11 @@ static bool may_have_timer(const struct watched_thread *thread)
     return thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors();
 }
 
+/* Where the kernel locks no more memory, threads without any timer need it more. */
 static bool is_time_to_open(const struct sampler *sampler, const struct watched_thread *thread)
 {
     bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, NANOSECONDS) <= STOPS_A_SECOND_MAX;
-    return is_seldom_stopped && timer_may_open(sampler) && filter_allows(FILTER_PERF);
+    return is_seldom_stopped && sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
 }
 
 /* A sampler that hardly gets a processor does not meet threads at random. */
