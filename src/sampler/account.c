@@ -285,7 +285,7 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
     thread->written_tick = sampler->tick;
 }
 
-/* To a stack where one of them began. There will be one soon, unless the timer misses the stops. */
+/* Waits are left to a stack where one of them began, if there is one soon. */
 static bool leaves_waits(const struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { PERIODS_MAX = 64 };

@@ -33,7 +33,7 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread);
 void account_read_delay(struct sampler *sampler, struct watched_thread *thread);
 
 /* STACK stands for THREAD's CPU time, up to CPU_NS of its clock, that was not written yet, and for its waits for a
- * processor, unless a timer sees where these begin. */
+ * processor, unless it is known where these begin (waits.c). */
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                      const struct found_stack *stack);
 

@@ -213,6 +213,11 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
 
 /* --- waits.c: where threads wait for a processor ------------------------------------------------------------------ */
 
+enum { LONG_WAIT_NS = 8000000 }; /* during which the kernel takes no other stack */
+
+/* True if THREAD has the right to a timer that sees where its waits begin. */
+bool waits_may_have_timer(const struct watched_thread *thread);
+
 /* THREAD has waited for WAIT_NS of which nothing is written yet. If that is much, its waits are seen from now on. */
 void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns);
 

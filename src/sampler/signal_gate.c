@@ -87,11 +87,6 @@ void sampler_expect_alternate_stack(void)
     wait_for_signal(self_tid());
 }
 
-void sampler_note_alternate_stack(void)
-{
-    signal_stacks_note_own();
-}
-
 void sampler_note_coroutine_stack(size_t bytes)
 {
     if (signal_stacks_note_coroutine(bytes)) wait_for_signal(0);

@@ -2,6 +2,7 @@
 #include "sampler/signal_stacks.h"
 
 #include "base/kernel.h"
+#include "sampler/sampler.h"
 #include "sampler/self.h"
 
 #include <errno.h>
@@ -95,7 +96,7 @@ void signal_stacks_expect_small(pid_t thread)
     add(thread);
 }
 
-void signal_stacks_note_own(void)
+void sampler_note_alternate_stack(void)
 {
     stack_t present = {0};
     pid_t thread = self_tid();
@@ -116,7 +117,7 @@ void signal_stacks_after_fork(void)
     for (size_t i = 0; i < SMALL_STACKS_MAX; i++) atomic_store(&small.threads[i], 0);
     atomic_store(&small.count, 0);
     atomic_store(&small.has_more, false);
-    signal_stacks_note_own();
+    sampler_note_alternate_stack();
 }
 
 bool signal_stacks_have_room(pid_t thread)

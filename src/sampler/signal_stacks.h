@@ -16,8 +16,6 @@ bool signal_stacks_have_room(pid_t thread);
 /* THREAD is about to change to an alternate stack. It is taken for a small one: an address that the program gives is
  * read by the kernel only. */
 void signal_stacks_expect_small(pid_t thread);
-/* The alternate stack that the calling thread has. */
-void signal_stacks_note_own(void);
 
 /* A coroutine's stack has BYTES. True if it is the first one without room: from now on no thread has. */
 bool signal_stacks_note_coroutine(size_t bytes);

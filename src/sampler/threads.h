@@ -121,7 +121,7 @@ struct watched_thread {
     struct thread_account account;
     struct thread_switches switches;
     enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
-    uint64_t waited_ns;      /* for a processor, as far as scans show, without a timer that sees stops */
+    uint64_t waited_ns;      /* for a processor, as far as scans show */
     uint32_t written_tick;   /* the last one of which a sample was written */
     int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
     int delay_file;          /* and schedstat */

@@ -519,12 +519,10 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
  * thread without one gets a signal. */
 static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    enum { LONG_WAIT_NS = 8000000 }; /* a request costs 40 µs, and a short wait matters little */
-    if (thread->stop_timer.control) return;
     thread->waited_ns += sampler->tick_span_ns;
-    if (thread->waited_ns < LONG_WAIT_NS) return;
+    if (thread->waited_ns < LONG_WAIT_NS) return; /* a request costs 40 µs */
     timer_note_busy(sampler, thread);
-    if (thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors()) return;
+    if (waits_may_have_timer(thread)) return;
     ask_for_wait(sampler, thread, cpu_ns);
 }
 

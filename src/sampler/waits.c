@@ -59,8 +59,8 @@ static void open_timer(struct sampler *sampler, struct watched_thread *thread)
     if (result != 0) leave_alone(sampler, thread);
 }
 
-/* True if THREAD has a timer that sees all, which is the right to this one, too. */
-static bool may_have_timer(const struct watched_thread *thread)
+/* One that sees all is granted with the same right. */
+bool waits_may_have_timer(const struct watched_thread *thread)
 {
     return thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors();
 }
@@ -83,7 +83,7 @@ void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t
 {
     if (waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
     if (sampler->tick < thread->waits.until_tick) return;
-    if (!may_have_timer(thread))
+    if (!waits_may_have_timer(thread))
         thread->waits.is_asked |= !sampler->is_late && (thread->timer.control || timer_is_denied(sampler, thread));
     else if (is_time_to_open(sampler, thread))
         open_timer(sampler, thread);
@@ -121,7 +121,6 @@ static void draw_period(struct sampler *sampler, struct watched_thread *thread, 
 
 bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample)
 {
-    enum { LONG_WAIT_NS = 8000000 };
     struct perf_timer_stops stops;
     if (are_where_it_runs(&thread->waits)) leave_alone(sampler, thread);
     if (!thread->stop_timer.control) return false;
