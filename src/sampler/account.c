@@ -2,6 +2,7 @@
 #include "sampler/account.h"
 
 #include "base/unsigned.h"
+#include "sampler/self.h"
 
 enum { WAKE_UP_NS_MIN = 100000 }; /* the kernel's clocks differ by up to this */
 
@@ -147,6 +148,8 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
         take_first(account, thread->cpu_ns_seen);
     } else {
         add_time(account, sampler->tick_span_ns);
+        account->has_waited_ns += sampler->tick_span_ns;
+        account->open_ns += sampler->tick_span_ns;
         if (account->was_there && thread->life.created_ns) account_begins_at(sampler, thread);
     }
 }
@@ -167,31 +170,28 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, wait_ns - now_ns);
 }
 
-/* WOKEN_NS of WAIT_NS followed a wake-up. Waits of threads with the same start routine of which this is not known are
- * divided likewise. */
-static uint64_t note_kinds(struct sampler *sampler, const struct watched_thread *thread, uint64_t wait_ns,
-                           uint64_t woken_ns)
-{
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
-    routine->timed_wait_ns += wait_ns;
-    routine->timed_woken_ns += woken_ns;
-    return woken_ns;
-}
-
-/* The kernel's counts of switches divide WAIT_NS. Where they cannot, a thread that was asleep at the scan before was
- * woken since; and where ticks are so late that not all counts can be read, it is divided later. */
+/* The kernel's counts of switches divide WAIT_NS: waits of both kinds are taken to be of one length. Where they cannot,
+ * a thread that was asleep at the scan before was woken since. Where ticks are late, it is divided later: not all
+ * counts can be read, and while a thread sleeps, and then waits, there is no time for other waits; in the time between
+ * two ticks most have one, and sleeps would count for too much. */
 static uint64_t wait_without_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     enum { READ_A_TICK_MAX = 32 };
     bool may_read = sampler->switches_in_tick < READ_A_TICK_MAX && wait_ns >= WAKE_UP_NS_MIN;
-    bool was_asleep = thread->state == THREAD_BLOCKED && !sampler->is_starved;
-    double part = 0;
+    struct ended_waits waits;
     sampler->switches_in_tick += may_read;
-    bool is_known = may_read && switches_woken_part(sampler, thread, wait_ns, &part);
-    if (is_known) return note_kinds(sampler, thread, wait_ns, (uint64_t)(part * (double)wait_ns));
-    if (was_asleep) return wait_ns;
-    if (sampler->is_starved) thread->account.unknown_wait_ns += wait_ns;
-    return 0;
+    bool is_known = may_read && switches_count_waits(thread, &waits);
+    if (is_known) {
+        struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+        routine->woken_waits += waits.woken;
+        routine->other_waits += waits.others;
+    }
+    if (sampler->is_starved) {
+        thread->account.unknown_wait_ns += wait_ns;
+        return 0;
+    }
+    if (is_known) return (uint64_t)(waits.woken / (waits.woken + waits.others) * (double)wait_ns);
+    return thread->state == THREAD_BLOCKED ? wait_ns : 0;
 }
 
 /* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. */
@@ -203,7 +203,11 @@ static uint64_t wait_after_wake_up(struct sampler *sampler, struct watched_threa
     account->preempted_ns = thread->timer.preempted_ns;
     account->has_seen_switch = thread->timer.has_seen_switch;
     if (!is_known) return wait_without_timer(sampler, thread, wait_ns);
-    return note_kinds(sampler, thread, wait_ns, difference(wait_ns, preempted_ns));
+    uint64_t woken_ns = difference(wait_ns, preempted_ns);
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    routine->timed_wait_ns += wait_ns;
+    routine->timed_woken_ns += woken_ns;
+    return woken_ns;
 }
 
 static void note_waits(struct sampler *sampler, struct watched_thread *thread, uint64_t woken_ns)
@@ -211,17 +215,23 @@ static void note_waits(struct sampler *sampler, struct watched_thread *thread, u
     if (woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
 }
 
-/* Of waits that no timer saw, the part after a wake-up is the same as of those that timers saw, of threads with the
- * same start routine. It is taken as late as possible, because few threads have timers at first. */
+/* The part that followed a wake-up, of the waits that timers saw, or that the kernel counted. */
+static double woken_part(const struct short_routine *routine)
+{
+    double waits = routine->woken_waits + routine->other_waits;
+    if (routine->timed_wait_ns > 0) return (double)routine->timed_woken_ns / (double)routine->timed_wait_ns;
+    return waits > 0 ? routine->woken_waits / waits : 0;
+}
+
+/* As the waits that are known, of threads with the same start routine. It is done as late as possible, because few
+ * threads have timers at first. */
 static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
     uint64_t wait_ns = least(account->unknown_wait_ns, account_unwritten_wait_ns(thread));
     account->unknown_wait_ns = 0;
     if (wait_ns == 0) return;
-    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
-    if (routine->timed_wait_ns == 0) return;
-    double part = (double)routine->timed_woken_ns / (double)routine->timed_wait_ns;
+    double part = woken_part(short_lives_routine(sampler, thread->life.routine));
     note_waits(sampler, thread, (uint64_t)(part * (double)wait_ns));
 }
 
@@ -234,9 +244,12 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     account->has_delay = true;
     uint64_t wait_ns = difference(delay_ns, account->delay_ns);
     account->delay_ns = delay_ns;
+    account->delay_read_ns = self_monotonic_ns();
     take_first(account, wait_ns);
     if (!account->is_first_scan) account->first_ns = 0; /* that wait has ended */
     note_waits(sampler, thread, wait_after_wake_up(sampler, thread, wait_ns));
+    account->ran_in_ns = sampler->tick_span_ns;
+    account->has_waited_ns = 0;
 }
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
@@ -316,6 +329,7 @@ void account_blocked(struct sampler *sampler, struct watched_thread *thread, con
     take_first(&thread->account, thread->account.first_ns / 2); /* on average it began half-way */
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
+    thread->account.open_ns = 0;
     thread->state = THREAD_BLOCKED;
 }
 
@@ -384,15 +398,48 @@ void account_end_as_reported(struct sampler *sampler, struct watched_thread *thr
     add_time(&thread->account, gap_ns);
     take_time_back(&thread->account, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
     if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
-        uint64_t delay_ns = likely_delay(thread, gap_ns, unseen_cpu_ns);
+        uint64_t uncounted_ns = least(gap_ns, difference(end_ns, thread->account.delay_read_ns));
+        uint64_t delay_ns = likely_delay(thread, uncounted_ns, unseen_cpu_ns);
         thread->account.delay_ns += delay_ns;
         thread->account.unknown_wait_ns += delay_ns;
+    } else {
+        thread->account.has_waited_ns += gap_ns;
     }
     if (!thread->life.has_blocked) {
         thread->state = THREAD_RUNNABLE;
+        thread->account.has_waited_ns = thread->account.pending_ns;
+        thread->account.open_ns = 0;
         thread->account.unknown_wait_ns = 0;
     }
     account_rest(sampler, thread);
+}
+
+void account_note_state(struct sampler *sampler, const struct watched_thread *thread)
+{
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    routine->met++;
+    routine->met_asleep += thread->state == THREAD_BLOCKED;
+}
+
+/* For how long THREAD was probably asleep since it was last met so. */
+static uint64_t unmet_sleep_ns(struct sampler *sampler, const struct watched_thread *thread)
+{
+    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    if (routine->met == 0) return 0;
+    return (uint64_t)((double)routine->met_asleep / (double)routine->met * (double)thread->account.open_ns);
+}
+
+/* What THREAD waited for a processor at last, which the kernel has not counted. For the rest of its time it was
+ * blocked. Where that is little, it is what the clocks differ by. */
+static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct watched_thread *thread)
+{
+    const struct thread_account *account = &thread->account;
+    uint64_t rest_ns = account->pending_ns;
+    uint64_t most_ns = account->ran_in_ns / 2 + account->has_waited_ns; /* on average it was stopped half-way */
+    uint64_t wait_ns = least(difference(rest_ns, unmet_sleep_ns(sampler, thread)), most_ns);
+    if (thread->state != THREAD_RUNNABLE) return 0;
+    bool has_slept = account->has_blocked || rest_ns > wait_ns + sampler->period_ns;
+    return whole_units(has_slept ? wait_ns : rest_ns);
 }
 
 void account_rest(struct sampler *sampler, struct watched_thread *thread)
@@ -402,8 +449,11 @@ void account_rest(struct sampler *sampler, struct watched_thread *thread)
     take(sampler, thread, running);
     struct recording_time blocked = {0};
     if (!is_cpu_mode(sampler)) {
-        uint64_t *rest = thread->state == THREAD_RUNNABLE ? &running.runnable_ns : &blocked.blocked_ns;
-        *rest += whole_units(thread->account.pending_ns);
+        uint64_t rest_ns = whole_units(thread->account.pending_ns);
+        uint64_t waited_ns = uncounted_wait_ns(sampler, thread);
+        running.runnable_ns += waited_ns;
+        thread->account.runnable_written_ns += waited_ns;
+        blocked.blocked_ns = rest_ns - waited_ns;
         thread->account.pending_ns = 0;
     }
     if (running.cpu_ns + running.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_RUNNING, running);

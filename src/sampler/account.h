@@ -56,6 +56,9 @@ void account_unreadable(struct sampler *sampler, struct watched_thread *thread);
 uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns);
 uint64_t account_unwritten_wait_ns(const struct watched_thread *thread);
 
+/* A late tick has met THREAD. */
+void account_note_state(struct sampler *sampler, const struct watched_thread *thread);
+
 /* Writes that the open tick's time is written later, unless a sample of it was written. */
 void account_end_tick(struct sampler *sampler, struct watched_thread *thread);
 

@@ -22,6 +22,8 @@ struct short_lives {
         uint64_t off_ns;                        /* they waited for a processor, or were blocked: nobody knows which */
         uint64_t met_off_ns, met_delay_ns;      /* of threads that ticks met, and their waits for a processor in it */
         uint64_t timed_wait_ns, timed_woken_ns; /* their waits that a timer saw, and what of that followed a wake-up */
+        double woken_waits, other_waits;        /* as the kernel counts switches */
+        uint64_t met, met_asleep;               /* how often late ticks met one of them */
     } routines[SHORT_ROUTINES];
     size_t routine_count;
     size_t begun_count;
@@ -75,11 +77,8 @@ struct sampler {
     struct handed_file handed;
     uint64_t tick_ns; /* when the last tick was opened */
     struct short_lives short_lives;
-    struct wait_kind {
-        double count, ns;
-    } waits_woken, waits_preempted; /* of threads without a timer */
-    uint64_t cpu_ns_of_ended;       /* of threads that ended */
-    uint64_t unseen_cpu_ns;         /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
+    uint64_t cpu_ns_of_ended; /* of threads that ended */
+    uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
     uint32_t unseen_tick;
     uint64_t own_cpu_ns;      /* a second ago */
     uint64_t tick_cost_ns;    /* CPU time of a tick, the average of some */
@@ -149,12 +148,14 @@ void short_lives_write_rest(struct sampler *sampler);
 /* Likewise for CPU time of threads that said nothing. */
 void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
 
-/* --- switches.c: waits for a processor, without a timer ------------------------------------------------------------
- */
+/* --- switches.c: waits for a processor, without a timer ----------------------------------------------------------- */
 
-/* Reads how often THREAD has switched. The part of WAIT_NS, its waits that ended since this was last read, that
- * followed a wake-up; false if that is not known. */
-bool switches_woken_part(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns, double *ret_part);
+struct ended_waits {
+    double woken, others;
+};
+
+/* THREAD's waits since this was last read. False if that is not known. */
+bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret);
 
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 

@@ -39,9 +39,13 @@ struct thread_account {
     uint64_t pending_ns;          /* of the wall clock: not written yet */
     uint64_t ahead_ns;            /* of the time to come: it is written, or the thread began after the open tick */
     uint64_t first_ns;            /* of the tick that found it first, during which it may have started */
+    uint64_t ran_in_ns;           /* the time between two scans in which it ran last, */
+    uint64_t has_waited_ns;       /* and how long ago that was */
+    uint64_t open_ns;             /* since it was last met asleep */
     uint64_t cpu_written_ns;      /* of the thread's CPU clock */
     uint64_t delay_ns;            /* for which it waited for a processor, by the kernel's last count */
-    uint64_t runnable_written_ns; /* of that */
+    uint64_t delay_read_ns;       /* when: a tick can last for long after it was opened */
+    uint64_t runnable_written_ns; /* of DELAY_NS */
     bool has_blocked;             /* there is a place for waits after a wake-up */
     bool has_run;                 /* there is a stack of CPU time */
     bool has_written_start;       /* how long it waited for its first processor */

@@ -556,6 +556,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {
         sleep_note_asleep(sampler, listed, count);
+        if (sampler->is_late) account_note_state(sampler, thread);
         return true;
     }
     sleep_note_awake(sampler, listed);
@@ -570,6 +571,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     else
         scan_waiting(sampler, thread, cpu_ns);
     account_end_tick(sampler, thread);
+    if (sampler->is_late) account_note_state(sampler, thread);
     if (!was_running || !timer_has_run_on(thread)) sampler->is_steady = false;
     return true;
 }

@@ -4,6 +4,7 @@
  * the thread did: the sums must be equal, the shares of places without bias, and spread as independent samples are.
  * SPDX-License-Identifier: MIT */
 #include "sampler/account.h"
+#include "sampler/self.h"
 #include "sampler/chance.h"
 #include "test.h"
 
@@ -108,13 +109,16 @@ bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
     return true;
 }
 
-bool switches_woken_part(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns, double *ret_part)
+bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
 {
-    (void)sampler;
     (void)thread;
-    (void)wait_ns;
-    (void)ret_part;
+    (void)ret;
     return false;
+}
+
+uint64_t self_monotonic_ns(void)
+{
+    return 0;
 }
 
 struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine)
@@ -426,7 +430,7 @@ TEST(a_thread_that_lives_in_two_recordings_has_its_time_in_each)
 }
 
 /* Ticks are late. A timer saw 100 ms of waits of one thread, 60 of them after it was preempted. Another one without a
- * timer, of the same routine, was seen for 200 ms, in which it ran for 10 and waited for 50. */
+ * timer, of the same routine, was seen for 200 ms, in which it ran for 10 and waited for 50. It may still wait. */
 TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
 {
     enum { MS = 1000000 };
@@ -436,7 +440,8 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
     uint64_t place = 1;
     struct found_stack stack = {&place, 1, 0};
     for (unsigned is_sampled = 0; is_sampled < 2; is_sampled++) {
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .is_starved = true};
+        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 400 * MS};
+        sampler.is_starved = true;
         timed = other = (struct watched_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
         timed.account = other.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
         timed.timer = (struct perf_timer){.control = control, .preempted_ns = 60 * MS};
@@ -453,6 +458,37 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
         account_rest(&sampler, &other);
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], 180 * MS);
         CHECK_UINT(recording.written_ns[1][0], 40 * MS + 20 * MS);
+    }
+    delay_ns = 0;
+}
+
+/* Of 200 ms a thread ran for 10 and waited for 50, as the kernel counted; it is awake at the last scan. What it waited
+ * since then is at most half of the time since the scan before, and no more than late ticks leave to threads of its
+ * routine, of which they met every second one asleep. */
+TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
+{
+    enum { MS = 1000000 };
+    static struct sampler sampler;
+    const struct {
+        uint64_t span_ms, met, open_ms, blocked_ms;
+    } cases[] = {{40, 0, 200, 120}, {160, 0, 200, 60}, {400, 0, 200, 0}, {160, 10, 200, 100}, {160, 10, 400, 140}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
+        sampler.tick_span_ns = cases[i].span_ms * MS;
+        struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        thread.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
+        thread.account.open_ns = cases[i].open_ms * MS;
+        for (uint64_t met = 0; met < cases[i].met; met++) {
+            thread.state = met % 2 ? THREAD_RUNNABLE : THREAD_BLOCKED;
+            account_note_state(&sampler, &thread);
+        }
+        memset(&recording, 0, sizeof(recording));
+        recording.has_last[0] = recording.has_last[1] = true;
+        delay_ns = 50 * MS;
+        account_read_delay(&sampler, &thread);
+        account_rest(&sampler, &thread);
+        CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], (200 - cases[i].blocked_ms) * MS);
+        CHECK_UINT(recording.written_ns[1][0], cases[i].blocked_ms * MS);
     }
     delay_ns = 0;
 }
