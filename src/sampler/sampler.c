@@ -429,7 +429,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
         refresh_threads();
         tick_new_threads(&sampler);
     }
-    if (has_new_threads) sampler.steady_ticks = 0; /* more of them may live between two ticks */
+    if (has_new_threads) sampler.steady_periods = 0; /* more of them may live between two ticks */
     if (is_new_second) once_a_second();
     flush_sometimes(now_ns);
 }
@@ -576,15 +576,15 @@ static void slow_timers(uint64_t left_out)
 }
 
 /* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
- * come before a timer's memory is full, and before much else may have begun. A sample takes at least 3/5 of a period
- * (chance_timer_ns). */
+ * come before a timer's memory is full, and before much else may have begun, which is the less likely the longer it has
+ * been so. A sample takes at least 3/5 of a period (chance_timer_ns). */
 static uint64_t periods_without_news(void)
 {
-    enum { STEADY_TICKS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS = 16000000 };
+    enum { STEADY_PARTS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS = 16000000 };
     uint64_t most = TOGETHER_NS / sampler.period_ns;
     if (most < PERIODS_TOGETHER) most = PERIODS_TOGETHER;
     most = least(most, sampler.timer_room * 3 / 5);
-    return least(sampler.steady_ticks / STEADY_TICKS, difference(most, 1));
+    return least(sampler.steady_periods / STEADY_PARTS, difference(most, 1));
 }
 
 /* Periods that are over already have no tick: the next one stands for their time. */

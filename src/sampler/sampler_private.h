@@ -60,7 +60,7 @@ struct sampler {
     bool is_late;                            /* for the open tick: the one before it was missed */
     bool is_starved;                         /* and several more: this thread hardly gets a processor */
     bool is_steady;                          /* in the open tick every thread continues with what it did */
-    uint32_t steady_ticks;                   /* in a row */
+    uint64_t steady_periods;                 /* for so long */
     uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
     uint64_t kernel_tick_ns;                 /* of timers on CPU clocks; 0: there are none */
     uint64_t hit_ns;                         /* that one of their hits stands for: a tick, or some */

@@ -109,6 +109,7 @@ struct watched_thread {
     uint64_t largest_stack;    /* and the bytes of the largest of these */
     bool has_large_stack;      /* a copy was too small once */
     uint32_t timer_samples;
+    bool ran_with_other_timer; /* when the timer was opened in place of one with another size of copies */
     struct timer_account timer_account;
     struct timer_waits timer_waits;
     uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs, */

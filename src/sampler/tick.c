@@ -601,7 +601,7 @@ bool tick_all_threads(struct sampler *sampler)
         if (!scan_thread(sampler, &items[at])) all_live = false;
     }
     scan_again(sampler);
-    sampler->steady_ticks = sampler->is_steady && all_live ? sampler->steady_ticks + 1 : 0;
+    sampler->steady_periods = sampler->is_steady && all_live ? sampler->steady_periods + sampler->periods_in_tick : 0;
     return all_live;
 }
 

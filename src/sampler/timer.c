@@ -182,6 +182,7 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
     perf_timer_close(&thread->timer);
     waits_forget(thread);
     thread->timer_samples = 0;
+    thread->ran_with_other_timer = false;
     thread->account.preempted_ns = 0;
     thread->account.has_seen_switch = false;
     sampler->counters[RECORDING_TIMERS]--;
@@ -209,6 +210,8 @@ bool timer_is_running(const struct watched_thread *thread)
 
 bool timer_has_run_on(const struct watched_thread *thread)
 {
+    const struct perf_timer *timer = &thread->timer;
+    if (timer->control && !timer->has_seen_switch) return thread->ran_with_other_timer;
     return timer_is_running(thread) && !thread->timer.has_blocked;
 }
 
@@ -326,9 +329,18 @@ bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, 
     return is_accepted;
 }
 
+/* It is opened again, if the thread runs on. */
+static void close_if_of_other_size(struct sampler *sampler, struct watched_thread *thread)
+{
+    bool has_run_on = timer_has_run_on(thread);
+    if (!thread->timer.control || thread->timer.stack_size == thread->timer_stack_size) return;
+    timer_forget(sampler, thread);
+    thread->ran_with_other_timer = has_run_on;
+}
+
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news)
 {
-    if (thread->timer.control && thread->timer.stack_size != thread->timer_stack_size) timer_forget(sampler, thread);
+    close_if_of_other_size(sampler, thread);
     if (!thread->timer.control || perf_timer_read(&thread->timer, ret_news) == 0) return 0;
     thread->timer_account.user_periods += ret_news->count;
     uint32_t before = thread->timer_samples;
