@@ -100,7 +100,13 @@ static void write_start_wait(struct sampler *sampler, struct watched_thread *thr
 void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     struct recording_time time = {.cpu_ns = whole_units(cpu_ns)};
-    if (is_cpu_mode(sampler) && time.cpu_ns > 0) write_more(sampler, thread, RECORDING_OF_START, time);
+    if (!is_cpu_mode(sampler)) {
+        uint64_t age_ns = whole_units(sampler->age_ns);
+        time.cpu_ns = least(time.cpu_ns, age_ns);
+        time.runnable_ns = age_ns - time.cpu_ns;
+        thread->account.ahead_ns += age_ns;
+    }
+    if (time.cpu_ns + time.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_START, time);
 }
 
 /* THREAD was created after the recording had begun, but had not run yet when the first threads were listed: it was

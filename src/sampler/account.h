@@ -15,7 +15,7 @@ struct found_stack {
 
 /* THREAD was there when the sampler was started, with CPU_NS on its clock. What it spent before is not written. */
 void account_was_there(struct watched_thread *thread, uint64_t cpu_ns);
-/* unless the process was forked for it: then these CPU_NS are its start. CPU mode only: the wall clock starts here. */
+/* unless the process was forked for it: then these CPU_NS, and its age, are its start. */
 void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
 /* At the first tick that sees THREAD. */

@@ -110,6 +110,7 @@ static void begin_commands(void)
     atomic_store(&presence.ready, 0);
     atomic_store(&presence.is_too_late, 0);
     atomic_store(&presence.is_starved, 0);
+    atomic_store(&presence.stop_ns, 0);
     atomic_store(&presence.followed, atomic_load(&presence.follow_wanted));
     atomic_store(&presence.flushed, atomic_load(&presence.flush_wanted));
 }
@@ -141,9 +142,17 @@ void sampler_stop(void)
     bool is_aside = atomic_load(&life.state) == STATE_ASIDE && atomic_load(&presence.gone);
     if (is_aside && !sampler_has_finished()) sampler_finish_in_its_place(-1);
     atomic_store(&life.state, STATE_ABSENT);
+    atomic_store(&presence.stop_ns, self_monotonic_ns());
     if (!is_aside) command(COMMAND_STOP);
     leave();
     (void)await(&presence.gone, atomic_load(&presence.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
+}
+
+static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec"))); /* of the thread that forks */
+
+void sampler_before_fork(void)
+{
+    fork_ns = self_monotonic_ns();
 }
 
 void sampler_after_fork_in_child(void)
@@ -163,7 +172,7 @@ void sampler_after_fork_in_child(void)
     if (state == STATE_ABSENT) return;
     struct sampler_options options = *sampler_present_options();
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
-    options.is_forked = true;
+    options.forked_ns = fork_ns ? fork_ns : self_monotonic_ns();
     if (!options.ignores_children && !life.was_confined && !sampler_ended_by_filter()) (void)sampler_start(&options);
 }
 

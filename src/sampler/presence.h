@@ -24,6 +24,7 @@ struct presence {
     _Atomic uint32_t flush_wanted, flushed;
     _Atomic uint32_t is_too_late; /* it did not follow in time */
     _Atomic uint32_t is_starved;  /* it hardly gets a processor */
+    _Atomic uint64_t stop_ns;     /* when it was to stop; 0: it was not */
 };
 
 extern struct presence presence;

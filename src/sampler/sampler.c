@@ -94,7 +94,9 @@ static void note_start(void)
 {
     if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
-    sampler.start_ns = self_monotonic_ns();
+    uint64_t now_ns = self_monotonic_ns();
+    sampler.start_ns = sampler.options.forked_ns ? sampler.options.forked_ns : now_ns;
+    sampler.age_ns = now_ns - sampler.start_ns;
     sampler.starter = self_tid();
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
@@ -111,7 +113,7 @@ static void note_first_threads(void)
         uint64_t cpu_ns = sampler.starter_cpu_ns;
         if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
         account_was_there(thread, cpu_ns);
-        if (is_starter && sampler.options.is_forked) account_forked(&sampler, thread, sampler.process_cpu_ns);
+        if (is_starter && sampler.options.forked_ns) account_forked(&sampler, thread, sampler.process_cpu_ns);
     }
 }
 
@@ -663,6 +665,14 @@ static void wait_for_last_answers(void)
     }
 }
 
+/* What the program waits for us after it said so is not its time. */
+static uint64_t end_of_recording_ns(void)
+{
+    uint64_t now_ns = self_monotonic_ns(), stop_ns = atomic_load(&presence.stop_ns);
+    if (stop_ns == 0 || stop_ns > now_ns) return now_ns;
+    return stop_ns > sampler.before_ns ? stop_ns : sampler.before_ns;
+}
+
 static void finish(void)
 {
     sampler.is_ending = sampler.has_finished = true;
@@ -671,8 +681,7 @@ static void finish(void)
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
     wait_for_last_answers();
     tick_fetch_answers(&sampler);
-    uint64_t now_ns = self_monotonic_ns();
-    open_tick(now_ns, sampler.before_ns);
+    open_tick(end_of_recording_ns(), sampler.before_ns);
     short_lives_read(&sampler);
     tick_last(&sampler);
     uint64_t unseen_ns = threads_were_left_out() ? 0 : tick_unseen_cpu_ns(&sampler);

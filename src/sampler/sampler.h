@@ -31,7 +31,7 @@ struct sampler_options {
     uint64_t recording_ns; /* begins a new recording after so long; 0: all is written to one */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE]; /* zeros: a random one */
     bool ignores_children;                           /* forked children are left alone */
-    bool is_forked;                                  /* the process begins where the sampler is started */
+    uint64_t forked_ns;                              /* not 0: the process began then, and so does its recording */
     const char *cache_directory; /* where frame tables are kept; must exist; NULL: nowhere; copied */
     const char *directory;       /* where recordings go, as PID-START-RANDOM.recording; copied */
 };
@@ -124,6 +124,7 @@ void sampler_take_in(pid_t thread);
 void sampler_forget_left_out(void);
 
 /* For pthread_atfork: the child begins its own recording, with its own id; the parent's continues. */
+void sampler_before_fork(void);
 void sampler_after_fork_in_child(void);
 
 #endif

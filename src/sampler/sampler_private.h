@@ -34,6 +34,7 @@ struct sampler {
     struct sampler_options options;
     uint64_t period_ns;
     uint64_t start_ns, recording_start_ns;
+    uint64_t age_ns;                         /* of a forked process, when the sampler was started in it */
     pid_t starter;                           /* the thread that started the sampler */
     uint64_t system_cpu_ns_before;           /* of the process, then */
     uint64_t starter_cpu_ns, process_cpu_ns; /* its clock, and that of the process, then */

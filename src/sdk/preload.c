@@ -87,7 +87,7 @@ static void record(const char *directory)
     filter_try();
     is_recording = sampler_start(&options);
     if (!is_recording) return;
-    (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
+    (void)pthread_atfork(sampler_before_fork, NULL, sampler_after_fork_in_child);
     ends_last = __cxa_atexit(stop, NULL, NULL) == 0; /* this library is never unloaded */
 }
 

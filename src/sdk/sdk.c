@@ -349,7 +349,7 @@ static void shutdown_before_libraries(void)
 static void prepare(void)
 {
     own_process();
-    (void)pthread_atfork(NULL, NULL, after_fork_in_child);
+    (void)pthread_atfork(sampler_before_fork, NULL, after_fork_in_child);
     transport_guard_forks();
     transport_when_loaded(shutdown_before_libraries);
 }
