@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
+enum { SECOND_NS = 1000000000 };
+
 /* Finds the vdso's clock_gettime. Call it on a thread of the program before the sampler thread starts. Without it, or
  * without a vdso, clock_ns makes the system call. */
 void clock_prepare(void);

@@ -21,7 +21,6 @@
 #include <string.h>
 
 enum {
-    NANOSECONDS = 1000000000,
     STOP_WAIT_NS = 500000000,
     STARVED_STOP_WAIT_NS = 2000000000,
     ASIDE_WAIT_NS = 500000000,
@@ -48,8 +47,8 @@ static struct {
 
 void presence_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
-                                .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
+                                .tv_nsec = (long)(deadline_ns % SECOND_NS)};
     (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
                        FUTEX_BITSET_MATCH_ANY);
 }

@@ -21,7 +21,6 @@
 #include <sys/resource.h>
 
 enum {
-    NANOSECONDS = 1000000000,
     MILLION = 1000000,
     UNSEEN_NS_MIN = 100000, /* less is what the clocks differ by */
     FOLLOW_EVERY_NS = 100000000,
@@ -86,7 +85,7 @@ static uint64_t system_cpu_ns(void)
     struct rusage usage = {0};
     if (!filter_allows(FILTER_USAGE) || kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0)
         return 0;
-    return (uint64_t)usage.ru_stime.tv_sec * NANOSECONDS + (uint64_t)usage.ru_stime.tv_usec * 1000;
+    return (uint64_t)usage.ru_stime.tv_sec * SECOND_NS + (uint64_t)usage.ru_stime.tv_usec * 1000;
 }
 
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
@@ -360,8 +359,8 @@ static bool is_due(uint64_t *next_ns, uint64_t now_ns, uint64_t every_ns)
 /* Threads give themselves names seldom, and then mostly at their start. */
 static bool is_time_for_names(uint64_t now_ns)
 {
-    bool is_start = now_ns < sampler.start_ns + NANOSECONDS;
-    return is_due(&sampler.names_due_ns, now_ns, is_start ? NAMES_EVERY_NS : NANOSECONDS);
+    bool is_start = now_ns < sampler.start_ns + SECOND_NS;
+    return is_due(&sampler.names_due_ns, now_ns, is_start ? NAMES_EVERY_NS : SECOND_NS);
 }
 
 /* A tick that comes late does the work of several. */
@@ -387,7 +386,7 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
 static void limit_urgency(void)
 {
     uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
-    if (cpu_ns > sampler.own_cpu_ns + NANOSECONDS / URGENT_PARTS) self_end_urgency();
+    if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) self_end_urgency();
     sampler.own_cpu_ns = cpu_ns;
 }
 
@@ -418,7 +417,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     before_ns = change_recording(now_ns, before_ns);
     if (modules_have_retired(&sampler.modules) && clock_timer_renew_all(&sampler))
         modules_release_retired(&sampler.modules);
-    bool is_new_second = is_due(&sampler.second_due_ns, now_ns, NANOSECONDS);
+    bool is_new_second = is_due(&sampler.second_due_ns, now_ns, SECOND_NS);
     modules_refresh(&sampler.modules, is_new_second, &writer);
     bool has_new_threads = threads_changed(&sampler.threads) || thread_news_are_there();
     if (has_new_threads) refresh_threads();
@@ -612,7 +611,7 @@ static void plan_next_tick(uint64_t cost_ns)
 static void plan_first_tick(void)
 {
     sampler.before_ns = sampler.start_ns;
-    sampler.second_due_ns = sampler.start_ns + NANOSECONDS;
+    sampler.second_due_ns = sampler.start_ns + SECOND_NS;
     sampler.random_state = random_number();
     plan_tick(sampler.start_ns);
     sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
@@ -889,7 +888,7 @@ bool sampler_prepare(const struct sampler_options *options)
         }
         sampler.options.cache_directory = sampler.modules.cache_directory = cache_directory;
     }
-    sampler.period_ns = NANOSECONDS / options->frequency_hz;
+    sampler.period_ns = SECOND_NS / options->frequency_hz;
     sampler.ticks_a_second = options->frequency_hz;
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
     sampler.timer_factor = 1;

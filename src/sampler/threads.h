@@ -30,7 +30,7 @@ struct timer_account {
 };
 
 /* For a timer that sees all code: the thread's CPU time and its wait for a processor when the period was last set. */
-struct timer_waits {
+struct period_setting {
     uint64_t cpu_ns, wait_ns;
 };
 
@@ -111,7 +111,7 @@ struct watched_thread {
     uint32_t timer_samples;
     bool ran_with_other_timer; /* when the timer was opened in place of one with another size of copies */
     struct timer_account timer_account;
-    struct timer_waits timer_waits;
+    struct period_setting period_set_at;
     uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs, */
     uint32_t timer_tick;   /* and the tick at which that last had changed */
 

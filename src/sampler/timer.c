@@ -35,9 +35,9 @@ enum {
 static uint64_t samples_a_period(const struct sampler *sampler, struct watched_thread *thread)
 {
     enum { SAMPLES_MAX = 4, PERIOD_NS_MIN = 2000000 };
-    uint64_t cpu_ns = thread->cpu_ns_seen - thread->timer_waits.cpu_ns;
-    uint64_t wait_ns = thread->account.delay_ns - thread->timer_waits.wait_ns;
-    thread->timer_waits = (struct timer_waits){thread->cpu_ns_seen, thread->account.delay_ns};
+    uint64_t cpu_ns = thread->cpu_ns_seen - thread->period_set_at.cpu_ns;
+    uint64_t wait_ns = thread->account.delay_ns - thread->period_set_at.wait_ns;
+    thread->period_set_at = (struct period_setting){thread->cpu_ns_seen, thread->account.delay_ns};
     uint64_t wanted = cpu_ns > 0 ? (wait_ns + cpu_ns / 2) / cpu_ns : 1;
     uint64_t most = least(SAMPLES_MAX, sampler->period_ns / PERIOD_NS_MIN);
     return least(wanted, most) > 1 ? least(wanted, most) : 1;

@@ -7,6 +7,7 @@
 #include "base/unsigned.h"
 #include "sampler/blocked.h"
 #include "sampler/chance.h"
+#include "sampler/clock.h"
 #include "sampler/sampler_private.h"
 #include "sampler/self.h"
 
@@ -17,7 +18,6 @@ enum {
     RING_SIZE = 64 << 10,
     SMALL_COPY = 8 << 10,
     SAMPLES_A_DRAW = 8, /* of its period */
-    NANOSECONDS = 1000000000,
 };
 
 /* No program is in step with the number of stops between two samples. */
@@ -68,7 +68,7 @@ bool waits_may_have_timer(const struct watched_thread *thread)
 /* Where the kernel locks no more memory, threads without any timer need it more. */
 static bool is_time_to_open(const struct sampler *sampler, const struct watched_thread *thread)
 {
-    bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, NANOSECONDS) <= STOPS_A_SECOND_MAX;
+    bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX;
     return is_seldom_stopped && sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
 }
 
