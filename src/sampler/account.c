@@ -177,9 +177,9 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* The kernel's counts of switches divide WAIT_NS: waits of both kinds are taken to be of one length. Where they cannot,
- * a thread that was asleep at the scan before was woken since. Where ticks are late, it is divided later: not all
- * counts can be read, and while a thread sleeps, and then waits, there is no time for other waits; in the time between
- * two ticks most have one, and sleeps would count for too much. */
+ * a thread that was asleep at the scan before was woken since. Where ticks are late, it is divided later, by all counts
+ * together: not all can be read, and in a long time between two scans a thread that has slept has fewer other waits, so
+ * that each of its sleeps would count for too much. */
 static uint64_t wait_without_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     enum { READ_A_TICK_MAX = 32 };

@@ -43,6 +43,8 @@ static struct {
     bool was_confined;           /* a seccomp filter ended it: its children are under the filter, too */
 } life;
 
+static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec"))); /* when this thread last began to fork */
+
 /* --- Futexes ------------------------------------------------------------------------------------------------------ */
 
 void presence_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
@@ -146,8 +148,6 @@ void sampler_stop(void)
     leave();
     (void)await(&presence.gone, atomic_load(&presence.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
 }
-
-static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec"))); /* of the thread that forks */
 
 void sampler_before_fork(void)
 {

@@ -91,10 +91,11 @@ static uint64_t system_cpu_ns(void)
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
 static void note_start(void)
 {
-    if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL)
+    bool is_forked = sampler.options.forked_ns != 0; /* then its age has what it waited */
+    if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL && !is_forked)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     uint64_t now_ns = self_monotonic_ns();
-    sampler.start_ns = sampler.options.forked_ns ? sampler.options.forked_ns : now_ns;
+    sampler.start_ns = is_forked ? sampler.options.forked_ns : now_ns;
     sampler.age_ns = now_ns - sampler.start_ns;
     sampler.starter = self_tid();
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);

@@ -148,7 +148,8 @@ enum recording_counter {
     RECORDING_CPU_MAX_PPM,    /* that share, if one was asked for: millionths of a processor */
     RECORDING_ANSWERS_IN_CALL, /* of ANSWERS: from inside of a system call */
     RECORDING_SYSTEM_CPU_NS,   /* of the process: CPU time inside the kernel since the sampler started */
-    RECORDING_WAIT_BEFORE_NS,  /* for which the thread that started the sampler had waited for a processor by then */
+    RECORDING_WAIT_BEFORE_NS,  /* for which the thread that started the sampler had waited for a processor by then; in a
+                                * forked process 0, because its recording begins at the fork */
     RECORDING_CLOCK_TICK_NS,   /* between stacks by the threads' CPU clocks, where perf timers are denied; 0: none */
     RECORDING_COUNTER_COUNT,
 };
