@@ -436,18 +436,19 @@ static uint64_t unmet_sleep_ns(struct sampler *sampler, const struct watched_thr
 }
 
 /* What THREAD waited for a processor at last, which the kernel has not counted. For the rest of its time it was
- * blocked. Where that is little, it is what the clocks differ by; and the ticks seldom miss a sleep of a thread that is
- * worth a timer. */
+ * blocked; where that is little, it is what the clocks differ by. Ticks seldom miss a sleep of a thread with a timer.
+ */
 static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct watched_thread *thread)
 {
     const struct thread_account *account = &thread->account;
     uint64_t rest_ns = account->pending_ns;
+    if (thread->state != THREAD_RUNNABLE) return 0;
+    if (thread->timer.control) return whole_units(rest_ns);
     uint64_t before_ns = account->ran_in_ns / 2; /* on average it was stopped half-way */
     uint64_t unknown_ns = difference(rest_ns, account->has_waited_ns + unmet_sleep_ns(sampler, thread));
     uint64_t wait_ns = least(account->has_waited_ns + least(unknown_ns, before_ns), rest_ns);
-    if (thread->state != THREAD_RUNNABLE) return 0;
     bool has_slept = account->has_blocked || rest_ns > wait_ns + sampler->period_ns;
-    return whole_units(has_slept && !thread->timer.control ? wait_ns : rest_ns);
+    return whole_units(has_slept ? wait_ns : rest_ns);
 }
 
 void account_rest(struct sampler *sampler, struct watched_thread *thread)

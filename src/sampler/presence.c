@@ -171,7 +171,7 @@ void sampler_after_fork_in_child(void)
     if (state == STATE_ABSENT) return;
     struct sampler_options options = *sampler_present_options();
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
-    options.forked_ns = fork_ns ? fork_ns : self_monotonic_ns();
+    options.forked_ns = fork_ns;
     if (!options.ignores_children && !life.was_confined && !sampler_ended_by_filter()) (void)sampler_start(&options);
 }
 

@@ -665,7 +665,7 @@ static void wait_for_last_answers(void)
     }
 }
 
-/* What the program waits for us after it said so is not its time. */
+/* Once the program has asked for the end, it only waits for us: that is not its time. */
 static uint64_t end_of_recording_ns(void)
 {
     uint64_t now_ns = self_monotonic_ns(), stop_ns = atomic_load(&presence.stop_ns);
