@@ -7,7 +7,6 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/account.h"
-#include "sampler/chance.h"
 #include "sampler/clock.h"
 #include "sampler/presence.h"
 #include "sampler/privileges.h"
@@ -21,7 +20,6 @@
 #include <sys/resource.h>
 
 enum {
-    MILLION = 1000000,
     UNSEEN_NS_MIN = 100000, /* less is what the clocks differ by */
     FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
@@ -32,11 +30,9 @@ enum {
     TABLES_SHARE = 8,               /* of the time is spent on tables that walks can do without */
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
-    URGENT_HZ_MAX = 1000,
-    URGENT_PARTS = 4,        /* it may use a quarter of a processor as an urgent thread */
-    NAME_REFRESHES = 2,      /* after a thread was named: it is known to have run when it was looked at */
-    STARVED_PERIODS_MIN = 4, /* that a tick comes late */
-    TICKS_OF_CUT = 6,        /* servers want two samples of a thread, and the first ticks may lack a frame table */
+    URGENT_PARTS = 4,   /* it may use a quarter of a processor as an urgent thread */
+    NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
+    TICKS_OF_CUT = 6,   /* servers want two samples of a thread, and the first ticks may lack a frame table */
 };
 
 static struct sampler sampler;
@@ -374,6 +370,7 @@ static uint32_t periods_in(uint64_t span_ns)
 
 static void open_tick(uint64_t now_ns, uint64_t before_ns)
 {
+    plan_count_periods(&sampler, now_ns);
     sampler.tick++;
     sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
@@ -535,86 +532,12 @@ static bool sleep_until(uint64_t deadline_ns)
     }
 }
 
-/* Many processes live for a few milliseconds: their first ticks come after half a millisecond each, then twice as late
- * each. Each stack stands for the time since the one before, so that this gives no part of a life more weight. Not
- * where recordings follow each other: such a process lives for long. */
-static uint64_t plan_ns_at(uint64_t period_start_ns)
-{
-    enum { FIRST_NS = 500000 };
-    if (sampler.options.recording_ns > 0) return sampler.period_ns;
-    uint64_t age_ns = period_start_ns - sampler.start_ns, plan_ns = age_ns > FIRST_NS ? age_ns : FIRST_NS;
-    return plan_ns < sampler.period_ns ? plan_ns : sampler.period_ns;
-}
-
-/* A tick falls anywhere in its period, so that no program is in step with the ticks, and programs that are shorter than
- * a period have their share of samples. */
-static void plan_tick(uint64_t period_start_ns)
-{
-    sampler.period_start_ns = period_start_ns;
-    sampler.plan_ns = plan_ns_at(period_start_ns);
-    sampler.deadline_ns = chance_tick_ns(&sampler.random_state, period_start_ns, sampler.plan_ns);
-}
-
-/* With thousands of threads a tick costs milliseconds. The sampler keeps to its share of a processor, on the average of
- * some ticks, and leaves out others. */
-static uint64_t periods_to_leave_out(uint64_t cost_ns)
-{
-    enum { TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
-    uint64_t given_ppm = sampler.options.cpu_max_ppm, share_ppm = given_ppm ? given_ppm : SAMPLER_CPU_MAX_PPM;
-    uint64_t most_ns = PERIODS_MAX * sampler.period_ns; /* one tick that took long must not hold up many */
-    if (cost_ns > most_ns) cost_ns = most_ns;
-    sampler.tick_cost_ns += cost_ns / TICKS_OF_AVERAGE - sampler.tick_cost_ns / TICKS_OF_AVERAGE;
-    if (!given_ppm && sampler.options.frequency_hz > URGENT_HZ_MAX) return 0;
-    return sampler.tick_cost_ns * MILLION / share_ppm / sampler.period_ns;
-}
-
-/* Where the threads' timers take samples as often as before, while ticks are left out, their memory overflows, and each
- * sample costs. */
-static void slow_timers(uint64_t left_out)
-{
-    enum { SAMPLES_A_TICK = 4, FACTOR_MAX = 64 };
-    uint64_t factor = 1 + left_out / SAMPLES_A_TICK;
-    sampler.timer_factor = factor < FACTOR_MAX ? (uint32_t)factor : FACTOR_MAX;
-}
-
-/* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
- * come before a timer's memory is full, and before much else may have begun, which is the less likely the longer it has
- * been so. A sample takes at least 3/5 of a period (chance_timer_ns). */
-static uint64_t periods_without_news(void)
-{
-    enum { STEADY_PARTS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS = 16000000 };
-    uint64_t most = TOGETHER_NS / sampler.period_ns;
-    if (most < PERIODS_TOGETHER) most = PERIODS_TOGETHER;
-    most = least(most, sampler.timer_room * 3 / 5);
-    return least(sampler.steady_periods / STEADY_PARTS, difference(most, 1));
-}
-
-/* Periods that are over already have no tick: the next one stands for their time. */
-static void plan_next_tick(uint64_t cost_ns)
-{
-    uint64_t next_ns = sampler.period_start_ns + sampler.plan_ns, now_ns = self_monotonic_ns();
-    uint64_t missed = now_ns > next_ns ? (now_ns - next_ns) / sampler.period_ns : 0;
-    uint64_t left_out = periods_to_leave_out(cost_ns);
-    sampler.is_starved = missed >= STARVED_PERIODS_MIN;
-    atomic_store(&presence.is_starved, sampler.is_starved);
-    slow_timers(left_out);
-    if (missed < left_out) {
-        sampler.counters[RECORDING_TICKS_LEFT_OUT] += left_out - missed;
-        missed = left_out;
-    }
-    sampler.counters[RECORDING_TICKS_MISSED] += missed;
-    sampler.is_late = missed > 0;
-    uint64_t spared = difference(periods_without_news(), missed);
-    sampler.counters[RECORDING_TICKS_SPARED] += spared;
-    plan_tick(next_ns + (missed + spared) * sampler.period_ns);
-}
-
-static void plan_first_tick(void)
+static void begin_ticks(void)
 {
     sampler.before_ns = sampler.start_ns;
     sampler.second_due_ns = sampler.start_ns + SECOND_NS;
     sampler.random_state = random_number();
-    plan_tick(sampler.start_ns);
+    plan_first_tick(&sampler);
     sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
 }
 
@@ -649,7 +572,7 @@ static void run_ticks(void)
         if (!may_continue(now_ns)) return;
         uint64_t cost_ns = run_tick_and_measure(now_ns);
         sampler.before_ns = now_ns;
-        plan_next_tick(cost_ns);
+        plan_next_tick(&sampler, cost_ns);
     }
 }
 
@@ -696,7 +619,7 @@ static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = self_tid();
-    self_wake_promptly(sampler.options.frequency_hz <= URGENT_HZ_MAX);
+    self_wake_promptly(sampler.options.frequency_hz <= SAMPLER_URGENT_HZ_MAX);
     sampler.threads.keeps_descriptor = self_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
@@ -731,7 +654,7 @@ static void begin(void)
     refresh_threads();
     note_first_threads();
     note_unseen_before();
-    plan_first_tick();
+    begin_ticks();
 }
 
 /* --- Stepping aside ----------------------------------------------------------------------------------------------- */

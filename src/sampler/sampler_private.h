@@ -30,6 +30,15 @@ struct short_lives {
     struct thread_news begun[SHORT_BEGUN_MAX]; /* that were not listed yet when they said so */
 };
 
+struct tick_plan {
+    uint64_t period_start_ns, length_ns; /* the next tick falls somewhere in this period */
+    uint64_t left_out, spared;           /* periods before it that have no tick, of those not counted yet, */
+    uint64_t uncounted_ns;               /* which begin here */
+    uint64_t tick_cost_ns;               /* CPU time of a tick, the average of some */
+};
+
+enum { SAMPLER_URGENT_HZ_MAX = 1000 };
+
 struct sampler {
     struct sampler_options options;
     uint64_t period_ns;
@@ -57,6 +66,7 @@ struct sampler {
     uint32_t periods_in_tick; /* that the tick stands for: its limits are multiplied by this */
     bool may_ask_usage;       /* FILTER_USAGE, before the sampler was started */
     bool is_ending;
+    struct tick_plan plan;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */
     bool is_starved;                         /* and several more: this thread hardly gets a processor */
@@ -66,8 +76,6 @@ struct sampler {
     uint64_t kernel_tick_ns;                 /* of timers on CPU clocks; 0: there are none */
     uint64_t hit_ns;                         /* that one of their hits stands for: a tick, or some */
     uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */
-    uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
-    uint64_t plan_ns;                        /* and is so long */
     uint64_t second_due_ns, names_due_ns;    /* what is done once a second, and when names are read */
     uint64_t flushed_ns;                     /* when the recording was last written out */
     uint64_t followed_ns;                    /* when the program's rights were last read */
@@ -82,7 +90,6 @@ struct sampler {
     uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
     uint32_t unseen_tick;
     uint64_t own_cpu_ns;      /* a second ago */
-    uint64_t tick_cost_ns;    /* CPU time of a tick, the average of some */
     uint64_t measured_cpu_ns; /* of this thread, when the last tick's was measured */
     uint32_t timer_factor;    /* the periods of timers are so much longer, because ticks are left out */
     uint64_t counters[RECORDING_COUNTER_COUNT];
@@ -90,6 +97,17 @@ struct sampler {
     struct modules modules;
     struct recording_writer *writer;
 };
+
+/* --- plan.c: when ticks come -------------------------------------------------------------------------------------- */
+
+void plan_first_tick(struct sampler *sampler);
+
+/* After a tick, which took COST_NS of CPU time. Periods that are over already have no tick: the next one stands for
+ * their time. */
+void plan_next_tick(struct sampler *sampler, uint64_t cost_ns);
+
+/* Periods without a tick that have passed by NOW_NS: of those that were planned, the end of a recording may see few. */
+void plan_count_periods(struct sampler *sampler, uint64_t now_ns);
 
 /* --- tick.c: the work for each thread at a tick ------------------------------------------------------------------- */
 

@@ -85,7 +85,7 @@ def samples_101_times_a_second_by_default_SES_1():
             ticks = sum(int(facts[name]) for name in ("ticks", "ticks_missed", "ticks_spared"))
             between = (stamps[-1] - stamps[0]) / ticks
             check(len(times_in(chunk, "works")) >= 20, f"{len(times_in(chunk, 'works'))} samples")
-            check(abs(between / expected - 1) < 0.03, f"{between * 1e3:.3f} ms between two ticks, expected {expected * 1e3:.3f}")
+            check(abs(between / expected - 1) < 0.02, f"{between * 1e3:.3f} ms between two ticks, expected {expected * 1e3:.3f}")
 
 
 @case_by_the_clock

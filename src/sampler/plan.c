@@ -1,0 +1,102 @@
+/* When the next tick comes, and which periods have none.  SPDX-License-Identifier: MIT */
+#include "sampler/sampler_private.h"
+
+#include "base/unsigned.h"
+#include "sampler/chance.h"
+#include "sampler/self.h"
+
+enum { MILLION = 1000000 };
+
+/* Many processes live for a few milliseconds: their first ticks come after half a millisecond each, then twice as late
+ * each. Each stack stands for the time since the one before, so that this gives no part of a life more weight. Not
+ * where recordings follow each other: such a process lives for long. */
+static uint64_t length_ns_at(const struct sampler *sampler, uint64_t period_start_ns)
+{
+    enum { FIRST_NS = 500000 };
+    if (sampler->options.recording_ns > 0) return sampler->period_ns;
+    uint64_t age_ns = period_start_ns - sampler->start_ns, length_ns = age_ns > FIRST_NS ? age_ns : FIRST_NS;
+    return least(length_ns, sampler->period_ns);
+}
+
+/* A tick falls anywhere in its period, so that no program is in step with the ticks, and programs that are shorter than
+ * a period have their share of samples. */
+static void plan_tick(struct sampler *sampler, uint64_t period_start_ns)
+{
+    struct tick_plan *plan = &sampler->plan;
+    plan->period_start_ns = period_start_ns;
+    plan->length_ns = length_ns_at(sampler, period_start_ns);
+    sampler->deadline_ns = chance_tick_ns(&sampler->random_state, period_start_ns, plan->length_ns);
+}
+
+void plan_first_tick(struct sampler *sampler)
+{
+    plan_tick(sampler, sampler->start_ns);
+}
+
+/* With thousands of threads a tick costs milliseconds. The sampler keeps to its share of a processor, on the average of
+ * some ticks, and leaves out others. */
+static uint64_t periods_to_leave_out(struct sampler *sampler, uint64_t cost_ns)
+{
+    enum { TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
+    uint64_t given_ppm = sampler->options.cpu_max_ppm, share_ppm = given_ppm ? given_ppm : SAMPLER_CPU_MAX_PPM;
+    cost_ns = least(cost_ns, PERIODS_MAX * sampler->period_ns); /* one tick that took long must not hold up many */
+    sampler->plan.tick_cost_ns += cost_ns / TICKS_OF_AVERAGE - sampler->plan.tick_cost_ns / TICKS_OF_AVERAGE;
+    if (!given_ppm && sampler->options.frequency_hz > SAMPLER_URGENT_HZ_MAX) return 0;
+    return sampler->plan.tick_cost_ns * MILLION / share_ppm / sampler->period_ns;
+}
+
+/* Where the threads' timers take samples as often as before, while ticks are left out, their memory overflows, and each
+ * sample costs. */
+static void slow_timers(struct sampler *sampler, uint64_t left_out)
+{
+    enum { SAMPLES_A_TICK = 4, FACTOR_MAX = 64 };
+    sampler->timer_factor = (uint32_t)least(1 + left_out / SAMPLES_A_TICK, FACTOR_MAX);
+}
+
+/* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
+ * come before a timer's memory is full, and before much else may have begun, which is the less likely the longer it has
+ * been so. A sample takes at least 3/5 of a period (chance_timer_ns). */
+static uint64_t periods_without_news(const struct sampler *sampler)
+{
+    enum { STEADY_PARTS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS = 16000000 };
+    uint64_t most = TOGETHER_NS / sampler->period_ns;
+    if (most < PERIODS_TOGETHER) most = PERIODS_TOGETHER;
+    most = least(most, sampler->timer_room * 3 / 5);
+    return least(sampler->steady_periods / STEADY_PARTS, difference(most, 1));
+}
+
+void plan_next_tick(struct sampler *sampler, uint64_t cost_ns)
+{
+    enum { STARVED_PERIODS_MIN = 4 };
+    struct tick_plan *plan = &sampler->plan;
+    uint64_t next_ns = plan->period_start_ns + plan->length_ns;
+    uint64_t missed = difference(self_monotonic_ns(), next_ns) / sampler->period_ns;
+    uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
+    sampler->is_starved = missed >= STARVED_PERIODS_MIN;
+    atomic_store(&presence.is_starved, sampler->is_starved);
+    slow_timers(sampler, wanted);
+    sampler->counters[RECORDING_TICKS_MISSED] += missed;
+    plan->uncounted_ns = next_ns + missed * sampler->period_ns;
+    plan->left_out = difference(wanted, missed);
+    plan->spared = difference(periods_without_news(sampler), missed + plan->left_out);
+    sampler->is_late = missed + plan->left_out > 0;
+    plan_tick(sampler, plan->uncounted_ns + (plan->left_out + plan->spared) * sampler->period_ns);
+}
+
+static uint64_t take(uint64_t *periods, uint64_t most)
+{
+    uint64_t taken = least(*periods, most);
+    *periods -= taken;
+    return taken;
+}
+
+void plan_count_periods(struct sampler *sampler, uint64_t now_ns)
+{
+    struct tick_plan *plan = &sampler->plan;
+    uint64_t passed = difference(now_ns, plan->uncounted_ns) / sampler->period_ns;
+    uint64_t left_out = take(&plan->left_out, passed), spared = take(&plan->spared, passed - left_out);
+    sampler->counters[RECORDING_TICKS_MISSED] += left_out;
+    sampler->counters[RECORDING_TICKS_LEFT_OUT] += left_out;
+    sampler->counters[RECORDING_TICKS_SPARED] += spared;
+    plan->uncounted_ns += (left_out + spared) * sampler->period_ns;
+}
