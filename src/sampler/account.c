@@ -200,32 +200,39 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
     return thread->state == THREAD_BLOCKED ? wait_ns : 0;
 }
 
-/* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. */
-static uint64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+/* What WAIT_NS adds to THREAD's waits after wake-ups. A timer measures those after preemptions, which the kernel can
+ * count later: then it is less than nothing. */
+static int64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
     uint64_t preempted_ns = difference(thread->timer.preempted_ns, account->preempted_ns);
     bool is_known = thread->timer.control && account->has_seen_switch;
     account->preempted_ns = thread->timer.preempted_ns;
     account->has_seen_switch = thread->timer.has_seen_switch;
-    if (!is_known) return wait_without_timer(sampler, thread, wait_ns);
-    uint64_t woken_ns = difference(wait_ns, preempted_ns);
+    if (!is_known) return (int64_t)wait_without_timer(sampler, thread, wait_ns);
     struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     routine->timed_wait_ns += wait_ns;
-    routine->timed_woken_ns += woken_ns;
-    return woken_ns;
+    routine->timed_preempted_ns += preempted_ns;
+    return (int64_t)(wait_ns - preempted_ns);
 }
 
-static void note_waits(struct sampler *sampler, struct watched_thread *thread, uint64_t woken_ns)
+/* They are written when there is more than the clocks differ by. */
+static void note_waits(struct sampler *sampler, struct watched_thread *thread, int64_t woken_ns)
 {
-    if (woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
+    int64_t *unwritten_ns = &thread->account.woken_ns;
+    *unwritten_ns += woken_ns;
+    if (*unwritten_ns < -WAKE_UP_NS_MIN) *unwritten_ns = -WAKE_UP_NS_MIN;
+    if (*unwritten_ns < WAKE_UP_NS_MIN) return;
+    write_wake_up(sampler, thread, (uint64_t)*unwritten_ns);
+    *unwritten_ns = 0;
 }
 
 /* The part that followed a wake-up, of the waits that timers saw, or that the kernel counted. */
 static double woken_part(const struct short_routine *routine)
 {
     double waits = routine->woken_waits + routine->other_waits;
-    if (routine->timed_wait_ns > 0) return (double)routine->timed_woken_ns / (double)routine->timed_wait_ns;
+    uint64_t timed_woken_ns = difference(routine->timed_wait_ns, routine->timed_preempted_ns);
+    if (routine->timed_wait_ns > 0) return (double)timed_woken_ns / (double)routine->timed_wait_ns;
     return waits > 0 ? routine->woken_waits / waits : 0;
 }
 
@@ -238,7 +245,7 @@ static void divide_unknown_waits(struct sampler *sampler, struct watched_thread 
     account->unknown_wait_ns = 0;
     if (wait_ns == 0) return;
     double part = woken_part(short_lives_routine(sampler, thread->life.routine));
-    note_waits(sampler, thread, (uint64_t)(part * (double)wait_ns));
+    note_waits(sampler, thread, (int64_t)(part * (double)wait_ns));
 }
 
 void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
@@ -260,6 +267,12 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 
+/* Not written yet, and not to be written where THREAD ran. */
+static uint64_t woken_ns(const struct watched_thread *thread)
+{
+    return thread->account.woken_ns > 0 ? (uint64_t)thread->account.woken_ns : 0;
+}
+
 /* The CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are not known. The sum is at
  * most the wall-clock time that has passed: the clocks are not read at the same moment. */
 static struct recording_time running_time(const struct sampler *sampler, const struct watched_thread *thread,
@@ -268,7 +281,7 @@ static struct recording_time running_time(const struct sampler *sampler, const s
     const struct thread_account *account = &thread->account;
     uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
-    uint64_t wait_ns = account_unwritten_wait_ns(thread);
+    uint64_t wait_ns = difference(account_unwritten_wait_ns(thread), woken_ns(thread));
     uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
     if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)unwritten_ns / (double)(unwritten_ns + later_ns));
     struct recording_time time = {.cpu_ns = whole_units(least(unwritten_ns, account->pending_ns))};
@@ -278,8 +291,10 @@ static struct recording_time running_time(const struct sampler *sampler, const s
 
 static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_thread *thread)
 {
+    if (is_cpu_mode(sampler)) return 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
-    return whole_units(thread->account.pending_ns - running.cpu_ns - running.runnable_ns);
+    uint64_t rest_ns = thread->account.pending_ns - running.cpu_ns - running.runnable_ns;
+    return whole_units(difference(rest_ns, woken_ns(thread)));
 }
 
 static void take(const struct sampler *sampler, struct watched_thread *thread, struct recording_time time)
@@ -333,7 +348,10 @@ void account_waited(struct sampler *sampler, struct watched_thread *thread, cons
 void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
     take_first(&thread->account, thread->account.first_ns / 2); /* on average it began half-way */
+    uint64_t cpu_ns = running_time(sampler, thread, thread->cpu_ns_seen).cpu_ns;
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
+    time.cpu_ns = whole_units(least(cpu_ns, timer_switching_ns(thread)));
+    timer_note_switching(thread, time.cpu_ns);
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->account.open_ns = 0;
     thread->state = THREAD_BLOCKED;
@@ -454,6 +472,7 @@ static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct watched_
 void account_rest(struct sampler *sampler, struct watched_thread *thread)
 {
     divide_unknown_waits(sampler, thread);
+    thread->account.woken_ns = 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     take(sampler, thread, running);
     struct recording_time blocked = {0};

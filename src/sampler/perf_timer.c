@@ -169,7 +169,7 @@ struct reading {
     uint64_t stopped_ns; /* the same if it was stopped in favour of others */
     uint64_t waits_ns;   /* between which it ran for moments; what came before these says what the waits followed */
     bool has_newest;     /* the newest switch was read */
-    bool has_blocked;    /* the thread gave its processor up voluntarily */
+    uint32_t sleeps;     /* how often the thread gave its processor up voluntarily */
     bool has_origin;     /* what came before the newest moments was read */
     uint64_t oldest_ns;  /* of the switches that were read, */
     uint32_t stops;      /* and how many of them were stops */
@@ -189,6 +189,8 @@ static void end_waits(struct perf_timer *timer, struct reading *reading, bool is
 
 static void read_start(struct perf_timer *timer, struct reading *reading, uint64_t time_ns)
 {
+    struct perf_timer_switch *newest = &reading->newest;
+    if (newest->is_stop && newest->ran_ns == 0) newest->ran_ns = difference(newest->time_ns, time_ns);
     if (reading->stopped_ns > time_ns + MOMENT_NS) end_waits(timer, reading, false);
     reading->started_ns = time_ns;
     reading->stopped_ns = 0;
@@ -213,7 +215,7 @@ static void read_switch(struct perf_timer *timer, struct reading *reading, uint1
             .time_ns = time_ns, .is_stop = is_stop, .was_preempted = is_stop && is_preempted};
         reading->has_newest = true;
     }
-    reading->has_blocked |= is_stop && !is_preempted;
+    reading->sleeps += is_stop && !is_preempted;
     reading->oldest_ns = time_ns;
     reading->stops += is_stop;
     if (is_stop)
@@ -236,7 +238,7 @@ static void note_rate(struct perf_timer *timer, const struct reading *reading)
 static void end_reading(struct perf_timer *timer, struct reading *reading)
 {
     const struct perf_timer_switch *before = &timer->newest;
-    timer->has_blocked = reading->has_blocked;
+    timer->sleeps = reading->sleeps;
     if (!reading->has_newest) return;
     note_rate(timer, reading);
     if (before->is_stop)
@@ -316,7 +318,7 @@ uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_n
 {
     uint64_t head = load_head(timer);
     *ret_news = (struct perf_timer_news){0};
-    timer->has_blocked = false;
+    timer->sleeps = 0;
     if (head != timer->head) *ret_news = read_new(timer, head).news;
     if (ret_news->count > 0) timer->is_asked = false;
     return ret_news->count;

@@ -29,6 +29,7 @@ struct perf_timer_switch {
     bool is_stop;
     bool was_preempted; /* it stopped in favour of others */
     bool is_in_call;    /* in which it was asleep: it has run for moments only since it was woken */
+    uint64_t ran_ns;    /* before it stopped */
 };
 
 struct perf_timer {
@@ -42,7 +43,7 @@ struct perf_timer {
     uint64_t sample_end;             /* where the sample that was given out last ends */
     bool has_seen_switch;            /* since it runs freely; before, switches are missing */
     struct perf_timer_switch newest; /* that was read; {0}: none */
-    bool has_blocked;                /* it gave its processor up voluntarily, by what was read last */
+    uint32_t sleeps;                 /* how often it gave its processor up voluntarily, by what was read last */
     uint64_t preempted_ns;           /* for which it had to wait for a processor after it was stopped so, in all */
     struct perf_timer_rate {
         double stops, ns; /* averages of what was read at once */

@@ -19,11 +19,11 @@ struct short_lives {
         uint64_t routine;
         uint32_t ends; /* threads that no record has reported yet */
         uint64_t cpu_ns, preempted_ns, blocked_ns, start_wait_ns;
-        uint64_t off_ns;                        /* they waited for a processor, or were blocked: nobody knows which */
-        uint64_t met_off_ns, met_delay_ns;      /* of threads that ticks met, and their waits for a processor in it */
-        uint64_t timed_wait_ns, timed_woken_ns; /* their waits that a timer saw, and what of that followed a wake-up */
-        double woken_waits, other_waits;        /* as the kernel counts switches */
-        uint64_t met, met_asleep;               /* how often late ticks met one of them */
+        uint64_t off_ns;                   /* they waited for a processor, or were blocked: nobody knows which */
+        uint64_t met_off_ns, met_delay_ns; /* of threads that ticks met, and their waits for a processor in it */
+        uint64_t timed_wait_ns, timed_preempted_ns; /* their waits that a timer saw, and those after preemptions */
+        double woken_waits, other_waits;            /* as the kernel counts switches */
+        uint64_t met, met_asleep;                   /* how often late ticks met one of them */
     } routines[SHORT_ROUTINES];
     size_t routine_count;
     size_t begun_count;
@@ -176,6 +176,8 @@ struct ended_waits {
 /* THREAD's waits since this was last read. False if that is not known. */
 bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret);
 
+enum { LASTING_NS = 50000 }; /* of CPU time, by which a thread has left the call in which it slept */
+
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
@@ -188,6 +190,10 @@ void timer_forget_sleepers(struct sampler *sampler); /* once a second: those tha
 
 /* True if THREAD runs, or waits for a processor, by the last report of its timer. */
 bool timer_is_running(const struct watched_thread *thread);
+
+/* True if it was not running by that report: it was stopped in favour of others when it had run for a while, so that it
+ * is not in the call any more in which it slept last. Not in favour of the sampler, whose ticks stop whatever runs. */
+bool timer_was_stopped_at_work(const struct sampler *sampler, const struct watched_thread *thread);
 
 /* True if it has done nothing else since the timer was read before. */
 bool timer_has_run_on(const struct watched_thread *thread);
@@ -203,7 +209,12 @@ bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *th
 /* True if it spends little time there: it is asked seldom, and not by its CPU clock meanwhile. */
 bool timer_is_seldom_in_call(const struct watched_thread *thread);
 
-/* The CPU time, at most CPU_NS, that the periods which are counted stand for. */
+/* For such a timer. CPU time that context switches took, not written yet: nearly all switches of a thread that blocks
+ * begin and end where it does. */
+uint64_t timer_switching_ns(const struct watched_thread *thread);
+void timer_note_switching(struct watched_thread *thread, uint64_t written_ns);
+
+/* The CPU time, at most CPU_NS, that the periods which are counted stand for, and switches. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
 /* THREAD is about to be asked for a stack for these periods, as many as there are now: an answer is fetched when

@@ -24,9 +24,13 @@ struct timer_account {
     uint64_t start_cpu_ns, period_ns;
     uint64_t user_periods, kernel_periods;
     uint64_t read_at_ns, inactive_ns;  /* CPU time since then when the event was read, and without the event */
+    uint64_t sleeps;                   /* how often the thread gave its processor up voluntarily */
+    uint64_t sleep_periods;            /* inside the kernel, because of that */
+    uint64_t switching_written_ns;     /* what stacks where the thread blocks stand for */
     uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
-    double outside_part; /* answers from outside of a call that are to be written, minus those that were */
+    double outside_part;   /* answers from outside of a call that are to be written, minus those that were, */
+    double of_sleeps_part; /* and that stand for sleeps */
 };
 
 /* For a timer that sees all code: the thread's CPU time and its wait for a processor when the period was last set. */
@@ -57,6 +61,7 @@ struct thread_account {
     bool is_first_scan;       /* the last one was */
     bool has_delay;           /* it is known where the kernel's count began */
     uint64_t preempted_ns;    /* by the timer's count, when last read */
+    int64_t woken_ns;         /* waits after wake-ups that are not written yet; less than 0: the timer is ahead */
     uint64_t unknown_wait_ns; /* waits that may have followed a wake-up or a preemption */
     bool has_seen_switch;     /* the timer's, then */
 };

@@ -208,11 +208,19 @@ bool timer_is_running(const struct watched_thread *thread)
     return timer->control && timer->has_seen_switch && (!timer->newest.is_stop || timer->newest.was_preempted);
 }
 
+bool timer_was_stopped_at_work(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    enum { SAMPLER_STARTS_NS = 20000 };
+    const struct perf_timer_switch *newest = &thread->timer.newest;
+    bool is_by_sampler = newest->time_ns + SAMPLER_STARTS_NS > sampler->tick_ns;
+    return timer_is_running(thread) && newest->is_stop && newest->ran_ns >= LASTING_NS && !is_by_sampler;
+}
+
 bool timer_has_run_on(const struct watched_thread *thread)
 {
     const struct perf_timer *timer = &thread->timer;
     if (timer->control && !timer->has_seen_switch) return thread->ran_with_other_timer;
-    return timer_is_running(thread) && !thread->timer.has_blocked;
+    return timer_is_running(thread) && thread->timer.sleeps == 0;
 }
 
 bool timer_sees_user_code(const struct watched_thread *thread)
@@ -246,16 +254,19 @@ static uint64_t watched_periods(const struct sampler *sampler, struct watched_th
     return ns < late_ns ? 0 : (ns - late_ns) / period_ns;
 }
 
+static uint64_t counted_periods(const struct timer_account *account)
+{
+    return account->user_periods + account->kernel_periods + account->sleep_periods;
+}
+
 uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
-    const struct timer_account *account = &thread->timer_account;
-    uint64_t all = watched_periods(sampler, thread), known = account->user_periods + account->kernel_periods;
-    return all > known ? all - known : 0;
+    return difference(watched_periods(sampler, thread), counted_periods(&thread->timer_account));
 }
 
 static double kernel_part(const struct timer_account *account)
 {
-    double all = (double)(account->user_periods + account->kernel_periods + account->asked_periods);
+    double all = (double)(counted_periods(account) + account->asked_periods);
     return all > 0 ? 1 - (double)account->user_periods / all : 1;
 }
 
@@ -278,23 +289,65 @@ bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *th
     return timer_kernel_periods(sampler, thread) > 0;
 }
 
+uint64_t timer_switching_ns(const struct watched_thread *thread)
+{
+    const struct timer_account *account = &thread->timer_account;
+    if (!timer_sees_user_code(thread)) return 0;
+    uint64_t all_ns = account->inactive_ns + account->sleep_periods * account->period_ns;
+    return difference(all_ns, account->switching_written_ns);
+}
+
+void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
+{
+    thread->timer_account.switching_written_ns += written_ns;
+}
+
+/* Without stacks where THREAD blocks, other ones stand for the switches, too. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     const struct timer_account *account = &thread->timer_account;
     uint64_t known_ns = (account->user_periods + account->kernel_periods) * account->period_ns;
-    uint64_t all_ns = watched_ns(sampler, thread, cpu_ns);
-    if (all_ns <= known_ns) return cpu_ns;
-    double part = (double)known_ns / (double)all_ns;
-    return account->start_cpu_ns + (uint64_t)((double)(cpu_ns - account->start_cpu_ns) * part);
+    uint64_t all_ns = watched_ns(sampler, thread, cpu_ns), charged_ns = difference(cpu_ns, account->start_cpu_ns);
+    bool is_apart = account->switching_written_ns > 0;
+    uint64_t switching_ns = is_apart ? timer_switching_ns(thread) : 0;
+    uint64_t inactive_ns = is_apart ? difference(charged_ns, all_ns) : 0;
+    if (all_ns <= counted_periods(account) * account->period_ns) return difference(cpu_ns, switching_ns);
+    double accounted_ns = (double)known_ns / (double)all_ns * (double)(charged_ns - inactive_ns);
+    return account->start_cpu_ns + account->switching_written_ns + (uint64_t)accounted_ns;
+}
+
+/* The part of THREAD's time, of REST that is in no call it was met in, which its sleeps explain. */
+static double part_of_sleeps(const struct watched_thread *thread, double rest)
+{
+    const double switch_ns_max = 10000; /* to stop and to start again; 3 to 7 µs where this was measured */
+    const struct timer_account *account = &thread->timer_account;
+    double cpu_ns = (double)difference(thread->cpu_ns_seen, account->start_cpu_ns);
+    double sleeps = cpu_ns > 0 ? (double)account->sleeps * switch_ns_max / cpu_ns : 0;
+    return sleeps < rest ? sleeps : rest;
+}
+
+static bool take_one(double *part)
+{
+    if (*part < 1) return false;
+    *part -= 1;
+    return true;
+}
+
+static void count_periods(struct timer_account *account, uint64_t *periods)
+{
+    *periods += account->asked_periods;
+    account->asked_periods = 0;
 }
 
 /* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from
  * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
- * the kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are
- * therefore written in (K - A) / (1 - A) of all cases. */
-static bool accepts_answer(struct timer_account *account, struct slot_hits hits, bool was_in_call)
+ * the kernel. K - A is what remains for page faults, interrupts, and for switches to other threads, during which no
+ * answer can be taken. Answers from outside, which are 1 - A, are therefore written in (K - A) / (1 - A) of all cases,
+ * unless the thread's sleeps explain it: then the periods are written with stacks where it sleeps. */
+static bool accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
 {
     enum { ANSWERS_MAX = 1024 };
+    struct timer_account *account = &thread->timer_account;
     double kernel = kernel_part(account);
     if (account->answers >= ANSWERS_MAX) {
         account->answers /= 2;
@@ -304,10 +357,14 @@ static bool accepts_answer(struct timer_account *account, struct slot_hits hits,
     account->answers_in_call += hits.in_call;
     if (was_in_call) return true;
     double calls = (account->answers_in_call + kernel) / (account->answers + 1.0);
-    if (kernel > calls) account->outside_part += (kernel - calls) / (1 - calls);
-    if (account->outside_part < 1) return false;
-    account->outside_part -= 1;
-    return true;
+    if (kernel > calls) {
+        double of_sleeps = part_of_sleeps(thread, kernel - calls);
+        account->of_sleeps_part += of_sleeps / (1 - calls);
+        account->outside_part += (kernel - calls - of_sleeps) / (1 - calls);
+    }
+    if (take_one(&account->outside_part)) return true;
+    if (take_one(&account->of_sleeps_part)) count_periods(account, &account->sleep_periods);
+    return false;
 }
 
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread)
@@ -318,13 +375,12 @@ void timer_note_request(const struct sampler *sampler, struct watched_thread *th
 
 void timer_count_request(struct watched_thread *thread)
 {
-    thread->timer_account.kernel_periods += thread->timer_account.asked_periods;
-    thread->timer_account.asked_periods = 0;
+    count_periods(&thread->timer_account, &thread->timer_account.kernel_periods);
 }
 
 bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
 {
-    bool is_accepted = accepts_answer(&thread->timer_account, hits, was_in_call);
+    bool is_accepted = accepts_answer(thread, hits, was_in_call);
     if (is_accepted) timer_count_request(thread);
     return is_accepted;
 }
@@ -341,7 +397,10 @@ static void close_if_of_other_size(struct sampler *sampler, struct watched_threa
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news)
 {
     close_if_of_other_size(sampler, thread);
-    if (!thread->timer.control || perf_timer_read(&thread->timer, ret_news) == 0) return 0;
+    if (!thread->timer.control) return 0;
+    uint32_t count = perf_timer_read(&thread->timer, ret_news);
+    thread->timer_account.sleeps += thread->timer.sleeps;
+    if (count == 0) return 0;
     thread->timer_account.user_periods += ret_news->count;
     uint32_t before = thread->timer_samples;
     thread->timer_samples += ret_news->count;

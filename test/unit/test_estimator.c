@@ -134,6 +134,20 @@ bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *
     return false;
 }
 
+static uint64_t switching_ns;
+
+uint64_t timer_switching_ns(const struct watched_thread *thread)
+{
+    (void)thread;
+    return switching_ns;
+}
+
+void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
+{
+    (void)thread;
+    switching_ns -= written_ns;
+}
+
 /* --- The sampler, as tick.c does it for a thread with a timer ----------------------------------------------------- */
 
 struct simulation {
@@ -491,6 +505,28 @@ TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
         CHECK_UINT(recording.written_ns[1][0], cases[i].blocked_ms * MS);
     }
     delay_ns = 0;
+}
+
+/* Of 10 ms on a processor, 3 were switches to other threads; of 200 ms, 190 were spent asleep. */
+TEST(time_of_switches_is_spent_where_the_thread_sleeps)
+{
+    enum { MS = 1000000 };
+    static struct sampler sampler;
+    const struct found_stack running = {.addresses = (const uint64_t[]){0}, .count = 1};
+    const struct found_stack sleeping = {.addresses = (const uint64_t[]){1}, .count = 1};
+    for (enum recording_mode mode = RECORDING_WALL; mode <= RECORDING_CPU; mode++) {
+        sampler = (struct sampler){.options.mode = mode, .period_ns = 10 * MS};
+        struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        thread.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
+        memset(&recording, 0, sizeof(recording));
+        switching_ns = 3 * MS;
+        account_blocked(&sampler, &thread, &sleeping);
+        CHECK_UINT(recording.written_ns[1][1], mode == RECORDING_WALL ? 193 * MS : 3 * MS);
+        account_running(&sampler, &thread, 10 * MS, &running);
+        account_rest(&sampler, &thread);
+        CHECK_UINT(recording.written_ns[0][0], 7 * MS);
+        CHECK_UINT(switching_ns, 0);
+    }
 }
 
 TEST_MAIN()
