@@ -176,6 +176,13 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, wait_ns - now_ns);
 }
 
+static void add_waits(struct sampler *sampler, const struct watched_thread *thread, struct ended_waits waits)
+{
+    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    routine->woken_waits += waits.woken;
+    routine->other_waits += waits.others;
+}
+
 /* The kernel's counts of switches divide WAIT_NS: waits of both kinds are taken to be of one length. Where they cannot,
  * a thread that was asleep at the scan before was woken since. Where ticks are late, it is divided later, by all counts
  * together: not all can be read, and in a long time between two scans a thread that has slept has fewer other waits, so
@@ -187,11 +194,7 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
     struct ended_waits waits;
     sampler->switches_in_tick += may_read;
     bool is_known = may_read && switches_count_waits(thread, &waits);
-    if (is_known) {
-        struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
-        routine->woken_waits += waits.woken;
-        routine->other_waits += waits.others;
-    }
+    if (is_known) add_waits(sampler, thread, waits);
     if (sampler->is_starved) {
         thread->account.unknown_wait_ns += wait_ns;
         return 0;
@@ -236,16 +239,22 @@ static double woken_part(const struct short_routine *routine)
     return waits > 0 ? routine->woken_waits / waits : 0;
 }
 
+static bool are_many_known(const struct short_routine *routine)
+{
+    enum { ENOUGH = 400 }; /* if a tenth of them are of one kind, this is known within a third of it */
+    return routine->timed_wait_ns > 0 || routine->woken_waits + routine->other_waits >= ENOUGH;
+}
+
 /* As the waits that are known, of threads with the same start routine. It is done as late as possible, because few
- * threads have timers at first. */
-static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread)
+ * threads have timers at first, or were counted; IS_LAST: now. */
+static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread, bool is_last)
 {
     struct thread_account *account = &thread->account;
+    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     uint64_t wait_ns = least(account->unknown_wait_ns, account_unwritten_wait_ns(thread));
+    if (wait_ns == 0 || !(is_last || are_many_known(routine))) return;
     account->unknown_wait_ns = 0;
-    if (wait_ns == 0) return;
-    double part = woken_part(short_lives_routine(sampler, thread->life.routine));
-    note_waits(sampler, thread, (int64_t)(part * (double)wait_ns));
+    note_waits(sampler, thread, (int64_t)(woken_part(routine) * (double)wait_ns));
 }
 
 void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
@@ -267,10 +276,11 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 
-/* Not written yet, and not to be written where THREAD ran. */
-static uint64_t woken_ns(const struct watched_thread *thread)
+/* Waits that are not to be written yet where THREAD ran, or never. */
+static uint64_t kept_back_ns(const struct watched_thread *thread)
 {
-    return thread->account.woken_ns > 0 ? (uint64_t)thread->account.woken_ns : 0;
+    const struct thread_account *account = &thread->account;
+    return account->unknown_wait_ns + (account->woken_ns > 0 ? (uint64_t)account->woken_ns : 0);
 }
 
 /* The CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are not known. The sum is at
@@ -281,7 +291,7 @@ static struct recording_time running_time(const struct sampler *sampler, const s
     const struct thread_account *account = &thread->account;
     uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
-    uint64_t wait_ns = difference(account_unwritten_wait_ns(thread), woken_ns(thread));
+    uint64_t wait_ns = difference(account_unwritten_wait_ns(thread), kept_back_ns(thread));
     uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
     if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)unwritten_ns / (double)(unwritten_ns + later_ns));
     struct recording_time time = {.cpu_ns = whole_units(least(unwritten_ns, account->pending_ns))};
@@ -294,7 +304,7 @@ static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_t
     if (is_cpu_mode(sampler)) return 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     uint64_t rest_ns = thread->account.pending_ns - running.cpu_ns - running.runnable_ns;
-    return whole_units(difference(rest_ns, woken_ns(thread)));
+    return whole_units(difference(rest_ns, kept_back_ns(thread)));
 }
 
 static void take(const struct sampler *sampler, struct watched_thread *thread, struct recording_time time)
@@ -329,7 +339,7 @@ static bool leaves_waits(const struct sampler *sampler, const struct watched_thr
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                      const struct found_stack *stack)
 {
-    divide_unknown_waits(sampler, thread);
+    divide_unknown_waits(sampler, thread, false);
     struct recording_time time = running_time(sampler, thread, cpu_ns);
     if (leaves_waits(sampler, thread)) time.runnable_ns = 0;
     if (time.cpu_ns + time.runnable_ns == 0) return;
@@ -339,7 +349,7 @@ void account_running(struct sampler *sampler, struct watched_thread *thread, uin
 
 void account_waited(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
-    divide_unknown_waits(sampler, thread);
+    divide_unknown_waits(sampler, thread, false);
     struct recording_time time = running_time(sampler, thread, thread->cpu_ns_seen);
     time.cpu_ns = 0;
     if (time.runnable_ns > 0) write_sample(sampler, thread, time, stack->flags, stack);
@@ -401,10 +411,18 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
 }
 
 /* The kernel's count of THREAD's waits is gone with it. In the last GAP_NS, of which it ran for CPU_NS, it is taken to
- * have waited for a processor in the same part of the time that it did not run as before. */
-static uint64_t likely_delay(const struct watched_thread *thread, uint64_t gap_ns, uint64_t cpu_ns)
+ * have been as often awake as late ticks met threads of its routine, or else, to have waited for a processor in the
+ * same part of the time that it did not run as before. */
+static uint64_t likely_delay(struct sampler *sampler, const struct watched_thread *thread, uint64_t gap_ns,
+                             uint64_t cpu_ns)
 {
+    enum { MET_MIN = 32 };
     const struct thread_account *account = &thread->account;
+    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    if (routine->met >= MET_MIN) {
+        double awake = 1 - (double)routine->met_asleep / (double)routine->met;
+        return difference((uint64_t)(awake * (double)gap_ns), cpu_ns);
+    }
     uint64_t ran_before_ns = difference(thread->life.cpu_ns, cpu_ns);
     uint64_t off_before_ns = difference(difference(thread->life.wall_ns, gap_ns), ran_before_ns);
     if (account->was_there || off_before_ns == 0) return 0;
@@ -413,28 +431,35 @@ static uint64_t likely_delay(const struct watched_thread *thread, uint64_t gap_n
 }
 
 /* If the open tick did not find a thread, its time is written up to the previous tick. */
-void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+static void add_time_to_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
 {
     enum { PERIODS_TO_ESTIMATE = 2 }; /* a shorter gap continues what the last tick saw */
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
+    struct ended_waits waits;
     uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns, gap_ns = difference(end_ns, written_until_ns);
     account_begins_at(sampler, thread);
+    if (switches_count_last_waits(thread, &waits)) add_waits(sampler, thread, waits);
     add_time(&thread->account, gap_ns);
     take_time_back(&thread->account, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
     if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
         uint64_t uncounted_ns = least(gap_ns, difference(end_ns, thread->account.delay_read_ns));
-        uint64_t delay_ns = likely_delay(thread, uncounted_ns, unseen_cpu_ns);
+        uint64_t delay_ns = likely_delay(sampler, thread, uncounted_ns, unseen_cpu_ns);
         thread->account.delay_ns += delay_ns;
         thread->account.unknown_wait_ns += delay_ns;
     } else {
         thread->account.has_waited_ns += gap_ns;
     }
-    if (!thread->life.has_blocked) {
+    if (thread->life.sleeps == 0) {
         thread->state = THREAD_RUNNABLE;
         thread->account.has_waited_ns = thread->account.pending_ns;
         thread->account.open_ns = 0;
         thread->account.unknown_wait_ns = 0;
     }
+}
+
+void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+{
+    if (!is_cpu_mode(sampler)) add_time_to_end(sampler, thread, unseen_cpu_ns);
     account_rest(sampler, thread);
 }
 
@@ -471,7 +496,7 @@ static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct watched_
 
 void account_rest(struct sampler *sampler, struct watched_thread *thread)
 {
-    divide_unknown_waits(sampler, thread);
+    divide_unknown_waits(sampler, thread, true);
     thread->account.woken_ns = 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     take(sampler, thread, running);

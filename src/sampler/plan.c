@@ -65,15 +65,28 @@ static uint64_t periods_without_news(const struct sampler *sampler)
     return least(sampler->steady_periods / STEADY_PARTS, difference(most, 1));
 }
 
-void plan_next_tick(struct sampler *sampler, uint64_t cost_ns)
+static void note_starved(struct sampler *sampler, uint64_t missed)
 {
     enum { STARVED_PERIODS_MIN = 4 };
+    sampler->is_starved = missed >= STARVED_PERIODS_MIN;
+    atomic_store(&presence.is_starved, sampler->is_starved);
+}
+
+void plan_note_delay(struct sampler *sampler, uint64_t now_ns)
+{
+    uint64_t missed = difference(now_ns, sampler->deadline_ns) / sampler->period_ns;
+    if (missed == 0) return;
+    sampler->is_late = true;
+    if (!sampler->is_starved) note_starved(sampler, missed);
+}
+
+void plan_next_tick(struct sampler *sampler, uint64_t cost_ns)
+{
     struct tick_plan *plan = &sampler->plan;
     uint64_t next_ns = plan->period_start_ns + plan->length_ns;
     uint64_t missed = difference(self_monotonic_ns(), next_ns) / sampler->period_ns;
     uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
-    sampler->is_starved = missed >= STARVED_PERIODS_MIN;
-    atomic_store(&presence.is_starved, sampler->is_starved);
+    note_starved(sampler, missed);
     slow_timers(sampler, wanted);
     sampler->counters[RECORDING_TICKS_MISSED] += missed;
     plan->uncounted_ns = next_ns + missed * sampler->period_ns;

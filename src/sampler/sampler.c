@@ -570,6 +570,7 @@ static void run_ticks(void)
     while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = self_monotonic_ns();
         if (!may_continue(now_ns)) return;
+        plan_note_delay(&sampler, now_ns);
         uint64_t cost_ns = run_tick_and_measure(now_ns);
         sampler.before_ns = now_ns;
         plan_next_tick(&sampler, cost_ns);

@@ -18,9 +18,10 @@ struct short_lives {
     struct short_routine {
         uint64_t routine;
         uint32_t ends; /* threads that no record has reported yet */
-        uint64_t cpu_ns, preempted_ns, blocked_ns, start_wait_ns;
-        uint64_t off_ns;                   /* they waited for a processor, or were blocked: nobody knows which */
-        uint64_t met_off_ns, met_delay_ns; /* of threads that ticks met, and their waits for a processor in it */
+        uint64_t cpu_ns, preempted_ns, woken_ns, blocked_ns, start_wait_ns;
+        uint64_t off_ns;                      /* they waited for a processor, or were blocked: nobody knows which */
+        uint64_t off_sleeps, off_preemptions; /* so often */
+        uint64_t met_off_ns, met_delay_ns;    /* of threads that ticks met, and their waits for a processor in it */
         uint64_t timed_wait_ns, timed_preempted_ns; /* their waits that a timer saw, and those after preemptions */
         double woken_waits, other_waits;            /* as the kernel counts switches */
         uint64_t met, met_asleep;                   /* how often late ticks met one of them */
@@ -102,6 +103,9 @@ struct sampler {
 
 void plan_first_tick(struct sampler *sampler);
 
+/* A tick begins at NOW_NS, for which the sampler may have waited since it was to begin. */
+void plan_note_delay(struct sampler *sampler, uint64_t now_ns);
+
 /* After a tick, which took COST_NS of CPU time. Periods that are over already have no tick: the next one stands for
  * their time. */
 void plan_next_tick(struct sampler *sampler, uint64_t cost_ns);
@@ -175,6 +179,8 @@ struct ended_waits {
 
 /* THREAD's waits since this was last read. False if that is not known. */
 bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret);
+/* The same of one that has said how often it switched, because it ended. */
+bool switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret);
 
 enum { LASTING_NS = 50000 }; /* of CPU time, by which a thread has left the call in which it slept */
 

@@ -29,10 +29,13 @@ void short_lives_add(struct sampler *sampler, const struct thread_news *end)
     uint64_t rest_ns = end->wall_ns - least(end->cpu_ns, end->wall_ns);
     uint64_t start_wait_ns = least(end->start_wait_ns, rest_ns);
     routine->start_wait_ns += start_wait_ns;
-    if (end->has_blocked)
-        routine->off_ns += rest_ns - start_wait_ns;
-    else
+    if (end->sleeps == 0) {
         routine->preempted_ns += rest_ns - start_wait_ns;
+        return;
+    }
+    routine->off_ns += rest_ns - start_wait_ns;
+    routine->off_sleeps += end->sleeps;
+    routine->off_preemptions += end->preemptions;
 }
 
 /* The rest of a unit stays where it was. */
@@ -49,7 +52,9 @@ static void write_sum(struct sampler *sampler, struct short_routine *routine, co
     struct recording_time time = {0};
     if (share == RECORDING_OF_RUNNING)
         time = (struct recording_time){.cpu_ns = take(&routine->cpu_ns), .runnable_ns = take(&routine->preempted_ns)};
-    if (share == RECORDING_OF_BLOCKED) time.blocked_ns = take(&routine->blocked_ns);
+    if (share == RECORDING_OF_BLOCKED)
+        time =
+            (struct recording_time){.runnable_ns = take(&routine->woken_ns), .blocked_ns = take(&routine->blocked_ns)};
     if (share == RECORDING_OF_START) time.runnable_ns = take(&routine->start_wait_ns);
     if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
     recording_begin(sampler->writer, RECORDING_SHORT, 80);
@@ -70,14 +75,22 @@ static void note_met(struct short_routine *routine, const struct watched_thread 
     routine->met_delay_ns += difference(thread->account.runnable_written_ns, life->start_wait_ns);
 }
 
-/* As for the threads of the same routine that ticks met. */
+static uint64_t part_of(uint64_t ns, double part, double all)
+{
+    return all > 0 ? least((uint64_t)(part / all * (double)ns), ns) : 0;
+}
+
+/* They waited in the same part of it as the threads of the same routine that ticks met, after each of their switches
+ * for as long. */
 static void divide_off_time(struct short_routine *routine)
 {
-    double part = routine->met_off_ns > 0 ? (double)routine->met_delay_ns / (double)routine->met_off_ns : 0;
-    uint64_t delay_ns = least((uint64_t)(part * (double)routine->off_ns), routine->off_ns);
-    routine->preempted_ns += delay_ns;
+    double sleeps = (double)routine->off_sleeps, switches = sleeps + (double)routine->off_preemptions;
+    uint64_t delay_ns = part_of(routine->off_ns, (double)routine->met_delay_ns, (double)routine->met_off_ns);
+    uint64_t woken_ns = part_of(delay_ns, sleeps, switches);
+    routine->woken_ns += woken_ns;
+    routine->preempted_ns += delay_ns - woken_ns;
     routine->blocked_ns += routine->off_ns - delay_ns;
-    routine->off_ns = 0;
+    routine->off_ns = routine->off_sleeps = routine->off_preemptions = 0;
 }
 
 void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread)

@@ -3,6 +3,7 @@
  * after each other one it waits. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/unsigned.h"
 #include "sampler/self.h"
 
 enum { STATUS_SIZE = 4096 };
@@ -38,4 +39,14 @@ bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret
     bool is_known = before->is_known || !thread->account.was_there;
     *before = now;
     return is_known && ret->woken + ret->others > 0;
+}
+
+bool switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
+{
+    const struct thread_switches *before = &thread->switches;
+    const struct thread_news *life = &thread->life;
+    if (!before->is_known && thread->account.was_there) return false;
+    ret->woken = (double)difference(life->sleeps, before->sleeps) + before->owes.woken;
+    ret->others = (double)difference(life->preemptions, before->preemptions) + before->owes.preempted;
+    return true;
 }

@@ -24,9 +24,8 @@ static struct {
 
 /* The last one is for all routines that have no separate entry. */
 static struct {
-    _Atomic uint64_t routine, wall_ns, cpu_ns, start_wait_ns;
+    _Atomic uint64_t routine, wall_ns, cpu_ns, start_wait_ns, sleeps, preemptions;
     _Atomic uint32_t ends;
-    atomic_bool has_blocked;
 } sums[SUMS];
 static atomic_bool has_sums;
 
@@ -58,7 +57,8 @@ static void add_to_sum(const struct thread_news *news)
     atomic_fetch_add(&sums[sum].wall_ns, news->wall_ns);
     atomic_fetch_add(&sums[sum].cpu_ns, news->cpu_ns);
     atomic_fetch_add(&sums[sum].start_wait_ns, news->start_wait_ns);
-    if (news->has_blocked) atomic_store(&sums[sum].has_blocked, true);
+    atomic_fetch_add(&sums[sum].sleeps, news->sleeps);
+    atomic_fetch_add(&sums[sum].preemptions, news->preemptions);
     atomic_fetch_add(&sums[sum].ends, 1);
     atomic_store(&has_sums, true);
 }
@@ -80,10 +80,12 @@ static void write_news(const struct thread_news *news)
 static __thread struct thread_news life __attribute__((tls_model("initial-exec")));
 
 /* How long the thread waited for a processor is only in /proc, and an open file would take a number of the program. */
-static bool has_blocked(void)
+static void count_switches(struct thread_news *news)
 {
-    struct rusage usage = {0};
-    return kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0) != 0 || usage.ru_nvcsw > 0;
+    struct rusage usage = {.ru_nvcsw = 1}; /* if it is not known */
+    (void)kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0);
+    news->sleeps = (uint64_t)usage.ru_nvcsw;
+    news->preemptions = (uint64_t)usage.ru_nivcsw;
 }
 
 void thread_news_begin(uint64_t routine, uint64_t created_ns)
@@ -102,7 +104,7 @@ void thread_news_end(void)
     news.ends = 1;
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &news.cpu_ns);
     news.wall_ns = difference(self_monotonic_ns(), news.created_ns);
-    news.has_blocked = has_blocked();
+    count_switches(&news);
     write_news(&news);
 }
 
@@ -128,7 +130,8 @@ static bool take_sum(struct thread_news *ret)
         ret->wall_ns = atomic_exchange(&sums[i].wall_ns, 0);
         ret->cpu_ns = atomic_exchange(&sums[i].cpu_ns, 0);
         ret->start_wait_ns = atomic_exchange(&sums[i].start_wait_ns, 0);
-        ret->has_blocked = atomic_exchange(&sums[i].has_blocked, false);
+        ret->sleeps = atomic_exchange(&sums[i].sleeps, 0);
+        ret->preemptions = atomic_exchange(&sums[i].preemptions, 0);
         atomic_store(&has_sums, true); /* there may be others */
         return true;
     }

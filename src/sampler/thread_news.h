@@ -15,7 +15,8 @@ struct thread_news {
     uint64_t created_ns;
     uint64_t start_wait_ns;   /* until it first got a processor */
     uint64_t wall_ns, cpu_ns; /* of the thread's whole life, if it ends */
-    bool has_blocked;         /* else all time beside CPU_NS was a wait for a processor */
+    uint64_t sleeps;          /* without any, all time beside CPU_NS was a wait for a processor */
+    uint64_t preemptions;
 };
 
 /* --- On the thread itself: signal-safe, errno is kept ------------------------------------------------------------- */

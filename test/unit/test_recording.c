@@ -430,6 +430,7 @@ static void write_early_waits(void)
                          &last[0]);
     waiting(1);
     more(1, false, (struct recording_time){.cpu_ns = 3000000, .runnable_ns = 9000000});
+    more(1, true, (struct recording_time){.blocked_ns = 4000000});
     ticks_missed(31);
     recording_begin(&writer, RECORDING_STOP, 0);
 }
@@ -438,7 +439,7 @@ TEST(waits_after_a_sleep_that_no_tick_saw_have_stacks_of_sleeps)
 {
     static const int64_t runs[5] = {15, 15000000, 10000000, 5000000, 0}, none[5] = {0};
     static const int64_t slept[5] = {7, 7000000, 0, 5000000, 2000000}, woken[5] = {5, 5000000, 0, 5000000, 0};
-    static const int64_t lent[5] = {12, 12000000, 3000000, 9000000, 0}, waits[5] = {20, 20000000, 0, 20000000, 0};
+    static const int64_t lent[5] = {12, 12000000, 3000000, 9000000, 0}, waits[5] = {24, 24000000, 0, 20000000, 4000000};
     for (unsigned i = 0; i < 2; i++) {
         is_seen_asleep = i == 1;
         struct slice bytes = recording_of(RECORDING_WALL, write_early_waits);
@@ -449,7 +450,7 @@ TEST(waits_after_a_sleep_that_no_tick_saw_have_stacks_of_sleeps)
         check_of_thread(&profile, 0, 0x402444, 0, is_seen_asleep ? slept : none);
         check_of_thread(&profile, 0, 0, 0, is_seen_asleep ? none : woken);
         check_of_thread(&profile, 1, 0x402222, 2, lent);
-        check_of_thread(&profile, 1, 0x402444, is_seen_asleep, is_seen_asleep ? waits : none);
+        check_of_thread(&profile, 1, 0x402444, is_seen_asleep ? 2 : 0, is_seen_asleep ? waits : none);
         check_of_thread(&profile, 1, 0, 0, is_seen_asleep ? none : waits);
         profile_fini(&profile);
         free((void *)(uintptr_t)bytes.data);

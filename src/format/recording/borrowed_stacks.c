@@ -18,8 +18,7 @@ struct lent {
     struct location_id routine;
     struct stack_id stack;
     size_t samples;
-    double parts[PARTS_MAX];  /* times come from a file: integers could overflow */
-    double wanted[PARTS_MAX]; /* of its routine's first one: what all borrowers have */
+    double parts[PARTS_MAX]; /* times come from a file: integers could overflow */
 };
 
 struct lending {
@@ -214,10 +213,12 @@ static bool has_only_waited(const struct lending *lending, const int64_t *time)
     return lending->part_count == PARTS_MAX && time[PART_CPU] == 0 && time[PART_RUNNABLE] > 0;
 }
 
-/* It waited where it had slept. */
+/* A borrower that was woken waited where it had slept; another one, where it had run. */
 static double weight_of(const struct lent *lent, size_t part, bool was_woken)
 {
-    return lent->parts[was_woken && part == PART_RUNNABLE ? PART_BLOCKED : part];
+    if (part != PART_RUNNABLE) return lent->parts[part];
+    if (was_woken) return lent->parts[PART_BLOCKED];
+    return lent->parts[PART_BLOCKED] > lent->parts[PART_CPU] ? 0 : lent->parts[PART_RUNNABLE];
 }
 
 static void borrow(struct lending *lending, size_t sample, const struct lent *lent, size_t count)
@@ -286,49 +287,9 @@ static struct location_id routine_of_borrower(const struct profile *profile, siz
     return (struct location_id){profile_stack_location(profile, parent)};
 }
 
-/* How many there are, and what they want. */
-static void add_borrowers(struct lending *lending, size_t samples)
+static void count_borrowers(struct lending *lending, size_t samples)
 {
-    for (size_t i = 0; i < samples; i++) {
-        if (!is_borrower(lending, i)) continue;
-        lending->borrowers_left++;
-        struct location_id routine = routine_of_borrower(lending->profile, i);
-        struct lent *first = &lending->items[place_of(lending, routine)];
-        if (first == lending->items + lending->count || first->routine.index != routine.index) continue;
-        for (size_t part = 0; part < lending->part_count; part++)
-            first->wanted[part] += (double)parts_of(lending, i)[part];
-    }
-}
-
-static double ratio(double a, double b)
-{
-    return b > 0 ? a / b : 1;
-}
-
-/* COUNT stacks of one routine. */
-static void scale_waits_of(struct lent *lent, size_t count)
-{
-    double parts[PARTS_MAX] = {0};
-    for (size_t i = 0; i < count; i++) {
-        for (size_t part = 0; part < PARTS_MAX; part++) parts[part] += lent[i].parts[part];
-    }
-    double of_cpu = ratio(lent->wanted[PART_CPU], parts[PART_CPU]);
-    double of_blocked = ratio(lent->wanted[PART_BLOCKED], parts[PART_BLOCKED]);
-    for (size_t i = 0; i < count; i++) {
-        double cpu = lent[i].parts[PART_CPU], blocked = lent[i].parts[PART_BLOCKED];
-        lent[i].parts[PART_RUNNABLE] *=
-            cpu + blocked > 0 ? (cpu * of_cpu + blocked * of_blocked) / (cpu + blocked) : of_cpu;
-    }
-}
-
-/* Waits for a processor are lent per CPU time and per blocked time. Of these it is known how much borrowers have, and
- * lenders may by chance have been found asleep far more often. */
-static void scale_waits(struct lending *lending)
-{
-    for (size_t first = 0, end = 0; first < lending->count; first = end) {
-        while (end < lending->count && lending->items[end].routine.index == lending->items[first].routine.index) end++;
-        scale_waits_of(&lending->items[first], end - first);
-    }
+    for (size_t i = 0; i < samples; i++) lending->borrowers_left += is_borrower(lending, i);
 }
 
 bool find_short_borrowers(const struct profile *profile, uint64_t ns_max, bool *ret_borrows)
@@ -359,8 +320,7 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
         profile->failed = STATUS_NO_MEMORY;
         return 0;
     }
-    add_borrowers(&lending, count);
-    if (has_states) scale_waits(&lending);
+    count_borrowers(&lending, count);
     for (size_t i = 0; i < count && lending.samples_left > 0; i++) {
         if (!is_borrower(&lending, i)) continue;
         struct location_id routine = routine_of_borrower(profile, i);

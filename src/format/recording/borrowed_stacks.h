@@ -11,12 +11,11 @@
 
 /* Divides the time of samples whose stack is [too short to sample], below a start routine, among the stacks of other
  * threads with that routine, in proportion to their times; CPU, runnable and blocked time each for themselves.
- * Stacks are given runnable time for CPU time and for blocked time at the lenders' rates, and a sample that has nothing
- * else, waits after sleeps, gives it to stacks of blocked time. A routine with fewer than 8 samples lends nothing. A
- * borrower has about one stack for each period of its time, as if it had been sampled, or all of them.
- * PROFILE: a recording's, with its columns of values. By index of its threads, ROUTINES: where each of them started, 0
- * if that is not known; BORROWS: whether it may borrow. Adds SAMPLES_MAX samples at most. The time so divided, in
- * nanoseconds. */
+ * The runnable time of a sample without CPU time, which are waits after sleeps, is given to stacks of blocked time,
+ * that of others to stacks of CPU time. A routine with fewer than 8 samples lends nothing. A borrower has about one
+ * stack for each period of its time, as if it had been sampled, or all of them. PROFILE: a recording's, with its
+ * columns of values. By index of its threads, ROUTINES: where each of them started, 0 if that is not known; BORROWS:
+ * whether it may borrow. Adds SAMPLES_MAX samples at most. The time so divided, in nanoseconds. */
 uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, const bool *borrows,
                        size_t samples_max);
 
