@@ -309,6 +309,8 @@ static void print_completeness(const struct profile *all)
     buffer_clear(&line);
     if (completeness_append_calls(all, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_clear(&line);
+    if (completeness_append_waits(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_clear(&line);
     if (completeness_append_losses(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_clear(&line);
     if (completeness_append_too_short(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));

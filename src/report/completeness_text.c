@@ -164,11 +164,31 @@ bool completeness_append_calls(const struct profile *profile, struct buffer *out
 }
 
 /* The count of samples is the time in periods. */
+static double all_time_ns(const struct profile *profile, const struct completeness *completeness)
+{
+    return completeness->samples * (double)profile->period;
+}
+
+bool completeness_append_waits(const struct profile *profile, const struct completeness *completeness,
+                               struct buffer *out)
+{
+    const double samples_min = 100, share_min = 0.03;
+    double all_ns = all_time_ns(profile, completeness), unseen_ns = fact_number(profile, "unseen_waits_ns");
+    if (completeness->samples < samples_min || all_ns <= 0 || unseen_ns < share_min * all_ns) return false;
+    const char *remedy = perf_remedy(profile);
+    append_percent(out, unseen_ns / all_ns);
+    buffer_append_text(out,
+                       " of the time are waits for a processor that are shown where the threads ran; some can be in "
+                       "the system calls at whose ends the kernel stopped them — ");
+    buffer_append_text(out, remedy ? remedy : "to see where, record as root or with CAP_PERFMON");
+    return true;
+}
+
 bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
                                    struct buffer *out)
 {
     const double samples_min = 100, share_min = 0.1;
-    double all_ns = completeness->samples * (double)profile->period;
+    double all_ns = all_time_ns(profile, completeness);
     double too_short_ns = fact_number(profile, "too_short_ns"), borrowed_ns = fact_number(profile, "borrowed_ns");
     if (completeness->samples < samples_min || all_ns <= 0 || too_short_ns + borrowed_ns < share_min * all_ns)
         return false;

@@ -16,6 +16,10 @@ bool completeness_append_losses(const struct profile *profile, const struct comp
  * one. True where more answers came from calls than the kernel's own account of the time explains. */
 bool completeness_append_calls(const struct profile *profile, struct buffer *out);
 
+/* Where much of the time are waits for a processor of which nobody saw where they began. */
+bool completeness_append_waits(const struct profile *profile, const struct completeness *completeness,
+                               struct buffer *out);
+
 /* Where much of the time is of threads and processes of which no stack was taken. */
 bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
                                    struct buffer *out);

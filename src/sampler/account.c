@@ -336,6 +336,11 @@ static bool leaves_waits(const struct sampler *sampler, const struct watched_thr
     return waits_are_seen(sampler, thread) && account_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
 }
 
+static void note_unseen_waits(struct sampler *sampler, const struct watched_thread *thread, uint64_t ns)
+{
+    if (!waits_are_where_it_runs(thread)) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
+}
+
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                      const struct found_stack *stack)
 {
@@ -343,6 +348,7 @@ void account_running(struct sampler *sampler, struct watched_thread *thread, uin
     struct recording_time time = running_time(sampler, thread, cpu_ns);
     if (leaves_waits(sampler, thread)) time.runnable_ns = 0;
     if (time.cpu_ns + time.runnable_ns == 0) return;
+    note_unseen_waits(sampler, thread, time.runnable_ns);
     write_sample(sampler, thread, time, stack->flags, stack);
     thread->ticks_without_table = 0;
 }
@@ -509,6 +515,7 @@ void account_rest(struct sampler *sampler, struct watched_thread *thread)
         blocked.blocked_ns = rest_ns - waited_ns;
         thread->account.pending_ns = 0;
     }
+    note_unseen_waits(sampler, thread, running.runnable_ns);
     if (running.cpu_ns + running.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_RUNNING, running);
     if (blocked.blocked_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, blocked);
 }

@@ -261,6 +261,9 @@ void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t
 /* True if so: then other stacks do not stand for them. */
 bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread);
 
+/* True if all that were looked at began where it spends its CPU time. */
+bool waits_are_where_it_runs(const struct watched_thread *thread);
+
 /* Where one of the waits began that have ended, chosen by chance: the longer it was, the likelier. */
 bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
 

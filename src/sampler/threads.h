@@ -79,6 +79,7 @@ struct thread_switches {
 
 /* What is known of where a thread waits for a processor (waits.c). */
 struct thread_waits {
+    bool are_where_it_runs; /* all that were seen */
     uint64_t period;        /* stops between two samples of its timer */
     uint32_t samples;       /* since that was drawn */
     uint32_t seen;          /* waits, since this was last decided, */

@@ -89,15 +89,21 @@ void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t
         open_timer(sampler, thread);
 }
 
+bool waits_are_where_it_runs(const struct watched_thread *thread)
+{
+    return thread->waits.are_where_it_runs;
+}
+
 static void note_place(struct thread_waits *waits, bool is_elsewhere)
 {
     waits->seen++;
+    waits->are_where_it_runs &= !is_elsewhere;
     waits->elsewhere += is_elsewhere;
 }
 
 /* True if all waits were where the thread spends its CPU time: to look at them is not worth its cost. If a tenth of
  * them were elsewhere, this would be missed once in 12 times. */
-static bool are_where_it_runs(struct thread_waits *waits)
+static bool may_be_left_alone(struct thread_waits *waits)
 {
     enum { ENOUGH = 24 };
     if (waits->seen < ENOUGH) return false;
@@ -122,7 +128,10 @@ static void draw_period(struct sampler *sampler, struct watched_thread *thread, 
 bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample)
 {
     struct perf_timer_stops stops;
-    if (are_where_it_runs(&thread->waits)) leave_alone(sampler, thread);
+    if (may_be_left_alone(&thread->waits)) {
+        leave_alone(sampler, thread);
+        thread->waits.are_where_it_runs = true;
+    }
     if (!thread->stop_timer.control) return false;
     perf_timer_read_stops(&thread->stop_timer, &sampler->random_state, &stops);
     draw_period(sampler, thread, stops.count);

@@ -214,4 +214,29 @@ TEST(names_the_cause_of_time_without_a_stack)
                "root or with CAP_SYS_NICE, which gives it priority");
 }
 
+static const char *waits_text(uint64_t unseen_ms, const char *running)
+{
+    begin();
+    profile.period = 10000000;
+    add("main", NULL, 100); /* a second */
+    profile_add_fact_number(&profile, "unseen_waits_ns", (int64_t)unseen_ms * 1000000);
+    profile_add_fact_text(&profile, "running_threads", running);
+    CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
+    bool is_reported = completeness_append_waits(&profile, &completeness, &out);
+    buffer_append_byte(&out, '\0');
+    return is_reported ? (const char *)out.data : "nothing";
+}
+
+TEST(says_that_nobody_saw_where_threads_waited)
+{
+    CHECK_TEXT(waits_text(29, "signals, because of perf_event_open: Operation not permitted"), "nothing");
+    CHECK_TEXT(waits_text(30, "perf timers, signals before a thread has one"),
+               "3.0 % of the time are waits for a processor that are shown where the threads ran; some can be in the "
+               "system calls at whose ends the kernel stopped them — to see where, record as root or with CAP_PERFMON");
+    CHECK_TEXT(waits_text(300, "CPU clocks, because of perf_event_open: Operation not permitted"),
+               "30 % of the time are waits for a processor that are shown where the threads ran; some can be in the "
+               "system calls at whose ends the kernel stopped them — perf timers avoid this, but a seccomp filter or a "
+               "container forbids them: allow perf_event_open");
+}
+
 TEST_MAIN()

@@ -151,6 +151,8 @@ enum recording_counter {
     RECORDING_WAIT_BEFORE_NS,  /* for which the thread that started the sampler had waited for a processor by then; in a
                                 * forked process 0, because its recording begins at the fork */
     RECORDING_CLOCK_TICK_NS,   /* between stacks by the threads' CPU clocks, where perf timers are denied; 0: none */
+    RECORDING_UNSEEN_WAITS_NS, /* for a processor, after preemptions, with a stack from where the thread ran: nobody saw
+                                * where it was stopped */
     RECORDING_COUNTER_COUNT,
 };
 
