@@ -289,11 +289,24 @@ bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *th
     return timer_kernel_periods(sampler, thread) > 0;
 }
 
+/* To stop and to start again, for each sleep: 3 to 7 µs where this was measured. */
+static uint64_t switching_ns_max(const struct timer_account *account)
+{
+    enum { SWITCH_NS_MAX = 10000 };
+    return account->sleeps * SWITCH_NS_MAX;
+}
+
+/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
+static uint64_t inactive_ns_of_sleeps(const struct timer_account *account)
+{
+    return least(account->inactive_ns, switching_ns_max(account));
+}
+
 uint64_t timer_switching_ns(const struct watched_thread *thread)
 {
     const struct timer_account *account = &thread->timer_account;
     if (!timer_sees_user_code(thread)) return 0;
-    uint64_t all_ns = account->inactive_ns + account->sleep_periods * account->period_ns;
+    uint64_t all_ns = inactive_ns_of_sleeps(account) + account->sleep_periods * account->period_ns;
     return difference(all_ns, account->switching_written_ns);
 }
 
@@ -310,19 +323,19 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_th
     uint64_t all_ns = watched_ns(sampler, thread, cpu_ns), charged_ns = difference(cpu_ns, account->start_cpu_ns);
     bool is_apart = account->switching_written_ns > 0;
     uint64_t switching_ns = is_apart ? timer_switching_ns(thread) : 0;
-    uint64_t inactive_ns = is_apart ? difference(charged_ns, all_ns) : 0;
     if (all_ns <= counted_periods(account) * account->period_ns) return difference(cpu_ns, switching_ns);
-    double accounted_ns = (double)known_ns / (double)all_ns * (double)(charged_ns - inactive_ns);
+    if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(account));
+    double accounted_ns = (double)known_ns / (double)all_ns * (double)charged_ns;
     return account->start_cpu_ns + account->switching_written_ns + (uint64_t)accounted_ns;
 }
 
 /* The part of THREAD's time, of REST that is in no call it was met in, which its sleeps explain. */
 static double part_of_sleeps(const struct watched_thread *thread, double rest)
 {
-    const double switch_ns_max = 10000; /* to stop and to start again; 3 to 7 µs where this was measured */
     const struct timer_account *account = &thread->timer_account;
-    double cpu_ns = (double)difference(thread->cpu_ns_seen, account->start_cpu_ns);
-    double sleeps = cpu_ns > 0 ? (double)account->sleeps * switch_ns_max / cpu_ns : 0;
+    uint64_t cpu_ns = difference(thread->cpu_ns_seen, account->start_cpu_ns);
+    uint64_t most_ns = difference(switching_ns_max(account), inactive_ns_of_sleeps(account));
+    double sleeps = cpu_ns > 0 ? (double)most_ns / (double)cpu_ns : 0;
     return sleeps < rest ? sleeps : rest;
 }
 
