@@ -69,8 +69,8 @@ struct sampler {
     bool is_ending;
     struct tick_plan plan;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
-    bool is_late;                            /* for the open tick: the one before it was missed */
-    bool is_starved;                         /* and several more: this thread hardly gets a processor */
+    bool is_late;                            /* for the open tick: it came late, or some before it were missed */
+    bool is_starved;                         /* by several periods: this thread hardly gets a processor */
     bool is_steady;                          /* in the open tick every thread continues with what it did */
     uint64_t steady_periods;                 /* for so long */
     uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
