@@ -476,6 +476,15 @@ def measure(path, output):
     return worst_seconds, worst_memory
 
 
+def least_cost(path, output, seconds_max):
+    """What seems to take too long is measured up to twice more: the host of a virtual machine can take time away, which is counted."""
+    seconds, memory = measure(path, output)
+    for _ in range(2):
+        if seconds > seconds_max:
+            seconds = min(seconds, measure(path, output)[0])
+    return seconds, memory
+
+
 def check_growth(generator):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -484,10 +493,11 @@ def check_growth(generator):
             path = folder / "in"
             path.write_bytes(generator(size))
             real = path.stat().st_size
-            seconds, memory = measure(path, folder / "out.x")
+            seconds_max = SECONDS_FREE + SECONDS_OF_MEGABYTE * real / 1e6
+            seconds, memory = least_cost(path, folder / "out.x", seconds_max)
             print(f"# {real} bytes: {seconds:.2f} s, {memory >> 20} MiB")
             check(memory <= MEMORY_FREE + MEMORY_OF_BYTE * real, f"{real} bytes take {memory >> 20} MiB")
-            check(seconds <= SECONDS_FREE + SECONDS_OF_MEGABYTE * real / 1e6, f"{real} bytes take {seconds:.2f} s")
+            check(seconds <= seconds_max, f"{real} bytes take {seconds:.2f} s")
             found.append((real, seconds))
         (small, first), (large, second) = found
         allowed = SECONDS_FREE + first * large / small * GROWTH_MAX
