@@ -80,8 +80,8 @@ static uint64_t part_of(uint64_t ns, double part, double all)
     return all > 0 ? least((uint64_t)(part / all * (double)ns), ns) : 0;
 }
 
-/* They waited in the same part of it as the threads of the same routine that ticks met, after each of their switches
- * for as long. */
+/* Threads that no tick met waited for a processor in the same part of this time as others of their routine, which ticks
+ * met; all of their waits are taken to be of one length, whether a sleep or a preemption came before. */
 static void divide_off_time(struct short_routine *routine)
 {
     double sleeps = (double)routine->off_sleeps, switches = sleeps + (double)routine->off_preemptions;
