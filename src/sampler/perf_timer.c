@@ -189,8 +189,6 @@ static void end_waits(struct perf_timer *timer, struct reading *reading, bool is
 
 static void read_start(struct perf_timer *timer, struct reading *reading, uint64_t time_ns)
 {
-    struct perf_timer_switch *newest = &reading->newest;
-    if (newest->is_stop && newest->ran_ns == 0) newest->ran_ns = difference(newest->time_ns, time_ns);
     if (reading->stopped_ns > time_ns + MOMENT_NS) end_waits(timer, reading, false);
     reading->started_ns = time_ns;
     reading->stopped_ns = 0;

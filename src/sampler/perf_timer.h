@@ -29,7 +29,6 @@ struct perf_timer_switch {
     bool is_stop;
     bool was_preempted; /* it stopped in favour of others */
     bool is_in_call;    /* in which it was asleep: it has run for moments only since it was woken */
-    uint64_t ran_ns;    /* before it stopped */
 };
 
 struct perf_timer {

@@ -182,8 +182,6 @@ bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret
 /* The same of one that has said how often it switched, because it ended. */
 bool switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret);
 
-enum { LASTING_NS = 50000 }; /* of CPU time, by which a thread has left the call in which it slept */
-
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
@@ -196,10 +194,6 @@ void timer_forget_sleepers(struct sampler *sampler); /* once a second: those tha
 
 /* True if THREAD runs, or waits for a processor, by the last report of its timer. */
 bool timer_is_running(const struct watched_thread *thread);
-
-/* True if it was not running by that report: it was stopped in favour of others when it had run for a while, so that it
- * is not in the call any more in which it slept last. Not in favour of the sampler, whose ticks stop whatever runs. */
-bool timer_was_stopped_at_work(const struct sampler *sampler, const struct watched_thread *thread);
 
 /* True if it has done nothing else since the timer was read before. */
 bool timer_has_run_on(const struct watched_thread *thread);

@@ -25,6 +25,7 @@ enum {
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since the last check */
     AHEAD = 8,                /* memory is prefetched this many threads ahead */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
+    LASTING_NS = 50000,
     SECOND_SCANS_MAX = 3,
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
@@ -297,19 +298,15 @@ static bool may_be_in_sleep(struct watched_thread *thread, uint64_t cpu_ns, uint
     return true;
 }
 
-/* What is known of a thread that is to be asked. */
-enum occupation { MAY_RUN, MAY_WAIT, WAITS_AT_WORK };
-
 /* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
  * request is postponed. On an idle machine a thread that is awake has a processor. On a busy one, and where it is known
  * that the thread waits for one, it is asked only if it was preempted. */
-static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
-                         enum occupation occupation)
+static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     prepare_first_walk(sampler);
     struct signal_choice choice = signal_choose(thread);
-    bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count) && occupation != WAITS_AT_WORK;
-    bool waits = occupation != MAY_RUN || (sampler->is_late && !has_progress(thread, cpu_ns));
+    bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count);
+    bool waits = is_waiting || (sampler->is_late && !has_progress(thread, cpu_ns));
     if (waits && may_sleep) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
@@ -352,22 +349,21 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     uint32_t requests_max = requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
     sampler->requests_in_tick++;
-    send_request(sampler, thread, cpu_ns, MAY_RUN);
+    send_request(sampler, thread, cpu_ns, false);
 }
 
 /* Not a thread that may have slept since it was last considered. */
-static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
-                              enum occupation occupation)
+static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->requests_in_tick++ < requests_max_of(sampler, thread))
-        send_request(sampler, thread, cpu_ns, occupation);
+    if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
 
-/* THREAD, which has not run since it was scanned, waits for a processor. Its stack, which it gives when it gets one, is
- * for that wait if a timer measures its CPU time. */
+/* THREAD waits for a processor. Its stack, which it gives when it gets one, is for that wait if a timer measures its
+ * CPU time. That the timer's last record shows a stop is not enough to ask: the kernel also stops threads that
+ * are about to sleep, if another one wakes them at that moment, and a signal ends such a call. */
 static void ask_for_wait(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    ask_unless_asleep(sampler, thread, cpu_ns, timer_was_stopped_at_work(sampler, thread) ? WAITS_AT_WORK : MAY_WAIT);
+    ask_unless_asleep(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && (thread->timer.control || waits_are_asked(thread));
     if (waits_are_asked(thread)) waits_note_request(sampler, thread, thread->slot);
 }
@@ -475,8 +471,7 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
         return;
     }
     bool is_new = thread->account.is_first_scan && cpu_ns >= LASTING_NS;
-    if (sampler->is_late || timer_sees_user_code(thread) || is_new)
-        ask_unless_asleep(sampler, thread, cpu_ns, MAY_WAIT);
+    if (sampler->is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
     if (!thread->slot) look_again(sampler, thread, false);
 }
 
@@ -488,15 +483,6 @@ static bool has_room_for_first_scan(struct sampler *sampler, const struct watche
     if (is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
     uint32_t scans_max = (FIRST_SCANS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
     return sampler->first_scans_in_tick++ < scans_max;
-}
-
-/* A timer has seen that it was stopped, or that is checked a little later. */
-static void ask_if_waiting(struct sampler *sampler, struct watched_thread *thread)
-{
-    if (!timer_was_stopped_at_work(sampler, thread))
-        look_again(sampler, thread, true);
-    else if (!has_progress(thread, thread->cpu_ns_seen))
-        ask_for_wait(sampler, thread, thread->cpu_ns_seen);
 }
 
 /* The kernel takes the stacks of THREAD, which has run for CPU_NS. */
@@ -528,7 +514,7 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
     if (result == BLOCKED_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
     bool is_left = is_left_to_timer(sampler, thread, cpu_ns);
     if (result != BLOCKED_PENDING && !is_left) scan_running(sampler, thread, cpu_ns, is_busy);
-    if (result == BLOCKED_RUNNING && is_left && waits_are_asked(thread)) ask_if_waiting(sampler, thread);
+    if (result == BLOCKED_RUNNING && is_left && waits_are_asked(thread)) look_again(sampler, thread, true);
 }
 
 /* Wall clock: THREAD is not blocked, and has not run since the previous tick. A timer has seen where it was stopped; a

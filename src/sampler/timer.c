@@ -208,14 +208,6 @@ bool timer_is_running(const struct watched_thread *thread)
     return timer->control && timer->has_seen_switch && (!timer->newest.is_stop || timer->newest.was_preempted);
 }
 
-bool timer_was_stopped_at_work(const struct sampler *sampler, const struct watched_thread *thread)
-{
-    enum { SAMPLER_STARTS_NS = 20000 };
-    const struct perf_timer_switch *newest = &thread->timer.newest;
-    bool is_by_sampler = newest->time_ns + SAMPLER_STARTS_NS > sampler->tick_ns;
-    return timer_is_running(thread) && newest->is_stop && newest->ran_ns >= LASTING_NS && !is_by_sampler;
-}
-
 bool timer_has_run_on(const struct watched_thread *thread)
 {
     const struct perf_timer *timer = &thread->timer;
