@@ -66,6 +66,7 @@ CASES = [
     ("two_functions", 101),
     ("vfork_clone", 499),
     ("waits_in_calls", 499),
+    ("wakes_in_calls", 997),
 ]
 
 # What the kernel keeps from users who may not use all perf events, in the words of record, by program. Such rows are wrong all the same.
