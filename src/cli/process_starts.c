@@ -45,7 +45,7 @@ static bool is_column(const struct profile *profile, size_t column, const char *
     return strcmp(profile_c_string(profile, profile->value_types[column].type), name) == 0;
 }
 
-static uint64_t sum_of_cpu_ns(const struct profile *profile)
+uint64_t recorded_cpu_ns(const struct profile *profile)
 {
     uint64_t sum_ns = 0;
     for (size_t column = 1; column < profile->value_type_count; column++) {
@@ -84,7 +84,7 @@ uint64_t process_starts_add(struct process_starts *starts, struct profile *profi
 {
     struct process_clock *clock = clock_of(starts, pid);
     if (!clock || profile->period <= 0) return 0;
-    uint64_t recorded_ns = sum_of_cpu_ns(profile), start_ns = profile_start_ns(profile);
+    uint64_t recorded_ns = recorded_cpu_ns(profile), start_ns = profile_start_ns(profile);
     uint64_t gap_ns = difference(start_ns, clock->end_ns);
     struct process_start added = {.cpu_ns = least(difference(before.cpu_ns, clock->cpu_ns), gap_ns),
                                   .wait_ns = clock->end_ns == 0 ? before.wait_ns : 0};

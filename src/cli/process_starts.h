@@ -32,6 +32,9 @@ struct process_start {
 uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid,
                             struct process_start before);
 
+/* The CPU time of all samples. */
+uint64_t recorded_cpu_ns(const struct profile *profile);
+
 void process_starts_fini(struct process_starts *starts);
 
 #endif

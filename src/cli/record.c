@@ -6,6 +6,7 @@
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/percent.h"
+#include "base/unsigned.h"
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
 #include "cli/message.h"
@@ -178,14 +179,14 @@ static void count_process(struct record *record, const struct profile *profile)
 }
 
 /* The library writes down once a second how much CPU time its process has used. SEEN_NS is what was seen from outside,
- * for a process that was killed, that called _exit, or that another program replaced. It is rather too much than too
- * little, so that nothing is called missing that is there. */
+ * for a process that was killed, that called _exit, or that another program replaced: the last scan can be a
+ * tenth of a second old, and its samples may be newer. It is rather too much than too little, so that nothing is called
+ * missing that is there. */
 static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
 {
-    uint64_t written_ns = fact_number(profile, "process_cpu_ns");
-    if (fact_number(profile, "processes_cut_off") == 0) return written_ns;
-    uint64_t outside_ns = (seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_TICKS_NS;
-    return written_ns > outside_ns ? written_ns : outside_ns;
+    uint64_t known_ns = greatest(fact_number(profile, "process_cpu_ns"), recorded_cpu_ns(profile));
+    if (fact_number(profile, "processes_cut_off") == 0) return known_ns;
+    return greatest(known_ns, seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_TICKS_NS;
 }
 
 static void note_process(struct record *record, struct profile *profile)

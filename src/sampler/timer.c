@@ -72,20 +72,15 @@ static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
     return false;
 }
 
-static uint32_t greatest(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Memory that the kernel locks: mostly 132 KB for a thread, and 36 KB for each of many. */
 static uint32_t ring_size_min(const struct watched_thread *thread)
 {
-    return greatest(32 << 10, 2 * thread->timer_stack_size);
+    return (uint32_t)greatest(32 << 10, 2 * thread->timer_stack_size);
 }
 
 static uint32_t ring_size(const struct watched_thread *thread, bool has_room)
 {
-    return has_room ? greatest(RING_WITH_ROOM, 4 * thread->timer_stack_size) : ring_size_min(thread);
+    return has_room ? (uint32_t)greatest(RING_WITH_ROOM, 4 * thread->timer_stack_size) : ring_size_min(thread);
 }
 
 /* An ordinary user may lock half a megabyte for each processor, and what RLIMIT_MEMLOCK says for each process. An
