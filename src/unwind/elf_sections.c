@@ -1,11 +1,13 @@
-/* Section headers are read one by one, and of each name only as much as the longest one looked for.
+/* Section headers are read some at a time, and of each name only as much as the longest one looked for.
  * SPDX-License-Identifier: MIT */
 #include "unwind/elf_sections.h"
+
+#include "base/unsigned.h"
 
 #include <elf.h>
 #include <string.h>
 
-enum { SECTIONS_MAX = 1 << 16, NAME_SIZE = sizeof(".eh_frame_hdr") };
+enum { SECTIONS_MAX = 1 << 16, SECTIONS_AT_ONCE = 32, NAMES_AT_ONCE = 512, NAME_SIZE = sizeof(".eh_frame_hdr") };
 
 struct file {
     elf_read read;
@@ -13,13 +15,15 @@ struct file {
     Elf64_Ehdr header;
     uint64_t section_count;
     Elf64_Shdr names;
+    char first_names[NAMES_AT_ONCE]; /* of the section NAMES: all of them, mostly */
+    size_t first_names_size;
 };
 
-static bool read_section_header(const struct file *file, uint64_t index, Elf64_Shdr *ret_header)
+static bool read_section_headers(const struct file *file, uint64_t index, uint64_t count, Elf64_Shdr *ret_headers)
 {
     uint64_t place = 0;
-    if (__builtin_add_overflow(file->header.e_shoff, index * sizeof(*ret_header), &place)) return false;
-    return file->read(file->context, place, ret_header, sizeof(*ret_header));
+    if (__builtin_add_overflow(file->header.e_shoff, index * sizeof(*ret_headers), &place)) return false;
+    return file->read(file->context, place, ret_headers, count * sizeof(*ret_headers));
 }
 
 static bool open_file(struct file *file)
@@ -34,21 +38,26 @@ static bool open_file(struct file *file)
 
     /* Where they do not fit into the header, the number of sections and the index of the names are in section 0. */
     Elf64_Shdr first;
-    if (!read_section_header(file, 0, &first)) return false;
+    if (!read_section_headers(file, 0, 1, &first)) return false;
     file->section_count = header->e_shnum ? header->e_shnum : first.sh_size;
     uint64_t names = header->e_shstrndx == SHN_XINDEX ? first.sh_link : header->e_shstrndx;
-    return file->section_count <= SECTIONS_MAX && names < file->section_count &&
-           read_section_header(file, names, &file->names);
+    if (file->section_count > SECTIONS_MAX || names >= file->section_count) return false;
+    if (!read_section_headers(file, names, 1, &file->names)) return false;
+    size_t size = least(file->names.sh_size, NAMES_AT_ONCE);
+    if (file->read(file->context, file->names.sh_offset, file->first_names, size)) file->first_names_size = size;
+    return true;
 }
 
 /* Writes the first characters of SECTION's name into NAME: enough to distinguish those that are looked for. */
 static bool read_name(const struct file *file, const Elf64_Shdr *section, char name[NAME_SIZE + 1])
 {
     if (section->sh_name >= file->names.sh_size) return false;
-    uint64_t left = file->names.sh_size - section->sh_name;
+    size_t size = least(file->names.sh_size - section->sh_name, NAME_SIZE);
     memset(name, 0, NAME_SIZE + 1);
-    return file->read(file->context, file->names.sh_offset + section->sh_name, name,
-                      left < NAME_SIZE ? left : NAME_SIZE);
+    if (section->sh_name + size > file->first_names_size)
+        return file->read(file->context, file->names.sh_offset + section->sh_name, name, size);
+    memcpy(name, file->first_names + section->sh_name, size);
+    return true;
 }
 
 static bool is_usable(const Elf64_Shdr *section)
@@ -57,24 +66,30 @@ static bool is_usable(const Elf64_Shdr *section)
            section->sh_offset + section->sh_size > section->sh_offset;
 }
 
+static void note_section(const struct file *file, const Elf64_Shdr *section, struct elf_frame_sections *found)
+{
+    char name[NAME_SIZE + 1];
+    if (!is_usable(section) || !read_name(file, section, name)) return;
+    struct elf_section_place place = {
+        .address = section->sh_addr, .offset = section->sh_offset, .size = section->sh_size};
+    if (strcmp(name, ".eh_frame") == 0)
+        found->eh_frame = place;
+    else if (strcmp(name, ".eh_frame_hdr") == 0)
+        found->eh_frame_hdr = place;
+    else if (strcmp(name, ".debug_frame") == 0)
+        found->debug_frame = place;
+}
+
 bool elf_frame_sections_find(elf_read read, void *context, struct elf_frame_sections *ret_sections)
 {
     struct file file = {.read = read, .context = context};
     struct elf_frame_sections found = {0};
     if (!open_file(&file)) return false;
-    for (uint64_t i = 1; i < file.section_count; i++) {
-        Elf64_Shdr section;
-        char name[NAME_SIZE + 1];
-        if (!read_section_header(&file, i, &section)) return false;
-        if (!is_usable(&section) || !read_name(&file, &section, name)) continue;
-        struct elf_section_place place = {
-            .address = section.sh_addr, .offset = section.sh_offset, .size = section.sh_size};
-        if (strcmp(name, ".eh_frame") == 0)
-            found.eh_frame = place;
-        else if (strcmp(name, ".eh_frame_hdr") == 0)
-            found.eh_frame_hdr = place;
-        else if (strcmp(name, ".debug_frame") == 0)
-            found.debug_frame = place;
+    for (uint64_t first = 1, count = 0; first < file.section_count; first += count) {
+        Elf64_Shdr sections[SECTIONS_AT_ONCE];
+        count = least(file.section_count - first, SECTIONS_AT_ONCE);
+        if (!read_section_headers(&file, first, count, sections)) return false;
+        for (uint64_t i = 0; i < count; i++) note_section(&file, &sections[i], &found);
     }
     *ret_sections = found;
     return true;

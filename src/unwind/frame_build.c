@@ -37,7 +37,6 @@ struct frame_build {
     struct frame_table table; /* PACK: what is packed, and from where on */
     uint32_t next_block, packed_row_count, packed_number;
     size_t next_row;
-    struct rule_builder rules;
     struct pages_array places;         /* of struct fde_place */
     struct pages_array rows;           /* of struct row */
     const struct cfi_section *section; /* of the FDE */
@@ -46,6 +45,7 @@ struct frame_build {
     uint64_t end; /* of the last row, relative to the base */
     uint32_t fde_count, broken_count;
     bool full;
+    struct rule_builder rules; /* the largest last */
 };
 
 enum {
@@ -280,7 +280,7 @@ static bool begin_packing(struct frame_build *build)
         .end = (uint32_t)build->end,
         .row_count = count_rows(build, block_count),
         .block_count = block_count,
-        .rule_count = (uint32_t)build->rules.rules.count,
+        .rule_count = build->rules.rule_count,
         .wide_count = (uint32_t)build->rules.wide.count,
         .expression_bytes = (uint32_t)build->rules.expressions.count,
         .fde_count = build->fde_count,
@@ -293,7 +293,7 @@ static bool begin_packing(struct frame_build *build)
     pages_prefer_large(memory, layout.size);
     pages_populate(memory, layout.size);
     frame_table_take_block(&table, memory);
-    copy_items(memory + layout.rules, &build->rules.rules, sizeof(struct machine_rule));
+    memcpy(memory + layout.rules, build->rules.rules, table.rule_count * sizeof(struct machine_rule));
     copy_items(memory + layout.wide, &build->rules.wide, sizeof(struct wide_rule));
     copy_items(memory + layout.expressions, &build->rules.expressions, 1);
     build->table = table;
@@ -349,10 +349,7 @@ struct frame_build *frame_build_begin(const struct frame_table_source *source)
     struct frame_build *build = pages_allocate(sizeof(*build));
     if (!build) return NULL;
     build->source = *source;
-    if (!rule_builder_init(&build->rules)) {
-        frame_build_free(build);
-        return NULL;
-    }
+    rule_builder_begin(&build->rules);
     begin_listing(build);
     return build;
 }

@@ -163,6 +163,7 @@ static bool read_table(int descriptor, const struct file_header *header, struct 
     if (frame_table_layout(&table).size != header->block_size) return false;
     uint8_t *block = pages_allocate(header->block_size);
     if (!block) return false;
+    pages_populate(block, header->block_size);
     frame_table_take_block(&table, block);
     if (read_all(descriptor, block, header->block_size) && checksum_of_file(*header, block) == header->checksum &&
         are_rows_valid(&table) && machine_rules_are_valid(&table)) {

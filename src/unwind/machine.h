@@ -140,22 +140,25 @@ struct rule_words {
     uint64_t first, second;
 };
 
-/* Collects what rows have in common while a table is built. */
+enum { RULE_INDEX_SIZE_MAX = 4 * FRAME_TABLE_RULES_MAX };
+
+/* Collects what rows have in common while a table is built. In zeroed pages, few of which are touched for most modules;
+ * before the first rule comes rule_builder_begin. */
 struct rule_builder {
     const struct cfi_section *section; /* of the row that is compiled */
-    struct pages_array rules;          /* of struct machine_rule */
     struct pages_array wide;           /* of struct wide_rule */
     struct pages_array expressions;    /* of bytes */
-    uint16_t recent[512];              /* numbers by hash: what was found last, in less memory than the index */
-    uint16_t *index;                   /* open addressing: RULE_INDEX_SIZE numbers of rules plus one, 0: free */
     uint64_t registers_version;        /* of the row that the next two are of */
     bool is_usual;                     /* its registers fit into a narrow rule: */
     struct rule_words saved;
-    uint32_t rejected_count; /* rows whose rule did not fit any more, or cannot be followed */
+    uint32_t rejected_count;             /* rows whose rule did not fit any more, or cannot be followed */
+    uint32_t rule_count, index_size;     /* how much of the arrays is used; the latter a power of two */
+    uint16_t recent[512];                /* numbers by hash: what was found last, in less memory than the index */
+    uint16_t index[RULE_INDEX_SIZE_MAX]; /* open addressing: numbers of rules plus one, 0: free */
+    struct machine_rule rules[FRAME_TABLE_RULES_MAX];
 };
 
-/* {0} is not enough: allocates. False if there is no memory. */
-bool rule_builder_init(struct rule_builder *builder);
+void rule_builder_begin(struct rule_builder *builder);
 void rule_builder_fini(struct rule_builder *builder);
 
 /* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */

@@ -4,26 +4,18 @@
  * write it. SPDX-License-Identifier: MIT */
 #include "unwind/x86_64_rules_private.h"
 
-enum {
-    RULE_INDEX_SIZE = 4 * FRAME_TABLE_RULES_MAX,
-};
+enum { INDEX_FIRST_SIZE = 2048, INDEX_PART = RULE_INDEX_SIZE_MAX / FRAME_TABLE_RULES_MAX };
 
-bool rule_builder_init(struct rule_builder *builder)
+void rule_builder_begin(struct rule_builder *builder)
 {
-    *builder = (struct rule_builder){.section = NULL};
-    builder->index = pages_allocate(RULE_INDEX_SIZE * sizeof(builder->index[0]));
-    struct machine_rule *none = pages_array_add(&builder->rules, sizeof(*none), FRAME_TABLE_RULES_MAX);
-    if (none) *none = (struct machine_rule){.kind = RULE_NONE};
-    return builder->index && none;
+    builder->index_size = INDEX_FIRST_SIZE;
+    builder->rules[builder->rule_count++].kind = RULE_NONE;
 }
 
 void rule_builder_fini(struct rule_builder *builder)
 {
-    pages_free(builder->index, RULE_INDEX_SIZE * sizeof(builder->index[0]));
-    pages_array_fini(&builder->rules);
     pages_array_fini(&builder->wide);
     pages_array_fini(&builder->expressions);
-    *builder = (struct rule_builder){0};
 }
 
 static struct rule_words words_of(const struct machine_rule *rule)
@@ -38,40 +30,54 @@ static bool is_same_rule(struct rule_words a, struct rule_words b)
     return a.first == b.first && a.second == b.second;
 }
 
-/* The number of RULE in the index, where it is added unless it is there already. */
-static uint32_t indexed_number(struct rule_builder *builder, struct rule_words rule, uint64_t hash)
+static uint32_t reject(struct rule_builder *builder)
 {
-    const struct machine_rule *rules = builder->rules.items;
-    for (uint64_t place = hash >> 32;; place++) {
-        uint16_t *number = &builder->index[place % RULE_INDEX_SIZE];
-        if (*number != 0 && !is_same_rule(words_of(&rules[*number - 1]), rule)) continue;
-        if (*number == 0) {
-            struct machine_rule *added = pages_array_add(&builder->rules, sizeof(*added), FRAME_TABLE_RULES_MAX);
-            if (!added) {
-                builder->rejected_count++;
-                return RULE_NONE;
-            }
-            memcpy(added, &rule, sizeof(*added));
-            *number = (uint16_t)builder->rules.count;
-        }
-        return *number - 1u;
+    builder->rejected_count++;
+    return RULE_NONE;
+}
+
+static uint64_t hash_of(struct rule_words rule)
+{
+    return (rule.first ^ rule.second * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
+}
+
+/* Where RULE is in the index, or the free place for it. */
+static uint16_t *place_of(struct rule_builder *builder, struct rule_words rule)
+{
+    for (uint64_t place = hash_of(rule) >> 32;; place++) {
+        uint16_t *number = &builder->index[place & (builder->index_size - 1)];
+        if (*number == 0 || is_same_rule(words_of(&builder->rules[*number - 1]), rule)) return number;
     }
+}
+
+/* The index begins small: most modules have a few hundred rules, and each page that is touched costs a fault, and an
+ * interrupt of the program's threads if it is read before it is written. */
+static void grow_index(struct rule_builder *builder)
+{
+    memset(builder->index, 0, builder->index_size * sizeof(builder->index[0]));
+    builder->index_size *= 2;
+    for (uint32_t i = 1; i < builder->rule_count; i++)
+        *place_of(builder, words_of(&builder->rules[i])) = (uint16_t)(i + 1);
+}
+
+/* The number of RULE in the index, where it is added unless it is there already. */
+static uint32_t indexed_number(struct rule_builder *builder, struct rule_words rule)
+{
+    uint16_t *number = place_of(builder, rule);
+    if (*number != 0) return *number - 1u;
+    if (builder->rule_count == FRAME_TABLE_RULES_MAX) return reject(builder);
+    memcpy(&builder->rules[builder->rule_count++], &rule, sizeof(rule));
+    *number = (uint16_t)builder->rule_count;
+    if (builder->rule_count > builder->index_size / INDEX_PART) grow_index(builder);
+    return builder->rule_count - 1;
 }
 
 static uint32_t rule_number(struct rule_builder *builder, struct rule_words rule)
 {
     enum { RECENT = sizeof(builder->recent) / sizeof(builder->recent[0]) };
-    uint64_t hash = (rule.first ^ rule.second * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
-    uint16_t *recent = &builder->recent[(hash >> 48) % RECENT];
-    const struct machine_rule *rules = builder->rules.items;
-    if (!is_same_rule(words_of(&rules[*recent]), rule)) *recent = (uint16_t)indexed_number(builder, rule, hash);
+    uint16_t *recent = &builder->recent[(hash_of(rule) >> 48) % RECENT];
+    if (!is_same_rule(words_of(&builder->rules[*recent]), rule)) *recent = (uint16_t)indexed_number(builder, rule);
     return *recent;
-}
-
-static uint32_t reject(struct rule_builder *builder)
-{
-    builder->rejected_count++;
-    return RULE_NONE;
 }
 
 static bool add_wide(struct rule_builder *builder, const struct wide_rule *wide, int32_t *ret_number)
@@ -157,7 +163,7 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
  * that says that this is the outermost frame. */
 uint32_t machine_rule_between(uint32_t before, uint32_t after, struct rule_builder *builder)
 {
-    const struct machine_rule *rules = builder->rules.items, *leaf = &rules[before];
+    const struct machine_rule *rules = builder->rules, *leaf = &rules[before];
     bool is_leaf = leaf->kind == RULE_REGISTER && leaf->cfa_register == MACHINE_SP && leaf->value == WORD;
     if (!is_leaf || leaf->saved_mask != 0 || rules[after].kind != RULE_ROOT) return RULE_NONE;
     struct rule_words rule = rule_words(RULE_CLONE, 0, 0);
