@@ -48,11 +48,11 @@ static bool is_new_code(uint64_t address)
 
 /* --- One module, from its headers in memory ----------------------------------------------------------------------- */
 
-static void read_build_id(struct module *module, uint64_t address, uint64_t size)
+static void read_build_id(struct module *module, const struct image_headers *headers, uint64_t address, uint64_t size)
 {
     uint8_t notes[NOTES_BYTES_MAX];
-    struct cursor cursor =
-        cursor_of(slice_of(notes, self_read_memory(address, notes, size < sizeof(notes) ? size : sizeof(notes))));
+    size_t read = image_headers_copy(headers, address, notes, size < sizeof(notes) ? size : sizeof(notes));
+    struct cursor cursor = cursor_of(slice_of(notes, read));
     while (!cursor_at_end(&cursor)) {
         uint32_t name_size = cursor_u32(&cursor);
         uint32_t value_size = cursor_u32(&cursor);
@@ -88,35 +88,8 @@ static void describe_image(struct module *image, const struct image_headers *hea
             image->header_start = start;
             image->header_size = header->p_memsz;
         } else if (header->p_type == PT_NOTE && image->build_id_size == 0) {
-            read_build_id(image, start, header->p_memsz);
+            read_build_id(image, headers, start, header->p_memsz);
         }
-    }
-}
-
-/* One entry for each executable segment. */
-static void add_image(struct pages_array *found, uint64_t image_start, const char *path, uint64_t device,
-                      uint64_t inode)
-{
-    static struct image_headers headers; /* the sampler thread's alone */
-    static struct module image;
-    struct dl_find_object object = {0};
-    if (!image_headers_read(image_start, &headers)) return;
-    memset(&image, 0, sizeof(image));
-    image.image_start = image_start;
-    image.device = device;
-    image.inode = inode;
-    (void)plain_text(image.path, image.path + sizeof(image.path), path);
-    describe_image(&image, &headers);
-    for (size_t i = 0; i < headers.count; i++) {
-        const Elf64_Phdr *header = &headers.items[i];
-        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-        struct module *module = pages_array_add(found, sizeof(*module), MODULES_MAX);
-        if (!module) return;
-        *module = image;
-        module->start = image.load_bias + header->p_vaddr;
-        module->end = module->start + header->p_memsz;
-        module->file_offset = header->p_offset;
-        if (loader_knows(module->start, &object)) module->loader_object = object.dlfo_link_map;
     }
 }
 
@@ -128,51 +101,93 @@ struct maps_file {
     uint64_t image_start;
     uint64_t device, inode;
     bool has_start, is_added;
+    bool is_read, has_headers;
+    struct image_headers headers; /* and what they say, once they are read: */
+    struct module image;
 };
+
+static bool read_headers(struct maps_file *file)
+{
+    if (file->is_read) return file->has_headers;
+    file->is_read = true;
+    file->has_headers = image_headers_read(file->image_start, &file->headers);
+    if (!file->has_headers) return false;
+    struct module *image = &file->image;
+    memset(image, 0, sizeof(*image));
+    image->image_start = file->image_start;
+    image->device = file->device;
+    image->inode = file->inode;
+    (void)plain_text(image->path, image->path + sizeof(image->path), file->path);
+    describe_image(image, &file->headers);
+    return true;
+}
+
+static bool is_code(const Elf64_Phdr *header)
+{
+    return header->p_type == PT_LOAD && (header->p_flags & PF_X);
+}
 
 /* True if the headers of FILE say that its code is at ADDRESS. Programs move their own code to anonymous memory, for
  * the sake of large pages. */
-static bool has_code_at(const struct maps_file *file, uint64_t address)
+static bool has_code_at(struct maps_file *file, uint64_t address)
 {
-    static struct image_headers headers; /* the sampler thread's alone */
-    static struct module image;
-    if (!file->has_start || !image_headers_read(file->image_start, &headers)) return false;
-    memset(&image, 0, sizeof(image));
-    image.image_start = file->image_start;
-    describe_image(&image, &headers);
-    for (size_t i = 0; i < headers.count; i++) {
-        const Elf64_Phdr *header = &headers.items[i];
-        uint64_t start = image.load_bias + header->p_vaddr;
-        bool is_code = header->p_type == PT_LOAD && (header->p_flags & PF_X);
-        if (is_code && address >= start && address < start + header->p_memsz) return true;
+    if (!file->has_start || !read_headers(file)) return false;
+    for (size_t i = 0; i < file->headers.count; i++) {
+        const Elf64_Phdr *header = &file->headers.items[i];
+        uint64_t start = file->image.load_bias + header->p_vaddr;
+        if (is_code(header) && address >= start && address < start + header->p_memsz) return true;
     }
     return false;
 }
 
+/* One entry for each executable segment. */
 static void add_file(struct pages_array *found, struct maps_file *file)
 {
-    if (!file->is_added) add_image(found, file->image_start, file->path, file->device, file->inode);
+    struct dl_find_object object = {0};
+    if (file->is_added) return;
     file->is_added = true;
+    if (!read_headers(file)) return;
+    for (size_t i = 0; i < file->headers.count; i++) {
+        const Elf64_Phdr *header = &file->headers.items[i];
+        if (!is_code(header)) continue;
+        struct module *module = pages_array_add(found, sizeof(*module), MODULES_MAX);
+        if (!module) return;
+        *module = file->image;
+        module->start = file->image.load_bias + header->p_vaddr;
+        module->end = module->start + header->p_memsz;
+        module->file_offset = header->p_offset;
+        if (loader_knows(module->start, &object)) module->loader_object = object.dlfo_link_map;
+    }
+}
+
+static void begin_file(struct maps_file *file, const struct maps_entry *entry, size_t path_length)
+{
+    memcpy(file->path, entry->path, path_length + 1);
+    file->image_start = entry->start;
+    file->device = entry->device;
+    file->inode = entry->inode;
+    file->has_start = entry->file_offset == 0;
+    file->is_added = file->is_read = false;
+}
+
+static void add_vdso(struct pages_array *found, const struct maps_entry *entry)
+{
+    static struct maps_file vdso; /* the sampler thread's alone */
+    begin_file(&vdso, entry, strlen(entry->path));
+    add_file(found, &vdso);
 }
 
 static void add_mapping(struct pages_array *found, struct maps_file *file, const struct maps_entry *entry)
 {
     if (strcmp(entry->path, "[vdso]") == 0) {
-        add_image(found, entry->start, entry->path, 0, 0);
+        add_vdso(found, entry);
         return;
     }
     bool is_elsewhere = entry->is_executable && !file->is_added && has_code_at(file, entry->start);
     if (is_elsewhere) add_file(found, file);
     size_t length = strlen(entry->path);
     if (entry->path[0] != '/' || is_elsewhere || length >= sizeof(file->path)) return;
-    if (strcmp(file->path, entry->path) != 0 || entry->file_offset == 0) {
-        memcpy(file->path, entry->path, length + 1);
-        file->image_start = entry->start;
-        file->device = entry->device;
-        file->inode = entry->inode;
-        file->has_start = entry->file_offset == 0;
-        file->is_added = false;
-    }
+    if (strcmp(file->path, entry->path) != 0 || entry->file_offset == 0) begin_file(file, entry, length);
     if (entry->is_executable && file->has_start) add_file(found, file);
 }
 
@@ -213,9 +228,10 @@ static void retire(struct modules *modules, void *memory, size_t size)
 /* Ends the job of MODULE, whose copies handlers may still read. */
 static enum table_outcome end_job(struct modules *modules, struct module *module)
 {
-    struct table_copy copies[TABLE_COPIES];
-    enum table_outcome outcome = table_job_end(module->job, &module->table, copies);
-    for (unsigned i = 0; i < TABLE_COPIES; i++) retire(modules, copies[i].memory, copies[i].size);
+    void *copies = NULL;
+    size_t copies_size = 0;
+    enum table_outcome outcome = table_job_end(module->job, &module->table, &copies, &copies_size);
+    retire(modules, copies, copies_size);
     module->job = NULL;
     return outcome;
 }
@@ -268,6 +284,21 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
 
 static uint64_t latest_generation; /* continues when the sampler is started again: what walks remember stays */
 
+/* To unmap what was used interrupts every processor on which the program runs, and tables come one after the other. */
+static void *snapshot_memory(struct modules *modules, size_t size)
+{
+    void *memory = modules->spare;
+    if (memory && modules->spare_size == size) {
+        modules->spare = NULL;
+        return memset(memory, 0, size);
+    }
+    pages_free(memory, modules->spare_size);
+    modules->spare = NULL;
+    memory = pages_allocate(size);
+    if (memory) pages_populate(memory, size); /* not one by one in signal handlers */
+    return memory;
+}
+
 static void publish(struct modules *modules)
 {
     const struct module *items = modules->items.items;
@@ -275,10 +306,9 @@ static void publish(struct modules *modules)
     size_t size = sizeof(struct unwind_modules) + sizeof(struct rule_cache) + count * sizeof(struct unwind_module);
     /* Tables are beside the items, and items move: a snapshot has copies of all. */
     size += count * (sizeof(struct frame_table) + sizeof(struct frame_lookup));
-    struct unwind_modules *snapshot = pages_allocate(size);
+    struct unwind_modules *snapshot = snapshot_memory(modules, size);
     modules->is_outdated = !snapshot;
     if (!snapshot) return;
-    pages_populate(snapshot, size); /* not one by one in signal handlers */
     struct unwind_module *entries = (struct unwind_module *)(void *)(snapshot + 1);
     struct frame_table *tables = (struct frame_table *)(void *)(entries + count);
     struct frame_lookup *lookups = (struct frame_lookup *)(void *)(tables + count);
@@ -316,7 +346,14 @@ bool modules_have_retired(struct modules *modules)
 void modules_release_retired(struct modules *modules)
 {
     const struct retired *retired = modules->retired.items;
-    for (size_t i = 0; i < modules->retired.count; i++) pages_free(retired[i].memory, retired[i].size);
+    for (size_t i = 0; i < modules->retired.count; i++) {
+        if (retired[i].size == modules->current_size && !modules->spare) {
+            modules->spare = retired[i].memory;
+            modules->spare_size = retired[i].size;
+        } else {
+            pages_free(retired[i].memory, retired[i].size);
+        }
+    }
     modules->retired.count = 0;
 }
 

@@ -40,6 +40,8 @@ struct modules {
     atomic_bool is_changing;    /* the sampler thread is at work on them: a forked child begins with none */
     bool is_outdated;           /* there was no memory for a newer one */
     struct pages_array retired; /* of struct retired: snapshots and tables that may still be in use */
+    void *spare;                /* a snapshot's memory, for the next one */
+    size_t spare_size;
     uint32_t next_number;
     uint32_t unloads_seen;       /* how often the program had unloaded modules when they were listed */
     bool has_loaded_since;       /* they are not those any more that the program started with */

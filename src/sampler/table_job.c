@@ -19,10 +19,11 @@ enum {
 
 enum phase { LOAD, LOCATE, COPY_EH_FRAME, COPY_HEADER, COPY_DEBUG_FRAME, BEGIN, BUILD, KEEP, DONE };
 
-enum { EH_FRAME, HEADER, DEBUG_FRAME };
+enum { EH_FRAME, HEADER, DEBUG_FRAME, COPIES };
 
 struct copying {
-    struct table_copy copy;
+    uint8_t *memory;
+    size_t size;
     uint64_t from; /* an address, or an offset in the file */
     size_t done;
 };
@@ -32,7 +33,9 @@ struct table_job {
     char path[MODULE_PATH_MAX];
     enum phase phase;
     enum table_outcome outcome;
-    struct copying copies[TABLE_COPIES];
+    struct copying copies[COPIES];
+    uint8_t *copied; /* all of them, in one block: to unmap one interrupts the program's threads */
+    size_t copied_size;
     bool has_lookup;
     struct frame_lookup lookup;
     struct frame_build *build;
@@ -83,7 +86,7 @@ static void locate(struct table_job *job)
     if (end != 0) {
         bool is_before_header = eh_frame < source->header_start && source->header_start < end;
         job->copies[HEADER].from = source->header_start;
-        job->copies[HEADER].copy.size = source->header_size;
+        job->copies[HEADER].size = source->header_size;
         if (is_before_header) end = source->header_start;
     } else if (has_file && sections.eh_frame.address != 0) {
         eh_frame = source->load_bias + sections.eh_frame.address;
@@ -91,19 +94,28 @@ static void locate(struct table_job *job)
         if (end > segment_end(job, eh_frame)) end = eh_frame;
     }
     job->copies[EH_FRAME].from = eh_frame;
-    job->copies[EH_FRAME].copy.size = end > eh_frame ? end - eh_frame : 0;
+    job->copies[EH_FRAME].size = end > eh_frame ? end - eh_frame : 0;
     job->copies[DEBUG_FRAME].from = sections.debug_frame.offset;
-    job->copies[DEBUG_FRAME].copy.size = sections.debug_frame.size;
+    job->copies[DEBUG_FRAME].size = sections.debug_frame.size;
+}
+
+static size_t aligned(size_t size)
+{
+    return (size + 63) & ~(size_t)63;
 }
 
 static bool allocate(struct table_job *job)
 {
-    for (unsigned i = 0; i < TABLE_COPIES; i++) {
-        struct table_copy *copy = &job->copies[i].copy;
-        if (copy->size == 0) continue;
-        copy->memory = pages_allocate(copy->size);
-        if (!copy->memory) return false;
-        if (copy->size >= PAGES_LARGE_BYTES) pages_prefer_large(copy->memory, copy->size);
+    size_t size = 0;
+    for (unsigned i = 0; i < COPIES; i++) size += aligned(job->copies[i].size);
+    job->copied = pages_allocate(size);
+    if (!job->copied) return false;
+    job->copied_size = size;
+    if (size >= PAGES_LARGE_BYTES) pages_prefer_large(job->copied, size);
+    uint8_t *memory = job->copied;
+    for (unsigned i = 0; i < COPIES; i++) {
+        job->copies[i].memory = memory;
+        memory += aligned(job->copies[i].size);
     }
     return true;
 }
@@ -111,17 +123,12 @@ static bool allocate(struct table_job *job)
 static void begin_copying(struct table_job *job)
 {
     locate(job);
-    size_t size = 0;
-    for (unsigned i = 0; i < TABLE_COPIES; i++) {
-        size_t part = job->copies[i].copy.size;
-        if (part > INFORMATION_MAX) {
-            job->copies[i].copy.size = 0;
-            end_with(job, TABLE_TOO_LARGE);
-            return;
-        }
-        size += part;
+    for (unsigned i = 0; i < COPIES; i++) {
+        if (job->copies[i].size <= INFORMATION_MAX) continue;
+        end_with(job, TABLE_TOO_LARGE);
+        return;
     }
-    if (job->copies[EH_FRAME].copy.size == 0 && job->copies[DEBUG_FRAME].copy.size == 0)
+    if (job->copies[EH_FRAME].size == 0 && job->copies[DEBUG_FRAME].size == 0)
         end_with(job, TABLE_NO_INFORMATION);
     else if (!allocate(job))
         end_with(job, TABLE_NO_MEMORY);
@@ -142,16 +149,16 @@ static size_t read_chunk(const struct table_job *job, unsigned which, void *to, 
 static bool copy_some(struct table_job *job, unsigned which)
 {
     struct copying *copying = &job->copies[which];
-    size_t left = copying->copy.size - copying->done, chunk = left < CHUNK ? left : CHUNK;
+    size_t left = copying->size - copying->done, chunk = left < CHUNK ? left : CHUNK;
     if (chunk == 0) return true;
-    size_t got = read_chunk(job, which, copying->copy.memory + copying->done, copying->from + copying->done, chunk);
+    size_t got = read_chunk(job, which, copying->memory + copying->done, copying->from + copying->done, chunk);
     copying->done += got;
-    return got < chunk || copying->done == copying->copy.size;
+    return got < chunk || copying->done == copying->size;
 }
 
 static struct slice copied(const struct table_job *job, unsigned which)
 {
-    return slice_of(job->copies[which].copy.memory, job->copies[which].done);
+    return slice_of(job->copies[which].memory, job->copies[which].done);
 }
 
 static struct frame_table_source frame_source(const struct table_job *job)
@@ -170,10 +177,10 @@ static struct frame_table_source frame_source(const struct table_job *job)
 /* A lookup knows .eh_frame alone: a module with .debug_frame as well needs its table. */
 static void prepare_lookup(struct table_job *job)
 {
-    bool is_whole = job->copies[EH_FRAME].done == job->copies[EH_FRAME].copy.size &&
-                    job->copies[HEADER].done == job->copies[HEADER].copy.size;
+    bool is_whole = job->copies[EH_FRAME].done == job->copies[EH_FRAME].size &&
+                    job->copies[HEADER].done == job->copies[HEADER].size;
     struct frame_table_source source = frame_source(job);
-    if (is_whole && source.eh_frame.bytes.size > 0 && job->copies[DEBUG_FRAME].copy.size == 0)
+    if (is_whole && source.eh_frame.bytes.size > 0 && job->copies[DEBUG_FRAME].size == 0)
         job->has_lookup = frame_lookup_init(&source, &job->lookup);
 }
 
@@ -283,11 +290,12 @@ bool table_job_lookup(const struct table_job *job, struct frame_lookup *ret_look
     return job->has_lookup;
 }
 
-enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table,
-                                 struct table_copy ret_copies[TABLE_COPIES])
+enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table, void **ret_copies,
+                                 size_t *ret_copies_size)
 {
     enum table_outcome outcome = job->phase == DONE ? job->outcome : TABLE_UNREADABLE;
-    for (unsigned i = 0; i < TABLE_COPIES; i++) ret_copies[i] = job->copies[i].copy;
+    *ret_copies = job->copied;
+    *ret_copies_size = job->copied_size;
     if (outcome == TABLE_BUILT)
         *ret_table = job->table;
     else
