@@ -559,12 +559,13 @@ enum modules_answer modules_build(struct modules *modules, uint64_t address, str
     return is_ready(module) ? MODULES_READY : MODULES_LATER;
 }
 
-void modules_work(struct modules *modules, struct modules_budget budget)
+void modules_work(struct modules *modules, size_t largest, struct modules_budget budget)
 {
     struct module *items = modules->items.items;
     bool has_news = false;
     for (size_t i = 0; i < modules->items.count; i++) {
         if (!items[i].job) continue; /* nearly always all of them, and the clock is a system call */
+        if (has_lookup(&items[i]) && table_job_size(items[i].job) > largest) continue;
         if (is_used_up(budget)) break;
         has_news |= work_on(modules, &items[i], WORK_UNTIL_TABLE, budget);
     }

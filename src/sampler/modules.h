@@ -78,8 +78,9 @@ enum modules_answer {
 enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer);
 
-/* Continues tables that were begun, within BUDGET. */
-void modules_work(struct modules *modules, struct modules_budget budget);
+/* Continues tables that were begun, within BUDGET. Modules with more than LARGEST bytes of call frame
+ * information wait. */
+void modules_work(struct modules *modules, size_t largest, struct modules_budget budget);
 
 /* Writes the known modules to the start of a new recording, with new numbers. */
 void modules_write_again(struct modules *modules, struct recording_writer *writer);

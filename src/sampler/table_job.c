@@ -5,7 +5,7 @@
 
 #include "base/pages.h"
 #include "base/plain_text.h"
-#include "sampler/debug_frame.h"
+#include "sampler/image_file.h"
 #include "sampler/image_headers.h"
 #include "sampler/self.h"
 #include "unwind/frame_build.h"
@@ -13,7 +13,8 @@
 
 enum {
     INFORMATION_MAX = 256 << 20,
-    CHUNK = 128 << 10,
+    CHUNK = 256 << 10,
+    PAGE_BYTES = 4096,
     FUNCTIONS_WORTH_KEEPING = 256,
 };
 
@@ -24,7 +25,9 @@ enum { EH_FRAME, HEADER, DEBUG_FRAME, COPIES };
 struct copying {
     uint8_t *memory;
     size_t size;
-    uint64_t from; /* an address, or an offset in the file */
+    uint64_t address; /* 0: it is not mapped */
+    uint64_t offset;  /* in the file */
+    bool is_in_file;  /* that is, equals what is in memory */
     size_t done;
 };
 
@@ -51,16 +54,25 @@ static void end_with(struct table_job *job, enum table_outcome outcome)
 /* --- Where the sections are ----------------------------------------------------------------------------------------
  */
 
-/* The end of the bytes of the file that are mapped around ADDRESS; 0 if it is in no segment. */
-static uint64_t segment_end(const struct table_job *job, uint64_t address)
+/* The segment around ADDRESS; false if the file has no bytes there. */
+static bool find_segment(const struct table_job *job, uint64_t address, Elf64_Phdr *ret_segment)
 {
     static struct image_headers headers; /* the sampler thread's alone */
-    if (!image_headers_read(job->source.image_start, &headers)) return 0;
+    if (address == 0 || !image_headers_read(job->source.image_start, &headers)) return false;
     for (size_t i = 0; i < headers.count; i++) {
         uint64_t start = job->source.load_bias + headers.items[i].p_vaddr, end = start + headers.items[i].p_filesz;
-        if (headers.items[i].p_type == PT_LOAD && address >= start && address < end) return end;
+        if (headers.items[i].p_type != PT_LOAD || address < start || address >= end) continue;
+        *ret_segment = headers.items[i];
+        return true;
     }
-    return 0;
+    return false;
+}
+
+static uint64_t segment_end(const struct table_job *job, uint64_t address)
+{
+    Elf64_Phdr segment;
+    if (!find_segment(job, address, &segment)) return 0;
+    return job->source.load_bias + segment.p_vaddr + segment.p_filesz;
 }
 
 /* Where .eh_frame begins, as the second field of .eh_frame_hdr says. */
@@ -77,37 +89,47 @@ static uint64_t eh_frame_of_header(const struct table_job *job)
     return cursor.failed ? 0 : eh_frame;
 }
 
+/* The loader may have changed what can be written to. */
+static void place(struct table_job *job, unsigned which, uint64_t address, size_t size, bool has_file)
+{
+    Elf64_Phdr segment;
+    struct copying *copying = &job->copies[which];
+    *copying = (struct copying){.address = address, .size = size};
+    if (!has_file || size == 0 || !find_segment(job, address, &segment) || segment.p_flags & PF_W) return;
+    copying->is_in_file = true;
+    copying->offset = segment.p_offset + (address - job->source.load_bias - segment.p_vaddr);
+}
+
 static void locate(struct table_job *job)
 {
     struct elf_frame_sections sections = {0};
     const struct table_source *source = &job->source;
-    uint64_t eh_frame = eh_frame_of_header(job), end = eh_frame ? segment_end(job, eh_frame) : 0;
-    bool has_file = debug_frame_find(job->path, source->image_start, &sections);
+    uint64_t eh_frame = eh_frame_of_header(job), end = segment_end(job, eh_frame);
+    bool has_file = image_file_find_frames(job->path, source->image_start, &sections);
     if (end != 0) {
         bool is_before_header = eh_frame < source->header_start && source->header_start < end;
-        job->copies[HEADER].from = source->header_start;
-        job->copies[HEADER].size = source->header_size;
+        place(job, HEADER, source->header_start, source->header_size, has_file);
         if (is_before_header) end = source->header_start;
     } else if (has_file && sections.eh_frame.address != 0) {
         eh_frame = source->load_bias + sections.eh_frame.address;
         end = eh_frame + sections.eh_frame.size;
         if (end > segment_end(job, eh_frame)) end = eh_frame;
     }
-    job->copies[EH_FRAME].from = eh_frame;
-    job->copies[EH_FRAME].size = end > eh_frame ? end - eh_frame : 0;
-    job->copies[DEBUG_FRAME].from = sections.debug_frame.offset;
-    job->copies[DEBUG_FRAME].size = sections.debug_frame.size;
+    place(job, EH_FRAME, eh_frame, end > eh_frame ? end - eh_frame : 0, has_file);
+    job->copies[DEBUG_FRAME] = (struct copying){
+        .is_in_file = has_file, .offset = sections.debug_frame.offset, .size = sections.debug_frame.size};
 }
 
-static size_t aligned(size_t size)
+/* Each copy begins with a page, so that its pages can be provided a chunk at a time. */
+static size_t entire_pages(size_t size)
 {
-    return (size + 63) & ~(size_t)63;
+    return (size + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
 }
 
 static bool allocate(struct table_job *job)
 {
     size_t size = 0;
-    for (unsigned i = 0; i < COPIES; i++) size += aligned(job->copies[i].size);
+    for (unsigned i = 0; i < COPIES; i++) size += entire_pages(job->copies[i].size);
     job->copied = pages_allocate(size);
     if (!job->copied) return false;
     job->copied_size = size;
@@ -115,7 +137,7 @@ static bool allocate(struct table_job *job)
     uint8_t *memory = job->copied;
     for (unsigned i = 0; i < COPIES; i++) {
         job->copies[i].memory = memory;
-        memory += aligned(job->copies[i].size);
+        memory += entire_pages(job->copies[i].size);
     }
     return true;
 }
@@ -139,10 +161,14 @@ static void begin_copying(struct table_job *job)
 /* --- Copies ---------------------------------------------------------------------------------------------------------
  */
 
-static size_t read_chunk(const struct table_job *job, unsigned which, void *to, uint64_t from, size_t size)
+static size_t read_chunk(const struct table_job *job, const struct copying *copying, size_t size)
 {
-    if (which != DEBUG_FRAME) return self_read_memory(from, to, size);
-    return debug_frame_copy(job->path, job->source.image_start, from, to, size) ? size : 0;
+    uint8_t *to = copying->memory + copying->done;
+    pages_populate(to, size);
+    bool is_read = copying->is_in_file &&
+                   image_file_copy(job->path, job->source.image_start, copying->offset + copying->done, to, size);
+    if (is_read) return size;
+    return copying->address ? self_read_memory(copying->address + copying->done, to, size) : 0;
 }
 
 /* True once copy WHICH is complete, or cannot be read any further. */
@@ -151,7 +177,7 @@ static bool copy_some(struct table_job *job, unsigned which)
     struct copying *copying = &job->copies[which];
     size_t left = copying->size - copying->done, chunk = left < CHUNK ? left : CHUNK;
     if (chunk == 0) return true;
-    size_t got = read_chunk(job, which, copying->memory + copying->done, copying->from + copying->done, chunk);
+    size_t got = read_chunk(job, copying, chunk);
     copying->done += got;
     return got < chunk || copying->done == copying->size;
 }
@@ -165,7 +191,7 @@ static struct frame_table_source frame_source(const struct table_job *job)
 {
     struct frame_table_source source = {.base = job->source.image_start};
     source.eh_frame = (struct cfi_section){.bytes = copied(job, EH_FRAME),
-                                           .address = job->copies[EH_FRAME].from,
+                                           .address = job->copies[EH_FRAME].address,
                                            .data_address = job->source.header_start};
     source.header = copied(job, HEADER);
     source.header_address = job->source.header_start;
@@ -288,6 +314,11 @@ bool table_job_lookup(const struct table_job *job, struct frame_lookup *ret_look
 {
     if (job->has_lookup) *ret_lookup = job->lookup;
     return job->has_lookup;
+}
+
+size_t table_job_size(const struct table_job *job)
+{
+    return job->copied_size;
 }
 
 enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table, void **ret_copies,

@@ -43,6 +43,9 @@ bool table_job_step(struct table_job *job);
 /* True once walks can use *RET_LOOKUP, which refers to the copies. */
 bool table_job_lookup(const struct table_job *job, struct frame_lookup *ret_lookup);
 
+/* How much call frame information the module has: bytes, 0 until that is known. */
+size_t table_job_size(const struct table_job *job);
+
 /* Ends the job, finished or not. *RET_TABLE is set if the outcome is TABLE_BUILT. *RET_COPIES is memory that lookups
  * refer to, of *RET_COPIES_SIZE bytes, or NULL; the caller frees it when no walk uses it any more (pages_free). */
 enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table, void **ret_copies,

@@ -645,7 +645,7 @@ static void check_table(const char *path, const struct module *module)
 {
     uint64_t before_ns = nanoseconds();
     (void)modules_build(&modules, module->start, modules_no_limit, &writer);
-    modules_work(&modules, modules_no_limit);
+    modules_work(&modules, SIZE_MAX, modules_no_limit);
     uint64_t build_ns = nanoseconds() - before_ns;
     const struct unwind_module *built = unwind_find_module(modules.current, module->start);
     link_base = built->base - module->load_bias;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/debug_frame.h"
+#include "sampler/image_file.h"
 
 #include "base/kernel.h"
 #include "sampler/self.h"
@@ -34,7 +34,7 @@ static int open_file_of(const char *path, uint64_t image_start)
     return -1;
 }
 
-bool debug_frame_find(const char *path, uint64_t image_start, struct elf_frame_sections *ret_sections)
+bool image_file_find_frames(const char *path, uint64_t image_start, struct elf_frame_sections *ret_sections)
 {
     int file = open_file_of(path, image_start);
     if (file < 0) return false;
@@ -43,7 +43,7 @@ bool debug_frame_find(const char *path, uint64_t image_start, struct elf_frame_s
     return found;
 }
 
-bool debug_frame_copy(const char *path, uint64_t image_start, uint64_t offset, void *bytes, size_t size)
+bool image_file_copy(const char *path, uint64_t image_start, uint64_t offset, void *bytes, size_t size)
 {
     int file = open_file_of(path, image_start);
     if (file < 0) return false;
