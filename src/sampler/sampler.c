@@ -84,6 +84,14 @@ static uint64_t system_cpu_ns(void)
     return (uint64_t)usage.ru_stime.tv_sec * SECOND_NS + (uint64_t)usage.ru_stime.tv_usec * 1000;
 }
 
+static uint64_t own_sleeps(void)
+{
+    struct rusage usage = {0};
+    if (!filter_allows(FILTER_USAGE) || kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0) != 0)
+        return UINT64_MAX;
+    return (uint64_t)usage.ru_nvcsw;
+}
+
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
 static void note_start(void)
 {
@@ -94,6 +102,7 @@ static void note_start(void)
     sampler.start_ns = is_forked ? sampler.options.forked_ns : now_ns;
     sampler.age_ns = now_ns - sampler.start_ns;
     sampler.starter = self_tid();
+    sampler.starter_sleeps = own_sleeps();
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
     sampler.system_cpu_ns_before = system_cpu_ns();
@@ -109,6 +118,10 @@ static void note_first_threads(void)
         uint64_t cpu_ns = sampler.starter_cpu_ns;
         if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
         account_was_there(thread, cpu_ns);
+        if (is_starter) {
+            thread->sleep_count = sampler.starter_sleeps;
+            thread->cpu_ns_at_sleep = cpu_ns;
+        }
         if (is_starter && sampler.options.forked_ns) account_forked(&sampler, thread, sampler.process_cpu_ns);
     }
 }

@@ -48,6 +48,7 @@ struct sampler {
     pid_t starter;                           /* the thread that started the sampler */
     uint64_t system_cpu_ns_before;           /* of the process, then */
     uint64_t starter_cpu_ns, process_cpu_ns; /* its clock, and that of the process, then */
+    uint64_t starter_sleeps;                 /* how often it had gone to sleep; UINT64_MAX: not known */
     int64_t wall_offset_ns;                  /* the same in all recordings, whatever is done to the clock meanwhile */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     uint32_t ticks_a_second;

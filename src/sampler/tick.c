@@ -461,7 +461,8 @@ static bool is_left_to_timer(const struct sampler *sampler, struct watched_threa
 
 /* A thread that runs only for a moment would be about to sleep when the signal arrives: it is checked again. Not by a
  * late tick, which asks such a thread only if it was preempted, or has never slept. Nor does a new thread wait that has
- * run for a while and never slept: it may end soon. */
+ * run for a while and never slept, nor the first one of a process that has not slept since the recording began: they
+ * may end soon. */
 static void scan_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
@@ -470,7 +471,8 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
         request(sampler, thread, cpu_ns);
         return;
     }
-    bool is_new = thread->account.is_first_scan && cpu_ns >= LASTING_NS;
+    bool is_first = thread->tid == sampler->starter && !thread->account.has_run;
+    bool is_new = is_first || (thread->account.is_first_scan && cpu_ns >= LASTING_NS);
     if (sampler->is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
     if (!thread->slot) look_again(sampler, thread, false);
 }
