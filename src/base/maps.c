@@ -21,9 +21,7 @@ static void take_device(const char **line, struct maps_entry *entry)
 
 static void take_path(char *path, struct maps_entry *entry)
 {
-    static const char deleted[] = " (deleted)";
-    size_t size = strlen(path), suffix = sizeof(deleted) - 1;
-    if (size > suffix && memcmp(path + size - suffix, deleted, suffix) == 0) path[size - suffix] = '\0';
+    plain_path(path);
     entry->path = path;
 }
 

@@ -4,6 +4,7 @@
 #define OFFBEAT_BASE_PLAIN_TEXT_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* Appends TEXT, or NUMBER, to what ends at AT, and a NUL; END is after the last byte. Gives the new end of the text;
  * what does not fit is left out. */
@@ -40,6 +41,14 @@ static inline uint64_t plain_parse(const char **text, unsigned base)
         if (digit >= base) return number;
         number = number * base + digit;
     }
+}
+
+/* Takes off what the kernel appends to the path of a file that is not there any more. */
+static inline void plain_path(char *path)
+{
+    static const char deleted[] = " (deleted)";
+    size_t size = strlen(path), suffix = sizeof(deleted) - 1;
+    if (size > suffix && memcmp(path + size - suffix, deleted, suffix) == 0) path[size - suffix] = '\0';
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include "cli/descendants.h"
 
 #include "base/array.h"
+#include "base/plain_text.h"
 #include "binary/preload_check.h"
 #include "report/text.h"
 
@@ -310,8 +311,7 @@ static uint32_t program_of(struct descendants *descendants, pid_t pid, const cha
     ssize_t length = readlink(path, file, sizeof(file) - 1);
     if (length >= 0) {
         file[length] = '\0';
-        char *deleted = strstr(file, " (deleted)");
-        if (deleted) *deleted = '\0';
+        plain_path(file);
         name = base_name(file);
         if (stat(path, &status) != 0) status = (struct stat){0};
     } else if (errno != EACCES && errno != EPERM) {

@@ -133,6 +133,7 @@ static void write_start(void)
     long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
                                sizeof(path) - 1);
     path[length > 0 ? length : 0] = '\0';
+    plain_path(path);
     struct recording_process process = {
         .pid = self_pid(),
         .parent_pid = (pid_t)kernel_call3(SYS_getppid, 0, 0, 0),

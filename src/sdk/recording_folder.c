@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/plain_text.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
 
@@ -105,6 +106,7 @@ static bool place_of_decision(const struct settings *settings, char ret_path[PAT
     const char *release = settings->options.release ? settings->options.release : "";
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[length > 0 ? length : 0] = '\0';
+    plain_path(program);
     uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, program), release);
     (void)snprintf(prefix, sizeof(prefix), "next-launch-%016llx", (unsigned long long)hash);
     return place_in_spool(settings, prefix, ret_path);

@@ -3,6 +3,7 @@
 
 #include "base/environment.h"
 #include "base/percent.h"
+#include "base/plain_text.h"
 #include "binary/contents_id.h"
 #include "binary/elf_file.h"
 #include "format/recording/record_environment.h"
@@ -95,6 +96,7 @@ static const char *default_release(struct settings *settings)
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
     if (length <= 0) return keep(settings, "unknown");
     path[length] = '\0';
+    plain_path(path);
     const char *slash = strrchr(path, '/');
     bool is_open = elf_file_open(&file, "/proc/self/exe", NULL) == STATUS_OK;
     char contents_id[BUILD_ID_START_SIZE] = "";

@@ -604,6 +604,18 @@ def a_crash_gets_one_line_and_the_profile_until_then_opens():
             check(opens(OFFBEAT, folder / name).get("works", 0) > 0.8e9, f"works() is not in {name} with its second")
 
 
+@case
+def a_program_whose_file_is_gone_is_sampled():
+    with Folder() as folder:
+        script = 'cp "$0" gone; exec 3<gone; rm gone; exec /proc/self/fd/3 500 exit 0'
+        done = OFFBEAT.record(folder, "sh", "-c", script, BEHAVES)
+        check("could not be sampled" not in text(done.stderr), text(done.stderr))
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        stacks = {name: int(facts[name]) for name in facts if name.startswith("stacks_")}
+        whole = stacks.pop("stacks_root")
+        check(whole > 35 and sum(stacks.values()) < 3, f"{whole} whole stacks, others: {stacks}")
+
+
 def children_of(pid):
     return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
