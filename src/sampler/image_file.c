@@ -4,7 +4,9 @@
 #include "base/kernel.h"
 #include "sampler/self.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { COMPARED_BYTES = 4096 };
 
@@ -16,38 +18,46 @@ static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
 
 /* The start of a file holds the headers of its segments, where its sections are and, as linkers write it, its build id.
  */
-static bool is_file_of(int file, uint64_t image_start)
+static bool has_same_start(int descriptor, const struct image_file *file)
 {
     static uint8_t in_file[COMPARED_BYTES], in_memory[COMPARED_BYTES]; /* the sampler thread's alone */
-    ssize_t size = kernel_read_at(file, in_file, sizeof(in_file), 0);
-    return size > 0 && self_read_memory(image_start, in_memory, (size_t)size) == (size_t)size &&
+    ssize_t size = kernel_read_at(descriptor, in_file, sizeof(in_file), 0);
+    return size > 0 && self_read_memory(file->start, in_memory, (size_t)size) == (size_t)size &&
            memcmp(in_file, in_memory, (size_t)size) == 0;
 }
 
-/* The file at PATH, if that still is the one that was mapped at IMAGE_START; negative if not. */
-static int open_file_of(const char *path, uint64_t image_start)
+static bool is_mapped_one(int descriptor, const struct image_file *file)
 {
-    if (path[0] != '/') return -1; /* the vdso, which has no file */
-    int file = kernel_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-    if (file < 0 || is_file_of(file, image_start)) return file;
-    kernel_close(file);
+    struct stat status = {0};
+    return kernel_call3(SYS_fstat, descriptor, kernel_address(&status), 0) == 0 && status.st_dev == file->device &&
+           status.st_ino == file->inode;
+}
+
+/* Negative if it is not there. */
+static int open_file(const struct image_file *file)
+{
+    if (file->path[0] != '/') return -1; /* the vdso, which has no file */
+    int descriptor = kernel_open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (descriptor < 0) return descriptor;
+    if (has_same_start(descriptor, file) && (file->inode == 0 || is_mapped_one(descriptor, file))) return descriptor;
+    kernel_close(descriptor);
     return -1;
 }
 
-bool image_file_find_frames(const char *path, uint64_t image_start, struct elf_frame_sections *ret_sections)
+bool image_file_find_frames(const struct image_file *file, struct elf_frame_sections *ret_sections)
 {
-    int file = open_file_of(path, image_start);
-    if (file < 0) return false;
-    bool found = elf_frame_sections_find(read_at, &file, ret_sections);
-    kernel_close(file);
+    int descriptor = open_file(file);
+    if (descriptor < 0) return false;
+    bool found = elf_frame_sections_find(read_at, &descriptor, ret_sections);
+    kernel_close(descriptor);
     return found;
 }
 
-bool image_file_copy(const char *path, uint64_t image_start, uint64_t offset, void *bytes, size_t size)
+bool image_file_copy(const struct image_file *file, uint64_t offset, void *bytes, size_t size)
 {
-    int file = open_file_of(path, image_start);
-    if (file < 0) return false;
-    bool copied = read_at(&file, offset, bytes, size);
-    kernel_close(file);
+    int descriptor = open_file(file);
+    if (descriptor < 0) return false;
+    bool copied = read_at(&descriptor, offset, bytes, size);
+    kernel_close(descriptor);
     return copied;
 }

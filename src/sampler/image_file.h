@@ -10,12 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where the file at PATH, the start of which was mapped at IMAGE_START, has its call frame information. False if that
- * file is not there any more, or damaged. */
-bool image_file_find_frames(const char *path, uint64_t image_start, struct elf_frame_sections *ret_sections);
+/* START is where the start of the file was mapped. */
+struct image_file {
+    const char *path;
+    uint64_t start;
+    uint64_t device, inode; /* of what was mapped; inode 0: another copy of the file will do, too */
+};
 
-/* Copies SIZE bytes at OFFSET of the same file. Copied and not mapped: a file that is cut meanwhile gives fewer bytes,
- * and no SIGBUS. Opened for each copy, so that no descriptor stays open in between. */
-bool image_file_copy(const char *path, uint64_t image_start, uint64_t offset, void *bytes, size_t size);
+/* Where FILE has its call frame information. False if it is not there any more, or damaged. */
+bool image_file_find_frames(const struct image_file *file, struct elf_frame_sections *ret_sections);
+
+/* Copies SIZE bytes at OFFSET of FILE. Copied and not mapped: a file that is cut meanwhile gives fewer bytes, and no
+ * SIGBUS. Opened for each copy, so that no descriptor stays open in between. */
+bool image_file_copy(const struct image_file *file, uint64_t offset, void *bytes, size_t size);
 
 #endif

@@ -374,6 +374,7 @@ static bool identify_file(const struct module *module, struct table_source *sour
     if (module->path[0] != '/') return false;
     if (kernel_call4(SYS_newfstatat, AT_FDCWD, kernel_address(module->path), kernel_address(&status), 0) != 0)
         return false;
+    if (status.st_dev != module->device || status.st_ino != module->inode) return false;
     const uint64_t identity[] = {status.st_dev,
                                  status.st_ino,
                                  (uint64_t)status.st_size,
@@ -414,6 +415,8 @@ static void begin_job(const struct modules *modules, struct module *module)
         .load_bias = module->load_bias,
         .header_start = module->header_start,
         .header_size = module->header_size,
+        .device = module->device,
+        .inode = module->inode,
     };
     name_kept_table(modules, module, &source);
     module->job = table_job_begin(&source, module->path);

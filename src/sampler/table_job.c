@@ -27,7 +27,7 @@ struct copying {
     size_t size;
     uint64_t address; /* 0: it is not mapped */
     uint64_t offset;  /* in the file */
-    bool is_in_file;  /* that is, equals what is in memory */
+    bool is_in_file;  /* and there is what is in memory, if it is mapped */
     size_t done;
 };
 
@@ -90,12 +90,12 @@ static uint64_t eh_frame_of_header(const struct table_job *job)
 }
 
 /* The loader may have changed what can be written to. */
-static void place(struct table_job *job, unsigned which, uint64_t address, size_t size, bool has_file)
+static void place(struct table_job *job, unsigned which, uint64_t address, size_t size)
 {
     Elf64_Phdr segment;
     struct copying *copying = &job->copies[which];
     *copying = (struct copying){.address = address, .size = size};
-    if (!has_file || size == 0 || !find_segment(job, address, &segment) || segment.p_flags & PF_W) return;
+    if (size == 0 || !find_segment(job, address, &segment) || segment.p_flags & PF_W) return;
     copying->is_in_file = true;
     copying->offset = segment.p_offset + (address - job->source.load_bias - segment.p_vaddr);
 }
@@ -105,17 +105,18 @@ static void locate(struct table_job *job)
     struct elf_frame_sections sections = {0};
     const struct table_source *source = &job->source;
     uint64_t eh_frame = eh_frame_of_header(job), end = segment_end(job, eh_frame);
-    bool has_file = image_file_find_frames(job->path, source->image_start, &sections);
+    const struct image_file any_copy = {.path = job->path, .start = source->image_start};
+    bool has_file = image_file_find_frames(&any_copy, &sections);
     if (end != 0) {
         bool is_before_header = eh_frame < source->header_start && source->header_start < end;
-        place(job, HEADER, source->header_start, source->header_size, has_file);
+        place(job, HEADER, source->header_start, source->header_size);
         if (is_before_header) end = source->header_start;
     } else if (has_file && sections.eh_frame.address != 0) {
         eh_frame = source->load_bias + sections.eh_frame.address;
         end = eh_frame + sections.eh_frame.size;
         if (end > segment_end(job, eh_frame)) end = eh_frame;
     }
-    place(job, EH_FRAME, eh_frame, end > eh_frame ? end - eh_frame : 0, has_file);
+    place(job, EH_FRAME, eh_frame, end > eh_frame ? end - eh_frame : 0);
     job->copies[DEBUG_FRAME] = (struct copying){
         .is_in_file = has_file, .offset = sections.debug_frame.offset, .size = sections.debug_frame.size};
 }
@@ -164,10 +165,13 @@ static void begin_copying(struct table_job *job)
 static size_t read_chunk(const struct table_job *job, const struct copying *copying, size_t size)
 {
     uint8_t *to = copying->memory + copying->done;
+    struct image_file file = {.path = job->path, .start = job->source.image_start};
+    if (copying->address) {
+        file.device = job->source.device;
+        file.inode = job->source.inode;
+    }
     pages_populate(to, size);
-    bool is_read = copying->is_in_file &&
-                   image_file_copy(job->path, job->source.image_start, copying->offset + copying->done, to, size);
-    if (is_read) return size;
+    if (copying->is_in_file && image_file_copy(&file, copying->offset + copying->done, to, size)) return size;
     return copying->address ? self_read_memory(copying->address + copying->done, to, size) : 0;
 }
 

@@ -16,6 +16,7 @@ struct table_source {
     uint64_t image_start;
     uint64_t load_bias;
     uint64_t header_start, header_size;  /* .eh_frame_hdr; 0: none */
+    uint64_t device, inode;              /* of its file */
     char kept_path[2 * MODULE_PATH_MAX]; /* of the file that keeps the table; empty: none */
     uint8_t key[FRAME_TABLE_KEY_MAX];    /* of that file */
     size_t key_size;

@@ -616,6 +616,26 @@ def a_program_whose_file_is_gone_is_sampled():
         check(whole > 35 and sum(stacks.values()) < 3, f"{whole} whole stacks, others: {stacks}")
 
 
+def without_frame_information(program, path):
+    """PATH becomes a copy of PROGRAM, which has no build id, with zeroes for .eh_frame: its headers are the same."""
+    sections = text(run("readelf", "-SW", program).stdout)
+    offset, size = (int(word, 16) for word in re.search(r" \.eh_frame +PROGBITS +\w+ (\w+) (\w+)", sections).groups())
+    code = program.read_bytes()
+    path.write_bytes(code[:offset] + bytes(size) + code[offset + size:])
+
+
+@case
+def a_program_whose_file_was_replaced_has_its_own_stacks():
+    with Folder() as folder:
+        program, other = folder / "program", folder / "other"
+        run("objcopy", "--remove-section=.note.gnu.build-id", BEHAVES, program)
+        without_frame_information(program, other)
+        done = OFFBEAT.record(folder, "sh", "-c", f"exec 3<{program}; mv {other} {program}; exec /proc/self/fd/3 500 exit 0")
+        check_equal(done.returncode, 0, "status")
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        check(int(facts["stacks_root"]) > 35 and int(facts["stacks_no_table"]) < 3, f"whole stacks: {facts}")
+
+
 def children_of(pid):
     return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
