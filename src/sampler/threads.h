@@ -29,7 +29,7 @@ struct timer_account {
     uint64_t switching_written_ns;     /* what stacks where the thread blocks stand for */
     uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
-    double outside_part;   /* answers from outside of a call that are to be written, minus those that were, */
+    double outside_part; /* answers from outside of a call that are to be written, minus those that were; down to -4, */
     double of_sleeps_part; /* and that stand for sleeps */
 };
 

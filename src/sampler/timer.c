@@ -343,10 +343,12 @@ static void count_periods(struct timer_account *account, uint64_t *periods)
  * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
  * the kernel. K - A is what remains for page faults, interrupts, and for switches to other threads, during which no
  * answer can be taken. Answers from outside, which are 1 - A, are therefore written in (K - A) / (1 - A) of all cases,
- * unless the thread's sleeps explain it: then the periods are written with stacks where it sleeps. */
+ * unless the thread's sleeps explain it: then the periods are written with stacks where it sleeps. Both parts vary: a
+ * difference below 0 makes up for what was too much, a little; it can also mean that the thread does something else
+ * now. */
 static bool accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
 {
-    enum { ANSWERS_MAX = 1024 };
+    enum { ANSWERS_MAX = 1024, OWED_MAX = 4 };
     struct timer_account *account = &thread->timer_account;
     double kernel = kernel_part(account);
     if (account->answers >= ANSWERS_MAX) {
@@ -357,11 +359,10 @@ static bool accepts_answer(struct watched_thread *thread, struct slot_hits hits,
     account->answers_in_call += hits.in_call;
     if (was_in_call) return true;
     double calls = (account->answers_in_call + kernel) / (account->answers + 1.0);
-    if (kernel > calls) {
-        double of_sleeps = part_of_sleeps(thread, kernel - calls);
-        account->of_sleeps_part += of_sleeps / (1 - calls);
-        account->outside_part += (kernel - calls - of_sleeps) / (1 - calls);
-    }
+    double rest = kernel - calls, of_sleeps = rest > 0 ? part_of_sleeps(thread, rest) : 0;
+    account->of_sleeps_part += of_sleeps / (1 - calls);
+    account->outside_part += (rest - of_sleeps) / (1 - calls);
+    if (account->outside_part < -OWED_MAX) account->outside_part = -OWED_MAX;
     if (take_one(&account->outside_part)) return true;
     if (take_one(&account->of_sleeps_part)) count_periods(account, &account->sleep_periods);
     return false;
