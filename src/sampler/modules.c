@@ -97,29 +97,19 @@ static void describe_image(struct module *image, const struct image_headers *hea
 
 /* The file that the latest mappings are of. */
 struct maps_file {
-    char path[MODULE_PATH_MAX];
-    uint64_t image_start;
-    uint64_t device, inode;
     bool has_start, is_added;
     bool is_read, has_headers;
-    struct image_headers headers; /* and what they say, once they are read: */
-    struct module image;
+    struct image_headers headers;
+    struct module image; /* what the mappings say and, once the headers are read, what they do */
 };
 
 static bool read_headers(struct maps_file *file)
 {
     if (file->is_read) return file->has_headers;
     file->is_read = true;
-    file->has_headers = image_headers_read(file->image_start, &file->headers);
-    if (!file->has_headers) return false;
-    struct module *image = &file->image;
-    memset(image, 0, sizeof(*image));
-    image->image_start = file->image_start;
-    image->device = file->device;
-    image->inode = file->inode;
-    (void)plain_text(image->path, image->path + sizeof(image->path), file->path);
-    describe_image(image, &file->headers);
-    return true;
+    file->has_headers = image_headers_read(file->image.image_start, &file->headers);
+    if (file->has_headers) describe_image(&file->image, &file->headers);
+    return file->has_headers;
 }
 
 static bool is_code(const Elf64_Phdr *header)
@@ -160,12 +150,14 @@ static void add_file(struct pages_array *found, struct maps_file *file)
     }
 }
 
-static void begin_file(struct maps_file *file, const struct maps_entry *entry, size_t path_length)
+static void begin_file(struct maps_file *file, const struct maps_entry *entry)
 {
-    memcpy(file->path, entry->path, path_length + 1);
-    file->image_start = entry->start;
-    file->device = entry->device;
-    file->inode = entry->inode;
+    struct module *image = &file->image;
+    memset(image, 0, sizeof(*image));
+    (void)plain_text(image->path, image->path + sizeof(image->path), entry->path);
+    image->image_start = entry->start;
+    image->device = entry->device;
+    image->inode = entry->inode;
     file->has_start = entry->file_offset == 0;
     file->is_added = file->is_read = false;
 }
@@ -173,7 +165,7 @@ static void begin_file(struct maps_file *file, const struct maps_entry *entry, s
 static void add_vdso(struct pages_array *found, const struct maps_entry *entry)
 {
     static struct maps_file vdso; /* the sampler thread's alone */
-    begin_file(&vdso, entry, strlen(entry->path));
+    begin_file(&vdso, entry);
     add_file(found, &vdso);
 }
 
@@ -185,9 +177,8 @@ static void add_mapping(struct pages_array *found, struct maps_file *file, const
     }
     bool is_elsewhere = entry->is_executable && !file->is_added && has_code_at(file, entry->start);
     if (is_elsewhere) add_file(found, file);
-    size_t length = strlen(entry->path);
-    if (entry->path[0] != '/' || is_elsewhere || length >= sizeof(file->path)) return;
-    if (strcmp(file->path, entry->path) != 0 || entry->file_offset == 0) begin_file(file, entry, length);
+    if (entry->path[0] != '/' || is_elsewhere || strlen(entry->path) >= sizeof(file->image.path)) return;
+    if (strcmp(file->image.path, entry->path) != 0 || entry->file_offset == 0) begin_file(file, entry);
     if (entry->is_executable && file->has_start) add_file(found, file);
 }
 
