@@ -75,21 +75,23 @@ static void choose_id_and_clock(void)
     sampler.wall_offset_ns = (int64_t)(wall_ns - self_monotonic_ns());
 }
 
+static bool read_usage(int whose, struct rusage *ret_usage)
+{
+    return filter_allows(FILTER_USAGE) && kernel_call3(SYS_getrusage, whose, kernel_address(ret_usage), 0) == 0;
+}
+
 /* Inside the kernel, by its own account. */
 static uint64_t system_cpu_ns(void)
 {
     struct rusage usage = {0};
-    if (!filter_allows(FILTER_USAGE) || kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0)
-        return 0;
+    if (!read_usage(RUSAGE_SELF, &usage)) return 0;
     return (uint64_t)usage.ru_stime.tv_sec * SECOND_NS + (uint64_t)usage.ru_stime.tv_usec * 1000;
 }
 
 static uint64_t own_sleeps(void)
 {
     struct rusage usage = {0};
-    if (!filter_allows(FILTER_USAGE) || kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0) != 0)
-        return UINT64_MAX;
-    return (uint64_t)usage.ru_nvcsw;
+    return read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
 }
 
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
