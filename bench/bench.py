@@ -53,14 +53,24 @@ def split_names(words):
     return words, []
 
 
+def size_name(part):
+    """What the size of a part is; "" if it has none."""
+    arguments = inspect.getfullargspec(PARTS[part]).args[1:]
+    return arguments[0].upper() if arguments else ""
+
+
+def is_possible(part, size):
+    return part in PARTS and (not size or (size.isdecimal() and size_name(part) != ""))
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     chosen, names = split_names(sys.argv[2:] or list(PARTS))
     parts = [part.partition("=")[::2] for part in chosen]
     for name, size in parts:
-        if name not in PARTS or (size and not size.isdecimal()):
-            sizes = {part: inspect.getfullargspec(function).args[1] for part, function in PARTS.items()}
-            sys.exit(f"bench: no part {name}: there are {', '.join(f'{part}[={size.upper()}]' for part, size in sizes.items())}")
+        if not is_possible(name, size):
+            words = (f"{part}[={size_name(part)}]" if size_name(part) else part for part in PARTS)
+            sys.exit(f"bench: no part {name}{size and '=' + size}: there are {', '.join(words)}")
     sys.stdout.reconfigure(line_buffering=True)
     print_machine()
     is_right = True
