@@ -82,6 +82,8 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
     thread->armed_number = choice.number;
     thread->armed_reading = choice.reading;
     thread->armed_checked_ns = sampler->tick_ns;
+    timer_note_armed(sampler, thread);
+    slot_prefer(slot, timer_preferred_hit(thread));
     if (!signal_gate_arm(slot, choice.number, interval_ns(sampler))) clock_timer_forget(thread);
 }
 

@@ -202,9 +202,8 @@ bool timer_has_run_on(const struct watched_thread *thread);
 /* True if THREAD has a timer, which is blind to system calls. */
 bool timer_sees_user_code(const struct watched_thread *thread);
 
-/* For such a timer. Periods at whose end the thread was inside the kernel, not yet counted as such. */
-uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thread *thread);
-/* True if there are some, and it is time to ask THREAD, which has run for CPU_NS, where it spent them. */
+/* For such a timer. True if there are periods at whose end the thread was inside the kernel, and it is time to ask
+ * THREAD, which has run for CPU_NS, where it spent them. */
 bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
 /* True if it spends little time there: it is asked seldom, and not by its CPU clock meanwhile. */
@@ -222,12 +221,17 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_th
  * further periods have passed, whose stacks have not been read. */
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread);
 
-/* Whether the answer is written for the periods since the last one. Counts them then; all CPU time up to the request is
- * then accounted for. WAS_IN_CALL: the answer, one of HITS, came from inside a system call. */
+/* THREAD's CPU clock asks it from now on. */
+void timer_note_armed(const struct sampler *sampler, struct watched_thread *thread);
+
+/* Whether the answer, one of HITS, is written. WAS_IN_CALL: it came from inside a system call. */
 bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call);
 
-/* There is no answer: they are counted all the same. */
-void timer_count_request(struct watched_thread *thread);
+/* Of which kind the next one should be. */
+enum hit_kind timer_preferred_hit(const struct watched_thread *thread);
+
+/* There is no answer: the periods are counted all the same. */
+void timer_give_up_request(struct watched_thread *thread);
 
 /* What is new of THREAD's timer, if it has one. How many samples there are. */
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news);

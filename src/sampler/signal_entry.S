@@ -32,20 +32,32 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         jne     .Lreturn
         leaq    1(%r13), %rax                   /* REQUESTED; else it was taken back */
         jmp     .Lanswer
-.Ltimer:                                        /* each of the N hits since the last answer was read is kept with */
-        movq    (%r12), %rsi                    /* the same chance: this one replaces what is there in 1 of N cases */
+.Ltimer:                                        /* of the N hits since the last answer was read, of the preferred */
+        movq    (%r12), %rsi                    /* kind if there are any, each is kept with the same chance: */
         movq    %rsi, %rax
         xorq    %r13, %rax
-        cmpq    $3, %rax
+        cmpq    $3, %rax                        /* this one replaces what is there in 1 of N cases */
         ja      .Lreturn                        /* another generation: it was taken back */
-        movq    152(%r14), %rcx                 /* RCX is RIP at the end of a system call */
+        xorl    %r10d, %r10d                    /* HIT_OUTSIDE */
+        movq    152(%r14), %rcx                 /* RCX is RIP at the end of a system call: */
         cmpq    168(%r14), %rcx
-        jne     .Lcount
-        lock incl 12(%r12)                      /* hits_in_call */
-.Lcount:
+        sete    %r10b                           /* HIT_IN_CALL */
         movl    $1, %eax
-        lock xaddl %eax, 8(%r12)                /* hits */
-        incl    %eax
+        lock xaddl %eax, 8(%r12,%r10,4)         /* hits */
+        incl    %eax                            /* N, of this kind */
+        movl    %r10d, %r11d
+        xorl    $1, %r11d
+        movl    8(%r12,%r11,4), %r11d           /* of the other one */
+        movl    24(%r12), %ecx                  /* preferred */
+        cmpl    %r10d, %ecx
+        je      .Lchance
+        testl   $2, %ecx                        /* HIT_ANY */
+        jnz     .Lall
+        testl   %r11d, %r11d                    /* what is there may be of the preferred kind */
+        jnz     .Lreturn
+.Lall:
+        addl    %r11d, %eax
+.Lchance:
         movabsq $6364136223846793005, %rcx      /* Knuth, MMIX */
         imulq   16(%r12), %rcx                  /* chance */
         incq    %rcx

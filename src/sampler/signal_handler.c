@@ -141,9 +141,9 @@ _Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_ent
 _Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
-_Static_assert(offsetof(struct slot, hits) == 8 && offsetof(struct slot, hits_in_call) == 12 &&
-                   offsetof(struct slot, chance) == 16,
-               "as signal_entry.S has it");
+_Static_assert(offsetof(struct slot, hits) == 8 && offsetof(struct slot, chance) == 16, "as signal_entry.S has it");
+_Static_assert(offsetof(struct slot, preferred) == 24, "as signal_entry.S has it");
+_Static_assert(HIT_OUTSIDE == 0 && HIT_IN_CALL == 1 && HIT_ANY == 2, "as signal_entry.S has it");
 _Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RCX]) == 152, "as signal_entry.S has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168, "as signal_entry.S has it");

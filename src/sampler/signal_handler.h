@@ -24,6 +24,13 @@ enum slot_phase {
     SLOT_DONE,
 };
 
+/* Where a timer's signal meets its thread. */
+enum hit_kind {
+    HIT_OUTSIDE, /* of system calls */
+    HIT_IN_CALL,
+    HIT_ANY, /* no preference */
+};
+
 enum { SLOT_WORDS = 512, SLOT_STACK_WORDS = 1024 };
 
 /* How the handler reads the stack of its thread. */
@@ -35,9 +42,9 @@ enum slot_reading {
 struct slot {
     _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
     /* Of one that a timer answers (slots.h): */
-    _Atomic uint32_t hits;                /* since its answer was last read: how often the timer went off, */
-    _Atomic uint32_t hits_in_call;        /* and in system calls */
+    _Atomic uint32_t hits[2];             /* since its answer was last read: HIT_OUTSIDE and HIT_IN_CALL */
     uint64_t chance;                      /* the handler's alone */
+    _Atomic uint32_t preferred;           /* enum hit_kind */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     _Atomic pid_t thread;                 /* the one that is asked */
     enum slot_reading reading;

@@ -139,8 +139,8 @@ static void start_timer(struct slot *slot, uint64_t interval_ns)
 
 bool slot_arm(struct slot *slot, int number, uint64_t interval_ns)
 {
-    atomic_store(&slot->hits_in_call, 0);
-    atomic_store(&slot->hits, 0);
+    atomic_store(&slot->hits[HIT_OUTSIDE], 0);
+    atomic_store(&slot->hits[HIT_IN_CALL], 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
     if (!make_timer(slot, number)) return false;
     start_timer(slot, interval_ns);
@@ -155,9 +155,15 @@ bool slot_is_armed(const struct slot *slot)
 bool slot_hold(struct slot *slot, struct slot_hits *ret_hits)
 {
     if (!change_phase(slot, SLOT_DONE, SLOT_FREE)) return false;
-    ret_hits->in_call = atomic_exchange(&slot->hits_in_call, 0);
-    ret_hits->count = atomic_exchange(&slot->hits, 0);
+    uint32_t in_call = atomic_exchange(&slot->hits[HIT_IN_CALL], 0);
+    uint32_t outside = atomic_exchange(&slot->hits[HIT_OUTSIDE], 0);
+    *ret_hits = (struct slot_hits){in_call + outside, in_call, true};
     return true;
+}
+
+void slot_prefer(struct slot *slot, enum hit_kind preferred)
+{
+    atomic_store(&slot->preferred, preferred);
 }
 
 void slot_release(struct slot *slot)

@@ -29,13 +29,17 @@ bool slot_send(struct slot *slot, int number);
 bool slot_arm(struct slot *slot, int number, uint64_t interval_ns);
 bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 
-/* The answer of such a slot, which is one of HITS ticks by chance, is the sampler thread's until slot_release. False if
+/* The answer of such a slot, which is one of HITS by chance, is the sampler thread's until slot_release. False if
  * there is none. */
 struct slot_hits {
     uint32_t count, in_call; /* of these in system calls */
+    bool are_all;            /* all that the timer had since the answer before; else the answer to a request */
 };
 bool slot_hold(struct slot *slot, struct slot_hits *ret_hits);
 void slot_release(struct slot *slot);
+
+/* The next answers are by chance among hits of this kind, if there are any. For each armed slot. */
+void slot_prefer(struct slot *slot, enum hit_kind preferred);
 
 /* The next answers are walks with MODULES. False if one is being written at this instant. */
 bool slot_renew(struct slot *slot, const struct unwind_modules *modules);

@@ -5,6 +5,7 @@
 
 #include "sampler/perf_page.h"
 #include "sampler/perf_timer.h"
+#include "sampler/periods.h"
 #include "sampler/recording_writer.h"
 #include "sampler/signal_handler.h"
 #include "sampler/thread_news.h"
@@ -17,20 +18,6 @@ enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16, THREADS_LEFT_OUT_MAX = 8 };
 /* Where a thread is blocked: its stack pointer and its program counter. */
 struct blocked_place {
     uint64_t sp, pc; /* 0: nowhere */
-};
-
-/* Of a timer that sees user code only: how many of its thread's periods are accounted for, since it was opened. */
-struct timer_account {
-    uint64_t start_cpu_ns, period_ns;
-    uint64_t user_periods, kernel_periods;
-    uint64_t read_at_ns, inactive_ns;  /* CPU time since then when the event was read, and without the event */
-    uint64_t sleeps;                   /* how often the thread gave its processor up voluntarily */
-    uint64_t sleep_periods;            /* inside the kernel, because of that */
-    uint64_t switching_written_ns;     /* what stacks where the thread blocks stand for */
-    uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */
-    uint32_t answers, answers_in_call; /* of signals; older ones count for less */
-    double outside_part; /* answers from outside of a call that are to be written, minus those that were; down to -4, */
-    double of_sleeps_part; /* and that stand for sleeps */
 };
 
 /* For a timer that sees all code: the thread's CPU time and its wait for a processor when the period was last set. */

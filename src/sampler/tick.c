@@ -174,10 +174,9 @@ static void write_timed_answer(struct sampler *sampler, struct watched_thread *t
     if (read_answer(sampler, thread, thread->armed, cpu_ns, &stack) &&
         find_time_of_hits(sampler, thread, hits, was_in_call, &cpu_ns))
         account_running(sampler, thread, cpu_ns, &stack);
-    if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread))
-        clock_timer_forget(thread);
-    else
-        slot_release(thread->armed);
+    slot_prefer(thread->armed, timer_preferred_hit(thread));
+    slot_release(thread->armed);
+    if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) clock_timer_forget(thread);
 }
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
@@ -221,7 +220,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         bool was_in_call = blocked_was_in_call(&slot->registers);
-        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call}, was_in_call)) return;
+        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, false}, was_in_call)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);
@@ -250,7 +249,7 @@ static void do_without_signal(struct sampler *sampler, struct watched_thread *th
     bool is_in_kernel = timer_sees_user_code(thread);
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
-        timer_count_request(thread);
+        timer_give_up_request(thread);
         cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);

@@ -241,60 +241,27 @@ static uint64_t watched_periods(const struct sampler *sampler, struct watched_th
     return ns < late_ns ? 0 : (ns - late_ns) / period_ns;
 }
 
-static uint64_t counted_periods(const struct timer_account *account)
+/* At whose end the thread was inside the kernel, and that are given to no stack. */
+static uint64_t kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
-    return account->user_periods + account->kernel_periods + account->sleep_periods;
+    return difference(watched_periods(sampler, thread), periods_counted(&thread->timer_account));
 }
-
-uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
-{
-    return difference(watched_periods(sampler, thread), counted_periods(&thread->timer_account));
-}
-
-static double kernel_part(const struct timer_account *account)
-{
-    double all = (double)(counted_periods(account) + account->asked_periods);
-    return all > 0 ? 1 - (double)account->user_periods / all : 1;
-}
-
-static const double seldom = 0.02;
 
 bool timer_is_seldom_in_call(const struct watched_thread *thread)
 {
-    return kernel_part(&thread->timer_account) < seldom;
+    return periods_between(&thread->timer_account) > 0;
 }
 
-/* Of a thread that is rarely inside the kernel few answers are accepted (accepts_answer), and each costs some 10 µs. So
- * it is asked less often, and each answer that is accepted stands for the periods that have come together. */
 bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    enum { PERIODS_MAX = 32 };
-    double part = kernel_part(&thread->timer_account);
-    double periods = part < seldom ? (seldom / part) * (seldom / part) : 0;
-    double wait_ns = (periods < PERIODS_MAX ? periods : PERIODS_MAX) * (double)sampler->period_ns;
+    double wait_ns = periods_between(&thread->timer_account) * (double)sampler->period_ns;
     if (cpu_ns < thread->cpu_ns_at_request + (uint64_t)wait_ns) return false;
-    return timer_kernel_periods(sampler, thread) > 0;
-}
-
-/* To stop and to start again, for each sleep: 3 to 7 µs where this was measured. */
-static uint64_t switching_ns_max(const struct timer_account *account)
-{
-    enum { SWITCH_NS_MAX = 10000 };
-    return account->sleeps * SWITCH_NS_MAX;
-}
-
-/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
-static uint64_t inactive_ns_of_sleeps(const struct timer_account *account)
-{
-    return least(account->inactive_ns, switching_ns_max(account));
+    return kernel_periods(sampler, thread) > 0;
 }
 
 uint64_t timer_switching_ns(const struct watched_thread *thread)
 {
-    const struct timer_account *account = &thread->timer_account;
-    if (!timer_sees_user_code(thread)) return 0;
-    uint64_t all_ns = inactive_ns_of_sleeps(account) + account->sleep_periods * account->period_ns;
-    return difference(all_ns, account->switching_written_ns);
+    return timer_sees_user_code(thread) ? periods_switching_ns(&thread->timer_account) : 0;
 }
 
 void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
@@ -302,88 +269,38 @@ void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
     thread->timer_account.switching_written_ns += written_ns;
 }
 
-/* Without stacks where THREAD blocks, other ones stand for the switches, too. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    const struct timer_account *account = &thread->timer_account;
-    uint64_t known_ns = (account->user_periods + account->kernel_periods) * account->period_ns;
-    uint64_t all_ns = watched_ns(sampler, thread, cpu_ns), charged_ns = difference(cpu_ns, account->start_cpu_ns);
-    bool is_apart = account->switching_written_ns > 0;
-    uint64_t switching_ns = is_apart ? timer_switching_ns(thread) : 0;
-    if (all_ns <= counted_periods(account) * account->period_ns) return difference(cpu_ns, switching_ns);
-    if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(account));
-    double accounted_ns = (double)known_ns / (double)all_ns * (double)charged_ns;
-    return account->start_cpu_ns + account->switching_written_ns + (uint64_t)accounted_ns;
-}
-
-/* The part of THREAD's time, of REST that is in no call it was met in, which its sleeps explain. */
-static double part_of_sleeps(const struct watched_thread *thread, double rest)
-{
-    const struct timer_account *account = &thread->timer_account;
-    uint64_t cpu_ns = difference(thread->cpu_ns_seen, account->start_cpu_ns);
-    uint64_t most_ns = difference(switching_ns_max(account), inactive_ns_of_sleeps(account));
-    double sleeps = cpu_ns > 0 ? (double)most_ns / (double)cpu_ns : 0;
-    return sleeps < rest ? sleeps : rest;
-}
-
-static bool take_one(double *part)
-{
-    if (*part < 1) return false;
-    *part -= 1;
-    return true;
-}
-
-static void count_periods(struct timer_account *account, uint64_t *periods)
-{
-    *periods += account->asked_periods;
-    account->asked_periods = 0;
-}
-
-/* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from
- * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
- * the kernel. K - A is what remains for page faults, interrupts, and for switches to other threads, during which no
- * answer can be taken. Answers from outside, which are 1 - A, are therefore written in (K - A) / (1 - A) of all cases,
- * unless the thread's sleeps explain it: then the periods are written with stacks where it sleeps. Both parts vary: a
- * difference below 0 makes up for what was too much, a little; it can also mean that the thread does something else
- * now. */
-static bool accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
-{
-    enum { ANSWERS_MAX = 1024, OWED_MAX = 4 };
-    struct timer_account *account = &thread->timer_account;
-    double kernel = kernel_part(account);
-    if (account->answers >= ANSWERS_MAX) {
-        account->answers /= 2;
-        account->answers_in_call /= 2;
-    }
-    account->answers += hits.count;
-    account->answers_in_call += hits.in_call;
-    if (was_in_call) return true;
-    double calls = (account->answers_in_call + kernel) / (account->answers + 1.0);
-    double rest = kernel - calls, of_sleeps = rest > 0 ? part_of_sleeps(thread, rest) : 0;
-    account->of_sleeps_part += of_sleeps / (1 - calls);
-    account->outside_part += (rest - of_sleeps) / (1 - calls);
-    if (account->outside_part < -OWED_MAX) account->outside_part = -OWED_MAX;
-    if (take_one(&account->outside_part)) return true;
-    if (take_one(&account->of_sleeps_part)) count_periods(account, &account->sleep_periods);
-    return false;
+    uint64_t ns = watched_ns(sampler, thread, cpu_ns);
+    return periods_accounted_cpu_ns(&thread->timer_account, cpu_ns, ns);
 }
 
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread)
 {
-    bool is_blind = timer_sees_user_code(thread);
-    thread->timer_account.asked_periods = is_blind ? timer_kernel_periods(sampler, thread) : 0;
+    uint64_t in_kernel = timer_sees_user_code(thread) ? kernel_periods(sampler, thread) : 0;
+    periods_note_request(&thread->timer_account, in_kernel);
 }
 
-void timer_count_request(struct watched_thread *thread)
+void timer_note_armed(const struct sampler *sampler, struct watched_thread *thread)
 {
-    count_periods(&thread->timer_account, &thread->timer_account.kernel_periods);
+    if (!timer_sees_user_code(thread)) return;
+    timer_note_request(sampler, thread);
+    periods_note_armed(&thread->timer_account);
+}
+
+void timer_give_up_request(struct watched_thread *thread)
+{
+    periods_give_up(&thread->timer_account);
 }
 
 bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
 {
-    bool is_accepted = accepts_answer(thread, hits, was_in_call);
-    if (is_accepted) timer_count_request(thread);
-    return is_accepted;
+    return periods_accept(&thread->timer_account, hits, was_in_call);
+}
+
+enum hit_kind timer_preferred_hit(const struct watched_thread *thread)
+{
+    return timer_sees_user_code(thread) ? periods_preferred_hit(&thread->timer_account) : HIT_ANY;
 }
 
 /* It is opened again, if the thread runs on. */
@@ -402,7 +319,9 @@ uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, str
     uint32_t count = perf_timer_read(&thread->timer, ret_news);
     thread->timer_account.sleeps += thread->timer.sleeps;
     if (count == 0) return 0;
-    thread->timer_account.user_periods += ret_news->count;
+    periods_add_user(&thread->timer_account, ret_news->count);
+    if (periods_are_due(&thread->timer_account))
+        periods_lend(&thread->timer_account, ret_news->count, kernel_periods(sampler, thread));
     uint32_t before = thread->timer_samples;
     thread->timer_samples += ret_news->count;
     uint32_t between = sampler->ticks_a_second / PERIODS_A_SECOND;

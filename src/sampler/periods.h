@@ -1,0 +1,61 @@
+/* The periods of CPU time of a timer that sees user code only (perf_timer.h), and which stacks stand for them. At the
+ * end of each period, its thread is in user code, and there is a stack; or inside the kernel, and there is none.
+ * Signals then find the calls. doc/decisions/sampler.md describes it, and test_periods simulates it.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_PERIODS_H
+#define OFFBEAT_SAMPLER_PERIODS_H
+
+#include "sampler/slots.h"
+
+/* Since the timer was opened. */
+struct timer_account {
+    uint64_t start_cpu_ns, period_ns;
+    uint64_t user_periods;             /* with a stack of user code, */
+    uint64_t lent_periods;             /* of which calls got so many */
+    uint64_t kernel_periods;           /* given to answers of signals: inside the kernel, or lent, */
+    uint64_t calls_periods;            /* of which these were in calls */
+    uint64_t sleep_periods;            /* inside the kernel, given to stacks where the thread sleeps */
+    uint64_t asked_periods;            /* inside the kernel, given to none when a stack was last asked for */
+    uint64_t answered_periods;         /* all, at the last answer */
+    double calls_due;                  /* periods that stacks in calls have to stand for, and do not yet */
+    uint32_t answers, answers_in_call; /* of signals; older ones count for less */
+
+    uint64_t read_at_ns, inactive_ns; /* CPU time since the start when the event was read, and without the event */
+    uint64_t sleeps;                  /* how often the thread gave its processor up voluntarily */
+    uint64_t switching_written_ns;    /* what stacks where the thread blocks stand for */
+};
+
+/* Those that are given to stacks. */
+uint64_t periods_counted(const struct timer_account *account);
+
+/* The part of all, at the last request, that was inside the kernel. */
+double periods_kernel_part(const struct timer_account *account);
+/* It is so small that the thread is asked seldom: how many periods should pass between two requests, or 0. */
+double periods_between(const struct timer_account *account);
+
+/* COUNT stacks of user code came. */
+void periods_add_user(struct timer_account *account, uint64_t count);
+/* Of these, calls get what is due to them beyond LEFT: the periods inside the kernel that are given to none. */
+void periods_lend(struct timer_account *account, uint64_t count, uint64_t left);
+bool periods_are_due(const struct timer_account *account); /* else there is nothing to lend */
+
+/* A stack is asked for: IN_KERNEL periods are inside the kernel and given to none. Before each of the following. */
+void periods_note_request(struct timer_account *account, uint64_t in_kernel);
+/* From now on the thread's CPU clock asks it. */
+void periods_note_armed(struct timer_account *account);
+/* True if an answer, one of HITS, stands for some of these periods; they are then given to it. */
+bool periods_accept(struct timer_account *account, struct slot_hits hits, bool was_in_call);
+/* There is no answer: they are counted all the same. */
+void periods_give_up(struct timer_account *account);
+/* Which of the next hits should be the answer. */
+enum hit_kind periods_preferred_hit(const struct timer_account *account);
+
+/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
+uint64_t periods_inactive_ns_of_sleeps(const struct timer_account *account);
+/* The CPU time of context switches, not written yet. */
+uint64_t periods_switching_ns(const struct timer_account *account);
+/* The part of the thread's CPU clock, which shows CPU_NS, that is given to stacks. WATCHED_NS: the time in which the
+ * timer can have gone off. */
+uint64_t periods_accounted_cpu_ns(const struct timer_account *account, uint64_t cpu_ns, uint64_t watched_ns);
+
+#endif

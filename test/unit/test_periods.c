@@ -1,0 +1,186 @@
+/* How a timer that sees user code only divides its periods (periods.h), simulated: a thread in calls, in page faults
+ * and in user code by chance, a timer, and hits at the kernel's ticks. What stacks of each kind stand for is compared
+ * with what the thread did: without bias where there are many hits, and no more in calls than inside the kernel.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/periods.h"
+#include "sampler/chance.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PERIOD_NS = 2000000, PERIODS = 2000, RUNS = 400, TICK_PERIODS = 2 };
+
+enum place { USER, CALL, FAULT, PLACES };
+
+/* For how many periods the thread is in calls and in page faults with which chance. */
+struct phase {
+    int periods;
+    double calls, faults;
+};
+
+struct program {
+    uint64_t random_state;
+    const struct phase *phase;
+    int left;
+};
+
+static double by_chance(struct program *program)
+{
+    return (double)chance_number(&program->random_state) / 2147483648.0;
+}
+
+static enum place where(struct program *program)
+{
+    double at = by_chance(program);
+    if (at < program->phase->calls) return CALL;
+    return at < program->phase->calls + program->phase->faults ? FAULT : USER;
+}
+
+/* Of one run: the time that stacks of each kind stand for, in periods. */
+struct result {
+    double given[PLACES];
+    uint64_t kernel;
+};
+
+struct slot_answer {
+    struct slot_hits hits;
+    bool is_there, was_in_call;
+};
+
+/* As signal_entry.S does. */
+static void hit(struct program *program, struct slot_answer *answer, enum hit_kind preferred)
+{
+    bool in_call = where(program) == CALL;
+    answer->hits.count++;
+    answer->hits.in_call += in_call;
+    uint32_t of_kind = in_call ? answer->hits.in_call : answer->hits.count - answer->hits.in_call;
+    bool is_preferred = preferred == (in_call ? HIT_IN_CALL : HIT_OUTSIDE);
+    if (!is_preferred && preferred != HIT_ANY && answer->hits.count > of_kind) return;
+    if (by_chance(program) * (preferred == HIT_ANY ? answer->hits.count : of_kind) >= 1) return;
+    answer->was_in_call = in_call;
+    answer->is_there = true;
+}
+
+/* How stacks in calls are had: from the thread's CPU clock, or by a request when the thread was inside the kernel. */
+enum way { BY_CLOCK, BY_REQUEST };
+
+struct sampled {
+    struct timer_account account;
+    struct slot_answer answer;
+    enum hit_kind preferred;
+    bool is_asked;
+    uint64_t user; /* stacks that were not read yet */
+    uint64_t written_ns;
+};
+
+/* The time that is given to stacks and was not yet, in periods. */
+static double given(struct sampled *sampled, uint64_t period)
+{
+    uint64_t ns = periods_accounted_cpu_ns(&sampled->account, period * PERIOD_NS, period * PERIOD_NS);
+    double periods = ns > sampled->written_ns ? (double)(ns - sampled->written_ns) / PERIOD_NS : 0;
+    sampled->written_ns += (uint64_t)(periods * PERIOD_NS);
+    return periods;
+}
+
+/* As tick.c has it: first the timer's stacks, then the answer. */
+static void scan(struct sampled *sampled, enum way way, uint64_t period, struct result *result)
+{
+    struct timer_account *account = &sampled->account;
+    struct slot_answer answer = sampled->answer;
+    periods_add_user(account, sampled->user);
+    if (periods_are_due(account)) periods_lend(account, sampled->user, period - periods_counted(account));
+    if (sampled->user > 0) result->given[USER] += given(sampled, period);
+    sampled->user = 0;
+    periods_note_request(account, period - periods_counted(account));
+    if (answer.is_there) {
+        if (periods_accept(account, answer.hits, answer.was_in_call))
+            result->given[answer.was_in_call ? CALL : FAULT] += given(sampled, period);
+        sampled->answer = (struct slot_answer){.hits.are_all = way == BY_CLOCK};
+        sampled->preferred = way == BY_CLOCK ? periods_preferred_hit(account) : HIT_ANY;
+    }
+    sampled->is_asked = period > periods_counted(account);
+}
+
+static struct result run(struct program *program, enum way way, unsigned periods_between_scans)
+{
+    struct sampled sampled = {
+        .account.period_ns = PERIOD_NS, .answer.hits.are_all = way == BY_CLOCK, .preferred = HIT_ANY};
+    struct result result = {0};
+    for (uint64_t period = 1; period <= PERIODS; period++) {
+        enum place place = where(program);
+        sampled.user += place == USER;
+        result.kernel += place != USER;
+        if (way == BY_CLOCK ? period % TICK_PERIODS == 0 : sampled.is_asked)
+            hit(program, &sampled.answer, sampled.preferred);
+        sampled.is_asked = false;
+        if (program->left-- == 1) program->left = (++program->phase)->periods;
+        if (period % periods_between_scans == 0) scan(&sampled, way, period, &result);
+    }
+    return result;
+}
+
+struct summary {
+    double mean[PLACES], deviation[PLACES]; /* parts of the time */
+    double over;                            /* the most that calls had beyond what was inside the kernel */
+};
+
+static struct summary simulate(const struct phase *phases, enum way way, unsigned periods_between_scans)
+{
+    struct program program = {.random_state = 20261126};
+    struct summary summary = {0};
+    double squares[PLACES] = {0};
+    for (int i = 0; i < RUNS; i++) {
+        program.phase = phases;
+        program.left = phases->periods;
+        struct result result = run(&program, way, periods_between_scans);
+        for (int place = 0; place < PLACES; place++) {
+            double part = result.given[place] / PERIODS;
+            summary.mean[place] += part / RUNS;
+            squares[place] += part * part / RUNS;
+        }
+        summary.over = fmax(summary.over, result.given[CALL] - (double)result.kernel);
+    }
+    for (int place = 0; place < PLACES; place++)
+        summary.deviation[place] = sqrt(squares[place] - summary.mean[place] * summary.mean[place]);
+    return summary;
+}
+
+/* The share of calls is CALLS, within BIAS, and single runs deviate from it as the hits do, or less. */
+static void check(const char *name, const struct phase *phases, enum way way, double calls, double bias)
+{
+    double of_hits = sqrt(calls * (1 - calls) * TICK_PERIODS / PERIODS);
+    for (unsigned periods = 1; periods <= (way == BY_CLOCK ? 16 : 1); periods *= 4) {
+        struct summary summary = simulate(phases, way, periods);
+        const double *mean = summary.mean;
+        printf("# %s, a scan each %u periods: calls %.2f %% (%.2f), outside %.2f, user code %.2f; over %.1f\n", name,
+               periods, 100 * mean[CALL], 100 * summary.deviation[CALL], 100 * mean[FAULT], 100 * mean[USER],
+               summary.over);
+        CHECK(fabs(mean[CALL] - calls) <= bias);
+        CHECK(summary.deviation[CALL] <= 1.2 * of_hits);
+        CHECK(mean[CALL] + mean[FAULT] + mean[USER] > 0.985);
+        CHECK(summary.over <= 1);
+    }
+}
+
+TEST(calls_have_their_part_where_the_clock_asks)
+{
+    check("few calls", (const struct phase[]){{0, 0.01, 0.006}}, BY_CLOCK, 0.01, 0.0025);
+    check("more", (const struct phase[]){{0, 0.03, 0.01}}, BY_CLOCK, 0.03, 0.0025);
+    check("many", (const struct phase[]){{0, 0.11, 0.05}}, BY_CLOCK, 0.11, 0.0025);
+    check("and no faults", (const struct phase[]){{0, 0.11, 0}}, BY_CLOCK, 0.11, 0.008);
+    check("nearly always", (const struct phase[]){{0, 0.9, 0}}, BY_CLOCK, 0.9, 0.008);
+    check("at first", (const struct phase[]){{1000, 0.8, 0}, {0, 0, 0.01}}, BY_CLOCK, 0.4, 0.008);
+    check("at last", (const struct phase[]){{1000, 0, 0.01}, {0, 0.8, 0}}, BY_CLOCK, 0.4, 0.008);
+    check("never", (const struct phase[]){{0, 0, 0.3}}, BY_CLOCK, 0, 0);
+}
+
+TEST(calls_have_their_part_where_they_are_asked_for)
+{
+    check("few calls", (const struct phase[]){{0, 0.01, 0.006}}, BY_REQUEST, 0.01, 0.0025);
+    check("many", (const struct phase[]){{0, 0.11, 0.05}}, BY_REQUEST, 0.11, 0.008);
+    check("at first", (const struct phase[]){{1000, 0.8, 0}, {0, 0, 0.01}}, BY_REQUEST, 0.4, 0.008);
+}
+
+TEST_MAIN()
