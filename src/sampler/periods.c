@@ -160,6 +160,12 @@ static void give(struct timer_account *account, uint64_t *to, uint64_t periods)
     account->asked_periods -= periods;
 }
 
+/* Of the periods inside the kernel, what no call explains. So much as was lent is given already. */
+static uint64_t rest(const struct timer_account *account)
+{
+    return whole((double)account->asked_periods - (double)account->lent_periods - account->calls_due);
+}
+
 bool periods_accept(struct timer_account *account, struct slot_hits hits, bool was_in_call)
 {
     bool is_known = are_by_chance(account, hits);
@@ -170,7 +176,7 @@ bool periods_accept(struct timer_account *account, struct slot_hits hits, bool w
         account->calls_due -= (double)periods;
         account->calls_periods += periods;
     } else {
-        periods = whole((double)account->asked_periods - account->calls_due);
+        periods = rest(account);
         uint64_t of_sleeps = periods_of_sleeps(account, periods);
         give(account, &account->sleep_periods, of_sleeps);
         periods -= of_sleeps;
@@ -186,5 +192,5 @@ void periods_give_up(struct timer_account *account)
 
 enum hit_kind periods_preferred_hit(const struct timer_account *account)
 {
-    return account->calls_due * 2 >= (double)account->asked_periods ? HIT_IN_CALL : HIT_OUTSIDE;
+    return account->calls_due >= (double)rest(account) ? HIT_IN_CALL : HIT_OUTSIDE;
 }
