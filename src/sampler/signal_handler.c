@@ -41,19 +41,30 @@ struct kernel_action {
 
 /* --- Reading the stack -------------------------------------------------------------------------------------------- */
 
+/* How many bytes were copied, or less than 0. */
+static long copy(const struct slot *slot, uint64_t address, void *bytes, size_t size)
+{
+    struct {
+        uint64_t address, size;
+    } from = {address, size}, to = {(uint64_t)(uintptr_t)bytes, size};
+    return kernel_call6(SYS_process_vm_readv, slot->thread, kernel_address(&to), 1, kernel_address(&from), 1, 0);
+}
+
 static bool copy_block(struct unwind_memory *memory, uint64_t address)
 {
     struct slot *slot = memory->context;
-    struct {
-        uint64_t address, size;
-    } from = {address, sizeof(slot->words)}, to = {(uint64_t)(uintptr_t)slot->words, sizeof(slot->words)};
     if (address % sizeof(uint64_t) != 0) return false;
-    long got = kernel_call6(SYS_process_vm_readv, slot->thread, kernel_address(&to), 1, kernel_address(&from), 1, 0);
+    long got = copy(slot, address, slot->words, sizeof(slot->words));
     if (got < (long)sizeof(uint64_t)) return false;
     memory->low = address;
     memory->high = address + (uint64_t)got / sizeof(uint64_t) * sizeof(uint64_t);
-    memory->shift = to.address - address;
+    memory->shift = (uint64_t)(uintptr_t)slot->words - address;
     return true;
+}
+
+static bool copy_code(void *context, uint64_t address, void *bytes, size_t size)
+{
+    return copy(context, address, bytes, size) == (long)size;
 }
 
 /* rt_sigprocmask reads the new set before it checks what to do with it: with an operation that does not exist, it shows
@@ -108,12 +119,15 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
     unwind_prefetch(slot->modules, &slot->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
-    struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work};
+    const struct unwind_code code = {.read = copy_code, .context = slot};
+    struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work, .code = &code};
     if (may_have_new_filter(context)) {
         memory.extend = deny;
+        memory.code = NULL;
     } else if (slot->reading == SLOT_PROBES) {
         memory.low = memory.high = registers.values[MACHINE_SP] & ~(uint64_t)(PAGE - 1);
         memory.extend = probe_next_page;
+        memory.code = NULL;
     }
     slot->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->resume_cache, slot->addresses,
                                 RECORDING_FRAMES_MAX, &slot->address_count);

@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/call_site.h"
 
+#include "unwind/plt_stub.h"
+
 static bool read_word(const struct unwind_code *code, uint64_t address, uint64_t *ret_word)
 {
     return code->read(code->context, address, ret_word, sizeof(*ret_word));
 }
 
-static uint64_t relative(const uint8_t *bytes, uint64_t next)
-{
-    int32_t distance;
-    memcpy(&distance, bytes, sizeof(distance));
-    return next + (uint64_t)(int64_t)distance;
-}
-
-/* The address in the slot of "[endbr64] [bnd] jmp *slot(%rip)"; STUB itself if there is other code. */
+/* The address in the slot of a PLT's stub; STUB itself if there is other code. */
 static uint64_t after_stub(const struct unwind_code *code, uint64_t stub)
 {
-    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-    uint8_t bytes[12];
-    uint64_t target = stub;
-    size_t at = 0;
-    if (!code->read(code->context, stub, bytes, sizeof(bytes))) return stub;
-    if (memcmp(bytes, endbr64, sizeof(endbr64)) == 0) at += sizeof(endbr64);
-    if (bytes[at] == 0xf2) at++;
-    if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return stub;
-    return read_word(code, relative(bytes + at + 2, stub + at + 6), &target) ? target : stub;
+    uint64_t slot = plt_stub_slot(code, stub), target = stub;
+    return slot != 0 && read_word(code, slot, &target) ? target : stub;
 }
 
 static uint64_t target_of(const struct unwind_code *code, uint64_t return_address)
@@ -34,9 +22,9 @@ static uint64_t target_of(const struct unwind_code *code, uint64_t return_addres
     if (return_address < sizeof(bytes)) return 0;
     if (!code->read(code->context, return_address - sizeof(bytes), bytes, sizeof(bytes))) return 0;
     if (bytes[0] == 0xff && bytes[1] == 0x15)
-        return read_word(code, relative(bytes + 2, return_address), &target) ? target : 0;
+        return read_word(code, plt_relative(bytes + 2, return_address), &target) ? target : 0;
     if (bytes[1] != 0xe8) return 0;
-    return relative(bytes + 2, return_address);
+    return plt_relative(bytes + 2, return_address);
 }
 
 bool call_site_calls(const struct unwind_code *code, uint64_t return_address, uint64_t start)
@@ -55,7 +43,7 @@ static bool jumps_into(const struct unwind_code *code, uint64_t function, uint64
         if (!code->read(code->context, at, bytes, sizeof(bytes))) return false;
         for (size_t i = 0; i < STEP; i++) {
             bool is_jump = bytes[i] == JUMP || (i > 0 && bytes[i - 1] == CONDITION && (bytes[i] & KIND) == CONDITIONAL);
-            uint64_t target = is_jump ? after_stub(code, relative(bytes + i + 1, at + i + SIZE)) : 0;
+            uint64_t target = is_jump ? after_stub(code, plt_relative(bytes + i + 1, at + i + SIZE)) : 0;
             if (target != 0 && target >= low && target <= high) return true;
         }
     }

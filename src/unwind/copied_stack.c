@@ -74,7 +74,7 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
                                              size_t *ret_count, uint64_t *ret_outside)
 {
     struct reader reader = {.copy = copy};
-    struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work};
+    struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work, .code = code};
     show_copy(&memory, copy);
     enum unwind_outcome outcome = unwind_walk(modules, registers, &memory, NULL, addresses, addresses_max, ret_count);
     *ret_outside = is_at_end_of_copy(outcome, &reader) ? reader.outside : 0;

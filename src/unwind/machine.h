@@ -187,6 +187,7 @@ struct unwind_memory {
     bool (*extend)(struct unwind_memory *memory, uint64_t address);
     void *context;
     struct frame_lookup_work *work; /* to walk through modules without a complete table; NULL: they are pending */
+    const struct unwind_code *code; /* to recognize code without rules by; NULL: it cannot be read */
 };
 
 /* What is between the variables of somebody's frame is for a sanitizer nothing that may be read. */
@@ -218,6 +219,9 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
 
 /* The same by the chain of frame pointers, for code that has no rules. */
 enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registers, struct unwind_memory *memory);
+
+/* The same from the start of a stub in a PLT: nothing is on the stack but the return address. */
+enum machine_step machine_step_from_stub(struct unwind_registers *registers, struct unwind_memory *memory);
 
 /* In code that has no rules, which is hand-written: entry code marks the outermost frame by a frame pointer of zero
  * (System V ABI for AMD64 §3.4.1). */

@@ -1,4 +1,5 @@
 /* The loop of an unwinder: find the rule for the address, follow it, until the root.  SPDX-License-Identifier: MIT */
+#include "unwind/plt_stub.h"
 #include "unwind/unwind_private.h"
 
 static bool holds(const struct unwind_module *module, uint64_t address)
@@ -112,10 +113,17 @@ static bool is_entry(const struct unwind_module *module, uint64_t lookup, const 
     return module->lookup && memory->work && frame_lookup_find(module->lookup, lookup + 1, memory->work);
 }
 
-static enum machine_step step_from(const struct unwind_module *module, struct found found,
+/* IS_EXACT: ADDRESS is that of the next instruction. */
+static bool is_at_stub(const struct unwind_memory *memory, uint64_t address, bool is_exact)
+{
+    return is_exact && memory->code && plt_stub_slot(memory->code, address) != 0;
+}
+
+static enum machine_step step_from(const struct unwind_module *module, struct found found, bool is_exact,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
 {
     if (found.rule) return machine_step(found.table, found.rule, registers, memory);
+    if (is_at_stub(memory, registers->values[MACHINE_IP], is_exact)) return machine_step_from_stub(registers, memory);
     bool has_information = module && (module->table || module->lookup);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);
@@ -150,7 +158,7 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
             addresses[count - 1]++; /* less one is the entry */
             break;
         }
-        enum machine_step step = step_from(module, found, registers, memory);
+        enum machine_step step = step_from(module, found, !is_after_call, registers, memory);
         if (step > MACHINE_STEPPED_EXACTLY) {
             bool may_recover = step == MACHINE_UNKNOWN_REGISTER && aids->recovery;
             if (may_recover && aids->recovery->recover(aids->recovery, module, lookup, registers, memory)) continue;

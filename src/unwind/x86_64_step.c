@@ -164,6 +164,15 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
     return MACHINE_NO_RULE;
 }
 
+enum machine_step machine_step_from_stub(struct unwind_registers *registers, struct unwind_memory *memory)
+{
+    uint64_t return_address = 0;
+    if (!unwind_read(memory, registers->values[MACHINE_SP], &return_address)) return MACHINE_BAD_MEMORY;
+    registers->values[MACHINE_IP] = return_address;
+    registers->values[MACHINE_SP] += WORD;
+    return MACHINE_STEPPED;
+}
+
 enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registers, struct unwind_memory *memory)
 {
     if (!machine_known(registers, MACHINE_FP)) return MACHINE_UNKNOWN_REGISTER;

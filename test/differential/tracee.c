@@ -236,28 +236,29 @@ static struct unwind_modules modules_of(struct tracee *tracee)
                                    .cache = &tracee->cache};
 }
 
-void tracee_walk(struct tracee *tracee, struct stack *ret_stack)
-{
-    struct unwind_registers registers = registers_of(&tracee->registers);
-    struct unwind_memory memory = {.extend = extend, .context = tracee};
-    const struct unwind_modules modules = modules_of(tracee);
-    ret_stack->outcome = unwind_walk(&modules, &registers, &memory, &tracee->resume_cache, ret_stack->addresses,
-                                     TRACEE_FRAMES_MAX, &ret_stack->count);
-    ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
-}
-
 static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
 {
     const struct tracee *tracee = context;
     return read_memory(tracee->pid, address, bytes, size) == size;
 }
 
+void tracee_walk(struct tracee *tracee, struct stack *ret_stack)
+{
+    struct unwind_registers registers = registers_of(&tracee->registers);
+    const struct unwind_code code = {.read = read_code, .context = tracee};
+    struct unwind_memory memory = {.extend = extend, .context = tracee, .code = &code};
+    const struct unwind_modules modules = modules_of(tracee);
+    ret_stack->outcome = unwind_walk(&modules, &registers, &memory, &tracee->resume_cache, ret_stack->addresses,
+                                     TRACEE_FRAMES_MAX, &ret_stack->count);
+    ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
+}
+
 size_t tracee_walk_without_registers(struct tracee *tracee, struct stack *ret_stack)
 {
     struct unwind_registers registers = registers_of(&tracee->registers);
-    struct unwind_memory memory = {.extend = extend, .context = tracee};
-    const struct unwind_modules modules = modules_of(tracee);
     const struct unwind_code code = {.read = read_code, .context = tracee};
+    struct unwind_memory memory = {.extend = extend, .context = tracee, .code = &code};
+    const struct unwind_modules modules = modules_of(tracee);
     size_t recovered_count = 0;
     ret_stack->outcome = unwind_walk_without_registers(&modules, &registers, &memory, &code, ret_stack->addresses,
                                                        TRACEE_FRAMES_MAX, &ret_stack->count, &recovered_count);

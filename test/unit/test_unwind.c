@@ -1261,6 +1261,37 @@ static enum unwind_outcome walk_without_registers(struct scene *scene, size_t *r
                                          &scene->count, ret_recovered_count);
 }
 
+/* At 0x700 of a table that does not describe it, called from 0xf10. */
+static enum unwind_outcome walk_from_undescribed(struct scene *scene, const char *bytes, size_t size)
+{
+    struct unwind_code code = {.read = read_code};
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
+    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_memory memory = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene, .code = &code};
+    memset(code_bytes, 0x90, sizeof(code_bytes));
+    put_code(0x700, bytes, size);
+    enter(scene, 0x700, 10);
+    scene->stack[10] = CODE + 0xf10;
+    scene->registers.values[MACHINE_FP] = 0x1234; /* the program's, for any purpose */
+    return unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
+}
+
+TEST(a_stub_of_a_plt_without_rules_was_called_from_where_sp_points)
+{
+    struct scene *scene = fresh_scene();
+    CHECK_UINT(walk_from_undescribed(scene, "\xff\x25\x02\x69\x00\x00", 6), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    CHECK_UINT(scene->addresses[1], CODE + 0xf10);
+    CHECK_UINT(scene->registers.values[MACHINE_FP], 0x1234);
+    frame_table_fini(&scene->table);
+
+    scene = fresh_scene(); /* other code */
+    CHECK_UINT(walk_from_undescribed(scene, "\xff\x24\x25", 3), UNWIND_NO_TABLE);
+    CHECK_UINT(scene->count, 1);
+    frame_table_fini(&scene->table);
+}
+
 /* The function at 0x200 finds its caller by RBP and has lowered SP by 32; it was called from 0xf10. */
 static struct scene *blocked_scene(void)
 {

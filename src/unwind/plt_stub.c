@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/plt_stub.h"
+
+/* "[endbr64] [bnd] jmp *slot(%rip)" */
+uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address)
+{
+    const uint32_t endbr64 = 0xfa1e0ff3;
+    uint8_t bytes[12];
+    uint32_t first;
+    size_t at = 0;
+    if (!code->read(code->context, address, bytes, sizeof(bytes))) return 0;
+    memcpy(&first, bytes, sizeof(first));
+    if (first == endbr64) at += sizeof(first);
+    if (bytes[at] == 0xf2) at++;
+    if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return 0;
+    return plt_relative(bytes + at + 2, address + at + 6);
+}

@@ -1,0 +1,19 @@
+/* Stubs of a PLT, which jump to functions of other files. LLVM's linker writes no rules for them.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_UNWIND_PLT_STUB_H
+#define OFFBEAT_UNWIND_PLT_STUB_H
+
+#include "unwind/unwind.h"
+
+/* The address of the slot through which the stub at ADDRESS jumps; 0 if there is other code. Signal-safe. */
+uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address);
+
+/* The address that CODE at NEXT, the end of an instruction, refers to by the four bytes DISTANCE before it. */
+static inline uint64_t plt_relative(const uint8_t distance[4], uint64_t next)
+{
+    int32_t value;
+    memcpy(&value, distance, sizeof(value));
+    return next + (uint64_t)(int64_t)value;
+}
+
+#endif
