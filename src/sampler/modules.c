@@ -130,6 +130,20 @@ static bool has_code_at(struct maps_file *file, uint64_t address)
     return false;
 }
 
+/* True if a mapping at ADDRESS is a further segment of FILE. LLVM's linker does not begin segments at pages of the
+ * file, so that a small program has all segments mapped from its first page. */
+static bool is_loaded_at(struct maps_file *file, uint64_t address)
+{
+    enum { PAGE = 4096 };
+    if (!file->has_start || !read_headers(file)) return false;
+    for (size_t i = 0; i < file->headers.count; i++) {
+        const Elf64_Phdr *header = &file->headers.items[i];
+        uint64_t start = file->image.load_bias + header->p_vaddr, end = start + header->p_memsz;
+        if (header->p_type == PT_LOAD && address >= start - start % PAGE && address < end) return true;
+    }
+    return false;
+}
+
 /* One entry for each executable segment. */
 static void add_file(struct pages_array *found, struct maps_file *file)
 {
@@ -178,7 +192,8 @@ static void add_mapping(struct pages_array *found, struct maps_file *file, const
     bool is_elsewhere = entry->is_executable && !file->is_added && has_code_at(file, entry->start);
     if (is_elsewhere) add_file(found, file);
     if (entry->path[0] != '/' || is_elsewhere || strlen(entry->path) >= sizeof(file->image.path)) return;
-    if (strcmp(file->image.path, entry->path) != 0 || entry->file_offset == 0) begin_file(file, entry);
+    bool is_same = strcmp(file->image.path, entry->path) == 0;
+    if (!is_same || (entry->file_offset == 0 && !is_loaded_at(file, entry->start))) begin_file(file, entry);
     if (entry->is_executable && file->has_start) add_file(found, file);
 }
 

@@ -616,6 +616,44 @@ def a_program_whose_file_is_gone_is_sampled():
         check(whole > 35 and sum(stacks.values()) < 3, f"{whole} whole stacks, others: {stacks}")
 
 
+# Most of its time is in stubs of the PLT, which calls one function of libc after the other.
+CALLS_LIBC = """
+#include <stdlib.h>
+#include <time.h>
+static __attribute__((noinline)) long work(long n)
+{
+    for (int i = 0; i < 1000; i++) n += abs(i) + labs(n & 7);
+    return n;
+}
+int main(void)
+{
+    struct timespec at;
+    for (long n = 0, i = 0;; i++) {
+        n = work(n);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+        if (at.tv_sec > 0) return n == i;
+    }
+}
+"""
+
+
+@case
+def a_small_program_of_another_linker_has_whole_stacks():
+    """All segments are mapped from the file's first page, and the PLT has no call frame information."""
+    if not shutil.which("ld.lld"):
+        skip("ld.lld is not installed")
+    with Folder() as folder:
+        (folder / "program.c").write_text(CALLS_LIBC, encoding="ascii")
+        flags = ("-O2", "-fno-builtin", "-fomit-frame-pointer", "-fuse-ld=lld")
+        built = run("gcc", *flags, "program.c", "-o", "program", cwd=folder)
+        check_equal(built.returncode, 0, text(built.stderr))
+        OFFBEAT.record(folder, folder / "program")
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        check(int(facts["stacks_root"]) > 70 and int(facts["stacks_no_table"]) < 3, f"whole stacks: {facts}")
+        functions = opens(OFFBEAT, folder / "x.pb.gz")
+        check(functions.get("work", 0) > 0.9e9, f"work() is not there with its second: {functions}")
+
+
 def without_frame_information(program, path):
     """PATH becomes a copy of PROGRAM, which has no build id, with zeroes for .eh_frame: its headers are the same."""
     sections = text(run("readelf", "-SW", program).stdout)
