@@ -171,6 +171,7 @@ static void show_segments(struct code_file *file)
     file->shown.segments = file->segments;
     file->shown.table = &file->frames.table;
     file->shown.base = file->frames.base;
+    file->shown.binary = binary;
 }
 
 static void free_file(struct code_file *file)
@@ -213,6 +214,11 @@ static const struct perf_code_file *find_code(void *context, const char *path, c
     return file && file->is_open ? &file->shown : NULL;
 }
 
+static bool read_code(const void *binary, uint64_t file_offset, void *bytes, size_t size)
+{
+    return elf_file_read(binary, file_offset, bytes, size);
+}
+
 static void begin_kernel(void *context, const char *build_id)
 {
     ((struct code_files *)context)->kernel = kernel_symbols_begin(build_id);
@@ -222,7 +228,8 @@ enum status perf_file_decode(const char *path, struct buffer *bytes, struct prof
                              struct kernel_symbols **ret_kernel, struct error *error)
 {
     struct code_files files = {0};
-    struct perf_code code = {.find = find_code, .note_kernel = ret_kernel ? begin_kernel : NULL, .context = &files};
+    struct perf_code code = {
+        .find = find_code, .read = read_code, .note_kernel = ret_kernel ? begin_kernel : NULL, .context = &files};
     struct perf_source in_memory = {.read = read_buffer, .context = bytes, .size = bytes->size};
     struct recording recording = {0};
     uint64_t size = bytes->size;

@@ -262,8 +262,9 @@ TEST(records_count_in_the_order_of_their_times)
     buffer_fini(&out);
 }
 
-/* "/opt/late" has a table by which every function is the outermost one; other files have none. */
-static const struct perf_code_file *find_late(void *context, const char *path, const char *build_id)
+/* "/opt/late" and "/opt/small" have a table by which every function is the outermost one; other files have none. All of
+ * "/opt/small" is mapped from its first page, as LLVM's linker has it. */
+static const struct perf_code_file *find_code(void *context, const char *path, const char *build_id)
 {
     static const uint32_t blocks[] = {0, 1}, rows[] = {1};
     static const struct machine_rule rules[] = {{.kind = RULE_NONE}, {.kind = RULE_ROOT}};
@@ -276,8 +277,11 @@ static const struct perf_code_file *find_late(void *context, const char *path, c
                                              .rule_count = 2};
     static const struct perf_code_segment segment = {.size = 0x1000};
     static const struct perf_code_file late = {.table = &table, .segments = &segment, .segment_count = 1};
+    static const struct perf_code_segment part = {.file_offset = 0x750, .size = 0x240, .address = 0x1750};
+    static const struct perf_code_file small = {.table = &table, .base = 0x1750, .segments = &part, .segment_count = 1};
     (void)context;
     (void)build_id;
+    if (strcmp(path, "/opt/small") == 0) return &small;
     return strcmp(path, "/opt/late") == 0 ? &late : NULL;
 }
 
@@ -305,7 +309,7 @@ TEST(a_copied_stack_is_walked_with_the_mappings_of_its_time)
 {
     static const uint64_t chain[] = {PERF_CONTEXT_USER}, registers[] = {0x7008, 0x7000, 0x1010},
                           stack[] = {0, 0, 0x5010, 0};
-    struct perf_code code = {.find = find_late};
+    struct perf_code code = {.find = find_code};
     for (int has_late = 0; has_late < 2; has_late++) {
         struct buffer file, out;
         begin_file(&file);
@@ -332,6 +336,28 @@ TEST(a_copied_stack_is_walked_with_the_mappings_of_its_time)
         buffer_fini(&file);
         profile_fini(&profile);
     }
+}
+
+TEST(a_segment_is_found_in_a_mapping_that_begins_before_and_ends_after_it)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_USER}, registers[] = {0x7008, 0x7000, 0x5760}, stack[] = {0, 0};
+    struct perf_code code = {.find = find_code};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event_of(&file, PERF_SOFTWARE_CPU_CLOCK, 0, PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER, 0);
+    put_map(&file, (struct map){7, 0x5000, 0x1000, 0, 10, "/opt/small", false});
+    size_t sample = begin_sample(&file, 0, 7, 30, chain, 1);
+    put_copied_stack(&file, registers, sizeof(registers), stack, sizeof(stack));
+    end_record(&file, sample);
+    struct perf_source source = {.read = read_buffer, .context = &file, .size = file.size};
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    CHECK_INT(perf_data_decode_sources(&source, 1, &code, &profile, &error), STATUS_OK);
+    CHECK_TEXT(dump(&out, &profile, DUMP_ADDRESSES), "sample\n @5760 in /opt/small ?\n");
+    buffer_fini(&out);
+    buffer_fini(&file);
+    profile_fini(&profile);
 }
 
 TEST(a_child_has_its_parents_mappings_until_it_runs_another_program)

@@ -14,12 +14,15 @@ struct perf_code_file {
     uint64_t base; /* the file's own address that the table's addresses are relative to */
     const struct perf_code_segment *segments;
     size_t segment_count;
+    const void *binary; /* for READ */
 };
 
 /* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. Its results are valid until the end of
- * decoding. NOTE_KERNEL is called at the first sample in the kernel itself; it may be NULL. */
+ * decoding. READ copies bytes of it, false if they are not there. NOTE_KERNEL is called at the first sample in the
+ * kernel itself; it may be NULL. */
 struct perf_code {
     const struct perf_code_file *(*find)(void *context, const char *path, const char *build_id);
+    bool (*read)(const void *binary, uint64_t file_offset, void *bytes, size_t size);
     void (*note_kernel)(void *context, const char *build_id);
     void *context;
 };

@@ -41,37 +41,64 @@ static bool cannot_extend(struct unwind_memory *memory, uint64_t address)
     return false;
 }
 
-/* Where address 0 of FILE would be, given that the byte of the file at FILE_OFFSET is at ADDRESS. */
-static bool find_bias(const struct perf_code_file *file, uint64_t file_offset, uint64_t address, uint64_t *ret_bias)
-{
-    for (size_t i = 0; i < file->segment_count; i++) {
-        const struct perf_code_segment *segment = &file->segments[i];
-        if (file_offset - segment->file_offset >= segment->size) continue;
-        *ret_bias = address - (segment->address + (file_offset - segment->file_offset));
-        return true;
-    }
-    return false;
-}
-
-/* An executable segment need not begin where its mapping does: the loader maps whole pages. */
-static void give_table(struct perf_spaces *spaces, const struct perf_code *code, const struct perf_map *map,
-                       struct unwind_module *module)
+/* The executable segment of FILE that is mapped from FILE_OFFSET on; NULL: none. The loader maps whole pages, so that
+ * parts of other segments can be in SIZE. */
+static const struct perf_code_segment *find_segment(const struct perf_code_file *file, uint64_t file_offset,
+                                                    uint64_t size)
 {
     enum { PAGE = 4096 };
+    const struct perf_code_segment *found = NULL;
+    for (size_t i = 0; i < file->segment_count; i++) {
+        const struct perf_code_segment *segment = &file->segments[i];
+        if (segment->file_offset - segment->file_offset % PAGE == file_offset) return segment;
+        bool is_before = segment->file_offset < file_offset && file_offset - segment->file_offset < segment->size;
+        bool is_inside = segment->file_offset >= file_offset && segment->file_offset - file_offset < size;
+        if (!found && (is_before || is_inside)) found = segment;
+    }
+    return found;
+}
+
+/* The file of MAP, or NULL. */
+static const struct perf_code_file *find_file(const struct perf_spaces *spaces, const struct perf_code *code,
+                                              const struct perf_map *map)
+{
     const struct perf_segment *segment = &spaces->segments[map->segment];
-    const struct profile *profile = spaces->profile;
-    const char *path = profile_c_string(profile, segment->file_name);
-    const char *build_id = profile_c_string(profile, segment->build_id);
-    uint64_t bias;
+    const char *path = profile_c_string(spaces->profile, segment->file_name);
+    return code->find(code->context, path, profile_c_string(spaces->profile, segment->build_id));
+}
+
+static uint64_t file_offset_of(const struct perf_spaces *spaces, const struct perf_map *map)
+{
+    return spaces->segments[map->segment].file_offset + map->offset;
+}
+
+static void give_table(const struct perf_spaces *spaces, const struct perf_code *code, const struct perf_map *map,
+                       struct unwind_module *module)
+{
     module->is_pending = false;
-    const struct perf_code_file *file = code->find(code->context, path, build_id);
+    const struct perf_code_file *file = find_file(spaces, code, map);
     if (!file) return;
-    uint64_t offset = segment->file_offset + map->offset;
-    bool is_found =
-        find_bias(file, offset, map->start, &bias) || find_bias(file, offset + PAGE - 1, map->start + PAGE - 1, &bias);
-    if (!is_found) return;
+    uint64_t offset = file_offset_of(spaces, map);
+    const struct perf_code_segment *code_segment = find_segment(file, offset, map->end - map->start);
+    if (!code_segment) return;
     module->table = file->table;
-    module->base = bias + file->base;
+    module->base = map->start - offset + code_segment->file_offset - code_segment->address + file->base;
+}
+
+struct code_reader {
+    const struct perf_spaces *spaces;
+    const struct perf_space *space;
+    const struct perf_code *code;
+};
+
+static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
+{
+    const struct code_reader *reader = context;
+    const struct perf_map *map = reader->space ? perf_space_map_at(reader->space, address) : NULL;
+    const struct perf_code_file *file = map ? find_file(reader->spaces, reader->code, map) : NULL;
+    if (!file) return false;
+    uint64_t offset = file_offset_of(reader->spaces, map) + (address - map->start);
+    return reader->code->read && reader->code->read(file->binary, offset, bytes, size);
 }
 
 enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_space *space, const struct perf_code *code,
@@ -84,11 +111,13 @@ enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_spac
         return UNWIND_NO_TABLE;
     }
     struct unwind_modules modules = {.items = space ? space->modules : NULL, .count = space ? space->count : 0};
+    struct code_reader reader = {spaces, space, code};
+    const struct unwind_code bytes = {.read = read_code, .context = &reader};
     if (space) modules.cache = perf_spaces_rules(spaces, space);
     for (;;) {
         struct unwind_registers registers = registers_of(sample);
         uint64_t start = registers.values[MACHINE_SP];
-        struct unwind_memory memory = {.extend = cannot_extend};
+        struct unwind_memory memory = {.extend = cannot_extend, .code = &bytes};
         if (sample->stack.size >= sizeof(uint64_t) && start <= UINT64_MAX - sample->stack.size) {
             memory.low = start;
             memory.high = start + sample->stack.size;
