@@ -15,7 +15,8 @@ static uint64_t all_periods(const struct timer_account *account)
     return periods_counted(account) + account->asked_periods;
 }
 
-double periods_kernel_part(const struct timer_account *account)
+/* The part of all, at the last request, that was inside the kernel. */
+static double kernel_part(const struct timer_account *account)
 {
     double all = (double)all_periods(account);
     return all > 0 ? 1 - (double)account->user_periods / all : 1;
@@ -26,7 +27,7 @@ double periods_kernel_part(const struct timer_account *account)
 double periods_between(const struct timer_account *account)
 {
     const double most = 32;
-    double part = periods_kernel_part(account);
+    double part = kernel_part(account);
     if (part >= seldom) return 0;
     double periods = (seldom / part) * (seldom / part);
     return periods < most ? periods : most;
@@ -41,7 +42,8 @@ static uint64_t switching_ns_max(const struct timer_account *account)
     return account->sleeps * SWITCH_NS_MAX;
 }
 
-uint64_t periods_inactive_ns_of_sleeps(const struct timer_account *account)
+/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
+static uint64_t inactive_ns_of_sleeps(const struct timer_account *account)
 {
     return least(account->inactive_ns, switching_ns_max(account));
 }
@@ -49,13 +51,13 @@ uint64_t periods_inactive_ns_of_sleeps(const struct timer_account *account)
 /* The periods, no more than MOST, that sleeps explain beyond the time without the event. */
 static uint64_t periods_of_sleeps(const struct timer_account *account, uint64_t most)
 {
-    uint64_t ns = difference(switching_ns_max(account), periods_inactive_ns_of_sleeps(account));
+    uint64_t ns = difference(switching_ns_max(account), inactive_ns_of_sleeps(account));
     return least(difference(ns / account->period_ns, account->sleep_periods), most);
 }
 
 uint64_t periods_switching_ns(const struct timer_account *account)
 {
-    uint64_t all_ns = periods_inactive_ns_of_sleeps(account) + account->sleep_periods * account->period_ns;
+    uint64_t all_ns = inactive_ns_of_sleeps(account) + account->sleep_periods * account->period_ns;
     return difference(all_ns, account->switching_written_ns);
 }
 
@@ -67,7 +69,7 @@ uint64_t periods_accounted_cpu_ns(const struct timer_account *account, uint64_t 
     bool is_apart = account->switching_written_ns > 0;
     uint64_t switching_ns = is_apart ? periods_switching_ns(account) : 0;
     if (watched_ns <= counted * account->period_ns) return difference(cpu_ns, switching_ns);
-    if (is_apart) charged_ns = difference(charged_ns, periods_inactive_ns_of_sleeps(account));
+    if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(account));
     double accounted_ns = (double)known_ns / (double)watched_ns * (double)charged_ns;
     return account->start_cpu_ns + account->switching_written_ns + (uint64_t)accounted_ns;
 }
@@ -85,7 +87,7 @@ uint64_t periods_accounted_cpu_ns(const struct timer_account *account, uint64_t 
  * seldom, is asked when it was inside the kernel. */
 static bool are_by_chance(const struct timer_account *account, struct slot_hits hits)
 {
-    return hits.are_all && hits.count > 0 && periods_kernel_part(account) >= seldom;
+    return hits.are_all && hits.count > 0 && kernel_part(account) >= seldom;
 }
 
 static void count_answers(struct timer_account *account, struct slot_hits hits)
@@ -103,7 +105,7 @@ static void count_answers(struct timer_account *account, struct slot_hits hits)
 static double usual_part_in_calls(const struct timer_account *account)
 {
     enum { FEW = 64 };
-    double kernel = periods_kernel_part(account);
+    double kernel = kernel_part(account);
     double part = (account->answers_in_call + FEW * kernel) / (account->answers + FEW);
     return part < kernel ? part : kernel;
 }

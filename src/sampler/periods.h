@@ -28,9 +28,7 @@ struct timer_account {
 /* Those that are given to stacks. */
 uint64_t periods_counted(const struct timer_account *account);
 
-/* The part of all, at the last request, that was inside the kernel. */
-double periods_kernel_part(const struct timer_account *account);
-/* It is so small that the thread is asked seldom: how many periods should pass between two requests, or 0. */
+/* How many periods should pass between two requests: 0, or more if the thread is rarely inside the kernel. */
 double periods_between(const struct timer_account *account);
 
 /* COUNT stacks of user code came. */
@@ -50,8 +48,6 @@ void periods_give_up(struct timer_account *account);
 /* Which of the next hits should be the answer. */
 enum hit_kind periods_preferred_hit(const struct timer_account *account);
 
-/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
-uint64_t periods_inactive_ns_of_sleeps(const struct timer_account *account);
 /* The CPU time of context switches, not written yet. */
 uint64_t periods_switching_ns(const struct timer_account *account);
 /* The part of the thread's CPU clock, which shows CPU_NS, that is given to stacks. WATCHED_NS: the time in which the

@@ -22,9 +22,9 @@ static uint64_t target_of(const struct unwind_code *code, uint64_t return_addres
     if (return_address < sizeof(bytes)) return 0;
     if (!code->read(code->context, return_address - sizeof(bytes), bytes, sizeof(bytes))) return 0;
     if (bytes[0] == 0xff && bytes[1] == 0x15)
-        return read_word(code, plt_relative(bytes + 2, return_address), &target) ? target : 0;
+        return read_word(code, address_at_distance(bytes + 2, return_address), &target) ? target : 0;
     if (bytes[1] != 0xe8) return 0;
-    return plt_relative(bytes + 2, return_address);
+    return address_at_distance(bytes + 2, return_address);
 }
 
 bool call_site_calls(const struct unwind_code *code, uint64_t return_address, uint64_t start)
@@ -43,7 +43,7 @@ static bool jumps_into(const struct unwind_code *code, uint64_t function, uint64
         if (!code->read(code->context, at, bytes, sizeof(bytes))) return false;
         for (size_t i = 0; i < STEP; i++) {
             bool is_jump = bytes[i] == JUMP || (i > 0 && bytes[i - 1] == CONDITION && (bytes[i] & KIND) == CONDITIONAL);
-            uint64_t target = is_jump ? after_stub(code, plt_relative(bytes + i + 1, at + i + SIZE)) : 0;
+            uint64_t target = is_jump ? after_stub(code, address_at_distance(bytes + i + 1, at + i + SIZE)) : 0;
             if (target != 0 && target >= low && target <= high) return true;
         }
     }

@@ -13,5 +13,5 @@ uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address)
     if (first == endbr64) at += sizeof(first);
     if (bytes[at] == 0xf2) at++;
     if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return 0;
-    return plt_relative(bytes + at + 2, address + at + 6);
+    return address_at_distance(bytes + at + 2, address + at + 6);
 }

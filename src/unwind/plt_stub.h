@@ -8,8 +8,8 @@
 /* The address of the slot through which the stub at ADDRESS jumps; 0 if there is other code. Signal-safe. */
 uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address);
 
-/* The address that CODE at NEXT, the end of an instruction, refers to by the four bytes DISTANCE before it. */
-static inline uint64_t plt_relative(const uint8_t distance[4], uint64_t next)
+/* The address to which an instruction that ends at NEXT refers by DISTANCE. */
+static inline uint64_t address_at_distance(const uint8_t distance[4], uint64_t next)
 {
     int32_t value;
     memcpy(&value, distance, sizeof(value));

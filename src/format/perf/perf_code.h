@@ -18,8 +18,8 @@ struct perf_code_file {
 };
 
 /* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. Its results are valid until the end of
- * decoding. READ copies bytes of it, false if they are not there. NOTE_KERNEL is called at the first sample in the
- * kernel itself; it may be NULL. */
+ * decoding. READ copies bytes of a file, false if they are not there. NOTE_KERNEL is called at the first sample in the
+ * kernel itself. Both may be NULL. */
 struct perf_code {
     const struct perf_code_file *(*find)(void *context, const char *path, const char *build_id);
     bool (*read)(const void *binary, uint64_t file_offset, void *bytes, size_t size);
