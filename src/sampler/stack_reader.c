@@ -24,7 +24,8 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
 
 struct unwind_memory stack_reader_memory(struct stack_reader *reader)
 {
-    return (struct unwind_memory){.extend = copy_block, .context = reader, .work = &reader->work, .code = &stack_reader_code};
+    return (struct unwind_memory){
+        .extend = copy_block, .context = reader, .work = &reader->work, .code = &stack_reader_code};
 }
 
 static bool read_code(void *context, uint64_t address, void *bytes, size_t size)

@@ -63,7 +63,8 @@ static void hit(struct program *program, struct slot_answer *answer, enum hit_ki
     answer->is_there = true;
 }
 
-/* How stacks in calls are received: from the thread's CPU clock, or by a request when the thread was inside the kernel. */
+/* How stacks in calls are received: from the thread's CPU clock, or by a request when the thread was inside the kernel.
+ */
 enum way { BY_CLOCK, BY_REQUEST };
 
 struct sampled {
