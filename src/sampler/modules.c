@@ -117,31 +117,33 @@ static bool is_code(const Elf64_Phdr *header)
     return header->p_type == PT_LOAD && (header->p_flags & PF_X);
 }
 
-/* True if the headers of FILE say that its code is at ADDRESS. Programs move their own code to anonymous memory, for
- * the sake of large pages. */
-static bool has_code_at(struct maps_file *file, uint64_t address)
-{
-    if (!file->has_start || !read_headers(file)) return false;
-    for (size_t i = 0; i < file->headers.count; i++) {
-        const Elf64_Phdr *header = &file->headers.items[i];
-        uint64_t start = file->image.load_bias + header->p_vaddr;
-        if (is_code(header) && address >= start && address < start + header->p_memsz) return true;
-    }
-    return false;
-}
-
-/* True if a mapping at ADDRESS is a further segment of FILE. LLVM's linker does not begin segments at pages of the
- * file, so that a small program has all segments mapped from its first page. */
-static bool is_loaded_at(struct maps_file *file, uint64_t address)
+/* True if the headers of FILE say that a segment with FLAGS (PF_X, or 0: any) is at ADDRESS, where a mapping begins: at
+ * the page in which the segment begins, or later. */
+static bool has_segment_at(struct maps_file *file, uint64_t address, uint32_t flags)
 {
     enum { PAGE = 4096 };
     if (!file->has_start || !read_headers(file)) return false;
     for (size_t i = 0; i < file->headers.count; i++) {
         const Elf64_Phdr *header = &file->headers.items[i];
         uint64_t start = file->image.load_bias + header->p_vaddr, end = start + header->p_memsz;
-        if (header->p_type == PT_LOAD && address >= start - start % PAGE && address < end) return true;
+        bool is_it = header->p_type == PT_LOAD && (header->p_flags & flags) == flags;
+        if (is_it && address >= start - start % PAGE && address < end) return true;
     }
     return false;
+}
+
+/* Programs move their own code to anonymous memory, for the sake of large pages. */
+static bool is_moved_code(struct maps_file *file, const struct maps_entry *entry)
+{
+    return entry->is_executable && !file->is_added && has_segment_at(file, entry->start, PF_X);
+}
+
+/* The first page of a file is the start of a module, or a further segment of FILE: LLVM's linker does not begin
+ * segments at pages of the file, so that a small program has all segments mapped from its first page. */
+static bool is_of_file(struct maps_file *file, const struct maps_entry *entry)
+{
+    if (strcmp(file->image.path, entry->path) != 0) return false;
+    return entry->file_offset != 0 || has_segment_at(file, entry->start, 0);
 }
 
 /* One entry for each executable segment. */
@@ -189,11 +191,10 @@ static void add_mapping(struct pages_array *found, struct maps_file *file, const
         add_vdso(found, entry);
         return;
     }
-    bool is_elsewhere = entry->is_executable && !file->is_added && has_code_at(file, entry->start);
+    bool is_elsewhere = is_moved_code(file, entry);
     if (is_elsewhere) add_file(found, file);
     if (entry->path[0] != '/' || is_elsewhere || strlen(entry->path) >= sizeof(file->image.path)) return;
-    bool is_same = strcmp(file->image.path, entry->path) == 0;
-    if (!is_same || (entry->file_offset == 0 && !is_loaded_at(file, entry->start))) begin_file(file, entry);
+    if (!is_of_file(file, entry)) begin_file(file, entry);
     if (entry->is_executable && file->has_start) add_file(found, file);
 }
 

@@ -38,7 +38,8 @@ struct slot_hits {
 bool slot_hold(struct slot *slot, struct slot_hits *ret_hits);
 void slot_release(struct slot *slot);
 
-/* The next answers are by chance among hits of this kind, if there are any. For each armed slot. */
+/* The next answers are by chance among hits of this kind, if there are any. To be called before slot_arm, and before
+ * slot_release. */
 void slot_prefer(struct slot *slot, enum hit_kind preferred);
 
 /* The next answers are walks with MODULES. False if one is being written at this instant. */

@@ -174,9 +174,12 @@ static void write_timed_answer(struct sampler *sampler, struct watched_thread *t
     if (read_answer(sampler, thread, thread->armed, cpu_ns, &stack) &&
         find_time_of_hits(sampler, thread, hits, was_in_call, &cpu_ns))
         account_running(sampler, thread, cpu_ns, &stack);
+    if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
+        clock_timer_forget(thread);
+        return;
+    }
     slot_prefer(thread->armed, timer_preferred_hit(thread));
     slot_release(thread->armed);
-    if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) clock_timer_forget(thread);
 }
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
