@@ -130,8 +130,8 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     (void)note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = stack_reader_memory(&stack);
     size_t recovered = 0;
-    *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &stack_reader_code, addresses,
-                                                 RECORDING_FRAMES_MAX, ret_count, &recovered);
+    *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, addresses, RECORDING_FRAMES_MAX,
+                                                 ret_count, &recovered);
     bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;

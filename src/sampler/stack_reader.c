@@ -22,16 +22,15 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
     return copy_from(memory, address);
 }
 
-struct unwind_memory stack_reader_memory(struct stack_reader *reader)
-{
-    return (struct unwind_memory){
-        .extend = copy_block, .context = reader, .work = &reader->work, .code = &stack_reader_code};
-}
-
 static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
 {
     (void)context;
     return self_read_memory(address, bytes, size) == size;
 }
 
-const struct unwind_code stack_reader_code = {.read = read_code};
+static const struct unwind_code code = {.read = read_code};
+
+struct unwind_memory stack_reader_memory(struct stack_reader *reader)
+{
+    return (struct unwind_memory){.extend = copy_block, .context = reader, .work = &reader->work, .code = &code};
+}

@@ -9,10 +9,8 @@ struct stack_reader {
     struct frame_lookup_work work;
 };
 
-/* READER is used as long as the memory is. The thread can end at any time, and its stack with it. */
+/* Of this process, its code, too. READER is used as long as the memory is. The thread can end at any time, and its
+ * stack with it. */
 struct unwind_memory stack_reader_memory(struct stack_reader *reader);
-
-/* Reads code of this process. */
-extern const struct unwind_code stack_reader_code;
 
 #endif

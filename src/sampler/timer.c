@@ -383,8 +383,8 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     const struct copied_stack copy = {
         .start = registers.values[MACHINE_SP], .words = sample->stack, .size = sample->stack_bytes};
     uint64_t outside = 0;
-    *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
-                                            addresses, RECORDING_FRAMES_MAX, ret_count, &outside);
+    *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, addresses,
+                                            RECORDING_FRAMES_MAX, ret_count, &outside);
     if (!perf_timer_holds(sample->timer)) return false;
     if (*ret_outcome == UNWIND_PENDING || sample->timer == &thread->stop_timer) return true;
     if (outside == 0) {

@@ -70,11 +70,11 @@ static size_t count_credible(const struct unwind_modules *modules, const struct 
 
 enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *modules, struct unwind_registers *registers,
                                              const struct copied_stack *copy, struct unwind_memory *live,
-                                             const struct unwind_code *code, uint64_t *addresses, size_t addresses_max,
-                                             size_t *ret_count, uint64_t *ret_outside)
+                                             uint64_t *addresses, size_t addresses_max, size_t *ret_count,
+                                             uint64_t *ret_outside)
 {
     struct reader reader = {.copy = copy};
-    struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work, .code = code};
+    struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work, .code = live->code};
     show_copy(&memory, copy);
     enum unwind_outcome outcome = unwind_walk(modules, registers, &memory, NULL, addresses, addresses_max, ret_count);
     *ret_outside = is_at_end_of_copy(outcome, &reader) ? reader.outside : 0;
@@ -91,7 +91,7 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
         outcome = unwind_walk_from_caller(modules, registers, &memory, last, addresses_max - before, &more);
         (*last)++;
     }
-    size_t kept = count_credible(modules, code, addresses + before, more, before == 0, live->work);
+    size_t kept = count_credible(modules, live->code, addresses + before, more, before == 0, live->work);
     *ret_count = before + kept;
     return kept == more ? outcome : UNWIND_BAD_MEMORY;
 }

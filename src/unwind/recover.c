@@ -48,7 +48,6 @@ static void find_sizes(const uint8_t *bytes, size_t size, struct frame_sizes *si
 struct search {
     const struct unwind_modules *modules;
     struct unwind_memory *memory;
-    const struct unwind_code *code;
     const struct machine_rule *rule; /* of the function */
     uint64_t start;
     uint64_t found_cfa;
@@ -78,8 +77,8 @@ static bool is_caller_proven(const struct search *search, uint64_t return_addres
     for (size_t i = 0; i + 1 < count; i++) {
         uint64_t inside = addresses[i] - (i > 0);
         if (!called_function(search->modules, inside, search->memory->work, &start)) return false;
-        if (call_site_calls(search->code, addresses[i + 1], start)) return true;
-        if (!call_site_is_indirect(search->code, addresses[i + 1])) return false;
+        if (call_site_calls(search->memory->code, addresses[i + 1], start)) return true;
+        if (!call_site_is_indirect(search->memory->code, addresses[i + 1])) return false;
     }
     return false;
 }
@@ -89,8 +88,9 @@ static void try_cfa(struct search *search, uint64_t cfa)
     uint64_t return_address = 0;
     if (cfa % CALL_ALIGNMENT != 0 || (search->found_count > 0 && cfa == search->found_cfa)) return;
     if (!unwind_read(search->memory, cfa - WORD, &return_address)) return;
-    if (!call_site_calls(search->code, return_address, search->start) &&
-        !(call_site_is_indirect(search->code, return_address) && is_caller_proven(search, return_address, cfa))) {
+    if (!call_site_calls(search->memory->code, return_address, search->start) &&
+        !(call_site_is_indirect(search->memory->code, return_address) &&
+          is_caller_proven(search, return_address, cfa))) {
         return;
     }
     search->found_cfa = cfa;
@@ -134,9 +134,8 @@ static bool find_frame_pointer(const struct unwind_recovery *recovery, const str
     struct frame_sizes sizes = {.count = 0};
     if (!find_function(module, lookup, memory, &rule, &start)) return false;
     if (rule.kind != RULE_REGISTER || rule.cfa_register != MACHINE_FP || rule.value < 0) return false;
-    struct search search = {
-        .modules = recovery->modules, .memory = memory, .code = recovery->code, .rule = &rule, .start = start};
-    if (!read_code(recovery->code, search.start, lookup, &sizes)) return false;
+    struct search search = {.modules = recovery->modules, .memory = memory, .rule = &rule, .start = start};
+    if (!read_code(memory->code, search.start, lookup, &sizes)) return false;
 
     /* Registers are saved by pushes before SP is lowered, or into the room that was made. */
     uint64_t sp = registers->values[MACHINE_SP];
@@ -163,10 +162,10 @@ static bool recover(struct unwind_recovery *recovery, const struct unwind_module
 
 enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *modules,
                                                   struct unwind_registers *registers, struct unwind_memory *memory,
-                                                  const struct unwind_code *code, uint64_t *addresses,
-                                                  size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count)
+                                                  uint64_t *addresses, size_t addresses_max, size_t *ret_count,
+                                                  size_t *ret_recovered_count)
 {
-    struct unwind_recovery recovery = {.recover = recover, .modules = modules, .code = code};
+    struct unwind_recovery recovery = {.recover = recover, .modules = modules};
     registers->known = 1u << MACHINE_IP | 1u << MACHINE_SP | (registers->known & MACHINE_ARGUMENTS);
     enum unwind_outcome outcome =
         unwind_walk_recovering(modules, registers, memory, &recovery, addresses, addresses_max, ret_count);

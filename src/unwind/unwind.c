@@ -113,17 +113,19 @@ static bool is_entry(const struct unwind_module *module, uint64_t lookup, const 
     return module->lookup && memory->work && frame_lookup_find(module->lookup, lookup + 1, memory->work);
 }
 
-/* IS_EXACT: ADDRESS is that of the next instruction. */
-static bool is_at_stub(const struct unwind_memory *memory, uint64_t address, bool is_exact)
+/* Of a module: code that was generated at run time has no PLT. */
+static bool is_at_stub(const struct unwind_module *module, const struct unwind_memory *memory, uint64_t address)
 {
-    return is_exact && memory->code && plt_stub_slot(memory->code, address) != 0;
+    return module && memory->code && plt_stub_slot(memory->code, address) != 0;
 }
 
+/* IS_EXACT: REGISTERS' IP is the next instruction. */
 static enum machine_step step_from(const struct unwind_module *module, struct found found, bool is_exact,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
 {
     if (found.rule) return machine_step(found.table, found.rule, registers, memory);
-    if (is_at_stub(memory, registers->values[MACHINE_IP], is_exact)) return machine_step_from_stub(registers, memory);
+    if (is_exact && is_at_stub(module, memory, registers->values[MACHINE_IP]))
+        return machine_step_from_stub(registers, memory);
     bool has_information = module && (module->table || module->lookup);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);

@@ -60,12 +60,12 @@ struct unwind_code {
 
 /* The same for a thread of which only IP, SP and those MACHINE_ARGUMENTS are known that REGISTERS say, from outside of
  * it: where a frame is found by a frame pointer that no frame before has saved, it is recovered if it can be proven
- * (recover.c), and *RET_RECOVERED_COUNT says how often that was. Else the outcome is UNWIND_UNKNOWN_REGISTER. Needs 3
- * KB of stack: not for signal handlers. */
+ * (recover.c, from the code that MEMORY reads), and *RET_RECOVERED_COUNT says how often that was. Else the outcome is
+ * UNWIND_UNKNOWN_REGISTER. Needs 3 KB of stack: not for signal handlers. */
 enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *modules,
                                                   struct unwind_registers *registers, struct unwind_memory *memory,
-                                                  const struct unwind_code *code, uint64_t *addresses,
-                                                  size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count);
+                                                  uint64_t *addresses, size_t addresses_max, size_t *ret_count,
+                                                  size_t *ret_recovered_count);
 
 /* The module that holds ADDRESS, or NULL. Signal-safe. */
 const struct unwind_module *unwind_find_module(const struct unwind_modules *modules, uint64_t address);

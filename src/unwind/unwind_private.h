@@ -10,7 +10,6 @@ struct unwind_recovery {
     bool (*recover)(struct unwind_recovery *recovery, const struct unwind_module *module, uint64_t lookup,
                     struct unwind_registers *registers, struct unwind_memory *memory);
     const struct unwind_modules *modules;
-    const struct unwind_code *code;
     size_t count;
 };
 

@@ -260,7 +260,7 @@ size_t tracee_walk_without_registers(struct tracee *tracee, struct stack *ret_st
     struct unwind_memory memory = {.extend = extend, .context = tracee, .code = &code};
     const struct unwind_modules modules = modules_of(tracee);
     size_t recovered_count = 0;
-    ret_stack->outcome = unwind_walk_without_registers(&modules, &registers, &memory, &code, ret_stack->addresses,
+    ret_stack->outcome = unwind_walk_without_registers(&modules, &registers, &memory, ret_stack->addresses,
                                                        TRACEE_FRAMES_MAX, &ret_stack->count, &recovered_count);
     ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
     return recovered_count;

@@ -1254,10 +1254,10 @@ static enum unwind_outcome walk_without_registers(struct scene *scene, size_t *r
 {
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
     struct unwind_modules modules = {.items = &module, .count = 1};
-    struct unwind_memory memory = {
-        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
     struct unwind_code code = {.read = read_code};
-    return unwind_walk_without_registers(&modules, &scene->registers, &memory, &code, scene->addresses, FRAMES_MAX,
+    struct unwind_memory memory = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene, .code = &code};
+    return unwind_walk_without_registers(&modules, &scene->registers, &memory, scene->addresses, FRAMES_MAX,
                                          &scene->count, ret_recovered_count);
 }
 
@@ -1429,15 +1429,15 @@ static enum unwind_outcome walk_copied(struct scene *scene, size_t copied_words,
     static uint64_t copied[STACK_WORDS];
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
     struct unwind_modules modules = {.items = &module, .count = 1};
-    struct unwind_memory live = {
-        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
     struct unwind_code code = {.read = read_code};
+    struct unwind_memory live = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene, .code = &code};
     struct copied_stack copy = {
         .start = scene->registers.values[MACHINE_SP], .words = copied, .size = 8 * copied_words};
     uint64_t *from = scene->stack + (copy.start - STACK) / 8;
     memcpy(copied, from, copy.size);
     memset(from, 0xee, copy.size);
-    return unwind_walk_copied_stack(&modules, &scene->registers, &copy, &live, &code, scene->addresses, FRAMES_MAX,
+    return unwind_walk_copied_stack(&modules, &scene->registers, &copy, &live, scene->addresses, FRAMES_MAX,
                                     &scene->count, ret_outside);
 }
 
