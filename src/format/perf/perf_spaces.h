@@ -32,6 +32,7 @@ struct perf_map {
     uint64_t start, end;
     uint64_t offset; /* of START in its segment */
     uint32_t segment;
+    const struct perf_code_file *file; /* NULL: there is none, or nobody has asked for it yet */
 };
 
 struct perf_space {

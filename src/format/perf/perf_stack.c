@@ -58,31 +58,25 @@ static const struct perf_code_segment *find_segment(const struct perf_code_file 
     return found;
 }
 
-/* The file of MAP, or NULL. */
-static const struct perf_code_file *find_file(const struct perf_spaces *spaces, const struct perf_code *code,
-                                              const struct perf_map *map)
+static uint64_t file_offset_of(const struct perf_spaces *spaces, const struct perf_map *map, uint64_t address)
+{
+    return spaces->segments[map->segment].file_offset + map->offset + (address - map->start);
+}
+
+static void give_table(const struct perf_spaces *spaces, const struct perf_code *code, struct perf_map *map,
+                       struct unwind_module *module)
 {
     const struct perf_segment *segment = &spaces->segments[map->segment];
     const char *path = profile_c_string(spaces->profile, segment->file_name);
-    return code->find(code->context, path, profile_c_string(spaces->profile, segment->build_id));
-}
-
-static uint64_t file_offset_of(const struct perf_spaces *spaces, const struct perf_map *map)
-{
-    return spaces->segments[map->segment].file_offset + map->offset;
-}
-
-static void give_table(const struct perf_spaces *spaces, const struct perf_code *code, const struct perf_map *map,
-                       struct unwind_module *module)
-{
+    const char *build_id = profile_c_string(spaces->profile, segment->build_id);
     module->is_pending = false;
-    const struct perf_code_file *file = find_file(spaces, code, map);
-    if (!file) return;
-    uint64_t offset = file_offset_of(spaces, map);
-    const struct perf_code_segment *code_segment = find_segment(file, offset, map->end - map->start);
+    map->file = code->find(code->context, path, build_id);
+    if (!map->file) return;
+    uint64_t offset = file_offset_of(spaces, map, map->start);
+    const struct perf_code_segment *code_segment = find_segment(map->file, offset, map->end - map->start);
     if (!code_segment) return;
-    module->table = file->table;
-    module->base = map->start - offset + code_segment->file_offset - code_segment->address + file->base;
+    module->table = map->file->table;
+    module->base = map->start - offset + code_segment->file_offset - code_segment->address + map->file->base;
 }
 
 struct code_reader {
@@ -94,11 +88,9 @@ struct code_reader {
 static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
 {
     const struct code_reader *reader = context;
-    const struct perf_map *map = reader->space ? perf_space_map_at(reader->space, address) : NULL;
-    const struct perf_code_file *file = map ? find_file(reader->spaces, reader->code, map) : NULL;
-    if (!file) return false;
-    uint64_t offset = file_offset_of(reader->spaces, map) + (address - map->start);
-    return reader->code->read && reader->code->read(file->binary, offset, bytes, size);
+    const struct perf_map *map = perf_space_map_at(reader->space, address);
+    if (!map || !map->file || !reader->code->read) return false;
+    return reader->code->read(map->file->binary, file_offset_of(reader->spaces, map, address), bytes, size);
 }
 
 enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_space *space, const struct perf_code *code,
