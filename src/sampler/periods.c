@@ -5,73 +5,73 @@
 
 static const double seldom = 0.02;
 
-uint64_t periods_counted(const struct timer_account *account)
+uint64_t periods_counted(const struct periods *periods)
 {
-    return account->user_periods - account->lent_periods + account->kernel_periods + account->sleep_periods;
+    return periods->user - periods->lent + periods->calls + periods->outside + periods->sleeping;
 }
 
-static uint64_t all_periods(const struct timer_account *account)
+static uint64_t all_periods(const struct periods *periods)
 {
-    return periods_counted(account) + account->asked_periods;
+    return periods_counted(periods) + periods->asked;
 }
 
 /* The part of all, at the last request, that was inside the kernel. */
-static double kernel_part(const struct timer_account *account)
+static double kernel_part(const struct periods *periods)
 {
-    double all = (double)all_periods(account);
-    return all > 0 ? 1 - (double)account->user_periods / all : 1;
+    double all = (double)all_periods(periods);
+    return all > 0 ? 1 - (double)periods->user / all : 1;
 }
 
 /* Of a thread that is rarely inside the kernel few answers are accepted, and each costs some 10 µs. So it is asked less
  * often, and each answer that is accepted stands for the periods that have come together. */
-double periods_between(const struct timer_account *account)
+double periods_between(const struct periods *periods)
 {
     const double most = 32;
-    double part = kernel_part(account);
+    double part = kernel_part(periods);
     if (part >= seldom) return 0;
-    double periods = (seldom / part) * (seldom / part);
-    return periods < most ? periods : most;
+    double wanted = (seldom / part) * (seldom / part);
+    return wanted < most ? wanted : most;
 }
 
 /* --- Context switches --------------------------------------------------------------------------------------------- */
 
 /* To stop and to start again, for each sleep: 3 to 7 µs where this was measured. */
-static uint64_t switching_ns_max(const struct timer_account *account)
+static uint64_t switching_ns_max(const struct periods *periods)
 {
     enum { SWITCH_NS_MAX = 10000 };
-    return account->sleeps * SWITCH_NS_MAX;
+    return periods->sleeps * SWITCH_NS_MAX;
 }
 
 /* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
-static uint64_t inactive_ns_of_sleeps(const struct timer_account *account)
+static uint64_t inactive_ns_of_sleeps(const struct periods *periods)
 {
-    return least(account->inactive_ns, switching_ns_max(account));
+    return least(periods->inactive_ns, switching_ns_max(periods));
 }
 
 /* The periods, no more than MOST, that sleeps explain beyond the time without the event. */
-static uint64_t periods_of_sleeps(const struct timer_account *account, uint64_t most)
+static uint64_t periods_of_sleeps(const struct periods *periods, uint64_t most)
 {
-    uint64_t ns = difference(switching_ns_max(account), inactive_ns_of_sleeps(account));
-    return least(difference(ns / account->period_ns, account->sleep_periods), most);
+    uint64_t ns = difference(switching_ns_max(periods), inactive_ns_of_sleeps(periods));
+    return least(difference(ns / periods->period_ns, periods->sleeping), most);
 }
 
-uint64_t periods_switching_ns(const struct timer_account *account)
+uint64_t periods_switching_ns(const struct periods *periods)
 {
-    uint64_t all_ns = inactive_ns_of_sleeps(account) + account->sleep_periods * account->period_ns;
-    return difference(all_ns, account->switching_written_ns);
+    uint64_t all_ns = inactive_ns_of_sleeps(periods) + periods->sleeping * periods->period_ns;
+    return difference(all_ns, periods->switching_written_ns);
 }
 
 /* Without stacks where the thread blocks, other ones stand for the switches, too. */
-uint64_t periods_accounted_cpu_ns(const struct timer_account *account, uint64_t cpu_ns, uint64_t watched_ns)
+uint64_t periods_accounted_cpu_ns(const struct periods *periods, uint64_t cpu_ns, uint64_t watched_ns)
 {
-    uint64_t counted = periods_counted(account), known_ns = (counted - account->sleep_periods) * account->period_ns;
-    uint64_t charged_ns = difference(cpu_ns, account->start_cpu_ns);
-    bool is_apart = account->switching_written_ns > 0;
-    uint64_t switching_ns = is_apart ? periods_switching_ns(account) : 0;
-    if (watched_ns <= counted * account->period_ns) return difference(cpu_ns, switching_ns);
-    if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(account));
+    uint64_t counted = periods_counted(periods), known_ns = (counted - periods->sleeping) * periods->period_ns;
+    uint64_t charged_ns = difference(cpu_ns, periods->start_cpu_ns);
+    bool is_apart = periods->switching_written_ns > 0;
+    uint64_t switching_ns = is_apart ? periods_switching_ns(periods) : 0;
+    if (watched_ns <= counted * periods->period_ns) return difference(cpu_ns, switching_ns);
+    if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(periods));
     double accounted_ns = (double)known_ns / (double)watched_ns * (double)charged_ns;
-    return account->start_cpu_ns + account->switching_written_ns + (uint64_t)accounted_ns;
+    return periods->start_cpu_ns + periods->switching_written_ns + (uint64_t)accounted_ns;
 }
 
 /* --- Calls, and the rest ------------------------------------------------------------------------------------------
@@ -85,114 +85,120 @@ uint64_t periods_accounted_cpu_ns(const struct timer_account *account, uint64_t 
 
 /* A timer's hits meet the thread at random, and all of them are counted. A thread that is asked for one stack, or
  * seldom, is asked when it was inside the kernel. */
-static bool are_by_chance(const struct timer_account *account, struct slot_hits hits)
+static bool are_by_chance(const struct periods *periods, struct slot_hits hits)
 {
-    return hits.are_all && hits.count > 0 && kernel_part(account) >= seldom;
+    return hits.are_all && hits.count > 0 && kernel_part(periods) >= seldom;
 }
 
-static void count_answers(struct timer_account *account, struct slot_hits hits)
+static void count_answers(struct periods *periods, struct slot_hits hits)
 {
     enum { ANSWERS_MAX = 1024 };
-    account->answers += hits.count;
-    account->answers_in_call += hits.in_call;
-    if (account->answers < ANSWERS_MAX) return;
-    account->answers /= 2;
-    account->answers_in_call /= 2;
+    periods->answers += hits.count;
+    periods->answers_in_call += hits.in_call;
+    if (periods->answers < ANSWERS_MAX) return;
+    periods->answers /= 2;
+    periods->answers_in_call /= 2;
 }
 
 /* Of the time in which no hits say it, the part that was spent in calls: as all answers together say, but no more than
  * inside the kernel. As long as there are few, all of that is taken to be calls. */
-static double usual_part_in_calls(const struct timer_account *account)
+static double usual_part_in_calls(const struct periods *periods)
 {
     enum { FEW = 64 };
-    double kernel = kernel_part(account);
-    double part = (account->answers_in_call + FEW * kernel) / (account->answers + FEW);
+    double kernel = kernel_part(periods);
+    double part = (periods->answers_in_call + FEW * kernel) / (periods->answers + FEW);
     return part < kernel ? part : kernel;
 }
 
 /* Calls get PART of the time since the last answer. What cannot be paid for long is forgotten. */
-static void add_due(struct timer_account *account, double part)
+static void add_due(struct periods *periods, double part)
 {
     const double most = 64;
-    uint64_t all = all_periods(account);
-    account->calls_due += (double)difference(all, account->answered_periods) * part;
-    account->answered_periods = all;
-    if (account->calls_due > most) account->calls_due = most;
+    uint64_t all = all_periods(periods);
+    periods->calls_due += (double)difference(all, periods->answered) * part;
+    periods->answered = all;
+    if (periods->calls_due > most) periods->calls_due = most;
 }
 
-static uint64_t whole(double periods)
+static uint64_t whole(double count)
 {
-    return periods >= 1 ? (uint64_t)periods : 0;
+    return count >= 1 ? (uint64_t)count : 0;
 }
 
-static uint64_t payable(const struct timer_account *account)
+/* What calls can be given of that: together, no more than the timer has seen inside the kernel. */
+static uint64_t payable(const struct periods *periods)
 {
-    uint64_t in_kernel = difference(all_periods(account), account->user_periods);
-    return least(whole(account->calls_due), difference(in_kernel, account->calls_periods));
+    uint64_t in_kernel = difference(all_periods(periods), periods->user);
+    return least(whole(periods->calls_due), difference(in_kernel, periods->calls));
 }
 
-void periods_add_user(struct timer_account *account, uint64_t count)
+void periods_add_user(struct periods *periods, uint64_t count)
 {
-    account->user_periods += count;
+    periods->user += count;
 }
 
-bool periods_are_due(const struct timer_account *account)
+bool periods_are_due(const struct periods *periods)
 {
-    return payable(account) > 0;
+    return payable(periods) > 0;
 }
 
-void periods_lend(struct timer_account *account, uint64_t count, uint64_t left)
+void periods_lend(struct periods *periods, uint64_t count, uint64_t left)
 {
-    account->lent_periods += least(difference(payable(account), left), count);
+    periods->lent += least(difference(payable(periods), left), count);
 }
 
-void periods_note_request(struct timer_account *account, uint64_t in_kernel)
+void periods_note_request(struct periods *periods, uint64_t in_kernel)
 {
-    account->asked_periods = in_kernel;
+    periods->asked = in_kernel;
 }
 
-void periods_note_armed(struct timer_account *account)
+void periods_note_armed(struct periods *periods)
 {
-    add_due(account, usual_part_in_calls(account));
+    add_due(periods, usual_part_in_calls(periods));
 }
 
-static void give(struct timer_account *account, uint64_t *to, uint64_t periods)
+static void give(struct periods *periods, uint64_t *to, uint64_t count)
 {
-    *to += periods;
-    account->asked_periods -= periods;
+    *to += count;
+    periods->asked -= count;
 }
 
-/* Of the periods inside the kernel, what no call explains. So much as was lent is given already. */
-static uint64_t rest(const struct timer_account *account)
+/* What is inside the kernel and in no call. Answers from outside had as much as was lent too early. */
+static uint64_t rest(const struct periods *periods)
 {
-    return whole((double)account->asked_periods - (double)account->lent_periods - account->calls_due);
+    return whole((double)periods->asked - (double)periods->lent - periods->calls_due);
 }
 
-bool periods_accept(struct timer_account *account, struct slot_hits hits, bool was_in_call)
+static uint64_t give_to_call(struct periods *periods)
 {
-    bool is_known = are_by_chance(account, hits);
-    count_answers(account, hits);
-    add_due(account, is_known ? (double)hits.in_call / hits.count : usual_part_in_calls(account));
-    uint64_t periods = least(payable(account), account->asked_periods);
-    if (was_in_call) {
-        account->calls_due -= (double)periods;
-        account->calls_periods += periods;
-    } else {
-        periods = rest(account);
-        uint64_t of_sleeps = periods_of_sleeps(account, periods);
-        give(account, &account->sleep_periods, of_sleeps);
-        periods -= of_sleeps;
-    }
-    give(account, &account->kernel_periods, periods);
-    return periods > 0;
+    uint64_t count = least(payable(periods), periods->asked);
+    periods->calls_due -= (double)count;
+    give(periods, &periods->calls, count);
+    return count;
 }
 
-void periods_give_up(struct timer_account *account)
+static uint64_t give_to_outside(struct periods *periods)
 {
-    give(account, &account->kernel_periods, account->asked_periods);
+    uint64_t count = rest(periods), of_sleeps = periods_of_sleeps(periods, count);
+    give(periods, &periods->sleeping, of_sleeps);
+    give(periods, &periods->outside, count - of_sleeps);
+    return count - of_sleeps;
 }
 
-enum hit_kind periods_preferred_hit(const struct timer_account *account)
+bool periods_accept(struct periods *periods, struct slot_hits hits, bool was_in_call)
 {
-    return account->calls_due >= (double)rest(account) ? HIT_IN_CALL : HIT_OUTSIDE;
+    bool is_known = are_by_chance(periods, hits);
+    count_answers(periods, hits);
+    add_due(periods, is_known ? (double)hits.in_call / hits.count : usual_part_in_calls(periods));
+    return (was_in_call ? give_to_call(periods) : give_to_outside(periods)) > 0;
+}
+
+void periods_give_up(struct periods *periods)
+{
+    give(periods, &periods->outside, periods->asked);
+}
+
+enum hit_kind periods_preferred_hit(const struct periods *periods)
+{
+    return periods->calls_due >= (double)rest(periods) ? HIT_IN_CALL : HIT_OUTSIDE;
 }

@@ -103,7 +103,7 @@ struct watched_thread {
     bool has_large_stack;      /* a copy was too small once */
     uint32_t timer_samples;
     bool ran_with_other_timer; /* when the timer was opened in place of one with another size of copies */
-    struct timer_account timer_account;
+    struct periods periods;
     struct period_setting period_set_at;
     uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs, */
     uint32_t timer_tick;   /* and the tick at which that last had changed */

@@ -95,7 +95,7 @@ static uint64_t user_timers_with_room(void)
 
 static int open_with_ring(struct watched_thread *thread, bool has_room)
 {
-    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->timer_account.period_ns,
+    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->periods.period_ns,
                            thread->timer_stack_size, ring_size(thread, has_room));
 }
 
@@ -105,7 +105,7 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
 {
     uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
     bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
-    thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen, .period_ns = period_ns};
+    thread->periods = (struct periods){.start_cpu_ns = thread->cpu_ns_seen, .period_ns = period_ns};
     int result = open_with_ring(thread, has_room);
     if (result == EPERM && has_room) result = open_with_ring(thread, false);
     return result;
@@ -223,19 +223,19 @@ bool timer_sees_user_code(const struct watched_thread *thread)
 static uint64_t watched_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_BETWEEN = 8 };
-    struct timer_account *account = &thread->timer_account;
-    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, account->start_cpu_ns);
-    if (charged_ns >= account->read_at_ns + PERIODS_BETWEEN * sampler->period_ns || account->read_at_ns == 0) {
+    struct periods *periods = &thread->periods;
+    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, periods->start_cpu_ns);
+    if (charged_ns >= periods->read_at_ns + PERIODS_BETWEEN * sampler->period_ns || periods->read_at_ns == 0) {
         if (!perf_timer_active_ns(&thread->timer, &active_ns)) return 0;
-        account->read_at_ns = charged_ns;
-        account->inactive_ns = difference(charged_ns, active_ns);
+        periods->read_at_ns = charged_ns;
+        periods->inactive_ns = difference(charged_ns, active_ns);
     }
-    return difference(charged_ns, account->inactive_ns);
+    return difference(charged_ns, periods->inactive_ns);
 }
 
 static uint64_t watched_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t period_ns = thread->timer_account.period_ns;
+    uint64_t period_ns = thread->periods.period_ns;
     uint64_t late_ns = period_ns / 8; /* it may go off late, above all in a virtual machine */
     uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
     return ns < late_ns ? 0 : (ns - late_ns) / period_ns;
@@ -244,63 +244,63 @@ static uint64_t watched_periods(const struct sampler *sampler, struct watched_th
 /* At whose end the thread was inside the kernel, and that are given to no stack. */
 static uint64_t kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
-    return difference(watched_periods(sampler, thread), periods_counted(&thread->timer_account));
+    return difference(watched_periods(sampler, thread), periods_counted(&thread->periods));
 }
 
 bool timer_is_seldom_in_call(const struct watched_thread *thread)
 {
-    return periods_between(&thread->timer_account) > 0;
+    return periods_between(&thread->periods) > 0;
 }
 
 bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    double wait_ns = periods_between(&thread->timer_account) * (double)sampler->period_ns;
+    double wait_ns = periods_between(&thread->periods) * (double)sampler->period_ns;
     if (cpu_ns < thread->cpu_ns_at_request + (uint64_t)wait_ns) return false;
     return kernel_periods(sampler, thread) > 0;
 }
 
 uint64_t timer_switching_ns(const struct watched_thread *thread)
 {
-    return timer_sees_user_code(thread) ? periods_switching_ns(&thread->timer_account) : 0;
+    return timer_sees_user_code(thread) ? periods_switching_ns(&thread->periods) : 0;
 }
 
 void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
 {
-    thread->timer_account.switching_written_ns += written_ns;
+    thread->periods.switching_written_ns += written_ns;
 }
 
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     uint64_t ns = watched_ns(sampler, thread, cpu_ns);
-    return periods_accounted_cpu_ns(&thread->timer_account, cpu_ns, ns);
+    return periods_accounted_cpu_ns(&thread->periods, cpu_ns, ns);
 }
 
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t in_kernel = timer_sees_user_code(thread) ? kernel_periods(sampler, thread) : 0;
-    periods_note_request(&thread->timer_account, in_kernel);
+    periods_note_request(&thread->periods, in_kernel);
 }
 
 void timer_note_armed(const struct sampler *sampler, struct watched_thread *thread)
 {
     if (!timer_sees_user_code(thread)) return;
     timer_note_request(sampler, thread);
-    periods_note_armed(&thread->timer_account);
+    periods_note_armed(&thread->periods);
 }
 
 void timer_give_up_request(struct watched_thread *thread)
 {
-    periods_give_up(&thread->timer_account);
+    periods_give_up(&thread->periods);
 }
 
 bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
 {
-    return periods_accept(&thread->timer_account, hits, was_in_call);
+    return periods_accept(&thread->periods, hits, was_in_call);
 }
 
 enum hit_kind timer_preferred_hit(const struct watched_thread *thread)
 {
-    return timer_sees_user_code(thread) ? periods_preferred_hit(&thread->timer_account) : HIT_ANY;
+    return timer_sees_user_code(thread) ? periods_preferred_hit(&thread->periods) : HIT_ANY;
 }
 
 /* It is opened again, if the thread runs on. */
@@ -317,11 +317,11 @@ uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, str
     close_if_of_other_size(sampler, thread);
     if (!thread->timer.control) return 0;
     uint32_t count = perf_timer_read(&thread->timer, ret_news);
-    thread->timer_account.sleeps += thread->timer.sleeps;
+    thread->periods.sleeps += thread->timer.sleeps;
     if (count == 0) return 0;
-    periods_add_user(&thread->timer_account, ret_news->count);
-    if (periods_are_due(&thread->timer_account))
-        periods_lend(&thread->timer_account, ret_news->count, kernel_periods(sampler, thread));
+    periods_add_user(&thread->periods, ret_news->count);
+    if (periods_are_due(&thread->periods))
+        periods_lend(&thread->periods, ret_news->count, kernel_periods(sampler, thread));
     uint32_t before = thread->timer_samples;
     thread->timer_samples += ret_news->count;
     uint32_t between = sampler->ticks_a_second / PERIODS_A_SECOND;

@@ -68,7 +68,7 @@ static void hit(struct program *program, struct slot_answer *answer, enum hit_ki
 enum way { BY_CLOCK, BY_REQUEST };
 
 struct sampled {
-    struct timer_account account;
+    struct periods periods;
     struct slot_answer answer;
     enum hit_kind preferred;
     bool is_asked;
@@ -79,7 +79,7 @@ struct sampled {
 /* The time that is given to stacks and was not yet, in periods. */
 static double given(struct sampled *sampled, uint64_t period)
 {
-    uint64_t ns = periods_accounted_cpu_ns(&sampled->account, period * PERIOD_NS, period * PERIOD_NS);
+    uint64_t ns = periods_accounted_cpu_ns(&sampled->periods, period * PERIOD_NS, period * PERIOD_NS);
     double periods = ns > sampled->written_ns ? (double)(ns - sampled->written_ns) / PERIOD_NS : 0;
     sampled->written_ns += (uint64_t)(periods * PERIOD_NS);
     return periods;
@@ -88,26 +88,26 @@ static double given(struct sampled *sampled, uint64_t period)
 /* As tick.c has it: first the timer's stacks, then the answer. */
 static void scan(struct sampled *sampled, enum way way, uint64_t period, struct result *result)
 {
-    struct timer_account *account = &sampled->account;
+    struct periods *periods = &sampled->periods;
     struct slot_answer answer = sampled->answer;
-    periods_add_user(account, sampled->user);
-    if (periods_are_due(account)) periods_lend(account, sampled->user, period - periods_counted(account));
+    periods_add_user(periods, sampled->user);
+    if (periods_are_due(periods)) periods_lend(periods, sampled->user, period - periods_counted(periods));
     if (sampled->user > 0) result->given[USER] += given(sampled, period);
     sampled->user = 0;
-    periods_note_request(account, period - periods_counted(account));
+    periods_note_request(periods, period - periods_counted(periods));
     if (answer.is_there) {
-        if (periods_accept(account, answer.hits, answer.was_in_call))
+        if (periods_accept(periods, answer.hits, answer.was_in_call))
             result->given[answer.was_in_call ? CALL : FAULT] += given(sampled, period);
         sampled->answer = (struct slot_answer){.hits.are_all = way == BY_CLOCK};
-        sampled->preferred = way == BY_CLOCK ? periods_preferred_hit(account) : HIT_ANY;
+        sampled->preferred = way == BY_CLOCK ? periods_preferred_hit(periods) : HIT_ANY;
     }
-    sampled->is_asked = period > periods_counted(account);
+    sampled->is_asked = period > periods_counted(periods);
 }
 
 static struct result run(struct program *program, enum way way, unsigned periods_between_scans)
 {
     struct sampled sampled = {
-        .account.period_ns = PERIOD_NS, .answer.hits.are_all = way == BY_CLOCK, .preferred = HIT_ANY};
+        .periods.period_ns = PERIOD_NS, .answer.hits.are_all = way == BY_CLOCK, .preferred = HIT_ANY};
     struct result result = {0};
     for (uint64_t period = 1; period <= PERIODS; period++) {
         enum place place = where(program);
