@@ -622,7 +622,7 @@ CALLS_LIBC = """
 #include <time.h>
 static __attribute__((noinline)) long work(long n)
 {
-    for (int i = 0; i < 1000; i++) n += abs(i) + labs(n & 7);
+    for (int i = 0; i < 100000; i++) n += abs(i) + labs(n & 7);
     return n;
 }
 int main(void)
