@@ -57,9 +57,11 @@ static bool is_being_asked(pid_t thread)
     return now != 0 && (thread == 0 || now == thread);
 }
 
+/* Signals meet the thread here. A call that adds a seccomp filter has other arguments (signal_handler.c); the kernel
+ * ignores these. */
 static void yield(void)
 {
-    (void)kernel_call3(SYS_sched_yield, 0, 0, 0);
+    (void)kernel_call3(SYS_sched_yield, -1, -1, -1);
 }
 
 /* A signal to the calling thread that was sent before arrives at the end of one of the calls. One that is still to come

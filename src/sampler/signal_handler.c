@@ -90,17 +90,26 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
     return false;
 }
 
-/* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
- * made sure that there was none. The kernel leaves the return address of a system call in RCX, and the arguments where
- * they were, but not the number of the call. rt_sigprocmask has the same first argument, and often ends with a signal:
- * the other arguments distinguish them (seccomp(2): a strict mode takes none, a filter takes flags and a pointer). */
-static bool may_have_new_filter(const ucontext_t *context)
+/* Which system call ends at IP; -1 where the code does not say it. Nearly all code has its number right before the
+ * instruction (mov $number, %eax; syscall); the function syscall has not. */
+static long number_of_call(uint64_t ip)
+{
+    enum { MOV_TO_EAX = 0xb8, SIZE = 5 + SYSCALL_INSTRUCTION };
+    uint64_t bytes, start = ip - sizeof(bytes);
+    if (ip % PAGE < sizeof(bytes) || !is_readable(start)) return -1;
+    __builtin_memcpy(&bytes, (const void *)(uintptr_t)start, sizeof(bytes));
+    bytes >>= 8 * (sizeof(bytes) - SIZE);
+    return (bytes & 0xff) == MOV_TO_EAX ? (long)(bytes >> 8 & UINT32_MAX) : -1;
+}
+
+/* True if a call that has added a seccomp filter could have these arguments. rt_sigprocmask has the same first
+ * one, and often ends with a signal: the others distinguish them (seccomp(2): a strict mode takes none, a filter takes
+ * flags and a pointer). */
+static bool has_arguments_of_filter(const greg_t *registers)
 {
     enum { FLAGS_MAX = 4095 };
-    const greg_t *registers = context->uc_mcontext.gregs;
     greg_t third_argument = registers[REG_RDX];
     bool has_flags = (uint64_t)registers[REG_RSI] <= FLAGS_MAX;
-    if (registers[REG_RIP] != registers[REG_RCX] || registers[REG_RAX] != 0) return false;
     switch (registers[REG_RDI]) {
     case PR_SET_SECCOMP:
         return has_flags;
@@ -111,6 +120,18 @@ static bool may_have_new_filter(const ucontext_t *context)
     default:
         return false;
     }
+}
+
+/* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
+ * made sure that there was none. The kernel leaves the return address of a system call in RCX, and the arguments where
+ * they were, but not the number of the call. */
+static bool may_have_new_filter(const ucontext_t *context)
+{
+    const greg_t *registers = context->uc_mcontext.gregs;
+    if (registers[REG_RIP] != registers[REG_RCX] || registers[REG_RAX] != 0) return false;
+    if (!has_arguments_of_filter(registers)) return false;
+    long number = number_of_call((uint64_t)registers[REG_RIP]);
+    return number == -1 || number == SYS_seccomp || number == SYS_prctl;
 }
 
 /* --- The answer --------------------------------------------------------------------------------------------------- */

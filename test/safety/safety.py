@@ -102,6 +102,15 @@ def a_thread_that_confines_itself_lives():
             check_as_alone([open_program("seccomp_per_thread"), "alone", "1000"], prefix=prefix, options=["-F", "1009"])
 
 
+@case
+def calls_with_the_arguments_of_seccomp_have_whole_stacks():
+    for prefix in (ORDINARY, CONTAINER):
+        functions, facts = check_as_alone([open_program("calls_like_seccomp")], prefix=prefix)
+        check(int(facts["stacks_root"]) > 40 and int(facts["stacks_bad_memory"]) < 3, f"whole stacks: {facts}")
+        for name in ("change_descriptor", "change_interest"):
+            check(functions.get(name, 0) > 0.1e9, f"{name} is not there with its part of a second: {functions}")
+
+
 def cpu_seconds_of(done):
     """What ten_thousand_threads says of itself."""
     check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
