@@ -92,7 +92,7 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
 {
     enum { EVERY_NS = 50000000 };
     if (!thread->armed) return;
-    if (!slot_is_armed(thread->armed) || !signal_handler_is_ready(thread->armed_number)) {
+    if (!slot_is_armed(thread->armed) || signal_handler_user(thread->armed_number) != SIGNAL_OF_SAMPLER) {
         clock_timer_forget(thread);
         return;
     }

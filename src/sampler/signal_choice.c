@@ -47,7 +47,7 @@ static bool has_terminal(void)
 
 static bool is_open(uint64_t blocked, int number)
 {
-    return !(blocked >> (number - 1) & 1) && signal_handler_is_ready(number);
+    return !(blocked >> (number - 1) & 1) && signal_handler_user(number) != SIGNAL_OF_PROGRAM;
 }
 
 /* A kernel before 5.9 does not say how many filters there are; none are then taken for inherited. */

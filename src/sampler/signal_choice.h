@@ -15,7 +15,7 @@ struct signal_choice {
 /* Notes which seccomp filters the process inherited. On the sampler thread, when it starts. */
 void signal_choice_start(void);
 
-/* Installs our handler for the signal that it chooses. */
+/* Reads what the kernel says of THREAD; nothing is installed or sent. */
 struct signal_choice signal_choose(struct watched_thread *thread);
 
 #endif

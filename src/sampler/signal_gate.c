@@ -36,7 +36,7 @@ static bool enter(pid_t thread)
 bool signal_gate_send(struct slot *slot, int number)
 {
     if (!enter(slot->thread)) return false;
-    bool is_sent = slot_send(slot, number);
+    bool is_sent = signal_handler_is_ready(number) && slot_send(slot, number);
     leave();
     return is_sent;
 }
@@ -44,7 +44,8 @@ bool signal_gate_send(struct slot *slot, int number)
 bool signal_gate_arm(struct slot *slot, int number, uint64_t interval_ns)
 {
     if (!enter(slot->thread)) return false;
-    bool is_armed = self_monotonic_ns() >= atomic_load(&exec_until_ns) && slot_arm(slot, number, interval_ns);
+    bool may_arm = self_monotonic_ns() >= atomic_load(&exec_until_ns) && signal_handler_is_ready(number);
+    bool is_armed = may_arm && slot_arm(slot, number, interval_ns);
     leave();
     return is_armed;
 }

@@ -1,11 +1,13 @@
-/* Signals are sent only through this gate: none while the program changes what one would meet, and what is on its way
- * then arrives first. interpose/ reports such changes (sampler.h). SPDX-License-Identifier: MIT */
+/* Signals are sent, and our handler is installed, only through this gate: none while the program changes what one would
+ * meet, and what is on its way then arrives first. interpose/ reports such changes (sampler.h).
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_GATE_H
 #define OFFBEAT_SAMPLER_SIGNAL_GATE_H
 
 #include "sampler/slots.h"
 
-/* slot_send and slot_arm; false also if the gate is closed. On the sampler thread. */
+/* slot_send and slot_arm, with our handler installed; false also if the gate is closed, or if the program has a handler
+ * for signal NUMBER. On the sampler thread. */
 bool signal_gate_send(struct slot *slot, int number);
 bool signal_gate_arm(struct slot *slot, int number, uint64_t interval_ns);
 

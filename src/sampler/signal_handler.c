@@ -194,9 +194,18 @@ static bool kernel_action(int number, const struct kernel_action *action, struct
     return kernel_call4(SYS_rt_sigaction, number, kernel_address(action), kernel_address(ret_old), 8) == 0;
 }
 
-static bool is_ignored(const struct kernel_action *action)
+static enum signal_user user_of(const struct kernel_action *action)
 {
-    return (uintptr_t)action->handler == (uintptr_t)SIG_DFL || (uintptr_t)action->handler == (uintptr_t)SIG_IGN;
+    if (action->handler == signal_entry) return SIGNAL_OF_SAMPLER;
+    bool is_ignored =
+        (uintptr_t)action->handler == (uintptr_t)SIG_DFL || (uintptr_t)action->handler == (uintptr_t)SIG_IGN;
+    return is_ignored ? SIGNAL_OF_NOBODY : SIGNAL_OF_PROGRAM;
+}
+
+enum signal_user signal_handler_user(int number)
+{
+    struct kernel_action present = {0};
+    return kernel_action(number, NULL, &present) ? user_of(&present) : SIGNAL_OF_PROGRAM;
 }
 
 static struct kernel_action ours;
@@ -204,10 +213,10 @@ static struct kernel_action ours;
 bool signal_handler_is_ready(int number)
 {
     struct kernel_action present = {0};
-    if (!kernel_action(number, NULL, &present)) return false;
-    if (present.handler == signal_entry) return true;
-    if (!is_ignored(&present) || !kernel_action(number, &ours, &present)) return false;
-    if (present.handler == signal_entry || is_ignored(&present)) return true;
+    enum signal_user user = signal_handler_user(number);
+    if (user != SIGNAL_OF_NOBODY) return user == SIGNAL_OF_SAMPLER;
+    if (!kernel_action(number, &ours, &present)) return false;
+    if (user_of(&present) != SIGNAL_OF_PROGRAM) return true;
     (void)kernel_action(number, &present, NULL); /* the program installed its own in between */
     return false;
 }
@@ -216,12 +225,11 @@ bool signal_handler_is_ready(int number)
 static int find_unused_signal(void)
 {
     static const int candidates[] = {SIGNAL_USUAL, SIGNAL_SUBSTITUTE};
-    struct kernel_action present = {0};
     for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
-        if (kernel_action(candidates[i], NULL, &present) && is_ignored(&present)) return candidates[i];
+        if (signal_handler_user(candidates[i]) == SIGNAL_OF_NOBODY) return candidates[i];
     }
     for (int number = _NSIG - 1; number > 32; number--) {
-        if (kernel_action(number, NULL, &present) && is_ignored(&present)) return number;
+        if (signal_handler_user(number) == SIGNAL_OF_NOBODY) return number;
     }
     return SIGNAL_USUAL;
 }

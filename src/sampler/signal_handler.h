@@ -88,9 +88,18 @@ enum { SIGNAL_CODE = -0x4f42 };
  * Call it on a thread of libc's. False if libc fails. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
 
+enum signal_user {
+    SIGNAL_OF_NOBODY, /* it is ignored */
+    SIGNAL_OF_SAMPLER,
+    SIGNAL_OF_PROGRAM,
+};
+
+/* Whose handler signal NUMBER has at this moment. */
+enum signal_user signal_handler_user(int number);
+
 /* True if a request by signal NUMBER would reach our handler. Installs it if the program leaves the signal ignored; a
  * handler of the program's own stays in place, and the program then receives all its signals from the kernel directly.
- * To be asked before each request: the program may install its own handler at any time. */
+ * To be asked before each request, while the program installs none (signal_gate.h): it may do so at any time. */
 bool signal_handler_is_ready(int number);
 
 /* The process that installed it last. */
