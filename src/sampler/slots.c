@@ -47,6 +47,11 @@ enum slot_phase slot_phase_of(const struct slot *slot)
     return (enum slot_phase)(atomic_load_explicit(&slot->state, memory_order_acquire) & 3);
 }
 
+bool slots_hold_stack(uint64_t stack_pointer)
+{
+    return stack_pointer - (uint64_t)(uintptr_t)slots < SLOTS_MAX * sizeof(struct slot);
+}
+
 struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum slot_reading reading)
 {
     if (free_count == 0) return NULL;

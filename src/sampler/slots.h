@@ -51,6 +51,9 @@ void slots_disarm(pid_t thread);
 /* True if a signal of slot_send has not reached its thread yet. From any thread, at any time. */
 bool slots_are_sent(void);
 
+/* True if a thread with this stack pointer runs our handler. */
+bool slots_hold_stack(uint64_t stack_pointer);
+
 enum slot_phase slot_phase_of(const struct slot *slot);
 uint32_t slots_used(void);
 

@@ -70,13 +70,15 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
                        sampler->for_tables);
 }
 
-/* False if the stack of SAMPLE is not available yet, or never will be. */
+/* False if the stack of SAMPLE is not available yet, or never will be. Nor is one in our own handler: where that has
+ * interrupted the thread, its answer says, and the kernel's copy ends before. */
 static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_PENDING;
+    if (slots_hold_stack(sample->registers.values[MACHINE_SP])) return false;
     for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
         if (!timer_walk(sampler, thread, sample, addresses, &count, &outcome)) return false;
         if (outcome != UNWIND_PENDING) break;

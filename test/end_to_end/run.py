@@ -654,6 +654,41 @@ def a_small_program_of_another_linker_has_whole_stacks():
         check(functions.get("work", 0) > 0.9e9, f"work() is not there with its second: {functions}")
 
 
+# Each thread gets our signal and its perf timer at once, and waits for a processor until both of them go off.
+TURNS_OF_MANY = """
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+static void *take_turns(void *unused)
+{
+    struct timespec used = {0};
+    for (int i = 1; i <= 5; i++) {
+        while (used.tv_nsec < i * 2000000) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+        usleep(1000);
+    }
+    return unused;
+}
+int main(void)
+{
+    pthread_t threads[200];
+    for (int i = 0; i < 200; i++) pthread_create(&threads[i], NULL, take_turns, NULL);
+    for (int i = 0; i < 200; i++) pthread_join(threads[i], NULL);
+}
+"""
+
+
+@case
+def a_perf_timer_that_goes_off_in_our_handler_cuts_no_stack():
+    """18 to 52 of some 3000 stacks were cut there."""
+    with Folder() as folder:
+        (folder / "program.c").write_text(TURNS_OF_MANY, encoding="ascii")
+        built = run("gcc", "-O1", "-pthread", "program.c", "-o", "program", cwd=folder)
+        check_equal(built.returncode, 0, text(built.stderr))
+        OFFBEAT.record(folder, folder / "program", options=("-F", 997))
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        check(int(facts["stacks_root"]) > 300 and int(facts["stacks_bad_memory"]) < 3, f"whole stacks: {facts}")
+
+
 def without_frame_information(program, path):
     """PATH becomes a copy of PROGRAM, which has no build id, with zeroes for .eh_frame: its headers are the same."""
     sections = text(run("readelf", "-SW", program).stdout)
