@@ -24,10 +24,10 @@ enum {
     SAMPLES_A_PERIOD = 8,   /* changing the period costs some 10 µs, */
     PERIODS_A_SECOND = 25,  /* and so it is not done more often */
     SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
-    CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
+    CUT_STACKS_MAX = 4,     /* among a few, until a thread whose stack no copy holds is sent signals instead */
     FIRST_COPY = 16 << 10,  /* of a stack; smaller once it is known to be enough */
     RING_WITH_ROOM = 128 << 10,
-    STACKS_TO_KNOW = 128, /* from which that is known */
+    STACKS_TO_KNOW = 128, /* from which that is known: a few */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -349,10 +349,11 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
 static void note_stack_size(struct watched_thread *thread, uint64_t bytes)
 {
     if (bytes > thread->largest_stack) thread->largest_stack = bytes;
-    if (++thread->stacks_seen < STACKS_TO_KNOW || thread->has_large_stack) return;
-    while (thread->timer_stack_size > PERF_TIMER_STACK_MIN && thread->timer_stack_size / 4 >= thread->largest_stack)
+    if (++thread->stacks_seen < STACKS_TO_KNOW) return;
+    uint32_t size_min = thread->has_large_stack ? thread->timer_stack_size : PERF_TIMER_STACK_MIN;
+    while (thread->timer_stack_size > size_min && thread->timer_stack_size / 4 >= thread->largest_stack)
         thread->timer_stack_size /= 2;
-    thread->stacks_seen = 0;
+    thread->stacks_seen = thread->cut_stacks = 0;
     thread->largest_stack = 0;
 }
 
@@ -391,11 +392,12 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
         note_stack_size(thread, registers.values[MACHINE_SP] - copy.start);
         return true;
     }
-    if (sample->stack_bytes < sample->timer->stack_size)
-        map_untouched_pages(&copy);
-    else if (outside - copy.start < PERF_TIMER_STACK_MAX)
-        enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
-    else if (*ret_outcome != UNWIND_ROOT)
+    bool fits_no_copy = outside - copy.start >= PERF_TIMER_STACK_MAX; /* or is on another stack */
+    if (fits_no_copy && *ret_outcome != UNWIND_ROOT)
         note_cut_stack(thread);
+    else if (!fits_no_copy && sample->stack_bytes < sample->timer->stack_size)
+        map_untouched_pages(&copy);
+    else if (!fits_no_copy)
+        enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
     return true;
 }
