@@ -39,6 +39,8 @@ CASES = [
     ("in_step 101", 101),
     ("in_step 202", 101),
     ("large_frames", 499),
+    ("long_calls", 101),
+    ("long_calls", 499),
     ("lockstep 101", 101),
     ("lockstep 50.5", 101),
     ("lockstep 202", 101),
@@ -255,14 +257,14 @@ def truth(build, seconds=3, names=()):
     print(f"root: perf timers; user: an ordinary user; denied: one without perf events, as in a container; bound: 3 sigma, or for over {MANY} samples {POINTS_OF_MANY:g} points "
           f"({CROWD}: {CROWD_POINTS:g}); (all): seconds in the profile; said: wrong, and record named the kernel's limit")
     failed, announced, total = 0, 0, 0
-    rows = [["program", "mode", "user", "name", "truth", "profile", "error", "bound", ""]]
+    rows = [["program", "Hz", "mode", "user", "name", "truth", "profile", "error", "bound", ""]]
     with tempfile.TemporaryDirectory(prefix="offbeat-bench-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
         offbeat = copy_offbeat(build, folder)
         compile_programs(folder)
         for job, result in results(offbeat, folder, jobs, seconds):
-            head = [job[0], job[2], job[3]]
+            head = [job[0], str(job[1]), job[2], job[3]]
             if isinstance(result, str):
                 rows.append([*head, result, "", "", "", "", "NO"])
                 failed, total = failed + 1, total + 1
@@ -270,6 +272,6 @@ def truth(build, seconds=3, names=()):
             rows += [[*head, *row.cells()] for row in result]
             wrong = [row for row in result if not row.is_right]
             failed, announced, total = failed + len(wrong), announced + sum(row.is_announced for row in wrong), total + len(result)
-    table(rows, texts=4)
+    table(rows, texts=5)
     print(f"{total} rows, {failed} wrong, of which record said so of {announced} in its own lines")
     return failed == 0

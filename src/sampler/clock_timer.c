@@ -71,6 +71,38 @@ bool clock_timer_is_wanted(const struct sampler *sampler, struct watched_thread 
     return timer_is_denied(sampler, thread);
 }
 
+static void note_reading(const struct sampler *sampler, struct watched_thread *thread, uint64_t unmet_ns)
+{
+    thread->hits_read_at =
+        (struct hits_reading){thread->cpu_ns_seen, thread->account.delay_ns, sampler->tick_ns, unmet_ns};
+}
+
+/* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
+ * many ticks meet a thread in a call, the signal comes once, at the call's end. Known only if it has run all the time,
+ * apart from waits for a processor: else 0. */
+static uint64_t unmet_ns(const struct sampler *sampler, const struct watched_thread *thread, uint32_t count)
+{
+    const struct hits_reading *before = &thread->hits_read_at;
+    uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns, span_ns = sampler->tick_ns - before->tick_ns;
+    bool has_slept = ran_ns + (thread->account.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
+    return has_slept ? 0 : difference(before->unmet_ns + ran_ns, count * sampler->hit_ns);
+}
+
+struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
+                                      struct slot_hits hits)
+{
+    uint64_t ns = unmet_ns(sampler, thread, hits.count);
+    uint32_t unseen = hits.in_call > 0 ? (uint32_t)(ns / sampler->hit_ns) : 0;
+    note_reading(sampler, thread, hits.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->hits_read_at.cpu_ns));
+    return (struct slot_hits){hits.count + unseen, hits.in_call + unseen, hits.are_all};
+}
+
+bool clock_timer_meets_long_call(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    enum { LONG_HITS = 2 };
+    return thread->armed && unmet_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
+}
+
 void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (cpu_ns < thread->no_signal_until_cpu_ns) return;
@@ -82,6 +114,7 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
     thread->armed_number = choice.number;
     thread->armed_reading = choice.reading;
     thread->armed_checked_ns = sampler->tick_ns;
+    note_reading(sampler, thread, 0);
     timer_note_armed(sampler, thread);
     slot_prefer(slot, timer_preferred_hit(thread));
     if (!signal_gate_arm(slot, choice.number, interval_ns(sampler))) clock_timer_forget(thread);

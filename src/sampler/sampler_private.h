@@ -292,6 +292,13 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread);
 /* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */
 bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns);
 
+/* HITS of THREAD, which were just read, and those that ticks in a long call would have been. */
+struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
+                                      struct slot_hits hits);
+
+/* True if THREAD, whose answer comes from a call, has been in that since before the last scan. */
+bool clock_timer_meets_long_call(const struct sampler *sampler, const struct watched_thread *thread);
+
 /* The part of UNWRITTEN_NS that HITS stand for. */
 uint64_t clock_timer_weight_ns(const struct sampler *sampler, uint32_t hits, uint64_t unwritten_ns);
 

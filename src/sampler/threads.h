@@ -25,6 +25,11 @@ struct period_setting {
     uint64_t cpu_ns, wait_ns;
 };
 
+/* When the hits of a thread's CPU clock were read, and the CPU time before that without a hit: of a call, perhaps. */
+struct hits_reading {
+    uint64_t cpu_ns, wait_ns, tick_ns, unmet_ns;
+};
+
 /* Of a thread's time, see account.h. */
 struct thread_account {
     uint64_t pending_ns;          /* of the wall clock: not written yet */
@@ -127,6 +132,7 @@ struct watched_thread {
 
     /* A request to the thread. */
     struct slot *slot;
+    int asked_number; /* of the signal */
     uint64_t cpu_ns_at_request;
     bool is_asked_for_wait;          /* its timer measures its CPU time */
     bool may_wait;                   /* for a processor: whether it does is checked again */
@@ -142,6 +148,7 @@ struct watched_thread {
     int armed_number;   /* of the signal */
     enum slot_reading armed_reading;
     uint64_t armed_checked_ns;
+    struct hits_reading hits_read_at;
 
     uint64_t cpu_ns_seen; /* at the last scan */
     bool ran_long;        /* before the last scan */

@@ -22,7 +22,7 @@
 #include "sampler/signal_gate.h"
 
 enum {
-    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since the last check */
+    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile, until it is checked whether it blocks the signal */
     AHEAD = 8,                /* memory is prefetched this many threads ahead */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
     LASTING_NS = 50000,
@@ -155,6 +155,7 @@ static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *th
 {
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         timer_note_request(sampler, thread);
+        hits = clock_timer_all_hits(sampler, thread, hits);
         bool is_accepted = timer_accepts_answer(thread, hits, was_in_call);
         *ret_cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen);
         return is_accepted;
@@ -209,7 +210,10 @@ static bool has_just_woken(const struct watched_thread *thread, const struct unw
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     struct found_stack stack;
-    uint64_t cpu_ns = thread->cpu_ns_at_request;
+    bool was_in_call = blocked_was_in_call(&slot->registers);
+    bool is_long = thread->ticks_asked > 0 || clock_timer_meets_long_call(sampler, thread);
+    bool was_in_long_call = was_in_call && is_long; /* up to the last scan */
+    uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
     if (!read_answer(sampler, thread, slot, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (blocked_was_asleep(&slot->registers)) return;
@@ -218,14 +222,14 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         return;
     }
     if (thread->is_asked_for_wait) {
-        waits_note_answer(thread, blocked_was_in_call(&slot->registers));
+        waits_note_answer(thread, was_in_call);
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
-        bool was_in_call = blocked_was_in_call(&slot->registers);
-        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, false}, was_in_call)) return;
+        if (was_in_long_call) timer_note_request(sampler, thread);
+        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, was_in_long_call}, was_in_call)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);
@@ -260,13 +264,14 @@ static void do_without_signal(struct sampler *sampler, struct watched_thread *th
     account_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
-/* A thread that gets a processor runs the handler first: a thread that has run without an answer blocks the signal.
- * CPU_NS was read before the slot is checked. */
+/* A thread that gets a processor runs the handler first, unless it blocks the signal by now, or is in a long system
+ * call. That answers at its end. CPU_NS was read before the slot is checked. */
 static void watch_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
     if (cpu_ns <= thread->cpu_ns_at_request + sampler->period_ns / 4) return;
-    if (++thread->ticks_asked <= UNANSWERED_TICKS_MAX) return;
+    if (++thread->ticks_asked % (UNANSWERED_TICKS_MAX + 1) != 0) return;
+    if (signal_choose(thread).number == thread->asked_number) return;
     slot_give_back(thread->slot);
     thread->slot = NULL;
     if (account_unwritten_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
@@ -324,6 +329,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     if (!slot) return;
     sampler->counters[RECORDING_SIGNALS]++;
     thread->slot = slot;
+    thread->asked_number = choice.number;
     thread->cpu_ns_at_request = cpu_ns;
     timer_note_request(sampler, thread);
     thread->ticks_asked = 0;

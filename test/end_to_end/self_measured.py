@@ -103,6 +103,12 @@ def functions_with_large_frames_get_their_share():
 
 
 @case_by_the_clock
+def calls_of_many_milliseconds_get_their_share():
+    """Their thread was thought to block the signal, which comes at a call's end: most of their time was lost."""
+    check_shares("long_calls")
+
+
+@case_by_the_clock
 def handlers_on_an_alternate_stack_get_their_share():
     check_shares("alternate_stack")
 
