@@ -7,8 +7,8 @@
  *
  * Memory. Another thread may unmap any memory but the live part of the interrupted thread's own stack, at any time. An
  * address that a walk reads is not always in that part: code without frame tables may use the frame pointer for
- * anything. So the handler never loads from the interrupted program: process_vm_readv copies a block into the slot, and
- * returns an error where the memory is gone.
+ * anything. So the handler never loads from the interrupted program, but for the code that the thread is in:
+ * process_vm_readv copies a block into the slot, and returns an error where the memory is gone.
  *
  * Seccomp. The sampler sends no signal to a thread that has added a filter to the filters of its process. A filter that
  * was inherited, as in a container, may kill for process_vm_readv (base/seccomp_filter.h). Then the handler asks
@@ -91,13 +91,15 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
 }
 
 /* Which system call ends at IP; -1 where the code does not say it. Nearly all code has its number right before the
- * instruction (mov $number, %eax; syscall); the function syscall has not. */
-static long number_of_call(uint64_t ip)
+ * instruction (mov $number, %eax; syscall); the function syscall has not. Only code of files is read, which stays there
+ * while a thread is in it: to ask the kernel whether it can be read could be what a new filter kills for. */
+static long number_of_call(const struct unwind_modules *modules, uint64_t ip)
 {
     enum { MOV_TO_EAX = 0xb8, SIZE = 5 + SYSCALL_INSTRUCTION };
-    uint64_t bytes, start = ip - sizeof(bytes);
-    if (ip % PAGE < sizeof(bytes) || !is_readable(start)) return -1;
-    __builtin_memcpy(&bytes, (const void *)(uintptr_t)start, sizeof(bytes));
+    uint64_t bytes;
+    const struct unwind_module *module = unwind_find_module(modules, ip);
+    if (!module || ip - module->start < sizeof(bytes)) return -1;
+    __builtin_memcpy(&bytes, (const void *)(uintptr_t)(ip - sizeof(bytes)), sizeof(bytes));
     bytes >>= 8 * (sizeof(bytes) - SIZE);
     return (bytes & 0xff) == MOV_TO_EAX ? (long)(bytes >> 8 & UINT32_MAX) : -1;
 }
@@ -125,12 +127,12 @@ static bool has_arguments_of_filter(const greg_t *registers)
 /* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
  * made sure that there was none. The kernel leaves the return address of a system call in RCX, and the arguments where
  * they were, but not the number of the call. */
-static bool may_have_new_filter(const ucontext_t *context)
+static bool may_have_new_filter(const struct unwind_modules *modules, const ucontext_t *context)
 {
     const greg_t *registers = context->uc_mcontext.gregs;
     if (registers[REG_RIP] != registers[REG_RCX] || registers[REG_RAX] != 0) return false;
     if (!has_arguments_of_filter(registers)) return false;
-    long number = number_of_call((uint64_t)registers[REG_RIP]);
+    long number = number_of_call(modules, (uint64_t)registers[REG_RIP]);
     return number == -1 || number == SYS_seccomp || number == SYS_prctl;
 }
 
@@ -142,7 +144,7 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
     const struct unwind_code code = {.read = copy_code, .context = slot};
     struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work, .code = &code};
-    if (may_have_new_filter(context)) {
+    if (may_have_new_filter(slot->modules, context)) {
         memory.extend = deny;
         memory.code = NULL;
     } else if (slot->reading == SLOT_PROBES) {
