@@ -102,9 +102,9 @@ struct watched_thread {
     struct perf_timer stop_timer; /* for its waits for a processor */
     struct thread_waits waits;
     uint32_t timer_stack_size; /* that it needs; 0: not known yet; more than there can be: it gets no timer */
-    uint32_t stacks_seen;      /* whole ones, of the last few, */
-    uint64_t largest_stack;    /* the bytes of the largest of these, */
-    uint32_t cut_stacks;       /* and how many there were that no larger copy would have made whole */
+    uint32_t stacks_seen;      /* whole ones, */
+    uint64_t largest_stack;    /* and the bytes of the largest of the last few */
+    uint32_t cut_stacks;       /* which no larger copy would have made whole */
     bool has_large_stack;      /* a copy was too small once */
     uint32_t timer_samples;
     bool ran_with_other_timer; /* when the timer was opened in place of one with another size of copies */

@@ -24,10 +24,11 @@ enum {
     SAMPLES_A_PERIOD = 8,   /* changing the period costs some 10 µs, */
     PERIODS_A_SECOND = 25,  /* and so it is not done more often */
     SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
-    CUT_STACKS_MAX = 4,     /* among a few, until a thread whose stack no copy holds is sent signals instead */
+    CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
     FIRST_COPY = 16 << 10,  /* of a stack; smaller once it is known to be enough */
     RING_WITH_ROOM = 128 << 10,
-    STACKS_TO_KNOW = 128, /* from which that is known: a few */
+    STACKS_TO_KNOW = 128,    /* from which that is known */
+    STACKS_TO_FORGET = 1024, /* for which one cut stack does not count: it was a rare handler, no recursion */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -349,12 +350,12 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
 static void note_stack_size(struct watched_thread *thread, uint64_t bytes)
 {
     if (bytes > thread->largest_stack) thread->largest_stack = bytes;
-    if (++thread->stacks_seen < STACKS_TO_KNOW) return;
+    if (++thread->stacks_seen % STACKS_TO_KNOW != 0) return;
     uint32_t size_min = thread->has_large_stack ? thread->timer_stack_size : PERF_TIMER_STACK_MIN;
     while (thread->timer_stack_size > size_min && thread->timer_stack_size / 4 >= thread->largest_stack)
         thread->timer_stack_size /= 2;
-    thread->stacks_seen = thread->cut_stacks = 0;
     thread->largest_stack = 0;
+    if (thread->stacks_seen % STACKS_TO_FORGET == 0 && thread->cut_stacks > 0) thread->cut_stacks--;
 }
 
 /* The thread's functions outside of any copy had returned before they were read. The handler of a signal, if
