@@ -100,7 +100,8 @@ struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watc
 bool clock_timer_meets_long_call(const struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { LONG_HITS = 2 };
-    return thread->armed && unmet_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
+    bool are_counted = thread->armed && timer_sees_user_code(thread); /* else the reading is not noted */
+    return are_counted && unmet_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
 }
 
 void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)

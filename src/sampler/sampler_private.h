@@ -292,7 +292,8 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread);
 /* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */
 bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns);
 
-/* HITS of THREAD, which were just read, and those that ticks in a long call would have been. */
+/* HITS of THREAD, which were just read, and those that ticks in a long call would have been. For one whose timer sees
+ * user code, as the next one. */
 struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
                                       struct slot_hits hits);
 

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <ucontext.h>
 
-enum { PAGE = 4096, SYSCALL_INSTRUCTION = 2 };
+enum { PAGE = 4096 };
 
 /* sigaction as the kernel has it: libc's rejects the signals that it keeps for itself. */
 struct kernel_action {
@@ -95,7 +95,7 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
  * while a thread is in it: to ask the kernel whether it can be read could be what a new filter kills for. */
 static long number_of_call(const struct unwind_modules *modules, uint64_t ip)
 {
-    enum { MOV_TO_EAX = 0xb8, SIZE = 5 + SYSCALL_INSTRUCTION };
+    enum { MOV_TO_EAX = 0xb8, SIZE = 5 + 2 }; /* of both instructions */
     uint64_t bytes;
     const struct unwind_module *module = unwind_find_module(modules, ip);
     if (!module || ip - module->start < sizeof(bytes)) return -1;

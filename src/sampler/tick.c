@@ -211,8 +211,8 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
 {
     struct found_stack stack;
     bool was_in_call = blocked_was_in_call(&slot->registers);
-    bool is_long = thread->ticks_asked > 0 || clock_timer_meets_long_call(sampler, thread);
-    bool was_in_long_call = was_in_call && is_long; /* up to the last scan */
+    bool was_in_long_call = /* up to the last scan */
+        was_in_call && (thread->ticks_asked > 0 || clock_timer_meets_long_call(sampler, thread));
     uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
     if (!read_answer(sampler, thread, slot, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */

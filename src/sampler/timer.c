@@ -394,11 +394,12 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
         return true;
     }
     bool fits_no_copy = outside - copy.start >= PERF_TIMER_STACK_MAX; /* or is on another stack */
-    if (fits_no_copy && *ret_outcome != UNWIND_ROOT)
-        note_cut_stack(thread);
-    else if (!fits_no_copy && sample->stack_bytes < sample->timer->stack_size)
+    if (fits_no_copy) {
+        if (*ret_outcome != UNWIND_ROOT) note_cut_stack(thread);
+    } else if (sample->stack_bytes < sample->timer->stack_size) {
         map_untouched_pages(&copy);
-    else if (!fits_no_copy)
+    } else {
         enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
+    }
     return true;
 }
