@@ -18,12 +18,16 @@ struct periods {
     uint64_t asked;    /* inside the kernel, given to none when a stack was last asked for */
     uint64_t answered; /* all, at the last answer */
     double calls_due;  /* that stacks in calls have to stand for, and do not yet */
+    uint64_t hits;     /* of a timer on the thread's CPU clock: they say how many */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
 
     uint64_t read_at_ns, inactive_ns; /* CPU time since the start when the event was read, and without the event */
     uint64_t sleeps;                  /* how often the thread gave its processor up voluntarily */
     uint64_t switching_written_ns;    /* what stacks where the thread blocks stand for */
 };
+
+/* A timer is opened. What is due to calls since an earlier one of this thread remains so. */
+void periods_begin(struct periods *periods, uint64_t cpu_ns, uint64_t period_ns);
 
 /* Those that are given to stacks. */
 uint64_t periods_counted(const struct periods *periods);

@@ -106,7 +106,7 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
 {
     uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
     bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
-    thread->periods = (struct periods){.start_cpu_ns = thread->cpu_ns_seen, .period_ns = period_ns};
+    periods_begin(&thread->periods, thread->cpu_ns_seen, period_ns);
     int result = open_with_ring(thread, has_room);
     if (result == EPERM && has_room) result = open_with_ring(thread, false);
     return result;
