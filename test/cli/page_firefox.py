@@ -116,7 +116,7 @@ def the_page_of_a_server_works_in_firefox():
         if server.request("GET", "/").status == 404:
             skip("offbeat was built without its page: esbuild is not installed")
         check_equal(server.send(chunk_envelope(1, release="shop@1.0")).status, 200, "status of a chunk")
-        browser.open(server.process.stdout.readline().split()[1])
+        browser.open(server.page_url)
         browser.wait("document.querySelector('table.list') !== null")
         browser.screenshot(PICTURES / "firefox-serve-services.png")
         browser.run("document.querySelector('table.list td button').click()")
