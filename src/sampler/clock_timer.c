@@ -22,6 +22,7 @@
 enum {
     KEPT_HITS = 4,   /* for which no CPU time was written, or the other way round, by chance */
     UNMET_HITS = 10, /* of a thread that runs at random: after that, signals are sent, too */
+    LONG_HITS = 2,   /* that a call lasts which is one */
 };
 
 /* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */
@@ -97,9 +98,14 @@ struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watc
     return (struct slot_hits){hits.count + unseen, hits.in_call + unseen, hits.are_all};
 }
 
+uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    uint64_t ns = thread->hits_read_at.unmet_ns;
+    return ns >= LONG_HITS * sampler->hit_ns ? ns : 0;
+}
+
 bool clock_timer_meets_long_call(const struct sampler *sampler, const struct watched_thread *thread)
 {
-    enum { LONG_HITS = 2 };
     bool are_counted = thread->armed && timer_sees_user_code(thread); /* else the reading is not noted */
     return are_counted && unmet_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
 }

@@ -25,6 +25,11 @@ static uint64_t all_periods(const struct periods *periods)
     return periods_counted(periods) + periods->asked;
 }
 
+static uint64_t known_periods(const struct periods *periods)
+{
+    return difference(all_periods(periods), periods->open);
+}
+
 /* The part of all, at the last request, that was inside the kernel. */
 static double kernel_part(const struct periods *periods)
 {
@@ -124,7 +129,7 @@ static double usual_part_in_calls(const struct periods *periods)
 static void add_due(struct periods *periods, double part)
 {
     const double most = 64;
-    uint64_t all = all_periods(periods);
+    uint64_t all = known_periods(periods);
     periods->calls_due += (double)difference(all, periods->answered) * part;
     periods->answered = all;
     if (periods->calls_due > most) periods->calls_due = most;
@@ -141,7 +146,7 @@ static uint64_t whole(double count)
  * three times as much for nine tenths. test_periods shows what that costs where there are faults. */
 static double in_no_call(const struct periods *periods)
 {
-    double all = (double)all_periods(periods), in_kernel = all - (double)periods->user;
+    double all = (double)known_periods(periods), in_kernel = all - (double)periods->user;
     double excess = in_kernel - (double)periods->calls - periods->calls_due;
     if (excess <= 0) return 0;
     if (periods->hits == 0) return excess;
@@ -152,7 +157,7 @@ static double in_no_call(const struct periods *periods)
 /* What calls can be given now. */
 static uint64_t payable(const struct periods *periods)
 {
-    double in_kernel = (double)all_periods(periods) - (double)periods->user;
+    double in_kernel = (double)known_periods(periods) - (double)periods->user;
     return whole(in_kernel - in_no_call(periods) - (double)periods->calls);
 }
 
@@ -178,6 +183,7 @@ void periods_note_request(struct periods *periods, uint64_t in_kernel)
 
 void periods_note_armed(struct periods *periods)
 {
+    periods->open = 0;
     add_due(periods, usual_part_in_calls(periods));
 }
 
@@ -210,8 +216,9 @@ static uint64_t give_to_outside(struct periods *periods)
     return count - of_sleeps;
 }
 
-bool periods_accept(struct periods *periods, struct slot_hits hits, bool was_in_call)
+bool periods_accept(struct periods *periods, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns)
 {
+    periods->open = open_call_ns / periods->period_ns;
     bool is_known = are_by_chance(periods, hits);
     count_answers(periods, hits);
     if (hits.are_all) periods->hits += hits.count;

@@ -16,7 +16,8 @@ struct periods {
     uint64_t outside;  /* inside the kernel, given to answers from outside of calls, or to none at all */
     uint64_t sleeping; /* inside the kernel, given to stacks where the thread sleeps */
     uint64_t asked;    /* inside the kernel, given to none when a stack was last asked for */
-    uint64_t answered; /* all, at the last answer */
+    uint64_t open;     /* at the end, in a call that has not ended: no hit stands for them yet */
+    uint64_t answered; /* all but these, at the last answer */
     double calls_due;  /* that stacks in calls have to stand for, and do not yet */
     uint64_t hits;     /* of a timer on the thread's CPU clock: they say how many */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
@@ -45,8 +46,9 @@ bool periods_are_due(const struct periods *periods); /* else there is nothing to
 void periods_note_request(struct periods *periods, uint64_t in_kernel);
 /* From now on the thread's CPU clock asks it. */
 void periods_note_armed(struct periods *periods);
-/* True if an answer, one of HITS, stands for some of these periods; they are then given to it. */
-bool periods_accept(struct periods *periods, struct slot_hits hits, bool was_in_call);
+/* True if an answer, one of HITS, stands for some of these periods; they are then given to it. For the last
+ * OPEN_CALL_NS the thread has been in a call that continues. */
+bool periods_accept(struct periods *periods, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns);
 /* There is no answer: they are counted all the same. */
 void periods_give_up(struct periods *periods);
 /* Which of the next hits should be the answer. */

@@ -156,7 +156,7 @@ static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *th
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         timer_note_request(sampler, thread);
         hits = clock_timer_all_hits(sampler, thread, hits);
-        bool is_accepted = timer_accepts_answer(thread, hits, was_in_call);
+        bool is_accepted = timer_accepts_answer(thread, hits, was_in_call, clock_timer_open_call_ns(sampler, thread));
         *ret_cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen);
         return is_accepted;
     }
@@ -229,7 +229,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
-        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, was_in_long_call}, was_in_call)) return;
+        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, was_in_long_call}, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);

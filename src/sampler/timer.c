@@ -294,9 +294,9 @@ void timer_give_up_request(struct watched_thread *thread)
     periods_give_up(&thread->periods);
 }
 
-bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call)
+bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns)
 {
-    return periods_accept(&thread->periods, hits, was_in_call);
+    return periods_accept(&thread->periods, hits, was_in_call, open_call_ns);
 }
 
 enum hit_kind timer_preferred_hit(const struct watched_thread *thread)

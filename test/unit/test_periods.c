@@ -72,7 +72,8 @@ struct sampled {
     struct slot_answer answer;
     enum hit_kind preferred;
     bool is_asked;
-    uint64_t user; /* stacks that were not read yet */
+    uint64_t user;         /* stacks that were not read yet */
+    uint64_t open_periods; /* of a call that continues */
     uint64_t written_ns;
 };
 
@@ -96,7 +97,7 @@ static void scan(struct sampled *sampled, enum way way, uint64_t period, struct 
     sampled->user = 0;
     periods_note_request(periods, period - periods_counted(periods));
     if (answer.is_there) {
-        if (periods_accept(periods, answer.hits, answer.was_in_call))
+        if (periods_accept(periods, answer.hits, answer.was_in_call, sampled->open_periods * PERIOD_NS))
             result->given[answer.was_in_call ? CALL : FAULT] += given(sampled, period);
         sampled->answer = (struct slot_answer){.hits.are_all = way == BY_CLOCK};
         sampled->preferred = way == BY_CLOCK ? periods_preferred_hit(periods) : HIT_ANY;
@@ -184,6 +185,34 @@ TEST(calls_have_their_part_where_they_are_asked_for)
     check("few calls", (const struct phase[]){{0, 0.01, 0.006}}, BY_REQUEST, 0.01, 0.006, 0.0025);
     check("many", (const struct phase[]){{0, 0.11, 0.05}}, BY_REQUEST, 0.11, 0.05, 0.008);
     check("at first", (const struct phase[]){{1000, 0.8, 0}, {0, 0, 0.01}}, BY_REQUEST, 0.4, 0.005, 0.008);
+}
+
+/* User code for 5 periods, then a call for 40, in which the signal of the first hit waits for the call's end: it stands
+ * for all of them. A scan each 4 periods meets a call's beginning with a hit from before it. */
+TEST(calls_of_many_periods_have_their_part)
+{
+    enum { IN_USER = 5, ROUND = 45, ROUNDS = 20, SCAN = 4 };
+    struct sampled sampled = {.periods.period_ns = PERIOD_NS};
+    struct result result = {0};
+    uint32_t waiting = 0; /* hits */
+    for (uint64_t period = 1; period <= ROUNDS * ROUND; period++) {
+        bool in_call = period % ROUND >= IN_USER, is_end = (period + 1) % ROUND == 0;
+        sampled.user += !in_call;
+        waiting += in_call;
+        if (!in_call || is_end) {
+            sampled.answer.hits.count += in_call ? waiting : 1;
+            sampled.answer.hits.in_call += in_call ? waiting : 0;
+            sampled.answer.hits.are_all = sampled.answer.is_there = true;
+            if (in_call || sampled.answer.hits.in_call == 0) sampled.answer.was_in_call = in_call;
+            if (is_end) waiting = 0;
+        }
+        sampled.open_periods = waiting;
+        if (period % SCAN == 0) scan(&sampled, BY_CLOCK, period, &result);
+    }
+    double calls = result.given[CALL] / (ROUNDS * ROUND), outside = result.given[FAULT] / (ROUNDS * ROUND);
+    printf("# calls %.2f %%, outside %.2f\n", 100 * calls, 100 * outside);
+    CHECK(fabs(calls - (double)(ROUND - IN_USER) / ROUND) < 0.01);
+    CHECK(outside < 0.01);
 }
 
 TEST_MAIN()
