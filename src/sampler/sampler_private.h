@@ -298,7 +298,8 @@ bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thr
 struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
                                       struct slot_hits hits);
 
-/* How long THREAD had been in a call that continued when its hits were last read; 0 if it was in none, or in a short one.
+/* How long THREAD had been in a call that continued when its hits were last read; 0 if it was in none, or in a short
+ * one.
  */
 uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct watched_thread *thread);
 
