@@ -224,7 +224,8 @@ void timer_note_request(const struct sampler *sampler, struct watched_thread *th
 /* THREAD's CPU clock asks it from now on. */
 void timer_note_armed(const struct sampler *sampler, struct watched_thread *thread);
 
-/* Whether the answer, one of HITS, is written. WAS_IN_CALL: it came from inside a system call. */
+/* Whether the answer, one of HITS, is written. WAS_IN_CALL: it came from inside a system call. OPEN_CALL_NS: as for
+ * periods_accept(). */
 bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call,
                           uint64_t open_call_ns);
 
@@ -298,9 +299,7 @@ bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thr
 struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
                                       struct slot_hits hits);
 
-/* How long THREAD had been in a call that continued when its hits were last read; 0 if it was in none, or in a short
- * one.
- */
+/* How long THREAD had been in a call that continued when its hits were last read; 0 in no call, or a short one. */
 uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct watched_thread *thread);
 
 /* True if THREAD, whose answer comes from a call, has been in that since before the last scan. */
