@@ -22,7 +22,7 @@
 enum {
     KEPT_HITS = 4,   /* for which no CPU time was written, or the other way round, by chance */
     UNMET_HITS = 10, /* of a thread that runs at random: after that, signals are sent, too */
-    LONG_HITS = 2,   /* that a call lasts which is one */
+    LONG_HITS = 2,   /* a call of as many ticks is a long one */
 };
 
 /* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */

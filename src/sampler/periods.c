@@ -116,13 +116,14 @@ static void count_answers(struct periods *periods, struct slot_hits hits)
     periods->answers_in_call /= 2;
 }
 
-/* Of the time in which no hits say it, the part that was spent in calls: as all answers together say. As long as there
- * are few, all that is inside the kernel is taken to be calls. */
+/* Of the time in which no hits say it, the part that was spent in calls: as all answers together say, but no more than
+ * inside the kernel. As long as there are few, all of that is taken to be calls. */
 static double usual_part_in_calls(const struct periods *periods)
 {
     enum { FEW = 64 };
     double kernel = kernel_part(periods);
-    return (periods->answers_in_call + FEW * kernel) / (periods->answers + FEW);
+    double part = (periods->answers_in_call + FEW * kernel) / (periods->answers + FEW);
+    return part < kernel ? part : kernel;
 }
 
 /* Calls get PART of the time since the last answer. What cannot be paid for long is forgotten. */
@@ -140,25 +141,29 @@ static uint64_t whole(double count)
     return count >= 1 ? (uint64_t)count : 0;
 }
 
+static double in_kernel(const struct periods *periods)
+{
+    return (double)known_periods(periods) - (double)periods->user;
+}
+
 /* Of those inside the kernel, how many were in no call: what the timer has found beyond the hits. Both vary. As less
  * than nothing cannot be given to anything, the difference itself would leave too little for calls in half of all runs
- * with calls only. So it counts as far as it is unlikely by chance: one as large as its standard deviation for half, of
- * three times as much for nine tenths. test_periods shows what that costs where there are faults. */
+ * with calls only. So it counts as far as it is unlikely by chance: one of 0.7 standard deviations for half, one of two
+ * for nine tenths. With the entire variance, calls would have too much where there are faults (test_periods). */
 static double in_no_call(const struct periods *periods)
 {
-    double all = (double)known_periods(periods), in_kernel = all - (double)periods->user;
-    double excess = in_kernel - (double)periods->calls - periods->calls_due;
+    double all = (double)known_periods(periods), kernel = in_kernel(periods);
+    double excess = kernel - (double)periods->calls - periods->calls_due;
     if (excess <= 0) return 0;
     if (periods->hits == 0) return excess;
-    double variance = in_kernel * (1 - in_kernel / all) * (1 + all / (double)periods->hits);
-    return excess * excess * excess / (excess * excess + variance);
+    double variance = kernel * (1 - kernel / all) * (1 + all / (double)periods->hits);
+    return excess * excess * excess / (excess * excess + variance / 2);
 }
 
 /* What calls can be given now. */
 static uint64_t payable(const struct periods *periods)
 {
-    double in_kernel = (double)known_periods(periods) - (double)periods->user;
-    return whole(in_kernel - in_no_call(periods) - (double)periods->calls);
+    return whole(in_kernel(periods) - in_no_call(periods) - (double)periods->calls);
 }
 
 void periods_add_user(struct periods *periods, uint64_t count)
