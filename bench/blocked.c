@@ -72,10 +72,10 @@ static bool read_arguments(struct watched_thread *thread, uint64_t *arguments)
                   &arguments[4], &arguments[5]) == ARGUMENTS;
 }
 
-static bool has_arguments(const struct slot *slot, const uint64_t *arguments)
+static bool has_arguments(const struct handler_answer *answer, const uint64_t *arguments)
 {
     for (unsigned i = 0; i < ARGUMENTS; i++) {
-        if (slot->registers.values[argument_registers[i]] != arguments[i]) return false;
+        if (answer->registers.values[argument_registers[i]] != arguments[i]) return false;
     }
     return true;
 }
@@ -101,15 +101,15 @@ static void print_stack(const char *name, const uint64_t *addresses, size_t coun
 }
 
 static enum comparison compare(const uint64_t *addresses, size_t count, const uint64_t *arguments,
-                               const struct slot *slot)
+                               const struct handler_answer *answer)
 {
-    if (!is_same_place(addresses[0], slot->addresses[0]) || !has_arguments(slot, arguments)) return MOVED;
-    bool is_equal =
-        count == slot->address_count && memcmp(addresses + 1, slot->addresses + 1, (count - 1) * sizeof(uint64_t)) == 0;
+    if (!is_same_place(addresses[0], answer->addresses[0]) || !has_arguments(answer, arguments)) return MOVED;
+    bool is_equal = count == answer->address_count &&
+                    memcmp(addresses + 1, answer->addresses + 1, (count - 1) * sizeof(uint64_t)) == 0;
     if (!is_equal && details) {
         fprintf(details, "different:\n");
         print_stack("without a signal", addresses, count);
-        print_stack("with a signal", slot->addresses, slot->address_count);
+        print_stack("with a signal", answer->addresses, answer->address_count);
         (void)fflush(details);
     }
     return is_equal ? EQUAL : DIFFERENT;
@@ -117,13 +117,13 @@ static enum comparison compare(const uint64_t *addresses, size_t count, const ui
 
 static enum comparison compare_answer(struct watched_thread *thread, enum blocked_result result,
                                       const uint64_t *addresses, size_t count, const uint64_t *arguments,
-                                      const struct slot *slot)
+                                      const struct handler_answer *answer)
 {
     /* The wait has ended normally: the handler reads nothing at the end of a call that may have set a seccomp filter.
      */
-    bool has_ended = slot->registers.values[MACHINE_RAX] == 0;
-    if (has_ended && slot->outcome == UNWIND_BAD_MEMORY) return MOVED;
-    if (result == BLOCKED_WALKED) return compare(addresses, count, arguments, slot);
+    bool has_ended = answer->registers.values[MACHINE_RAX] == 0;
+    if (has_ended && answer->outcome == UNWIND_BAD_MEMORY) return MOVED;
+    if (result == BLOCKED_WALKED) return compare(addresses, count, arguments, answer);
     return NEEDS_SIGNAL;
 }
 
@@ -154,7 +154,7 @@ static enum comparison check(struct watched_thread *thread)
         uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
         while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
         if (slot_phase_of(slot) == SLOT_DONE)
-            comparison = compare_answer(thread, result, addresses, count, arguments, slot);
+            comparison = compare_answer(thread, result, addresses, count, arguments, &slot->answers[0]);
     }
     if (comparison == EQUAL && outcome != UNWIND_ROOT) comparison = INCOMPLETE;
     if (comparison == DIFFERENT && outcome != UNWIND_ROOT) comparison = INCOMPLETE;

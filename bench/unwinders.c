@@ -47,8 +47,8 @@ static uint64_t now_ns(void)
 
 static int walk_ours(void **unused, const ucontext_t *context)
 {
-    signal_handler_answer(&slot, context);
-    return (int)slot.address_count;
+    signal_handler_answer(&slot, context, HIT_ANY);
+    return (int)slot.answers[0].address_count;
 }
 
 /* --- the peers ---------------------------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void measure(struct unwinder *unwinder, const ucontext_t *context)
     unwinder->times_ns[unwinder->stack_count++] = (uint32_t)lasted_ns;
     unwinder->total_ns += lasted_ns;
     unwinder->frame_count += (size_t)count;
-    if (unwinder->walk == walk_ours && slot.outcome == UNWIND_ROOT) unwinder->root_count++;
+    if (unwinder->walk == walk_ours && slot.answers[0].outcome == UNWIND_ROOT) unwinder->root_count++;
 }
 
 static void interrupt(int number, siginfo_t *information, void *context)

@@ -30,44 +30,21 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         movl    32(%r8), %eax
         cmpl    %eax, 16(%rsi)                  /* si_pid */
         jne     .Lreturn
+        movl    $2, %r15d                       /* HIT_ANY */
         leaq    1(%r13), %rax                   /* REQUESTED; else it was taken back */
         jmp     .Lanswer
-.Ltimer:                                        /* of the N hits since the last answer was read, of the preferred */
-        movq    (%r12), %rsi                    /* kind if there are any, each is kept with the same chance: */
-        movq    %rsi, %rax
-        xorq    %r13, %rax
-        cmpq    $3, %rax                        /* this one replaces what is there in 1 of N cases */
+.Ltimer:
+        movq    (%r12), %rax
+        movq    %rax, %rcx
+        xorq    %r13, %rcx
+        cmpq    $3, %rcx
         ja      .Lreturn                        /* another generation: it was taken back */
-        xorl    %r10d, %r10d                    /* HIT_OUTSIDE */
+        xorl    %r15d, %r15d                    /* HIT_OUTSIDE */
         movq    152(%r14), %rcx                 /* RCX is RIP at the end of a system call: */
         cmpq    168(%r14), %rcx
-        sete    %r10b                           /* HIT_IN_CALL */
-        movl    $1, %eax
-        lock xaddl %eax, 8(%r12,%r10,4)         /* hits */
-        incl    %eax                            /* N, of this kind */
-        movl    %r10d, %r11d
-        xorl    $1, %r11d
-        movl    8(%r12,%r11,4), %r11d           /* of the other one */
-        movl    24(%r12), %ecx                  /* preferred */
-        cmpl    %r10d, %ecx
-        je      .Lchance
-        testl   $2, %ecx                        /* HIT_ANY */
-        jnz     .Lall
-        testl   %r11d, %r11d                    /* what is there may be of the preferred kind */
-        jnz     .Lreturn
-.Lall:
-        addl    %r11d, %eax
-.Lchance:
-        movabsq $6364136223846793005, %rcx      /* Knuth, MMIX */
-        imulq   16(%r12), %rcx                  /* chance */
-        incq    %rcx
-        movq    %rcx, 16(%r12)
-        shrq    $32, %rcx
-        mull    %ecx
-        testl   %edx, %edx
-        jnz     .Lreturn
-        movq    %rsi, %rax                      /* REQUESTED, or DONE; else it is being read or written */
-        testl   $1, %eax
+        sete    %r15b                           /* HIT_IN_CALL */
+        lock incl 8(%r12,%r15,4)                /* hits */
+        testl   $1, %eax                        /* REQUESTED, or DONE; else it is being read or written */
         jz      .Lreturn
 .Lanswer:
         leaq    2(%r13), %r9                    /* WRITING */
@@ -77,6 +54,7 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         .cfi_def_cfa_register %rbx
         movq    %r12, %rdi
         movq    %r14, %rsi
+        movl    %r15d, %edx
         movq    16(%r8), %rsp
         addq    %r12, %rsp
         call    signal_handler_answer

@@ -138,10 +138,10 @@ static bool may_have_new_filter(const struct unwind_modules *modules, const ucon
 
 /* --- The answer --------------------------------------------------------------------------------------------------- */
 
-void signal_handler_answer(struct slot *slot, const ucontext_t *context)
+static void walk(struct slot *slot, struct handler_answer *answer, const ucontext_t *context)
 {
     unwind_prefetch(slot->modules, &slot->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
-    struct unwind_registers registers = slot->registers = unwind_registers_of(context);
+    struct unwind_registers registers = answer->registers = unwind_registers_of(context);
     const struct unwind_code code = {.read = copy_code, .context = slot};
     struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work, .code = &code};
     if (may_have_new_filter(slot->modules, context)) {
@@ -152,8 +152,56 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
         memory.extend = probe_next_page;
         memory.code = NULL;
     }
-    slot->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->resume_cache, slot->addresses,
-                                RECORDING_FRAMES_MAX, &slot->address_count);
+    answer->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->resume_cache, answer->addresses,
+                                  RECORDING_FRAMES_MAX, &answer->address_count);
+}
+
+/* --- Which hits are kept ------------------------------------------------------------------------------------------ */
+
+static uint32_t chance_below(struct slot *slot, uint32_t limit)
+{
+    slot->chance = slot->chance * 6364136223846793005 + 1; /* Knuth, MMIX */
+    return (uint32_t)((slot->chance >> 32) * limit >> 32);
+}
+
+/* Of the hits since the answers were read, those that can be kept: of the preferred kind if there are any, else all. 0:
+ * not this one, of KIND. */
+static uint32_t candidates(const struct slot *slot, enum hit_kind kind)
+{
+    uint32_t hits = atomic_load(&slot->hits[kind]), others = atomic_load(&slot->hits[!kind]);
+    uint32_t preferred = atomic_load(&slot->preferred);
+    if (preferred == (uint32_t)kind) return hits;
+    return preferred == HIT_ANY || others == 0 ? hits + others : 0;
+}
+
+/* Where the answer for this hit is kept; SLOT_ANSWERS_MAX: it is not. The place among the hits does not depend on what
+ * the thread does, so no answer is more likely than another one. Between two scans that are in time, one is kept. If
+ * the sampler thread gets no processor, one would stand for a long time: then there is one of each eight hits, and when
+ * there is no room for more, each hit has the same chance. Of the preferred kind (periods.h) there is always one. */
+static uint32_t choose_place(struct slot *slot, enum hit_kind kind)
+{
+    enum { HITS_AN_ANSWER = 8 };
+    bool prefers = atomic_load(&slot->preferred) != HIT_ANY;
+    uint32_t most = prefers ? 1 : SLOT_ANSWERS_MAX;
+    if (kind == HIT_ANY || slot->answer_count == 0) return 0;
+    uint32_t hits = candidates(slot, kind);
+    if (hits == 0) return SLOT_ANSWERS_MAX;
+    uint32_t place = (hits - 1) / HITS_AN_ANSWER, among = (hits - 1) % HITS_AN_ANSWER + 1;
+    if (place >= most) {
+        place = chance_below(slot, hits);
+        if (place >= most) return SLOT_ANSWERS_MAX;
+    } else if (chance_below(slot, among) > 0) {
+        return SLOT_ANSWERS_MAX;
+    }
+    return place < slot->answer_count ? place : slot->answer_count;
+}
+
+void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind)
+{
+    uint32_t place = choose_place(slot, kind);
+    if (place == SLOT_ANSWERS_MAX) return;
+    walk(slot, &slot->answers[place], context);
+    if (place == slot->answer_count) slot->answer_count++;
 }
 
 /* --- The entry ---------------------------------------------------------------------------------------------------- */
@@ -178,8 +226,7 @@ _Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_ent
 _Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
-_Static_assert(offsetof(struct slot, hits) == 8 && offsetof(struct slot, chance) == 16, "as signal_entry.S has it");
-_Static_assert(offsetof(struct slot, preferred) == 24, "as signal_entry.S has it");
+_Static_assert(offsetof(struct slot, hits) == 8, "as signal_entry.S has it");
 _Static_assert(HIT_OUTSIDE == 0 && HIT_IN_CALL == 1 && HIT_ANY == 2, "as signal_entry.S has it");
 _Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RCX]) == 152, "as signal_entry.S has it");

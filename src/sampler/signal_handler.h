@@ -3,7 +3,7 @@
  * A slot belongs to the sampler thread while it is FREE or DONE, and to the signalled thread from REQUESTED on. A
  * request has a generation; the signal carries slot and generation, so that an answer which comes after the request was
  * taken back finds another generation and goes away without touching anything. A timer answers again and again: a
- * later answer replaces one that was not read yet, by chance. SPDX-License-Identifier: MIT */
+ * later answer is added to those that were not read yet, or replaces one, by chance. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 #define OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 
@@ -31,7 +31,7 @@ enum hit_kind {
     HIT_ANY, /* no preference */
 };
 
-enum { SLOT_WORDS = 512, SLOT_STACK_WORDS = 1024 };
+enum { SLOT_WORDS = 512, SLOT_STACK_WORDS = 1024, SLOT_ANSWERS_MAX = 4 };
 
 /* How the handler reads the stack of its thread. */
 enum slot_reading {
@@ -39,10 +39,17 @@ enum slot_reading {
     SLOT_PROBES, /* for a thread with an inherited seccomp filter: asks first, then reads */
 };
 
+struct handler_answer {
+    uint32_t outcome;                  /* enum unwind_outcome */
+    struct unwind_registers registers; /* that the walk began with */
+    size_t address_count;
+    uint64_t addresses[RECORDING_FRAMES_MAX];
+};
+
 struct slot {
     _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
     /* Of one that a timer answers (slots.h): */
-    _Atomic uint32_t hits[2];             /* since its answer was last read: HIT_OUTSIDE and HIT_IN_CALL */
+    _Atomic uint32_t hits[2];             /* since its answers were last read: HIT_OUTSIDE and HIT_IN_CALL */
     uint64_t chance;                      /* the handler's alone */
     _Atomic uint32_t preferred;           /* enum hit_kind */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
@@ -51,11 +58,8 @@ struct slot {
     bool is_left;        /* it was given back while its thread wrote to it */
     atomic_bool is_sent; /* by the sampler thread, not by a timer */
     _Atomic int timer;   /* the kernel's number of one that is armed for this request, + 1; 0: none */
-    /* The answer: */
-    uint32_t outcome;                  /* enum unwind_outcome */
-    struct unwind_registers registers; /* that the walk began with */
-    size_t address_count;
-    uint64_t addresses[RECORDING_FRAMES_MAX];
+    uint32_t answer_count;
+    struct handler_answer answers[SLOT_ANSWERS_MAX];
     uint64_t words[SLOT_WORDS];                                    /* a copied part of the stack: the handler's alone */
     struct resume_cache resume_cache;                              /* of the walk before: the handler's alone */
     struct frame_lookup_work work;                                 /* the handler's alone */
@@ -105,7 +109,8 @@ bool signal_handler_is_ready(int number);
 /* The process that installed it last. */
 pid_t signal_handler_owner(void);
 
-/* What the handler does for a request: the answer of SLOT, for a thread that was interrupted at CONTEXT. */
-void signal_handler_answer(struct slot *slot, const ucontext_t *context);
+/* What the handler does for a request: the answer of SLOT, for a thread that was interrupted at CONTEXT. KIND: of a
+ * timer's hit, which is counted already, and which may be kept or not; HIT_ANY: of a request, which is kept. */
+void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind);
 
 #endif

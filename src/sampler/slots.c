@@ -60,6 +60,7 @@ struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum 
     if (index >= atomic_load(&used_end)) atomic_store(&used_end, index + 1);
     slot->modules = modules;
     slot->is_left = false;
+    slot->answer_count = 0;
     atomic_store(&slot->is_sent, false);
     atomic_store(&slot->thread, thread);
     slot->reading = reading;
@@ -173,6 +174,7 @@ void slot_prefer(struct slot *slot, enum hit_kind preferred)
 
 void slot_release(struct slot *slot)
 {
+    slot->answer_count = 0;
     atomic_store(&slot->state, slot_state(generation_of(slot), SLOT_REQUESTED));
 }
 

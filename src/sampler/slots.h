@@ -29,8 +29,8 @@ bool slot_send(struct slot *slot, int number);
 bool slot_arm(struct slot *slot, int number, uint64_t interval_ns);
 bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 
-/* The answer of such a slot, which is one of HITS by chance, is the sampler thread's until slot_release. False if
- * there is none. */
+/* The answers of such a slot, which are some of HITS by chance, are the sampler thread's until slot_release. False if
+ * there are none. */
 struct slot_hits {
     uint32_t count, in_call; /* of these in system calls */
     bool are_all;            /* all that the timer had since the answer before; else the answer to a request */
@@ -38,8 +38,8 @@ struct slot_hits {
 bool slot_hold(struct slot *slot, struct slot_hits *ret_hits);
 void slot_release(struct slot *slot);
 
-/* The next answers are by chance among hits of this kind, if there are any. To be called before slot_arm, and before
- * slot_release. */
+/* The next answer is by chance among hits of this kind, if there are any; HIT_ANY: there can be several. To be called
+ * before slot_arm, and before slot_release. */
 void slot_prefer(struct slot *slot, enum hit_kind preferred);
 
 /* The next answers are walks with MODULES. False if one is being written at this instant. */

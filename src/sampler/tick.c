@@ -133,23 +133,23 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
     }
 }
 
-/* The stack that SLOT has of THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
-static bool read_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot,
+/* The stack of ANSWER by THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
+static bool read_answer(struct sampler *sampler, struct watched_thread *thread, const struct handler_answer *answer,
                         uint64_t cpu_ns, struct found_stack *ret_stack)
 {
-    *ret_stack = (struct found_stack){slot->addresses, slot->address_count, slot->outcome};
+    *ret_stack = (struct found_stack){answer->addresses, answer->address_count, answer->outcome};
     sampler->counters[RECORDING_ANSWERS]++;
-    sampler->counters[RECORDING_ANSWERS_IN_CALL] += blocked_was_in_call(&slot->registers);
+    sampler->counters[RECORDING_ANSWERS_IN_CALL] += blocked_was_in_call(&answer->registers);
     if (ret_stack->flags != UNWIND_PENDING) return true;
-    enum modules_answer answer = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
-    if (answer != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
+    enum modules_answer table = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
+    if (table != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
     thread->ticks_without_table++;
     build_ahead(sampler, thread);
     ret_stack->flags = UNWIND_NO_TABLE;
-    return answer == MODULES_NOTHING;
+    return table == MODULES_NOTHING;
 }
 
-/* RET_CPU_NS: THREAD's CPU time up to there is what its answer, one of HITS, is for. False if it is for none. */
+/* RET_CPU_NS: THREAD's CPU time up to there is what its answers, some of HITS, are for. False if it is for none. */
 static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits,
                               bool was_in_call, uint64_t *ret_cpu_ns)
 {
@@ -165,18 +165,31 @@ static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *th
     return true;
 }
 
-/* The stack that THREAD's CPU clock took since the scan before, if it did. */
-static void write_timed_answer(struct sampler *sampler, struct watched_thread *thread)
+/* Each of the answers gets an equal share of the CPU time that all of HITS are for. */
+static void write_answers(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits)
 {
     struct found_stack stack;
-    struct slot_hits hits;
+    const struct slot *slot = thread->armed;
     uint64_t cpu_ns = thread->cpu_ns_seen;
+    bool has_time = false;
+    for (uint32_t i = 0; i < slot->answer_count; i++) {
+        const struct handler_answer *answer = &slot->answers[i];
+        bool was_in_call = blocked_was_in_call(&answer->registers);
+        if (!read_answer(sampler, thread, answer, thread->cpu_ns_seen, &stack)) continue;
+        if (!has_time) has_time = find_time_of_hits(sampler, thread, hits, was_in_call, &cpu_ns);
+        if (!has_time) return;
+        uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (slot->answer_count - i);
+        account_running(sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
+    }
+}
+
+/* The stacks that THREAD's CPU clock took since the scan before, if it did. */
+static void write_timed_answers(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct slot_hits hits;
     if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
     sampler->counters[RECORDING_SIGNALS] += hits.count;
-    bool was_in_call = blocked_was_in_call(&thread->armed->registers);
-    if (read_answer(sampler, thread, thread->armed, cpu_ns, &stack) &&
-        find_time_of_hits(sampler, thread, hits, was_in_call, &cpu_ns))
-        account_running(sampler, thread, cpu_ns, &stack);
+    write_answers(sampler, thread, hits);
     if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
         clock_timer_forget(thread);
         return;
@@ -196,7 +209,7 @@ static void write_new_time(struct sampler *sampler, struct watched_thread *threa
     write_wait(sampler, thread, of_wait);
     if (has_samples && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     if (has_samples) write_samples(sampler, thread, &news, cpu_ns);
-    write_timed_answer(sampler, thread);
+    write_timed_answers(sampler, thread);
 }
 
 /* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken answers from the
@@ -210,14 +223,15 @@ static bool has_just_woken(const struct watched_thread *thread, const struct unw
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     struct found_stack stack;
-    bool was_in_call = blocked_was_in_call(&slot->registers);
+    const struct handler_answer *answer = &slot->answers[0];
+    bool was_in_call = blocked_was_in_call(&answer->registers);
     bool was_in_long_call = /* up to the last scan */
         was_in_call && (thread->ticks_asked > 0 || clock_timer_meets_long_call(sampler, thread));
     uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
-    if (!read_answer(sampler, thread, slot, cpu_ns, &stack)) return;
+    if (!read_answer(sampler, thread, answer, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
-    if (blocked_was_asleep(&slot->registers)) return;
-    if (has_just_woken(thread, &slot->registers)) {
+    if (blocked_was_asleep(&answer->registers)) return;
+    if (has_just_woken(thread, &answer->registers)) {
         write_slept(sampler, thread, &stack);
         return;
     }
