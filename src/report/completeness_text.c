@@ -184,6 +184,23 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
     return true;
 }
 
+#define STARVED "record as root or with CAP_SYS_NICE, which gives it priority"
+
+bool completeness_append_late(const struct profile *profile, struct buffer *out)
+{
+    const double ticks_min = 100, share_min = 0.1;
+    double ticks =
+        fact_number(profile, "ticks") + fact_number(profile, "ticks_missed") + fact_number(profile, "ticks_spared");
+    double all_ns = ticks * (double)profile->period, late_ns = fact_number(profile, "late_ns");
+    if (ticks < ticks_min || all_ns <= 0 || late_ns < share_min * all_ns) return false;
+    buffer_append_text(out, "for ");
+    append_percent(out, late_ns / all_ns);
+    buffer_append_text(out, " of the time the sampler waited for a processor, a tenth of a second or more at once: few "
+                            "stacks stand for it, and shares are less exact — the machine is overloaded: let fewer "
+                            "programs run beside it, or " STARVED);
+    return true;
+}
+
 bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
                                    struct buffer *out)
 {
@@ -202,8 +219,7 @@ bool completeness_append_too_short(const struct profile *profile, const struct c
         buffer_append_text(out, " has no stack ([too short to sample])");
     }
     buffer_append_text(out, ": ");
-    buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — record as "
-                                         "root or with CAP_SYS_NICE, which gives it priority"
+    buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — " STARVED
                                        : "threads or processes ended before a tick met them — raise --frequency");
     return true;
 }

@@ -24,6 +24,9 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
 bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
                                    struct buffer *out);
 
+/* Where the sampler did not run for much of the time. */
+bool completeness_append_late(const struct profile *profile, struct buffer *out);
+
 /* The first two in short, for a table: "12 % of the stacks are incomplete, 3 % of the samples are lost". */
 bool completeness_append_short(const struct completeness *completeness, struct buffer *out);
 

@@ -204,6 +204,8 @@ static void append_completeness(struct buffer *out, const struct profile *profil
     buffer_clear(&line);
     if (completeness_append_too_short(profile, completeness, &line))
         buffer_append_format(out, "%-14s%.*s\n", "Too short", SLICE_ARGUMENTS(buffer_slice(&line)));
+    else if (completeness_append_late(profile, &line))
+        buffer_append_format(out, "%-14s%.*s\n", "Late", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_fini(&line);
 }
 

@@ -73,6 +73,14 @@ static void note_starved(struct sampler *sampler, uint64_t missed)
     atomic_store(&presence.is_starved, sampler->is_starved);
 }
 
+/* Single stacks stand for so long, and for more of the time than their number says. */
+static void count_late(struct sampler *sampler, uint64_t missed)
+{
+    enum { LATE_NS_MIN = 100000000 };
+    uint64_t late_ns = missed * sampler->period_ns;
+    if (late_ns >= LATE_NS_MIN) sampler->counters[RECORDING_LATE_NS] += late_ns;
+}
+
 void plan_note_delay(struct sampler *sampler, uint64_t now_ns)
 {
     uint64_t missed = difference(now_ns, sampler->deadline_ns) / sampler->period_ns;
@@ -88,6 +96,7 @@ void plan_next_tick(struct sampler *sampler, uint64_t cost_ns)
     uint64_t missed = difference(self_monotonic_ns(), next_ns) / sampler->period_ns;
     uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
     note_starved(sampler, missed);
+    count_late(sampler, missed);
     slow_timers(sampler, wanted);
     sampler->counters[RECORDING_TICKS_MISSED] += missed;
     plan->uncounted_ns = next_ns + missed * sampler->period_ns;

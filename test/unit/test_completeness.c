@@ -239,4 +239,26 @@ TEST(says_that_nobody_saw_where_threads_waited)
                "container forbids them: allow perf_event_open");
 }
 
+static const char *late_text(int64_t late_ms)
+{
+    begin();
+    profile.period = 10000000;
+    profile_add_fact_number(&profile, "ticks", 60);
+    profile_add_fact_number(&profile, "ticks_missed", 30);
+    profile_add_fact_number(&profile, "ticks_spared", 10);
+    profile_add_fact_number(&profile, "late_ns", late_ms * 1000000);
+    bool is_reported = completeness_append_late(&profile, &out);
+    buffer_append_byte(&out, '\0');
+    return is_reported ? (const char *)out.data : "nothing";
+}
+
+TEST(says_that_the_sampler_had_to_wait)
+{
+    CHECK_TEXT(late_text(99), "nothing");
+    CHECK_TEXT(late_text(300), "for 30 % of the time the sampler waited for a processor, a tenth of a second or more "
+                               "at once: few stacks stand for it, and shares are less exact — the machine is "
+                               "overloaded: let fewer programs run beside it, or record as root or with CAP_SYS_NICE, "
+                               "which gives it priority");
+}
+
 TEST_MAIN()

@@ -41,6 +41,7 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_WAIT_BEFORE_NS] = "wait_before_ns",
     [RECORDING_CLOCK_TICK_NS] = NULL, /* a fact in words */
     [RECORDING_UNSEEN_WAITS_NS] = "unseen_waits_ns",
+    [RECORDING_LATE_NS] = "late_ns",
 };
 
 /* How sleeping threads are detected. */

@@ -153,6 +153,7 @@ enum recording_counter {
     RECORDING_CLOCK_TICK_NS,   /* between stacks by the threads' CPU clocks, where perf timers are denied; 0: none */
     RECORDING_UNSEEN_WAITS_NS, /* for a processor, after preemptions, with a stack from where the thread ran: nobody saw
                                 * where it was stopped */
+    RECORDING_LATE_NS,         /* by which ticks were late, of those that were a tenth of a second late or more */
     RECORDING_COUNTER_COUNT,
 };
 
