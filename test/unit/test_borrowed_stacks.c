@@ -100,9 +100,10 @@ static double share(size_t first, unsigned column, unsigned divisor)
 static size_t borrow(size_t samples_max)
 {
     begin();
-    static bool borrows[BORROWERS + 2];
+    static bool borrows[BORROWERS + 2], slept[2 * (LENDERS + BORROWERS)];
     memset(borrows, true, sizeof(borrows));
-    uint64_t ns = borrow_stacks(&profile, routines, borrows, samples_max);
+    CHECK(profile_stack_limit(&profile) < sizeof(slept));
+    uint64_t ns = borrow_stacks(&profile, routines, borrows, slept, samples_max);
     CHECK_UINT(ns, (uint64_t)BORROWERS * 69 * MS);
     CHECK(profile.samples.count <= LENDERS + samples_max);
     check_threads(LENDERS);
@@ -152,6 +153,28 @@ TEST(a_borrower_has_as_many_stacks_as_its_periods)
     size_t samples = borrow(1000000);
     CHECK(samples > (size_t)BORROWERS * 8 && samples <= (size_t)BORROWERS * (3 * 14 + 3 * 3));
     for (unsigned i = CPU; i < VALUES; i++) CHECK(fabs(share(LENDERS, i, 2) - exact[i][1]) < 1.5);
+    profile_fini(&profile);
+}
+
+/* Ten lenders compute for 1 ms each, with a wait of 2 ms. One was seen asleep, and has no time but a wait after that.
+ */
+TEST(waits_after_sleeps_are_where_a_thread_was_seen_asleep)
+{
+    bool borrows[BORROWERS + 2] = {[2] = true}, slept[64] = {false};
+    profile_init(&profile);
+    for (unsigned i = 0; i < VALUES; i++) profile_add_value_type(&profile, i ? "wall" : "samples", "nanoseconds");
+    routine = location(1, "run");
+    too_short = location(2, NO_STACK_TOO_SHORT);
+    struct thread_id lender = thread(1), borrower = thread(2);
+    for (unsigned i = 0; i < 10; i++) add(lender, location(101, "compute"), MS, 2 * MS, 0);
+    add(lender, location(102, "sleep"), 0, 7 * MS, 0);
+    slept[profile.samples.stack[profile.samples.count - 1].index] = true;
+    add(borrower, too_short, 3 * MS, 60 * MS, 0);
+    add(borrower, too_short, 0, 5 * MS, 0);
+    CHECK(profile_stack_limit(&profile) < sizeof(slept));
+    CHECK_UINT(borrow_stacks(&profile, routines, borrows, slept, 1000), 68 * MS);
+    CHECK(fabs(share(11, RUNNABLE, 2) - 100 * 5.0 / 65) < 0.01);
+    CHECK(fabs(share(11, CPU, 2)) < 0.01);
     profile_fini(&profile);
 }
 

@@ -18,6 +18,7 @@ struct lent {
     struct location_id routine;
     struct stack_id stack;
     size_t samples;
+    bool is_of_sleep;
     double parts[PARTS_MAX]; /* times come from a file: integers could overflow */
 };
 
@@ -25,6 +26,7 @@ struct lending {
     struct profile *profile;
     const struct location_id *routines;
     const bool *borrows;           /* by thread */
+    const bool *slept;             /* by stack */
     size_t first_part, part_count; /* the columns whose sum is the time */
     struct lent *items;            /* by routine, the largest first */
     size_t count;
@@ -105,7 +107,9 @@ static bool find_lenders(struct lending *lending)
         struct location_id routine = lending->routines[profile->samples.thread[i].index];
         if (routine.index == 0 || !is_of_code(profile, profile->samples.stack[i])) continue;
         struct lent *lent = &lending->items[lending->count++];
-        *lent = (struct lent){.routine = routine, .stack = profile->samples.stack[i], .samples = 1};
+        struct stack_id stack = profile->samples.stack[i];
+        *lent =
+            (struct lent){.routine = routine, .stack = stack, .samples = 1, .is_of_sleep = lending->slept[stack.index]};
         for (size_t part = 0; part < lending->part_count; part++)
             lent->parts[part] = (double)parts_of(lending, i)[part];
     }
@@ -216,9 +220,10 @@ static bool has_only_waited(const struct lending *lending, const int64_t *time)
 /* A borrower that was woken waited where it had slept; another one, where it had run. */
 static double weight_of(const struct lent *lent, size_t part, bool was_woken)
 {
+    double blocked = lent->parts[PART_BLOCKED], runnable = lent->parts[PART_RUNNABLE];
     if (part != PART_RUNNABLE) return lent->parts[part];
-    if (was_woken) return lent->parts[PART_BLOCKED];
-    return lent->parts[PART_BLOCKED] > lent->parts[PART_CPU] ? 0 : lent->parts[PART_RUNNABLE];
+    if (was_woken) return lent->is_of_sleep ? blocked + runnable : blocked;
+    return lent->is_of_sleep || blocked > lent->parts[PART_CPU] ? 0 : runnable;
 }
 
 static void borrow(struct lending *lending, size_t sample, const struct lent *lent, size_t count)
@@ -308,10 +313,10 @@ bool find_short_borrowers(const struct profile *profile, uint64_t ns_max, bool *
 }
 
 uint64_t borrow_stacks(struct profile *profile, const struct location_id *routines, const bool *borrows,
-                       size_t samples_max)
+                       const bool *slept, size_t samples_max)
 {
     struct lending lending = {
-        .profile = profile, .routines = routines, .borrows = borrows, .samples_left = samples_max};
+        .profile = profile, .routines = routines, .borrows = borrows, .slept = slept, .samples_left = samples_max};
     bool has_states = profile->value_type_count > 2;
     lending.first_part = has_states ? 2 : 1;
     lending.part_count = has_states ? PARTS_MAX : 1;

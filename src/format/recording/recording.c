@@ -95,6 +95,10 @@ struct replay {
         size_t count, capacity;
     } threads;
     struct {
+        struct stack_id *items;
+        size_t count, capacity;
+    } slept; /* where threads were seen asleep; a stack can be there more than once */
+    struct {
         struct location_id ids[8192];
         uint64_t addresses[8192];
         uint32_t epoch[8192];
@@ -389,6 +393,17 @@ static struct recording_time read_time(struct replay *replay)
     return time;
 }
 
+/* Before it is THREAD's last one. */
+static void note_slept(struct replay *replay, const struct replayed_thread *thread, struct stack_id stack)
+{
+    if (thread->has_blocked && thread->blocked.index == stack.index) return;
+    if (array_reserve(&replay->slept.items, &replay->slept.capacity, replay->slept.count + 1,
+                      sizeof(*replay->slept.items), SIZE_MAX))
+        replay->slept.items[replay->slept.count++] = stack;
+    else
+        replay->profile->failed = STATUS_NO_MEMORY;
+}
+
 static void replay_sample(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
@@ -404,6 +419,7 @@ static void replay_sample(struct replay *replay)
     replay->counts.taken++;
     struct stack_id stack = stack_of(replay, thread, fresh, outcome);
     if (flags & RECORDING_BLOCKED) {
+        note_slept(replay, thread, stack);
         thread->has_blocked = true;
         thread->blocked = stack;
         time.runnable_ns += thread->early_waits_ns;
@@ -841,16 +857,19 @@ static void borrow(struct replay *replay, size_t samples_max)
     if (replay->counts.too_short_ns == 0) return;
     struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* by thread */
     bool *borrows = calloc(profile->threads.count, sizeof(*borrows));
-    if (routines && borrows && find_borrowers(replay, borrows)) {
+    bool *slept = calloc((size_t)profile_stack_limit(profile) + 1, sizeof(*slept));
+    if (routines && borrows && slept && find_borrowers(replay, borrows)) {
+        for (size_t i = 0; i < replay->slept.count; i++) slept[replay->slept.items[i].index] = true;
         for (size_t i = 0; i < replay->threads.count; i++) {
             const struct replayed_thread *thread = &replay->threads.items[i];
             if (thread->routine) routines[thread->id.index] = location_of(replay, thread->routine);
         }
-        replay->counts.borrowed_ns = borrow_stacks(profile, routines, borrows, samples_max);
+        replay->counts.borrowed_ns = borrow_stacks(profile, routines, borrows, slept, samples_max);
         replay->counts.too_short_ns = difference(replay->counts.too_short_ns, replay->counts.borrowed_ns);
     } else {
         profile->failed = STATUS_NO_MEMORY;
     }
+    free(slept);
     free(borrows);
     free(routines);
 }
@@ -926,6 +945,7 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
         free(replay->threads.items[i].stacks);
     }
     free(replay->threads.items);
+    free(replay->slept.items);
     free(replay->modules.items);
     free(replay);
     if (status == STATUS_OK) profile_hide_own_frames(profile);
