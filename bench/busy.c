@@ -1,18 +1,35 @@
 /* The busy program whose slowdown is measured: four threads, each with a fixed amount of work spread over a few
- * functions at changing depths. Prints the nanoseconds that it took, by the wall and of CPU time, and the CPU time that
- * its parent used meanwhile, which is the recorder, if one started it. So starting and finishing a profiler are not
- * counted. Argument: how much work (1 is about 100 ms on one thread).
- * SPDX-License-Identifier: MIT */
+ * functions at changing depths, in equal pieces of 10 to 30 µs. What a piece takes longer than most of those around it
+ * was not spent on the work: interrupts, and what a profiler does on the thread. A total varies more from run to run,
+ * as the processor's speed does. Prints nanoseconds: the time that it took by the wall; the CPU time of the process, of
+ * its threads for the work, and of their pieces beyond the usual; and the CPU time that its parent used meanwhile,
+ * which is the recorder, if one started it. So starting and finishing a profiler are not counted. Argument: how much
+ * work (1 is 100 to 200 ms on one thread). SPDX-License-Identifier: MIT */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, DEPTH_MAX = 24 };
+enum {
+    THREADS = 4,
+    DEPTH_MAX = 24,
+    PIECES_OF_WORK = 9000,
+    PIECES_AROUND = 2500, /* some 50 ms, in which the processor's speed is taken to be the same */
+    NOISE_NS = 1000,      /* by which pieces differ without an interruption */
+};
 
-static unsigned long work;
+struct thread {
+    pthread_t thread;
+    uint32_t *pieces_ns;
+    uint64_t all_ns; /* of CPU time */
+};
+
+static struct thread threads[THREADS];
+static size_t piece_count;
 static volatile uint64_t sink;
 
 static uint64_t clock_ns(clockid_t clock)
@@ -34,26 +51,114 @@ __attribute__((noinline, noclone)) static uint64_t descend(unsigned depth, uint6
     return mix(below) ^ depth;
 }
 
-static void *run(void *unused)
+/* A clock of the thread's CPU time is a system call, and a program of nothing but those would be another one. So the
+ * wall's clock is read for each piece, and the thread's after those that took long. */
+struct stopwatch {
+    uint64_t wall_ns, cpu_ns;
+    uint64_t usual_ns;    /* of a piece, follows the processor's speed */
+    uint64_t unmarked_ns; /* since CPU_NS, in pieces that took no longer than usual */
+};
+
+static void start(struct stopwatch *watch)
 {
-    uint64_t value = 1;
-    for (unsigned long i = 0; i < work * 18000; i++) value = descend((unsigned)(value % DEPTH_MAX), value);
+    watch->usual_ns = UINT64_MAX / 2;
+    watch->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    watch->wall_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The CPU time of the piece that ends. */
+static uint64_t piece_ns(struct stopwatch *watch)
+{
+    enum { PART = 32 };
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), ns = now_ns - watch->wall_ns;
+    bool is_long = ns > watch->usual_ns + NOISE_NS;
+    watch->usual_ns = ns < watch->usual_ns ? ns : watch->usual_ns + watch->usual_ns / (PART * PART);
+    watch->wall_ns = now_ns;
+    if (!is_long) {
+        watch->unmarked_ns += ns;
+        return ns;
+    }
+    uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), all_ns = cpu_ns - watch->cpu_ns;
+    ns = all_ns > watch->unmarked_ns ? all_ns - watch->unmarked_ns : 0;
+    watch->cpu_ns = cpu_ns;
+    watch->unmarked_ns = 0;
+    watch->wall_ns = clock_ns(CLOCK_MONOTONIC);
+    return ns;
+}
+
+static void *run(void *argument)
+{
+    struct thread *thread = argument;
+    struct stopwatch watch = {0};
+    uint64_t value = 1, start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    start(&watch);
+    for (size_t i = 0; i < piece_count; i++) {
+        unsigned depth = (unsigned)(i % DEPTH_MAX);
+        value = descend(DEPTH_MAX - 1 - depth, descend(depth, value));
+        thread->pieces_ns[i] = (uint32_t)piece_ns(&watch);
+    }
+    thread->all_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
     sink += value;
     return NULL;
 }
 
+static int compare(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* What of COUNT PIECES_NS, which are sorted here, is more than their median. */
+static uint64_t excess_around(uint32_t *pieces_ns, size_t count)
+{
+    uint64_t excess_ns = 0;
+    qsort(pieces_ns, count, sizeof(*pieces_ns), compare);
+    uint32_t usual_ns = pieces_ns[count / 2];
+    for (size_t i = count / 2; i < count; i++) {
+        if (pieces_ns[i] > usual_ns + NOISE_NS) excess_ns += pieces_ns[i] - usual_ns;
+    }
+    return excess_ns;
+}
+
+static uint64_t excess_of(const struct thread *thread)
+{
+    uint64_t excess_ns = 0;
+    for (size_t i = 0; i < piece_count; i += PIECES_AROUND) {
+        size_t left = piece_count - i;
+        excess_ns += excess_around(thread->pieces_ns + i, left < PIECES_AROUND ? left : PIECES_AROUND);
+    }
+    return excess_ns;
+}
+
+/* Its pages are there before the time begins. */
+static uint32_t *make_pieces(void)
+{
+    uint32_t *pieces_ns = malloc(piece_count * sizeof(*pieces_ns));
+    if (pieces_ns) memset(pieces_ns, 1, piece_count * sizeof(*pieces_ns));
+    return pieces_ns;
+}
+
 int main(int argc, char **argv)
 {
-    work = argc > 1 ? strtoul(argv[1], NULL, 10) : 10;
     clockid_t parent;
+    uint64_t threads_ns = 0, excess_ns = 0;
+    piece_count = PIECES_OF_WORK * (argc > 1 ? strtoul(argv[1], NULL, 10) : 10);
     if (clock_getcpuclockid(getppid(), &parent) != 0) return 1;
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i].pieces_ns = make_pieces();
+        if (!threads[i].pieces_ns) return 1;
+    }
     uint64_t start_ns = clock_ns(CLOCK_MONOTONIC), start_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t start_parent_ns = clock_ns(parent);
-    pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, run, NULL) != 0) return 1;
-    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        if (pthread_create(&threads[i].thread, NULL, run, &threads[i]) != 0) return 1;
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i].thread, NULL);
+    uint64_t wall_ns = clock_ns(CLOCK_MONOTONIC) - start_ns;
     uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ns, parent_ns = clock_ns(parent) - start_parent_ns;
-    printf("%lu %lu %lu\n", clock_ns(CLOCK_MONOTONIC) - start_ns, cpu_ns, parent_ns);
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads_ns += threads[i].all_ns;
+        excess_ns += excess_of(&threads[i]);
+    }
+    printf("%lu %lu %lu %lu %lu\n", wall_ns, cpu_ns, threads_ns, excess_ns, parent_ns);
     return 0;
 }

@@ -11,7 +11,7 @@ import tempfile
 from common import environment, installed_library, perf_works, table
 from truth import copy_offbeat, identity, users, without_perf
 
-WORK = 12
+WORK = 16
 RATES = (101, 1000)
 
 
@@ -20,25 +20,29 @@ class Contestant:
 
     def __init__(self, name, command, env=None, samples=None, user="root"):
         self.name, self.command, self.env, self.samples, self.user = name, command, env, samples, user
-        self.wall, self.program, self.recorder, self.after, self.sample_counts = [], [], [], [], []
+        self.wall, self.all, self.in_threads, self.beside, self.in_recorder = [], [], [], [], []
+        self.after, self.sample_counts = [], []
 
     def run(self, folder):
         before = children_cpu_ns()
         done = subprocess.run(self.command, env=self.env, cwd=folder, capture_output=True, text=True, check=True,
                               **identity(self.user))
-        wall, program, recorder = (int(word) for word in done.stdout.split()[-3:])
+        wall, program, threads, excess, recorder = (int(word) for word in done.stdout.split()[-5:])
         recorder = recorder if len(self.command) > 2 else 0  # else its parent is this program
+        work = threads - excess
         self.wall.append(wall)
-        self.program.append(program)
-        self.recorder.append(recorder)
+        self.all.append(program + recorder)
+        self.in_threads.append(100 * excess / work)
+        self.beside.append(100 * (program - threads) / work)
+        self.in_recorder.append(100 * recorder / work)
         self.after.append(children_cpu_ns() - before - program - recorder)
         if self.samples:
             found = re.search(self.samples, done.stderr)
             self.sample_counts.append(int(found[1]) if found else 0)
 
-    def all(self):
-        """The CPU time that was used while the program ran."""
-        return [program + recorder for program, recorder in zip(self.program, self.recorder)]
+    def costs(self):
+        """CPU time that was not spent on the work while the program ran, in percent of the work."""
+        return [sum(parts) for parts in zip(self.in_threads, self.beside, self.in_recorder)]
 
 
 def children_cpu_ns():
@@ -81,22 +85,39 @@ def spread(values):
     return (high - low) / 2 / middle
 
 
-def beside_perf(everybody, none):
+def error(values):
+    """Of their mean, one standard deviation."""
+    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0
+
+
+def beside_perf(everybody):
     """Rounds are compared one by one: what changes from minute to minute is in both."""
-    base = statistics.mean(none.all())
     for one in everybody:
         rate = re.match(r"offbeat (\d+) Hz", one.name)
         perf = next((other for other in everybody if rate and other.name == f"perf {rate[1]} Hz, dwarf"), None)
-        if not perf or len(one.all()) < 2:
-            continue
-        apart = [100 * (ours - theirs) / base for ours, theirs in zip(one.all(), perf.all())]
-        error = statistics.stdev(apart) / len(apart) ** 0.5
-        print(f"{one.name}: {statistics.mean(apart):+.2f} points beside perf with dwarf and its recorder, standard error {error:.2f}")
+        if perf:
+            apart = [ours - theirs for ours, theirs in zip(one.costs(), perf.costs())]
+            print(f"{one.name}: {statistics.mean(apart):+.2f} points beside perf with dwarf and its recorder, ± {error(apart):.2f}")
+
+
+def row_of(contestant, none):
+    def more(values, of_none):
+        return f"{statistics.mean(values) - statistics.mean(of_none):+.2f}"
+
+    both = (error(contestant.costs()) ** 2 + error(none.costs()) ** 2) ** 0.5
+    return [contestant.name, f"{statistics.median(contestant.wall) / 1e6:.0f}",
+            more(contestant.in_threads, none.in_threads), more(contestant.beside, none.beside), more(contestant.in_recorder, none.in_recorder),
+            more(contestant.costs(), none.costs()), f"{both:.2f}",
+            f"{100 * (statistics.median(contestant.all) / statistics.median(none.all) - 1):+.1f}", f"{100 * spread(contestant.all):.1f}",
+            f"{max(0, statistics.median(contestant.after)) / 1e6:.0f}",
+            str(int(statistics.median(contestant.sample_counts))) if contestant.sample_counts else ""]
 
 
 def slowdown(build, rounds=5):
-    print(f"A busy program of 4 threads: medians of {rounds} interleaved runs. cost: the CPU time of the program, with the profiler")
-    print("in it, and of the recorder while the program ran, over that of the program alone; after: what the recorder did then")
+    print(f"A busy program of 4 threads, {rounds} interleaved runs: CPU time that is not its work while it runs, in percent of the work, more than alone.")
+    print("in threads: what their pieces of work take longer than most pieces around them; beside: the sampler thread; recorder: the other process;")
+    print("cost: all three, ± a standard deviation of this mean; all: all CPU time, medians, ± half of the distance between quartiles: the speed of")
+    print("the processor is in it; after: what the recorder did when the program had ended")
     with tempfile.TemporaryDirectory(prefix="offbeat-bench-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o777)
@@ -104,15 +125,8 @@ def slowdown(build, rounds=5):
         for _ in range(rounds):
             for contestant in random.sample(everybody, len(everybody)):
                 contestant.run(folder)
-    none = everybody[0]
-    base_wall, base_cpu = statistics.median(none.wall), statistics.median(none.all())
-    rows = [["profiler", "wall ms", "slowdown", "program ms", "recorder ms", "cost", "±", "after ms", "samples"]]
-    for contestant in everybody:
-        wall, after = statistics.median(contestant.wall), max(0, statistics.median(contestant.after))
-        rows.append([contestant.name, f"{wall / 1e6:.0f}", f"{wall / base_wall - 1:+.1%}",
-                     f"{statistics.median(contestant.program) / 1e6:.0f}", f"{statistics.median(contestant.recorder) / 1e6:.1f}",
-                     f"{statistics.median(contestant.all()) / base_cpu - 1:+.2%}", f"{spread(contestant.all()):.1%}",
-                     f"{after / 1e6:.0f}",
-                     str(int(statistics.median(contestant.sample_counts))) if contestant.sample_counts else ""])
-    table(rows)
-    beside_perf(everybody, none)
+    rows = [["profiler", "wall ms", "in threads", "beside", "recorder", "cost", "±", "all", "±", "after ms", "samples"]]
+    table(rows + [row_of(contestant, everybody[0]) for contestant in everybody])
+    none = statistics.mean(everybody[0].costs())
+    print(f"alone, {none:.2f} % of the work are interrupts and the like, ± {error(everybody[0].costs()):.2f}")
+    beside_perf(everybody)

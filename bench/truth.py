@@ -74,8 +74,10 @@ CASES = [
 ]
 
 # What the kernel keeps from users who may not use all perf events, in the words of record, by program. Such rows are wrong all the same.
+WAITS = "waits for a processor that are shown where the threads ran"
 LIMITS = {
-    "futex_ping_pong": "waits for a processor that are shown where the threads ran",
+    "futex_ping_pong": WAITS,
+    "many_threads": WAITS,
     "short_user_code": "short stretches of user code are attributed to the following system calls",
     "smallest_alternate_stack": "stacks too small for it",
 }
