@@ -51,8 +51,8 @@ __attribute__((noinline, noclone)) static uint64_t descend(unsigned depth, uint6
     return mix(below) ^ depth;
 }
 
-/* A clock of the thread's CPU time is a system call, and a program of nothing but those would be another one. So the
- * wall's clock is read for each piece, and the thread's after those that took long. */
+/* The clock of a thread's CPU time is a system call, and a program that is full of these is sampled in another way. So
+ * the wall's clock is read after each piece, and the thread's only after those that took long. */
 struct stopwatch {
     uint64_t wall_ns, cpu_ns;
     uint64_t usual_ns;    /* of a piece, follows the processor's speed */
@@ -69,10 +69,10 @@ static void start(struct stopwatch *watch)
 /* The CPU time of the piece that ends. */
 static uint64_t piece_ns(struct stopwatch *watch)
 {
-    enum { PART = 32 };
+    enum { PIECES_TO_FOLLOW = 1024 };
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), ns = now_ns - watch->wall_ns;
     bool is_long = ns > watch->usual_ns + NOISE_NS;
-    watch->usual_ns = ns < watch->usual_ns ? ns : watch->usual_ns + watch->usual_ns / (PART * PART);
+    watch->usual_ns = ns < watch->usual_ns ? ns : watch->usual_ns + watch->usual_ns / PIECES_TO_FOLLOW;
     watch->wall_ns = now_ns;
     if (!is_long) {
         watch->unmarked_ns += ns;
@@ -90,8 +90,8 @@ static void *run(void *argument)
 {
     struct thread *thread = argument;
     struct stopwatch watch = {0};
-    uint64_t value = 1, start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     start(&watch);
+    uint64_t value = 1, start_ns = watch.cpu_ns;
     for (size_t i = 0; i < piece_count; i++) {
         unsigned depth = (unsigned)(i % DEPTH_MAX);
         value = descend(DEPTH_MAX - 1 - depth, descend(depth, value));

@@ -69,9 +69,9 @@ def rows_of(context, offbeat, folder, seconds):
                 yield [*head, rows, "", "", "", "", "NO"]
                 continue
             for row in rows:
-                bound = row.bound if row.name == "(all)" else CROWD_POINTS
-                yield [*head, row.name, f"{row.truth:.1f}", f"{row.profile:.1f}", f"{row.error:+.1f}", f"{bound:.1f}",
-                       "ok" if abs(row.error) <= bound else "said" if row.is_announced else "NO"]
+                if row.name != "(all)":
+                    row.bound = CROWD_POINTS
+                yield [*head, *row.cells()]
 
 
 def crowd(build, seconds=6):
