@@ -184,7 +184,7 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
     return true;
 }
 
-#define STARVED "record as root or with CAP_SYS_NICE, which gives it priority"
+#define PRIORITY "record as root or with CAP_SYS_NICE, which gives it priority"
 
 bool completeness_append_late(const struct profile *profile, struct buffer *out)
 {
@@ -197,7 +197,7 @@ bool completeness_append_late(const struct profile *profile, struct buffer *out)
     append_percent(out, late_ns / all_ns);
     buffer_append_text(out, " of the time the sampler waited for a processor, a tenth of a second or more at once: few "
                             "stacks stand for it, and shares are less exact — the machine is overloaded: let fewer "
-                            "programs run beside it, or " STARVED);
+                            "programs run beside it, or " PRIORITY);
     return true;
 }
 
@@ -219,7 +219,7 @@ bool completeness_append_too_short(const struct profile *profile, const struct c
         buffer_append_text(out, " has no stack ([too short to sample])");
     }
     buffer_append_text(out, ": ");
-    buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — " STARVED
+    buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — " PRIORITY
                                        : "threads or processes ended before a tick met them — raise --frequency");
     return true;
 }

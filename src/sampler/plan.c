@@ -73,7 +73,7 @@ static void note_starved(struct sampler *sampler, uint64_t missed)
     atomic_store(&presence.is_starved, sampler->is_starved);
 }
 
-/* Single stacks stand for so long, and for more of the time than their number says. */
+/* One stack stands for all of such a delay, so shares are less exact than the number of stacks says. */
 static void count_late(struct sampler *sampler, uint64_t missed)
 {
     enum { LATE_NS_MIN = 100000000 };
