@@ -19,6 +19,7 @@
 #include "sampler/signal_handler.h"
 
 #include "base/kernel.h"
+#include "sampler/chance.h"
 
 #include "unwind/context.h"
 
@@ -158,12 +159,6 @@ static void walk(struct slot *slot, struct handler_answer *answer, const ucontex
 
 /* --- Which hits are kept ------------------------------------------------------------------------------------------ */
 
-static uint32_t chance_below(struct slot *slot, uint32_t limit)
-{
-    slot->chance = slot->chance * 6364136223846793005 + 1; /* Knuth, MMIX */
-    return (uint32_t)((slot->chance >> 32) * limit >> 32);
-}
-
 /* Of the hits since the answers were read, those that can be kept: of the preferred kind if there are any, else all. 0:
  * not this one, of KIND. */
 static uint32_t candidates(const struct slot *slot, enum hit_kind kind)
@@ -188,9 +183,9 @@ static uint32_t choose_place(struct slot *slot, enum hit_kind kind)
     if (hits == 0) return SLOT_ANSWERS_MAX;
     uint32_t place = (hits - 1) / HITS_AN_ANSWER, among = (hits - 1) % HITS_AN_ANSWER + 1;
     if (place >= most) {
-        place = chance_below(slot, hits);
+        place = (uint32_t)(chance_number(&slot->chance) % hits);
         if (place >= most) return SLOT_ANSWERS_MAX;
-    } else if (chance_below(slot, among) > 0) {
+    } else if (chance_number(&slot->chance) % among > 0) {
         return SLOT_ANSWERS_MAX;
     }
     return place < slot->answer_count ? place : slot->answer_count;
