@@ -1,12 +1,12 @@
 /* The busy program whose slowdown is measured: four threads, each with a fixed amount of work spread over a few
  * functions at changing depths, in equal pieces of 10 to 30 µs. What a piece takes longer than most of those around it
- * was not spent on the work: interrupts, and what a profiler does on the thread. A total varies more from run to run,
- * as the processor's speed does. Prints nanoseconds: the time that it took by the wall; the CPU time of the process, of
- * its threads for the work, and of their pieces beyond the usual; and the CPU time that its parent used meanwhile,
- * which is the recorder, if one started it. So starting and finishing a profiler are not counted. Argument: how much
- * work (1 is 100 to 200 ms on one thread). SPDX-License-Identifier: MIT */
+ * was not spent on the work: waits for a processor, which the CPU clock does not count, interrupts, and what a profiler
+ * does on the thread. A total varies more from run to run, as the processor's speed does. Prints nanoseconds: the time
+ * that it took by the wall; the CPU time of the process, of its threads for the work, and of their pieces beyond the
+ * usual; and the CPU time that its parent used meanwhile, which is the recorder, if one started it. So starting and
+ * finishing a profiler are not counted. Argument: how much work (1 is 100 to 200 ms on one thread).
+ * SPDX-License-Identifier: MIT */
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ enum {
 struct thread {
     pthread_t thread;
     uint32_t *pieces_ns;
-    uint64_t all_ns; /* of CPU time */
+    uint64_t cpu_ns, off_ns; /* for all pieces; off the processor meanwhile */
 };
 
 static struct thread threads[THREADS];
@@ -51,53 +51,22 @@ __attribute__((noinline, noclone)) static uint64_t descend(unsigned depth, uint6
     return mix(below) ^ depth;
 }
 
-/* The clock of a thread's CPU time is a system call, and a program that is full of these is sampled in another way. So
- * the wall's clock is read after each piece, and the thread's only after those that took long. */
-struct stopwatch {
-    uint64_t wall_ns, cpu_ns;
-    uint64_t usual_ns;    /* of a piece, follows the processor's speed */
-    uint64_t unmarked_ns; /* since CPU_NS, in pieces that took no longer than usual */
-};
-
-static void start(struct stopwatch *watch)
-{
-    watch->usual_ns = UINT64_MAX / 2;
-    watch->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    watch->wall_ns = clock_ns(CLOCK_MONOTONIC);
-}
-
-/* The CPU time of the piece that ends. */
-static uint64_t piece_ns(struct stopwatch *watch)
-{
-    enum { PIECES_TO_FOLLOW = 1024 };
-    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), ns = now_ns - watch->wall_ns;
-    bool is_long = ns > watch->usual_ns + NOISE_NS;
-    watch->usual_ns = ns < watch->usual_ns ? ns : watch->usual_ns + watch->usual_ns / PIECES_TO_FOLLOW;
-    watch->wall_ns = now_ns;
-    if (!is_long) {
-        watch->unmarked_ns += ns;
-        return ns;
-    }
-    uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), all_ns = cpu_ns - watch->cpu_ns;
-    ns = all_ns > watch->unmarked_ns ? all_ns - watch->unmarked_ns : 0;
-    watch->cpu_ns = cpu_ns;
-    watch->unmarked_ns = 0;
-    watch->wall_ns = clock_ns(CLOCK_MONOTONIC);
-    return ns;
-}
-
+/* The thread's CPU clock is a system call, in which the kernel stops threads whose time is over, and which a profiler
+ * may see more often than the work: it is asked only before the first piece and after the last one. */
 static void *run(void *argument)
 {
     struct thread *thread = argument;
-    struct stopwatch watch = {0};
-    start(&watch);
-    uint64_t value = 1, start_ns = watch.cpu_ns;
+    uint64_t value = 1, start_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), start_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t last_ns = start_ns;
     for (size_t i = 0; i < piece_count; i++) {
         unsigned depth = (unsigned)(i % DEPTH_MAX);
         value = descend(DEPTH_MAX - 1 - depth, descend(depth, value));
-        thread->pieces_ns[i] = (uint32_t)piece_ns(&watch);
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), ns = now_ns - last_ns;
+        thread->pieces_ns[i] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+        last_ns = now_ns;
     }
-    thread->all_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+    thread->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_cpu_ns;
+    thread->off_ns = last_ns - start_ns - thread->cpu_ns;
     sink += value;
     return NULL;
 }
@@ -120,6 +89,7 @@ static uint64_t excess_around(uint32_t *pieces_ns, size_t count)
     return excess_ns;
 }
 
+/* All time off the processor is in pieces that took long. */
 static uint64_t excess_of(const struct thread *thread)
 {
     uint64_t excess_ns = 0;
@@ -127,7 +97,7 @@ static uint64_t excess_of(const struct thread *thread)
         size_t left = piece_count - i;
         excess_ns += excess_around(thread->pieces_ns + i, left < PIECES_AROUND ? left : PIECES_AROUND);
     }
-    return excess_ns;
+    return excess_ns > thread->off_ns ? excess_ns - thread->off_ns : 0;
 }
 
 /* Its pages are there before the time begins. */
@@ -156,7 +126,7 @@ int main(int argc, char **argv)
     uint64_t wall_ns = clock_ns(CLOCK_MONOTONIC) - start_ns;
     uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ns, parent_ns = clock_ns(parent) - start_parent_ns;
     for (unsigned i = 0; i < THREADS; i++) {
-        threads_ns += threads[i].all_ns;
+        threads_ns += threads[i].cpu_ns;
         excess_ns += excess_of(&threads[i]);
     }
     printf("%lu %lu %lu %lu %lu\n", wall_ns, cpu_ns, threads_ns, excess_ns, parent_ns);
