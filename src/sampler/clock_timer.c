@@ -55,6 +55,11 @@ static uint64_t interval_ns(const struct sampler *sampler)
     return sampler->hit_ns > sampler->kernel_tick_ns ? sampler->hit_ns - sampler->kernel_tick_ns / 2 : SHORT_NS;
 }
 
+static uint32_t hits_in_period(const struct sampler *sampler)
+{
+    return (uint32_t)greatest(1, sampler->period_ns / sampler->hit_ns);
+}
+
 void clock_timer_prepare(struct sampler *sampler)
 {
     struct timespec tick = {0};
@@ -124,7 +129,8 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
     note_reading(sampler, thread, 0);
     timer_note_armed(sampler, thread);
     slot_prefer(slot, timer_preferred_hit(thread));
-    if (!signal_gate_arm(slot, choice.number, interval_ns(sampler))) clock_timer_forget(thread);
+    if (!signal_gate_arm(slot, choice.number, interval_ns(sampler), hits_in_period(sampler)))
+        clock_timer_forget(thread);
 }
 
 /* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
@@ -142,6 +148,36 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
     bool has_changed = choice.number != thread->armed_number || choice.reading != thread->armed_reading;
     if (has_changed || (choice.is_asleep && blocked_awaits_signals(thread, thread->cpu_ns_seen)))
         clock_timer_forget(thread);
+}
+
+uint64_t clock_timer_room(const struct sampler *sampler)
+{
+    return SLOT_ANSWERS_MAX * hits_in_period(sampler) * sampler->hit_ns / sampler->period_ns;
+}
+
+void clock_timer_note_hits(const struct sampler *sampler, struct watched_thread *thread, uint32_t count)
+{
+    uint64_t ran_ns = thread->cpu_ns_seen - thread->hits_noted_cpu_ns;
+    thread->was_in_long_call = ran_ns > (LONG_HITS + count) * sampler->hit_ns;
+    thread->hits_noted_cpu_ns = thread->cpu_ns_seen;
+}
+
+/* Time that the thread neither ran nor waited, but for a constant. A wait is counted at its end, so this falls when one
+ * ends, and then grows only when the thread sleeps. */
+static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    return (int64_t)(sampler->tick_ns - thread->cpu_ns_seen - thread->account.delay_ns);
+}
+
+bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread)
+{
+    enum { OPEN_WAIT_NS_MAX = 16000000 };
+    if (!thread->armed || waits_are_asked(thread) || thread->was_in_long_call) return false;
+    if (sampler->options.mode == RECORDING_CPU) return true;
+    int64_t more_ns = asleep_ns(sampler, thread) - thread->asleep_ns;
+    if (more_ns >= 0 && more_ns <= OPEN_WAIT_NS_MAX) return true;
+    thread->asleep_ns += more_ns;
+    return more_ns < 0;
 }
 
 bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns)

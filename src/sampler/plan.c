@@ -55,14 +55,13 @@ static void slow_timers(struct sampler *sampler, uint64_t left_out)
 
 /* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
  * come before a timer's memory is full, and before much else may have begun, which is the less likely the longer it has
- * been so. A sample takes at least 3/5 of a period (chance_timer_ns). What a crash loses is no more than
- * TOGETHER_NS_MAX and a period. */
+ * been so. What a crash loses is no more than TOGETHER_NS_MAX and a period. */
 static uint64_t periods_without_news(const struct sampler *sampler)
 {
     enum { STEADY_PARTS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS_MIN = 16000000, TOGETHER_NS_MAX = 80000000 };
     uint64_t most =
         greatest(least(PERIODS_TOGETHER, TOGETHER_NS_MAX / sampler->period_ns), TOGETHER_NS_MIN / sampler->period_ns);
-    most = least(most, sampler->timer_room * 3 / 5);
+    most = least(most, sampler->periods_with_room);
     return least(sampler->steady_periods / STEADY_PARTS, difference(most, 1));
 }
 

@@ -77,7 +77,7 @@ struct sampler {
     uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
     uint64_t kernel_tick_ns;                 /* of timers on CPU clocks; 0: there are none */
     uint64_t hit_ns;                         /* that one of their hits stands for: a tick, or some */
-    uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */
+    uint64_t periods_with_room;              /* whose samples each timer's memory holds, in the open tick */
     uint64_t second_due_ns, names_due_ns;    /* what is done once a second, and when names are read */
     uint64_t flushed_ns;                     /* when the recording was last written out */
     uint64_t followed_ns;                    /* when the program's rights were last read */
@@ -199,6 +199,9 @@ bool timer_is_running(const struct watched_thread *thread);
 /* True if it has done nothing else since the timer was read before. */
 bool timer_has_run_on(const struct watched_thread *thread);
 
+/* Periods whose samples its memory holds. */
+uint64_t timer_room(const struct watched_thread *thread);
+
 /* True if THREAD has a timer, which is blind to system calls. */
 bool timer_sees_user_code(const struct watched_thread *thread);
 
@@ -290,6 +293,16 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
 
 /* At each scan of a thread that has run: whether it can still be sent signals. */
 void clock_timer_check(struct sampler *sampler, struct watched_thread *thread);
+
+/* Periods for which there is room for an answer each. */
+uint64_t clock_timer_room(const struct sampler *sampler);
+
+/* COUNT hits of THREAD were there at the open scan. */
+void clock_timer_note_hits(const struct sampler *sampler, struct watched_thread *thread, uint32_t count);
+
+/* True if THREAD has hardly slept lately, so that its timer sees all that there is to see. In CPU mode sleeps are
+ * nothing to see. A call of many ticks has one hit only, and must not share the time equally with hits before it. */
+bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread);
 
 /* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */
 bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns);

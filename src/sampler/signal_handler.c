@@ -170,18 +170,17 @@ static uint32_t candidates(const struct slot *slot, enum hit_kind kind)
 }
 
 /* Where the answer for this hit is kept; SLOT_ANSWERS_MAX: it is not. The place among the hits does not depend on what
- * the thread does, so no answer is more likely than another one. Between two scans that are in time, one is kept. If
- * the sampler thread gets no processor, one would stand for a long time: then there is one of each eight hits, and when
- * there is no room for more, each hit has the same chance. Of the preferred kind (periods.h) there is always one. */
+ * the thread does, so no answer is more likely than another one. One is kept of the hits that come in a period. If the
+ * sampler thread gets no processor for so long that there is no room for more, each hit has the same chance. Of the
+ * preferred kind (periods.h) there is always one. */
 static uint32_t choose_place(struct slot *slot, enum hit_kind kind)
 {
-    enum { HITS_AN_ANSWER = 8 };
     bool prefers = atomic_load(&slot->preferred) != HIT_ANY;
     uint32_t most = prefers ? 1 : SLOT_ANSWERS_MAX;
     if (kind == HIT_ANY || slot->answer_count == 0) return 0;
     uint32_t hits = candidates(slot, kind);
     if (hits == 0) return SLOT_ANSWERS_MAX;
-    uint32_t place = (hits - 1) / HITS_AN_ANSWER, among = (hits - 1) % HITS_AN_ANSWER + 1;
+    uint32_t place = (hits - 1) / slot->hits_an_answer, among = (hits - 1) % slot->hits_an_answer + 1;
     if (place >= most) {
         place = (uint32_t)(chance_number(&slot->chance) % hits);
         if (place >= most) return SLOT_ANSWERS_MAX;

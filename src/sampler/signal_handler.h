@@ -51,6 +51,7 @@ struct slot {
     /* Of one that a timer answers (slots.h): */
     _Atomic uint32_t hits[2];             /* since its answers were last read: HIT_OUTSIDE and HIT_IN_CALL */
     uint64_t chance;                      /* the handler's alone */
+    uint32_t hits_an_answer;              /* as long as there is room for more answers */
     _Atomic uint32_t preferred;           /* enum hit_kind */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     _Atomic pid_t thread;                 /* the one that is asked */

@@ -143,11 +143,12 @@ static void start_timer(struct slot *slot, uint64_t interval_ns)
     if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
 }
 
-bool slot_arm(struct slot *slot, int number, uint64_t interval_ns)
+bool slot_arm(struct slot *slot, int number, uint64_t interval_ns, uint32_t hits_an_answer)
 {
     atomic_store(&slot->hits[HIT_OUTSIDE], 0);
     atomic_store(&slot->hits[HIT_IN_CALL], 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
+    slot->hits_an_answer = hits_an_answer;
     if (!make_timer(slot, number)) return false;
     start_timer(slot, interval_ns);
     return true;

@@ -24,9 +24,9 @@ bool slot_send(struct slot *slot, int number);
 /* From now on the kernel sends signal NUMBER to SLOT's thread at the first tick of the kernel that meets the thread
  * running when INTERVAL_NS of its CPU time have passed since the time before, until the slot is given back. Such a
  * signal comes from the thread's CPU clock (timer_create), so it interrupts no other processor; and since Linux 5.9 the
- * kernel sends it when the thread leaves the kernel, so that it ends no wait (POSIX_CPU_TIMERS_TASK_WORK). False if the
- * kernel denies it. */
-bool slot_arm(struct slot *slot, int number, uint64_t interval_ns);
+ * kernel sends it when the thread leaves the kernel, so that it ends no wait (POSIX_CPU_TIMERS_TASK_WORK). One of
+ * HITS_AN_ANSWER hits is answered, up to SLOT_ANSWERS_MAX of them. False if the kernel denies it. */
+bool slot_arm(struct slot *slot, int number, uint64_t interval_ns, uint32_t hits_an_answer);
 bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 
 /* The answers of such a slot, which are some of HITS by chance, are the sampler thread's until slot_release. False if

@@ -187,7 +187,10 @@ static void write_answers(struct sampler *sampler, struct watched_thread *thread
 static void write_timed_answers(struct sampler *sampler, struct watched_thread *thread)
 {
     struct slot_hits hits;
-    if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
+    if (!thread->armed) return;
+    bool has_answers = slot_hold(thread->armed, &hits);
+    clock_timer_note_hits(sampler, thread, has_answers ? hits.count : 0);
+    if (!has_answers) return;
     sampler->counters[RECORDING_SIGNALS] += hits.count;
     write_answers(sampler, thread, hits);
     if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
@@ -562,6 +565,15 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
     thread->is_known = true;
 }
 
+/* True if THREAD has done nothing since the scan before but to run, sampled by the kernel, and to wait. */
+static bool has_run_on(struct sampler *sampler, struct watched_thread *thread)
+{
+    bool has_timer = thread->timer.control;
+    uint64_t room = has_timer ? timer_room(thread) : clock_timer_room(sampler);
+    sampler->periods_with_room = least(sampler->periods_with_room, room);
+    return has_timer ? timer_has_run_on(thread) : clock_timer_has_run_on(sampler, thread);
+}
+
 /* False if the thread has ended. The cheapest proof that it has not moved is tried first. */
 static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
@@ -589,7 +601,6 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     }
     sleep_note_awake(sampler, listed);
     account_begin_tick(sampler, thread);
-    if (thread->timer.control) sampler->timer_room = least(sampler->timer_room, perf_timer_room(&thread->timer));
     bool was_running = thread->state == THREAD_RUNNABLE;
     clock_timer_check(sampler, thread);
     if (thread->slot)
@@ -600,7 +611,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
         scan_waiting(sampler, thread, cpu_ns);
     account_end_tick(sampler, thread);
     if (sampler->is_late) account_note_state(sampler, thread);
-    if (!was_running || !timer_has_run_on(thread)) sampler->is_steady = false;
+    if (!has_run_on(sampler, thread) || !was_running) sampler->is_steady = false;
     return true;
 }
 
@@ -623,7 +634,7 @@ bool tick_all_threads(struct sampler *sampler)
     sampler->first_scans_in_tick = 0;
     sampler->met_awake_count = 0;
     sampler->is_steady = true;
-    sampler->timer_room = UINT32_MAX;
+    sampler->periods_with_room = UINT64_MAX;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
         if (!scan_thread(sampler, &items[at])) all_live = false;

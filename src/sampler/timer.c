@@ -211,6 +211,12 @@ bool timer_has_run_on(const struct watched_thread *thread)
     return timer_is_running(thread) && thread->timer.sleeps == 0;
 }
 
+/* A sample takes at least 3/5 of a period (chance_timer_ns). */
+uint64_t timer_room(const struct watched_thread *thread)
+{
+    return perf_timer_room(&thread->timer) * 3 / 5;
+}
+
 bool timer_sees_user_code(const struct watched_thread *thread)
 {
     return thread->timer.control && thread->timer.sight == PERF_TIMER_SEES_USER_CODE;

@@ -34,6 +34,7 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
     at.modules = (struct unwind_modules){.items = &at.module, .count = is_of_file};
     at.slot.modules = &at.modules;
     at.slot.thread = getpid();
+    at.slot.hits_an_answer = 8;
     greg_t *registers = at.context.uc_mcontext.gregs;
     registers[REG_RIP] = registers[REG_RCX] = (greg_t)end;
     registers[REG_RSP] = registers[REG_RBP] = (greg_t)(uintptr_t)at.frame;
