@@ -172,7 +172,7 @@ static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thr
 bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread)
 {
     enum { OPEN_WAIT_NS_MAX = 16000000 };
-    if (!thread->armed || waits_are_asked(thread) || thread->was_in_long_call) return false;
+    if (waits_are_asked(thread) || thread->was_in_long_call) return false;
     if (sampler->options.mode == RECORDING_CPU) return true;
     int64_t more_ns = asleep_ns(sampler, thread) - thread->asleep_ns;
     if (more_ns >= 0 && more_ns <= OPEN_WAIT_NS_MAX) return true;

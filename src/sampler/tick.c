@@ -569,6 +569,7 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
 static bool has_run_on(struct sampler *sampler, struct watched_thread *thread)
 {
     bool has_timer = thread->timer.control;
+    if (!has_timer && !thread->armed) return false;
     uint64_t room = has_timer ? timer_room(thread) : clock_timer_room(sampler);
     sampler->periods_with_room = least(sampler->periods_with_room, room);
     return has_timer ? timer_has_run_on(thread) : clock_timer_has_run_on(sampler, thread);
