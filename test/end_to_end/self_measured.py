@@ -63,10 +63,10 @@ def functions_below_a_deep_recursion_get_their_share():
     check_shares("deep_stacks")
 
 
-def recorder_of(command, mode, before=()):
-    """What `info` says of an ordinary user's recording."""
+def recorder_of(command, mode, before=(), user="user", rate=RATE):
+    """What `info` says of a recording."""
     offbeat, folder = programs()
-    path, done = truth.run(offbeat, folder, (command, RATE, mode, "user"), 2, before)
+    path, done = truth.run(offbeat, folder, (command, rate, mode, user), 2, before)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
     return json.loads(run(offbeat, "info", "--json", path, cwd=folder).stdout)["recorder"]
 
@@ -87,6 +87,17 @@ def an_ordinary_users_stacks_of_nine_kilobytes_are_all_kept():
     need_timers(recorder)
     kept, samples = recorder["timer_stacks"], recorder["process_cpu_ns"] / 1e9 * RATE
     check(kept > samples * 2 / 3, f"{kept} of {samples:.0f} stacks are there")
+
+
+@case_by_the_clock
+def ticks_are_spared_without_perf_events_and_no_stacks_are():
+    """The kernel's clock has 100 ticks a second or more. In wall mode it takes longer until ticks are spared, if others want the processors."""
+    rate = 97
+    recorder = recorder_of("two_functions", "cpu", user="denied", rate=rate)
+    ticks, spared, stacks = (recorder[name] for name in ("ticks", "ticks_spared", "samples_taken"))
+    periods = recorder["process_cpu_ns"] / 1e9 * rate
+    check(spared > ticks / 10, f"{spared} ticks are spared, {ticks} are not")
+    check(stacks > periods * 2 / 3, f"{stacks} stacks in {periods:.0f} periods")
 
 
 @case_by_the_clock
