@@ -297,12 +297,11 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread);
 /* Where threads are armed: periods for which there is room for an answer each. */
 uint64_t clock_timer_room(const struct sampler *sampler);
 
-/* COUNT hits of THREAD were there at the open scan. */
+/* COUNT hits of THREAD, which is armed, have come since the scan before: too few if it was in a long call. */
 void clock_timer_note_hits(const struct sampler *sampler, struct watched_thread *thread, uint32_t count);
 
-/* True if THREAD, which is armed, has hardly slept lately, so that its timer sees all that there is to see. In CPU mode
- * sleeps are nothing to see. A call of many ticks has one hit only, and must not share the time equally with hits
- * before it. */
+/* True if the timer of THREAD, which is armed, sees all that there is to see: no sleep, which CPU mode does not ask
+ * for, and no long call. That has a single answer, and a scan gives all answers equal shares of the time. */
 bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread);
 
 /* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */

@@ -149,9 +149,9 @@ struct watched_thread {
     enum slot_reading armed_reading;
     uint64_t armed_checked_ns;
     struct hits_reading hits_read_at;
-    uint64_t hits_noted_cpu_ns; /* CPU time at the scan before */
-    bool was_in_long_call;      /* the hits of the last scan stand for less than it ran */
-    int64_t asleep_ns;          /* the least value since it was seen to have slept, of clock_timer.c */
+    uint64_t hits_noted_cpu_ns; /* CPU time when they were last counted, */
+    bool was_in_long_call;      /* and whether they were too few for it */
+    int64_t asleep_ns; /* least value of asleep_ns() in clock_timer.c since the thread was last seen to sleep */
 
     uint64_t cpu_ns_seen; /* at the last scan */
     bool ran_long;        /* before the last scan */

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CODE_SIZE = 16, UNREADABLE = 1, READ = 2 };
+enum { CODE_SIZE = 16, UNREADABLE = 1, READ = 2, HITS_AN_ANSWER = 8 };
 
 /* A thread after the last bytes of CODE, with the arguments of a call that adds a filter. */
 struct interrupted {
@@ -34,7 +34,7 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
     at.modules = (struct unwind_modules){.items = &at.module, .count = is_of_file};
     at.slot.modules = &at.modules;
     at.slot.thread = getpid();
-    at.slot.hits_an_answer = 8;
+    at.slot.hits_an_answer = HITS_AN_ANSWER;
     greg_t *registers = at.context.uc_mcontext.gregs;
     registers[REG_RIP] = registers[REG_RCX] = (greg_t)end;
     registers[REG_RSP] = registers[REG_RBP] = (greg_t)(uintptr_t)at.frame;
