@@ -47,7 +47,7 @@ static uint64_t now_ns(void)
 
 static int walk_ours(void **unused, const ucontext_t *context)
 {
-    signal_handler_answer(&slot, context, HIT_ANY);
+    signal_handler_answer(&slot, context, HIT_ANY, 1);
     return (int)slot.answers[0].address_count;
 }
 

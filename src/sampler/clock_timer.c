@@ -83,15 +83,22 @@ static void note_reading(const struct sampler *sampler, struct watched_thread *t
         (struct hits_reading){thread->cpu_ns_seen, thread->account.delay_ns, sampler->tick_ns, unmet_ns};
 }
 
-/* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
- * many ticks meet a thread in a call, the signal comes once, at the call's end. Known only if it has run all the time,
- * apart from waits for a processor: else 0. */
-static uint64_t unmet_ns(const struct sampler *sampler, const struct watched_thread *thread, uint32_t count)
+/* Since the reading before, THREAD has not run all the time, apart from waits for a processor. */
+static bool has_slept(const struct sampler *sampler, const struct watched_thread *thread)
 {
     const struct hits_reading *before = &thread->hits_read_at;
     uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns, span_ns = sampler->tick_ns - before->tick_ns;
-    bool has_slept = ran_ns + (thread->account.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
-    return has_slept ? 0 : difference(before->unmet_ns + ran_ns, count * sampler->hit_ns);
+    return ran_ns + (thread->account.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
+}
+
+/* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
+ * many ticks meet a thread in a call, the signal comes once, at the call's end. Known only if it has not slept: else 0.
+ */
+static uint64_t unmet_ns(const struct sampler *sampler, const struct watched_thread *thread, uint32_t count)
+{
+    const struct hits_reading *before = &thread->hits_read_at;
+    uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns;
+    return has_slept(sampler, thread) ? 0 : difference(before->unmet_ns + ran_ns, count * sampler->hit_ns);
 }
 
 struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
@@ -100,7 +107,7 @@ struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watc
     uint64_t ns = unmet_ns(sampler, thread, hits.count);
     uint32_t unseen = hits.in_call > 0 ? (uint32_t)(ns / sampler->hit_ns) : 0;
     note_reading(sampler, thread, hits.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->hits_read_at.cpu_ns));
-    return (struct slot_hits){hits.count + unseen, hits.in_call + unseen, hits.are_all};
+    return (struct slot_hits){hits.count + unseen, hits.in_call + unseen, hits.are_all, hits.intervals};
 }
 
 uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct watched_thread *thread)
@@ -115,6 +122,15 @@ bool clock_timer_meets_long_call(const struct sampler *sampler, const struct wat
     return are_counted && unmet_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
 }
 
+/* Where another timer sees user code, its hits say how long a call was (clock_timer_all_hits). */
+static struct slot_timing timing_of(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    uint64_t ns = interval_ns(sampler), long_call = (LONG_HITS * sampler->hit_ns + ns - 1) / ns;
+    return (struct slot_timing){.interval_ns = ns,
+                                .hits_an_answer = hits_in_period(sampler),
+                                .long_call_intervals = timer_sees_user_code(thread) ? 0 : (uint32_t)long_call};
+}
+
 void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (cpu_ns < thread->no_signal_until_cpu_ns) return;
@@ -126,11 +142,11 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
     thread->armed_number = choice.number;
     thread->armed_reading = choice.reading;
     thread->armed_checked_ns = sampler->tick_ns;
+    thread->armed_cpu_ns = cpu_ns;
     note_reading(sampler, thread, 0);
     timer_note_armed(sampler, thread);
     slot_prefer(slot, timer_preferred_hit(thread));
-    if (!signal_gate_arm(slot, choice.number, interval_ns(sampler), hits_in_period(sampler)))
-        clock_timer_forget(thread);
+    if (!signal_gate_arm(slot, choice.number, timing_of(sampler, thread))) clock_timer_forget(thread);
 }
 
 /* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
@@ -155,13 +171,6 @@ uint64_t clock_timer_room(const struct sampler *sampler)
     return SLOT_ANSWERS_MAX * hits_in_period(sampler) * sampler->hit_ns / sampler->period_ns;
 }
 
-void clock_timer_note_hits(const struct sampler *sampler, struct watched_thread *thread, uint32_t count)
-{
-    uint64_t ran_ns = thread->cpu_ns_seen - thread->hits_noted_cpu_ns;
-    thread->was_in_long_call = ran_ns > (LONG_HITS + count) * sampler->hit_ns;
-    thread->hits_noted_cpu_ns = thread->cpu_ns_seen;
-}
-
 /* Time that the thread neither ran nor waited, but for a constant. A wait is counted at its end, so this falls when one
  * ends, and then grows only when the thread sleeps. */
 static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thread *thread)
@@ -172,7 +181,7 @@ static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thr
 bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread)
 {
     enum { OPEN_WAIT_NS_MAX = 16000000 };
-    if (waits_are_asked(thread) || thread->was_in_long_call) return false;
+    if (waits_are_asked(thread)) return false;
     if (sampler->options.mode == RECORDING_CPU) return true;
     int64_t more_ns = asleep_ns(sampler, thread) - thread->asleep_ns;
     if (more_ns >= 0 && more_ns <= OPEN_WAIT_NS_MAX) return true;
@@ -185,12 +194,37 @@ bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thr
     return unwritten_ns > UNMET_HITS * sampler->hit_ns + sampler->period_ns;
 }
 
-/* What its hits stand for may differ from the CPU clock by the time of some, but not grow. */
-uint64_t clock_timer_weight_ns(const struct sampler *sampler, uint32_t hits, uint64_t unwritten_ns)
+/* What HITS stand for may differ from the CPU clock by the time of some, but not grow. The time after the last one may
+ * be of a long call that continues. */
+static uint64_t weight_ns(const struct sampler *sampler, const struct watched_thread *thread, struct slot_hits hits)
 {
-    uint64_t hits_ns = hits * sampler->hit_ns;
-    uint64_t least_ns = difference(unwritten_ns, KEPT_HITS * sampler->hit_ns);
-    return hits_ns > least_ns ? least(hits_ns, unwritten_ns) : least_ns;
+    uint64_t met_cpu_ns = thread->armed_cpu_ns + hits.intervals * thread->armed->timing.interval_ns;
+    uint64_t met_ns = account_unwritten_cpu_ns(thread, least(met_cpu_ns, thread->cpu_ns_seen));
+    uint64_t hits_ns = hits.count * sampler->hit_ns, least_ns = difference(met_ns, KEPT_HITS * sampler->hit_ns);
+    return greatest(least_ns, least(hits_ns, account_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
+}
+
+/* The part of ALL_NS. Each other hit is worth a tick, and long calls have the rest, as far as the timer confirms it.
+ * Ticks also miss a thread that has slept: there, all hits are worth the same. */
+static uint64_t long_calls_ns(const struct sampler *sampler, const struct watched_thread *thread, struct slot_hits hits,
+                              uint64_t all_ns)
+{
+    const struct slot_long_calls *calls = &thread->armed->long_calls;
+    if (calls->count == 0) return 0;
+    uint64_t equal_ns = all_ns / hits.count * calls->count;
+    if (has_slept(sampler, thread)) return equal_ns;
+    uint64_t rest_ns = difference(all_ns, (hits.count - calls->count) * sampler->hit_ns);
+    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->armed->timing.interval_ns));
+}
+
+struct hits_time clock_timer_time_of(const struct sampler *sampler, struct watched_thread *thread,
+                                     struct slot_hits hits)
+{
+    uint64_t ns = weight_ns(sampler, thread, hits);
+    struct hits_time time = {.cpu_ns = thread->account.cpu_written_ns + ns,
+                             .long_calls_ns = long_calls_ns(sampler, thread, hits, ns)};
+    note_reading(sampler, thread, 0);
+    return time;
 }
 
 void clock_timer_forget(struct watched_thread *thread)

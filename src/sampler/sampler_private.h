@@ -297,11 +297,8 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread);
 /* Where threads are armed: periods for which there is room for an answer each. */
 uint64_t clock_timer_room(const struct sampler *sampler);
 
-/* COUNT hits of THREAD, which is armed, have come since the scan before: too few if it was in a long call. */
-void clock_timer_note_hits(const struct sampler *sampler, struct watched_thread *thread, uint32_t count);
-
 /* True if the timer of THREAD, which is armed, sees all that there is to see: no sleep, which CPU mode does not ask
- * for, and no long call. That has a single answer, and a scan gives all answers equal shares of the time. */
+ * for. */
 bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread);
 
 /* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */
@@ -318,8 +315,13 @@ uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct wa
 /* True if THREAD, whose answer comes from a call, has been in that since before the last scan. */
 bool clock_timer_meets_long_call(const struct sampler *sampler, const struct watched_thread *thread);
 
-/* The part of UNWRITTEN_NS that HITS stand for. */
-uint64_t clock_timer_weight_ns(const struct sampler *sampler, uint32_t hits, uint64_t unwritten_ns);
+/* What HITS of THREAD, which were just read, stand for. */
+struct hits_time {
+    uint64_t cpu_ns;        /* all that is not written of its CPU time up to there; */
+    uint64_t long_calls_ns; /* of this, long calls */
+};
+struct hits_time clock_timer_time_of(const struct sampler *sampler, struct watched_thread *thread,
+                                     struct slot_hits hits);
 
 void clock_timer_forget(struct watched_thread *thread);
 void clock_timer_forget_all(struct sampler *sampler);

@@ -44,6 +44,9 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         cmpq    168(%r14), %rcx
         sete    %r15b                           /* HIT_IN_CALL */
         lock incl 8(%r12,%r15,4)                /* hits */
+        movl    20(%rsi), %ecx                  /* si_overrun */
+        incq    %rcx                            /* intervals since the hit before */
+        lock addq %rcx, 16(%r12)
         testl   $1, %eax                        /* REQUESTED, or DONE; else it is being read or written */
         jz      .Lreturn
 .Lanswer:

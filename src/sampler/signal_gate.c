@@ -41,11 +41,11 @@ bool signal_gate_send(struct slot *slot, int number)
     return is_sent;
 }
 
-bool signal_gate_arm(struct slot *slot, int number, uint64_t interval_ns, uint32_t hits_an_answer)
+bool signal_gate_arm(struct slot *slot, int number, struct slot_timing timing)
 {
     if (!enter(slot->thread)) return false;
     bool may_arm = self_monotonic_ns() >= atomic_load(&exec_until_ns) && signal_handler_is_ready(number);
-    bool is_armed = may_arm && slot_arm(slot, number, interval_ns, hits_an_answer);
+    bool is_armed = may_arm && slot_arm(slot, number, timing);
     leave();
     return is_armed;
 }

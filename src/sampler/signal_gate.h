@@ -9,7 +9,7 @@
 /* slot_send and slot_arm, with our handler installed; false also if the gate is closed, or if the program has a handler
  * for signal NUMBER. On the sampler thread. */
 bool signal_gate_send(struct slot *slot, int number);
-bool signal_gate_arm(struct slot *slot, int number, uint64_t interval_ns, uint32_t hits_an_answer);
+bool signal_gate_arm(struct slot *slot, int number, struct slot_timing timing);
 
 /* In the child: nothing is on its way. */
 void signal_gate_after_fork(void);

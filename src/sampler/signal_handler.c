@@ -159,14 +159,14 @@ static void walk(struct slot *slot, struct handler_answer *answer, const ucontex
 
 /* --- Which hits are kept ------------------------------------------------------------------------------------------ */
 
-/* Of the hits since the answers were read, those that can be kept: of the preferred kind if there are any, else all. 0:
- * not this one, of KIND. */
+/* Of the hits since the answers were read, apart from long calls, those that can be kept: of the preferred kind if
+ * there are any, else all. 0: not this one, of KIND. */
 static uint32_t candidates(const struct slot *slot, enum hit_kind kind)
 {
     uint32_t hits = atomic_load(&slot->hits[kind]), others = atomic_load(&slot->hits[!kind]);
     uint32_t preferred = atomic_load(&slot->preferred);
     if (preferred == (uint32_t)kind) return hits;
-    return preferred == HIT_ANY || others == 0 ? hits + others : 0;
+    return preferred == HIT_ANY || others == 0 ? hits + others - slot->long_calls.count : 0;
 }
 
 /* Where the answer for this hit is kept; SLOT_ANSWERS_MAX: it is not. The place among the hits does not depend on what
@@ -180,7 +180,8 @@ static uint32_t choose_place(struct slot *slot, enum hit_kind kind)
     if (kind == HIT_ANY || slot->answer_count == 0) return 0;
     uint32_t hits = candidates(slot, kind);
     if (hits == 0) return SLOT_ANSWERS_MAX;
-    uint32_t place = (hits - 1) / slot->hits_an_answer, among = (hits - 1) % slot->hits_an_answer + 1;
+    uint32_t group = slot->timing.hits_an_answer;
+    uint32_t place = (hits - 1) / group, among = (hits - 1) % group + 1;
     if (place >= most) {
         place = (uint32_t)(chance_number(&slot->chance) % hits);
         if (place >= most) return SLOT_ANSWERS_MAX;
@@ -190,8 +191,26 @@ static uint32_t choose_place(struct slot *slot, enum hit_kind kind)
     return place < slot->answer_count ? place : slot->answer_count;
 }
 
-void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind)
+static bool is_long_call(const struct slot *slot, enum hit_kind kind, uint64_t intervals)
 {
+    uint32_t least = slot->timing.long_call_intervals;
+    return kind == HIT_IN_CALL && least > 0 && intervals >= least;
+}
+
+static bool is_kept_long_call(struct slot *slot, uint64_t intervals)
+{
+    struct slot_long_calls *calls = &slot->long_calls;
+    calls->count++;
+    calls->intervals += intervals;
+    return chance_number(&slot->chance) % calls->intervals < intervals;
+}
+
+void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind, uint64_t intervals)
+{
+    if (is_long_call(slot, kind, intervals)) {
+        if (is_kept_long_call(slot, intervals)) walk(slot, &slot->long_call_answer, context);
+        return;
+    }
     uint32_t place = choose_place(slot, kind);
     if (place == SLOT_ANSWERS_MAX) return;
     walk(slot, &slot->answers[place], context);
@@ -219,8 +238,10 @@ _Static_assert(offsetof(struct signal_entry_layout, slot_count) == 24, "as signa
 _Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_entry.S has it");
 _Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
+_Static_assert(offsetof(siginfo_t, si_overrun) == 20, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
 _Static_assert(offsetof(struct slot, hits) == 8, "as signal_entry.S has it");
+_Static_assert(offsetof(struct slot, intervals) == 16, "as signal_entry.S has it");
 _Static_assert(HIT_OUTSIDE == 0 && HIT_IN_CALL == 1 && HIT_ANY == 2, "as signal_entry.S has it");
 _Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RCX]) == 152, "as signal_entry.S has it");

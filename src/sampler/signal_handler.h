@@ -46,12 +46,27 @@ struct handler_answer {
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
 
+/* A timer on the CPU clock of a slot's thread. */
+struct slot_timing {
+    uint64_t interval_ns;
+    uint32_t hits_an_answer;      /* as long as there is room for more answers */
+    uint32_t long_call_intervals; /* from which on a system call is a long one; 0: none is */
+};
+
+/* System calls that several ticks of the kernel have met. Each is a single hit, at its end, so they have an answer
+ * apart, of one of them by chance: the longer it was, the likelier. */
+struct slot_long_calls {
+    uint32_t count;
+    uint64_t intervals; /* of the timer, in all of them */
+};
+
 struct slot {
     _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
     /* Of one that a timer answers (slots.h): */
-    _Atomic uint32_t hits[2];             /* since its answers were last read: HIT_OUTSIDE and HIT_IN_CALL */
-    uint64_t chance;                      /* the handler's alone */
-    uint32_t hits_an_answer;              /* as long as there is room for more answers */
+    _Atomic uint32_t hits[2];   /* since its answers were last read: HIT_OUTSIDE and HIT_IN_CALL */
+    _Atomic uint64_t intervals; /* of the timer, since it was armed, up to the last hit */
+    uint64_t chance;            /* the handler's alone */
+    struct slot_timing timing;
     _Atomic uint32_t preferred;           /* enum hit_kind */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     _Atomic pid_t thread;                 /* the one that is asked */
@@ -61,6 +76,8 @@ struct slot {
     _Atomic int timer;   /* the kernel's number of one that is armed for this request, + 1; 0: none */
     uint32_t answer_count;
     struct handler_answer answers[SLOT_ANSWERS_MAX];
+    struct slot_long_calls long_calls; /* since the answers were last read */
+    struct handler_answer long_call_answer;
     uint64_t words[SLOT_WORDS];                                    /* a copied part of the stack: the handler's alone */
     struct resume_cache resume_cache;                              /* of the walk before: the handler's alone */
     struct frame_lookup_work work;                                 /* the handler's alone */
@@ -111,7 +128,8 @@ bool signal_handler_is_ready(int number);
 pid_t signal_handler_owner(void);
 
 /* What the handler does for a request: the answer of SLOT, for a thread that was interrupted at CONTEXT. KIND: of a
- * timer's hit, which is counted already, and which may be kept or not; HIT_ANY: of a request, which is kept. */
-void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind);
+ * timer's hit, which is counted already, and which may be kept or not; HIT_ANY: of a request, which is kept. INTERVALS
+ * of the timer have passed since the hit before. */
+void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind, uint64_t intervals);
 
 #endif

@@ -52,6 +52,12 @@ bool slots_hold_stack(uint64_t stack_pointer)
     return stack_pointer - (uint64_t)(uintptr_t)slots < SLOTS_MAX * sizeof(struct slot);
 }
 
+static void empty(struct slot *slot)
+{
+    slot->answer_count = 0;
+    slot->long_calls = (struct slot_long_calls){0};
+}
+
 struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum slot_reading reading)
 {
     if (free_count == 0) return NULL;
@@ -60,7 +66,7 @@ struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum 
     if (index >= atomic_load(&used_end)) atomic_store(&used_end, index + 1);
     slot->modules = modules;
     slot->is_left = false;
-    slot->answer_count = 0;
+    empty(slot);
     atomic_store(&slot->is_sent, false);
     atomic_store(&slot->thread, thread);
     slot->reading = reading;
@@ -143,14 +149,15 @@ static void start_timer(struct slot *slot, uint64_t interval_ns)
     if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
 }
 
-bool slot_arm(struct slot *slot, int number, uint64_t interval_ns, uint32_t hits_an_answer)
+bool slot_arm(struct slot *slot, int number, struct slot_timing timing)
 {
     atomic_store(&slot->hits[HIT_OUTSIDE], 0);
     atomic_store(&slot->hits[HIT_IN_CALL], 0);
+    atomic_store(&slot->intervals, 0);
     slot->chance = (uint64_t)slot->thread * generation_of(slot);
-    slot->hits_an_answer = hits_an_answer;
+    slot->timing = timing;
     if (!make_timer(slot, number)) return false;
-    start_timer(slot, interval_ns);
+    start_timer(slot, timing.interval_ns);
     return true;
 }
 
@@ -164,7 +171,7 @@ bool slot_hold(struct slot *slot, struct slot_hits *ret_hits)
     if (!change_phase(slot, SLOT_DONE, SLOT_FREE)) return false;
     uint32_t in_call = atomic_exchange(&slot->hits[HIT_IN_CALL], 0);
     uint32_t outside = atomic_exchange(&slot->hits[HIT_OUTSIDE], 0);
-    *ret_hits = (struct slot_hits){in_call + outside, in_call, true};
+    *ret_hits = (struct slot_hits){in_call + outside, in_call, true, atomic_load(&slot->intervals)};
     return true;
 }
 
@@ -175,7 +182,7 @@ void slot_prefer(struct slot *slot, enum hit_kind preferred)
 
 void slot_release(struct slot *slot)
 {
-    slot->answer_count = 0;
+    empty(slot);
     atomic_store(&slot->state, slot_state(generation_of(slot), SLOT_REQUESTED));
 }
 

@@ -22,11 +22,11 @@ void slot_give_back(struct slot *slot);
 bool slot_send(struct slot *slot, int number);
 
 /* From now on the kernel sends signal NUMBER to SLOT's thread at the first tick of the kernel that meets the thread
- * running when INTERVAL_NS of its CPU time have passed since the time before, until the slot is given back. Such a
+ * running when an interval of its CPU time has passed since the time before, until the slot is given back. Such a
  * signal comes from the thread's CPU clock (timer_create), so it interrupts no other processor; and since Linux 5.9 the
  * kernel sends it when the thread leaves the kernel, so that it ends no wait (POSIX_CPU_TIMERS_TASK_WORK). One of
- * HITS_AN_ANSWER hits is answered, up to SLOT_ANSWERS_MAX of them. False if the kernel denies it. */
-bool slot_arm(struct slot *slot, int number, uint64_t interval_ns, uint32_t hits_an_answer);
+ * as many hits as TIMING says is answered, up to SLOT_ANSWERS_MAX of them. False if the kernel denies it. */
+bool slot_arm(struct slot *slot, int number, struct slot_timing timing);
 bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 
 /* The answers of such a slot, which are some of HITS by chance, are the sampler thread's until slot_release. False if
@@ -34,6 +34,7 @@ bool slot_is_armed(const struct slot *slot); /* and was not disarmed since */
 struct slot_hits {
     uint32_t count, in_call; /* of these in system calls */
     bool are_all;            /* all that the timer had since the answer before; else the answer to a request */
+    uint64_t intervals;      /* of the timer, since it was armed, up to the last hit */
 };
 bool slot_hold(struct slot *slot, struct slot_hits *ret_hits);
 void slot_release(struct slot *slot);

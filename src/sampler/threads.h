@@ -148,9 +148,8 @@ struct watched_thread {
     int armed_number;   /* of the signal */
     enum slot_reading armed_reading;
     uint64_t armed_checked_ns;
+    uint64_t armed_cpu_ns; /* CPU time when it was armed, or some µs less */
     struct hits_reading hits_read_at;
-    uint64_t hits_noted_cpu_ns; /* CPU time when they were last counted, */
-    bool was_in_long_call;      /* and whether they were too few for it */
     int64_t asleep_ns; /* least value of asleep_ns() in clock_timer.c since the thread was last seen to sleep */
 
     uint64_t cpu_ns_seen; /* at the last scan */

@@ -149,36 +149,38 @@ static bool read_answer(struct sampler *sampler, struct watched_thread *thread, 
     return table == MODULES_NOTHING;
 }
 
-/* RET_CPU_NS: THREAD's CPU time up to there is what its answers, some of HITS, are for. False if it is for none. */
+/* False if THREAD's answers, some of HITS, are for no time. */
 static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits,
-                              bool was_in_call, uint64_t *ret_cpu_ns)
+                              bool was_in_call, struct hits_time *ret_time)
 {
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         timer_note_request(sampler, thread);
         hits = clock_timer_all_hits(sampler, thread, hits);
         bool is_accepted = timer_accepts_answer(thread, hits, was_in_call, clock_timer_open_call_ns(sampler, thread));
-        *ret_cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen);
+        *ret_time = (struct hits_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen)};
         return is_accepted;
     }
-    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
-    *ret_cpu_ns = thread->account.cpu_written_ns + clock_timer_weight_ns(sampler, hits.count, unwritten_ns);
+    *ret_time = clock_timer_time_of(sampler, thread, hits);
     return true;
 }
 
-/* Each of the answers gets an equal share of the CPU time that all of HITS are for. */
+/* Each of the answers gets an equal share of the CPU time that all of HITS are for, apart from that of long calls,
+ * whose answer is the last one. */
 static void write_answers(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits)
 {
     struct found_stack stack;
     const struct slot *slot = thread->armed;
-    uint64_t cpu_ns = thread->cpu_ns_seen;
+    uint32_t short_count = slot->answer_count, count = short_count + (slot->long_calls.count > 0);
+    struct hits_time time = {0};
     bool has_time = false;
-    for (uint32_t i = 0; i < slot->answer_count; i++) {
-        const struct handler_answer *answer = &slot->answers[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct handler_answer *answer = i < short_count ? &slot->answers[i] : &slot->long_call_answer;
         bool was_in_call = blocked_was_in_call(&answer->registers);
         if (!read_answer(sampler, thread, answer, thread->cpu_ns_seen, &stack)) continue;
-        if (!has_time) has_time = find_time_of_hits(sampler, thread, hits, was_in_call, &cpu_ns);
+        if (!has_time) has_time = find_time_of_hits(sampler, thread, hits, was_in_call, &time);
         if (!has_time) return;
-        uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (slot->answer_count - i);
+        uint64_t part_ns = account_unwritten_cpu_ns(thread, time.cpu_ns);
+        if (i < short_count) part_ns = difference(part_ns, time.long_calls_ns) / (short_count - i);
         account_running(sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
     }
 }
@@ -187,10 +189,7 @@ static void write_answers(struct sampler *sampler, struct watched_thread *thread
 static void write_timed_answers(struct sampler *sampler, struct watched_thread *thread)
 {
     struct slot_hits hits;
-    if (!thread->armed) return;
-    bool has_answers = slot_hold(thread->armed, &hits);
-    clock_timer_note_hits(sampler, thread, has_answers ? hits.count : 0);
-    if (!has_answers) return;
+    if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
     sampler->counters[RECORDING_SIGNALS] += hits.count;
     write_answers(sampler, thread, hits);
     if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
@@ -246,7 +245,8 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
-        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, was_in_long_call}, was_in_call, 0)) return;
+        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, was_in_long_call, 0}, was_in_call, 0))
+            return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);

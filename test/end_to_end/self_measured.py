@@ -3,6 +3,7 @@ The bound is a third of the truth, because other work on the machine changes sha
 build folder, and optionally a part of the names of the cases to run. SPDX-License-Identifier: MIT"""
 import atexit
 import concurrent.futures
+import ctypes
 import functools
 import json
 import os
@@ -10,6 +11,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from recording import ROOT, Failed, case, case_by_the_clock, check, main, run, skip  # noqa: E402
@@ -117,6 +119,48 @@ def functions_with_large_frames_get_their_share():
 def calls_of_many_milliseconds_get_their_share():
     """Their thread was thought to block the signal, which comes at a call's end: most of their time was lost."""
     check_shares("long_calls")
+
+
+def sampler_of(program):
+    """The number of the sampler thread of PROGRAM, a path, once there is one."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for task in pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*"):
+            try:
+                if (task / "comm").read_text().startswith("offbeat") and (task / "exe").resolve() == program:
+                    return int(task.name)
+            except OSError:
+                pass  # it has ended
+        time.sleep(0.02)
+    raise Failed(f"{program} has no sampler thread")
+
+
+def stop(thread, seconds):
+    """Stops THREAD alone, as a machine does that gives it no processor."""
+    ptrace, wait_for_any = ctypes.CDLL(None, use_errno=True).ptrace, 0x40000000
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    seize, interrupt, detach = 0x4206, 0x4207, 17
+    if ptrace(seize, thread, None, None) != 0:
+        skip(f"ptrace: {os.strerror(ctypes.get_errno())}")
+    check(ptrace(interrupt, thread, None, None) == 0, os.strerror(ctypes.get_errno()))
+    os.waitpid(thread, wait_for_any)
+    time.sleep(seconds)
+    ptrace(detach, thread, None, None)
+
+
+@case_by_the_clock
+def a_stopped_sampler_thread_takes_no_time_from_long_calls():
+    """Each was a single one of the timer's hits, worth as much as one in user code: 64 to 75 of 90 % were shown."""
+    offbeat, folder = programs()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        recording = pool.submit(truth.record, offbeat, folder, ("long_calls", 101, "wall", "denied"), 3)
+        sampler = sampler_of((folder / "long_calls").resolve())
+        time.sleep(0.8)
+        stop(sampler, 1.2)
+        found = recording.result()
+    check(not isinstance(found, str), found)
+    for row in found:
+        check(abs(row.profile - row.truth) < 8, " ".join(row.cells()))
 
 
 @case_by_the_clock

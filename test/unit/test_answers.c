@@ -34,7 +34,7 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
     at.modules = (struct unwind_modules){.items = &at.module, .count = is_of_file};
     at.slot.modules = &at.modules;
     at.slot.thread = getpid();
-    at.slot.hits_an_answer = HITS_AN_ANSWER;
+    at.slot.timing.hits_an_answer = HITS_AN_ANSWER;
     greg_t *registers = at.context.uc_mcontext.gregs;
     registers[REG_RIP] = registers[REG_RCX] = (greg_t)end;
     registers[REG_RSP] = registers[REG_RBP] = (greg_t)(uintptr_t)at.frame;
@@ -46,7 +46,7 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
 static size_t frames_after(const char *code, size_t size, bool is_of_file)
 {
     struct interrupted *at = interrupt_after(code, size, is_of_file);
-    signal_handler_answer(&at->slot, &at->context, HIT_ANY);
+    signal_handler_answer(&at->slot, &at->context, HIT_ANY, 1);
     return at->slot.answers[0].address_count;
 }
 
@@ -75,7 +75,7 @@ TEST(the_handler_makes_no_system_call_under_a_new_filter)
     if (child == 0) {
         struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(2);
-        signal_handler_answer(&at->slot, &at->context, HIT_ANY);
+        signal_handler_answer(&at->slot, &at->context, HIT_ANY, 1);
         syscall(SYS_exit, at->slot.answers[0].address_count == UNREADABLE ? 0 : 1);
     }
     int status = -1;
@@ -101,7 +101,7 @@ static uint32_t keep(uint32_t count, enum hit_kind preferred, uint32_t ret_kept[
             enum hit_kind kind = i % 2 ? HIT_IN_CALL : HIT_OUTSIDE;
             at->context.uc_mcontext.gregs[REG_R15] = i;
             at->slot.hits[kind]++;
-            signal_handler_answer(&at->slot, &at->context, kind);
+            signal_handler_answer(&at->slot, &at->context, kind, 1);
         }
         for (uint32_t i = 0; i < at->slot.answer_count; i++)
             ret_kept[at->slot.answers[i].registers.values[MACHINE_R15]]++;
@@ -151,6 +151,48 @@ TEST(one_hit_of_the_preferred_kind_is_kept)
     CHECK(are_kept(kept, 0, 60, 2, 0));
     CHECK_INT(keep(1, HIT_IN_CALL, kept), SCANS); /* there is none of that kind */
     CHECK(are_kept(kept, 0, 1, 1, 1));
+}
+
+/* Of ten hits, two are the ends of calls of 30 and 60 intervals. */
+TEST(long_calls_have_an_answer_apart_for_all_their_time)
+{
+    enum { FIRST = 3, SECOND = 7, HITS = 10, LONG = 20 };
+    struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
+    uint32_t kept[HITS_MAX] = {0}, kept_long[HITS_MAX] = {0};
+    at->slot.timing.long_call_intervals = LONG;
+    for (uint32_t scan = 0; scan < SCANS; scan++) {
+        at->slot.answer_count = at->slot.hits[HIT_OUTSIDE] = at->slot.hits[HIT_IN_CALL] = 0;
+        at->slot.long_calls = (struct slot_long_calls){0};
+        for (uint32_t i = 0; i < HITS; i++) {
+            uint32_t intervals = i == FIRST ? 30 : i == SECOND ? 60 : LONG - 1;
+            at->context.uc_mcontext.gregs[REG_R15] = i;
+            at->slot.hits[HIT_IN_CALL]++;
+            signal_handler_answer(&at->slot, &at->context, HIT_IN_CALL, intervals);
+        }
+        CHECK_INT(at->slot.long_calls.count, 2);
+        CHECK_INT(at->slot.long_calls.intervals, 90);
+        CHECK_INT(at->slot.answer_count, 1);
+        kept[at->slot.answers[0].registers.values[MACHINE_R15]]++;
+        kept_long[at->slot.long_call_answer.registers.values[MACHINE_R15]]++;
+    }
+    CHECK_INT(kept[FIRST] + kept[SECOND], 0);
+    CHECK(are_kept(kept, 0, FIRST, 1, 1.0 / 8));
+    CHECK(are_kept(kept_long, FIRST, FIRST + 1, 1, 1.0 / 3));
+    CHECK(are_kept(kept_long, SECOND, SECOND + 1, 1, 2.0 / 3));
+}
+
+TEST(only_long_calls_are_long_calls)
+{
+    struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
+    at->slot.hits[HIT_IN_CALL] = 1;
+    signal_handler_answer(&at->slot, &at->context, HIT_IN_CALL, 1000); /* none is wanted */
+    CHECK_INT(at->slot.long_calls.count, 0);
+    at->slot.timing.long_call_intervals = 20;
+    at->slot.hits[HIT_OUTSIDE] = 1;
+    signal_handler_answer(&at->slot, &at->context, HIT_OUTSIDE, 1000);
+    CHECK_INT(at->slot.long_calls.count, 0);
+    signal_handler_answer(&at->slot, &at->context, HIT_ANY, 1000);
+    CHECK_INT(at->slot.long_calls.count, 0);
 }
 
 TEST_MAIN()
