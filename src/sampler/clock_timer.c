@@ -92,8 +92,8 @@ static bool has_slept(const struct sampler *sampler, const struct watched_thread
 }
 
 /* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
- * many ticks meet a thread in a call, the signal comes once, at the call's end. Known only if it has not slept: else 0.
- */
+ * many ticks meet a thread in a call, the signal comes once, at the call's end. Of one that has slept, it is not known:
+ * 0. */
 static uint64_t unmet_ns(const struct sampler *sampler, const struct watched_thread *thread, uint32_t count)
 {
     const struct hits_reading *before = &thread->hits_read_at;
@@ -107,7 +107,9 @@ struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watc
     uint64_t ns = unmet_ns(sampler, thread, hits.count);
     uint32_t unseen = hits.in_call > 0 ? (uint32_t)(ns / sampler->hit_ns) : 0;
     note_reading(sampler, thread, hits.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->hits_read_at.cpu_ns));
-    return (struct slot_hits){hits.count + unseen, hits.in_call + unseen, hits.are_all, hits.intervals};
+    hits.count += unseen;
+    hits.in_call += unseen;
+    return hits;
 }
 
 uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct watched_thread *thread)

@@ -197,7 +197,8 @@ static bool is_long_call(const struct slot *slot, enum hit_kind kind, uint64_t i
     return kind == HIT_IN_CALL && least > 0 && intervals >= least;
 }
 
-static bool is_kept_long_call(struct slot *slot, uint64_t intervals)
+/* True if its answer is the one to keep. */
+static bool count_long_call(struct slot *slot, uint64_t intervals)
 {
     struct slot_long_calls *calls = &slot->long_calls;
     calls->count++;
@@ -208,7 +209,7 @@ static bool is_kept_long_call(struct slot *slot, uint64_t intervals)
 void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind, uint64_t intervals)
 {
     if (is_long_call(slot, kind, intervals)) {
-        if (is_kept_long_call(slot, intervals)) walk(slot, &slot->long_call_answer, context);
+        if (count_long_call(slot, intervals)) walk(slot, &slot->long_call_answer, context);
         return;
     }
     uint32_t place = choose_place(slot, kind);

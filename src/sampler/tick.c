@@ -245,8 +245,8 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
-        if (!timer_accepts_answer(thread, (struct slot_hits){1, was_in_call, was_in_long_call, 0}, was_in_call, 0))
-            return;
+        struct slot_hits one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
+        if (!timer_accepts_answer(thread, one, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);
