@@ -25,7 +25,7 @@ struct code_report {
     struct json_writer json;
 };
 
-/* As `pprof -list`, the same as a page for a browser, and the object described in doc/command-line.md. */
+/* As `pprof -list`, the same as a page for a browser, and the object described in doc/man/offbeat-list.1. */
 void list_write_html(const struct code_report *all, const struct line_listing *listing);
 void list_write_text(const struct code_report *all, const struct line_listing *listing);
 void list_write_json(struct code_report *all, const struct line_listing *listing);

@@ -1,4 +1,4 @@
-/* Differences for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+/* Differences for programs: the object described in doc/man/offbeat-diff.1.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "report/diff_report.h"
 

@@ -15,7 +15,8 @@ struct diff_report_options {
     bool has_failed;                  /* JSON only: some difference is over --fail-over */
 };
 
-/* Append to OUT; a failure is OUT's. The JSON is in doc/command-line.md. Functions without a difference are left out.
+/* Append to OUT; a failure is OUT's. The JSON is in doc/man/offbeat-diff.1. Functions without a difference are left
+ * out.
  */
 void diff_write_table(const struct profile *profile, const struct diff *diff, const struct diff_report_options *options,
                       struct buffer *out);

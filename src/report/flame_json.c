@@ -1,4 +1,5 @@
-/* The boxes of a flame graph for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT
+/* The boxes of a flame graph for programs: the object described in doc/man/offbeat-flame.1.  SPDX-License-Identifier:
+ * MIT
  */
 #include "base/json_writer.h"
 #include "report/flame_report.h"

@@ -1,4 +1,4 @@
-/* A call graph for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+/* A call graph for programs: the object described in doc/man/offbeat-tree.1.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "report/report.h"
 

@@ -1,4 +1,4 @@
-/* What is in a file, for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+/* What is in a file, for programs: the object described in doc/man/offbeat-info.1.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "format/sentry/sentry_extension.h"
 #include "profile/frame_kind.h"

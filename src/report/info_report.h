@@ -33,7 +33,7 @@ struct info_file {
     struct completeness completeness;
 };
 
-/* Append to OUT; a failure is OUT's. The JSON is one object on a line, described in doc/command-line.md. */
+/* Append to OUT; a failure is OUT's. The JSON is one object on a line, described in doc/man/offbeat-info.1. */
 void info_write_text(const struct info_file *file, const struct profile *profile, const struct summary *summary,
                      struct buffer *out);
 void info_write_json(const struct info_file *file, const struct profile *profile, const struct summary *summary,

@@ -1,4 +1,5 @@
-/* All that is in a profile, for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+/* All that is in a profile, for programs: the object described in doc/man/offbeat-raw.1.  SPDX-License-Identifier: MIT
+ */
 #include "report/labels_json.h"
 #include "report/raw_report.h"
 

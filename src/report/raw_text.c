@@ -1,4 +1,4 @@
-/* A profile in the form that pprof prints for -raw (what the fields mean is in doc/command-line.md). To be compared
+/* A profile in the form that pprof prints for -raw (what the fields mean is in doc/man/offbeat-raw.1). To be compared
  * with that tool's output byte for byte, so what looks odd here (blanks at ends of lines) is that form.
  * SPDX-License-Identifier: MIT */
 #include "report/moment.h"

@@ -1,4 +1,4 @@
-/* What was spent under each value of each label, for programs: the object described in doc/command-line.md.
+/* What was spent under each value of each label, for programs: the object described in doc/man/offbeat-tags.1.
  * SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "report/report.h"

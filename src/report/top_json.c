@@ -1,4 +1,4 @@
-/* The hottest functions for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+/* The hottest functions for programs: the object described in doc/man/offbeat-top.1.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "report/top_report.h"
 

@@ -25,7 +25,7 @@ static inline int64_t top_report_value(const struct top_report_options *options,
     return product < -0x1p63 ? INT64_MIN : (int64_t)product;
 }
 
-/* Append to OUT; a failure is OUT's. The table is that of `pprof -top`; the JSON is in doc/command-line.md. */
+/* Append to OUT; a failure is OUT's. The table is that of `pprof -top`; the JSON is in doc/man/offbeat-top.1. */
 void top_write_table(const struct profile *profile, const struct top *top, const struct top_report_options *options,
                      struct buffer *out);
 void top_write_json(const struct profile *profile, const struct top *top, const struct top_report_options *options,

@@ -1,4 +1,4 @@
-/* Each sample with its labels and frames, for programs: the object described in doc/command-line.md.
+/* Each sample with its labels and frames, for programs: the object described in doc/man/offbeat-traces.1.
  * SPDX-License-Identifier: MIT */
 #include "report/labels_json.h"
 #include "report/report.h"
