@@ -5,7 +5,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 #include "page/page.h"
-#include "serve/fixed_server.h"
+#include "serve/static_server.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,8 +19,8 @@ enum { URL_SIZE = 96, SOURCE_BYTES_MAX = 16 << 20 };
 
 struct browser_page {
     char token[UUID_TEXT_SIZE];
-    struct fixed_file files[PAGE_ASSETS_MAX];
-    struct fixed_server *server;
+    struct static_file files[PAGE_ASSETS_MAX];
+    struct static_server *server;
     bool is_live;
     sigset_t ends, before;    /* signals: that end the page; that were blocked */
     pthread_mutex_t lock;     /* of what follows, which the server's thread reads */
@@ -33,25 +33,25 @@ struct browser_page {
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-static void answer_data(struct browser_page *page, uint64_t known, struct fixed_answer *answer)
+static void answer_data(struct browser_page *page, uint64_t known, struct static_answer *answer)
 {
     (void)pthread_mutex_lock(&page->lock);
-    *answer = (struct fixed_answer){.status = page->version == 0       ? 202
-                                              : page->version == known ? 304
-                                                                       : 200,
-                                    .content_type = "application/octet-stream",
-                                    .body = answer->body,
-                                    .version = page->version,
-                                    .note = !page->is_final       ? "live"
-                                            : page->base.size > 0 ? "compared"
-                                                                  : NULL};
+    *answer = (struct static_answer){.status = page->version == 0       ? 202
+                                               : page->version == known ? 304
+                                                                        : 200,
+                                     .content_type = "application/octet-stream",
+                                     .body = answer->body,
+                                     .version = page->version,
+                                     .note = !page->is_final       ? "live"
+                                             : page->base.size > 0 ? "compared"
+                                                                   : NULL};
     if (answer->status == 200 && page->is_final) answer->bytes = buffer_slice(&page->data);
     if (answer->status == 200 && !page->is_final) buffer_append(&answer->body, page->data.data, page->data.size);
     (void)pthread_mutex_unlock(&page->lock);
 }
 
 /* "source/TYPE/NAME" */
-static void answer_source(struct browser_page *page, const char *words, struct fixed_answer *answer)
+static void answer_source(struct browser_page *page, const char *words, struct static_answer *answer)
 {
     char *name;
     unsigned long type = strtoul(words, &name, 10);
@@ -66,13 +66,13 @@ static void answer_source(struct browser_page *page, const char *words, struct f
         buffer_append_text(&answer->body, "[]");
 }
 
-static void answer(void *context, const char *path, uint64_t known, struct fixed_answer *answer)
+static void answer(void *context, const char *path, uint64_t known, struct static_answer *answer)
 {
     static const char source[] = "source/";
     struct browser_page *page = context;
     if (strcmp(path, "data") == 0) answer_data(page, known, answer);
     if (strcmp(path, "base") == 0 && page->base.size > 0)
-        *answer = (struct fixed_answer){
+        *answer = (struct static_answer){
             .status = 200, .content_type = "application/octet-stream", .bytes = buffer_slice(&page->base)};
     if (strncmp(path, source, strlen(source)) == 0) answer_source(page, path + strlen(source), answer);
 }
@@ -130,15 +130,15 @@ static void print_url(const struct browser_page *page, const char *url)
     message("the profile is at this URL until Ctrl-C");
 }
 
-static void list_files(struct browser_page *page, struct fixed_server_options *options)
+static void list_files(struct browser_page *page, struct static_server_options *options)
 {
     struct page_asset assets[PAGE_ASSETS_MAX];
     options->file_count = page_assets(assets);
     for (size_t i = 0; i < options->file_count; i++)
-        page->files[i] = (struct fixed_file){.path = assets[i].path,
-                                             .content_type = assets[i].content_type,
-                                             .bytes = assets[i].gzip,
-                                             .is_compressed = true};
+        page->files[i] = (struct static_file){.path = assets[i].path,
+                                              .content_type = assets[i].content_type,
+                                              .bytes = assets[i].gzip,
+                                              .is_compressed = true};
     options->files = page->files;
 }
 
@@ -158,20 +158,20 @@ enum status browser_page_open(const struct browser_page_options *options, struct
     struct browser_page *page = calloc(1, sizeof(*page));
     if (!page) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the page");
     page->is_live = options->is_live;
-    struct fixed_server_options server = {
+    struct static_server_options server = {
         .port = options->port, .folder = page->token, .policy = PAGE_POLICY, .answer = answer, .context = page};
     (void)pthread_mutex_init(&page->lock, NULL);
     list_files(page, &server);
     enum status status = STATUS_OK;
     if (!uuid_new(page->token)) status = error_set(error, STATUS_IO, 0, "the system has no random bytes for the URL");
     block_ends(page);
-    if (status == STATUS_OK) status = fixed_server_start(&server, &page->server, error);
+    if (status == STATUS_OK) status = static_server_start(&server, &page->server, error);
     if (status != STATUS_OK) {
         (void)pthread_sigmask(SIG_SETMASK, &page->before, NULL);
         browser_page_close(page);
         return status;
     }
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s/", fixed_server_port(page->server), page->token);
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s/", static_server_port(page->server), page->token);
     print_url(page, url);
     if (options->opens_browser) open_browser(url, &page->before);
     *ret_page = page;
@@ -191,7 +191,7 @@ void browser_page_wait(struct browser_page *page)
 void browser_page_close(struct browser_page *page)
 {
     if (!page) return;
-    fixed_server_stop(page->server);
+    static_server_stop(page->server);
     buffer_fini(&page->data);
     buffer_fini(&page->base);
     (void)pthread_mutex_destroy(&page->lock);

@@ -1,14 +1,14 @@
 /* A small server for a browser on this machine: files in memory, and answers that are computed.
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SERVE_FIXED_SERVER_H
-#define OFFBEAT_SERVE_FIXED_SERVER_H
+#ifndef OFFBEAT_SERVE_STATIC_SERVER_H
+#define OFFBEAT_SERVE_STATIC_SERVER_H
 
 #include "base/buffer.h"
 #include "base/status.h"
 
-enum { FIXED_SERVER_CONNECTIONS_MAX = 64 };
+enum { STATIC_SERVER_CONNECTIONS_MAX = 64 };
 
-struct fixed_file {
+struct static_file {
     const char *path; /* what follows the folder and its slash; "" */
     const char *content_type;
     struct slice bytes;
@@ -16,7 +16,7 @@ struct fixed_file {
 };
 
 /* What is sent for a path that no file has. */
-struct fixed_answer {
+struct static_answer {
     unsigned status; /* of HTTP; 404 before the call */
     const char *content_type;
     struct slice bytes; /* outlive the server; or empty, and BODY is sent */
@@ -25,24 +25,24 @@ struct fixed_answer {
     const char *note;   /* for the page, sent as Offbeat-Page; NULL: none */
 };
 
-struct fixed_server_options {
+struct static_server_options {
     uint16_t port;      /* 0: a free one */
     const char *folder; /* the first part of each path: who does not know it gets nothing */
     const char *policy; /* the Content-Security-Policy of every answer */
-    const struct fixed_file *files;
+    const struct static_file *files;
     size_t file_count;
     /* Fills ANSWER for PATH, without the folder. KNOWN is the version that the browser has, 0: none. Runs in the
      * server's only thread. May be NULL. */
-    void (*answer)(void *context, const char *path, uint64_t known, struct fixed_answer *answer);
+    void (*answer)(void *context, const char *path, uint64_t known, struct static_answer *answer);
     void *context;
 };
 
-struct fixed_server;
+struct static_server;
 
 /* Listens on 127.0.0.1. What OPTIONS points to must outlive the server. */
-enum status fixed_server_start(const struct fixed_server_options *options, struct fixed_server **ret_server,
-                               struct error *error);
-uint16_t fixed_server_port(const struct fixed_server *server);
-void fixed_server_stop(struct fixed_server *server); /* accepts NULL */
+enum status static_server_start(const struct static_server_options *options, struct static_server **ret_server,
+                                struct error *error);
+uint16_t static_server_port(const struct static_server *server);
+void static_server_stop(struct static_server *server); /* accepts NULL */
 
 #endif

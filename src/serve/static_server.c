@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "serve/fixed_server.h"
+#include "serve/static_server.h"
 
 #include "serve/http_library.h"
 
@@ -11,9 +11,9 @@
 
 enum { IDLE_SECONDS = 30, CONNECTION_BYTES_MAX = 32 << 10 };
 
-struct fixed_server {
+struct static_server {
     const struct http_library *http;
-    struct fixed_server_options options;
+    struct static_server_options options;
     struct MHD_Daemon *daemon;
 };
 
@@ -29,7 +29,7 @@ struct sent {
 
 /* What follows "/FOLDER/" in PATH, or NULL. The folder is compared in a time that does not depend on where it differs.
  */
-static const char *find_path(const struct fixed_server *server, const char *path)
+static const char *find_path(const struct static_server *server, const char *path)
 {
     const char *folder = server->options.folder;
     size_t size = strlen(folder);
@@ -39,7 +39,7 @@ static const char *find_path(const struct fixed_server *server, const char *path
     return difference == 0 ? path + size + 2 : NULL;
 }
 
-static void add_headers(const struct fixed_server *server, struct MHD_Response *response, const struct sent *sent)
+static void add_headers(const struct static_server *server, struct MHD_Response *response, const struct sent *sent)
 {
     const struct http_library *http = server->http;
     const char *const headers[][2] = {
@@ -62,7 +62,7 @@ static void add_headers(const struct fixed_server *server, struct MHD_Response *
     }
 }
 
-static enum MHD_Result send_answer(const struct fixed_server *server, struct MHD_Connection *connection,
+static enum MHD_Result send_answer(const struct static_server *server, struct MHD_Connection *connection,
                                    const struct sent *sent)
 {
     const struct http_library *http = server->http;
@@ -79,7 +79,7 @@ static enum MHD_Result send_answer(const struct fixed_server *server, struct MHD
     return result;
 }
 
-static enum MHD_Result send_text(const struct fixed_server *server, struct MHD_Connection *connection, unsigned status,
+static enum MHD_Result send_text(const struct static_server *server, struct MHD_Connection *connection, unsigned status,
                                  const char *text)
 {
     const struct sent sent = {
@@ -88,16 +88,16 @@ static enum MHD_Result send_text(const struct fixed_server *server, struct MHD_C
 }
 
 /* The number of the version that the browser has. */
-static uint64_t known_version(const struct fixed_server *server, struct MHD_Connection *connection)
+static uint64_t known_version(const struct static_server *server, struct MHD_Connection *connection)
 {
     const char *tag = server->http->lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
     return tag && tag[0] == '"' ? strtoull(tag + 1, NULL, 10) : 0;
 }
 
-static enum MHD_Result send_computed(const struct fixed_server *server, struct MHD_Connection *connection,
+static enum MHD_Result send_computed(const struct static_server *server, struct MHD_Connection *connection,
                                      const char *path)
 {
-    struct fixed_answer answer = {.status = 404, .body = {.maximum = SIZE_MAX}};
+    struct static_answer answer = {.status = 404, .body = {.maximum = SIZE_MAX}};
     server->options.answer(server->options.context, path, known_version(server, connection), &answer);
     bool is_constant = answer.bytes.size > 0;
     const struct sent sent = {.status = answer.body.failed ? 500 : answer.status,
@@ -114,13 +114,13 @@ static enum MHD_Result send_computed(const struct fixed_server *server, struct M
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *bytes, size_t *size, void **of_connection)
 {
-    const struct fixed_server *server = context;
-    const struct fixed_server_options *options = &server->options;
+    const struct static_server *server = context;
+    const struct static_server_options *options = &server->options;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return send_text(server, connection, 405, "Only GET is answered.\n");
     const char *inner = find_path(server, path);
     for (size_t i = 0; inner && i < options->file_count; i++) {
-        const struct fixed_file *file = &options->files[i];
+        const struct static_file *file = &options->files[i];
         const struct sent sent = {.status = 200,
                                   .content_type = file->content_type,
                                   .bytes = file->bytes,
@@ -132,19 +132,19 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
                      "There is no such page. The URL that offbeat view prints has a secret part.\n");
 }
 
-enum status fixed_server_start(const struct fixed_server_options *options, struct fixed_server **ret_server,
-                               struct error *error)
+enum status static_server_start(const struct static_server_options *options, struct static_server **ret_server,
+                                struct error *error)
 {
     const struct http_library *http = http_library_get(error);
     if (!http) return error->status;
-    struct fixed_server *server = calloc(1, sizeof(*server));
+    struct static_server *server = calloc(1, sizeof(*server));
     if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the server");
-    *server = (struct fixed_server){.http = http, .options = *options};
+    *server = (struct static_server){.http = http, .options = *options};
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(options->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     server->daemon = http->start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR,
-        (const struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)FIXED_SERVER_CONNECTIONS_MAX,
+        (const struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)STATIC_SERVER_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_END);
     if (!server->daemon) {
@@ -155,13 +155,13 @@ enum status fixed_server_start(const struct fixed_server_options *options, struc
     return STATUS_OK;
 }
 
-uint16_t fixed_server_port(const struct fixed_server *server)
+uint16_t static_server_port(const struct static_server *server)
 {
     const union MHD_DaemonInfo *info = server->http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
     return info ? info->port : 0;
 }
 
-void fixed_server_stop(struct fixed_server *server)
+void static_server_stop(struct static_server *server)
 {
     if (!server) return;
     server->http->stop_daemon(server->daemon);
