@@ -1,7 +1,7 @@
 /* Bodies as they were before the client compressed them, and how much is decoded at the same time.
  *
  * Decoding a body takes up to 40 bytes for each byte of it (doc/formats/limits.md), far more than the body itself. So
- * small bodies that are decoded at the same time have SERVE_DECODING_BYTES_MAX together, and of larger ones there is
+ * small bodies that are decoded at the same time have SERVE_DECODE_BUDGET_BYTES together, and of larger ones there is
  * one at a time: a bomb costs its own sender's time, and not everybody's memory.  SPDX-License-Identifier: MIT */
 #include "base/compression.h"
 #include "format/format.h"
@@ -10,56 +10,55 @@
 /* Half of the workers may wait for the larger body before them: the others stay free for small ones. */
 static bool wait_for_large(struct server *server)
 {
-    struct decoding *decoding = &server->decoding;
+    struct decode_budget *budget = &server->decode_budget;
     unsigned waiting_max = server->worker_count / 2;
-    if (decoding->has_large && decoding->waiting_large >= waiting_max) return false;
-    decoding->waiting_large++;
-    while (decoding->has_large) (void)pthread_cond_wait(&decoding->has_room, &decoding->lock);
-    decoding->waiting_large--;
-    decoding->has_large = true;
+    if (budget->has_large && budget->waiting_large >= waiting_max) return false;
+    budget->waiting_large++;
+    while (budget->has_large) (void)pthread_cond_wait(&budget->has_room, &budget->lock);
+    budget->waiting_large--;
+    budget->has_large = true;
     return true;
 }
 
-static void wait_for_small(struct decoding *decoding, size_t bytes)
+static void wait_for_small(struct decode_budget *budget, size_t bytes)
 {
-    while (decoding->bytes + bytes > SERVE_DECODING_BYTES_MAX)
-        (void)pthread_cond_wait(&decoding->has_room, &decoding->lock);
-    decoding->bytes += bytes;
+    while (budget->bytes + bytes > SERVE_DECODE_BUDGET_BYTES) (void)pthread_cond_wait(&budget->has_room, &budget->lock);
+    budget->bytes += bytes;
 }
 
-enum status decoding_begin(struct request *request, size_t bytes, struct error *error)
+enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error)
 {
     struct server *server = request->server;
-    struct decoding *decoding = &server->decoding;
+    struct decode_budget *budget = &server->decode_budget;
     if (request->is_large) return STATUS_OK;
-    (void)pthread_mutex_lock(&decoding->lock);
+    (void)pthread_mutex_lock(&budget->lock);
     /* Who waits holds nothing: two requests that need more never wait for each other. */
-    decoding->bytes -= request->decoding_bytes;
-    if (request->decoding_bytes) (void)pthread_cond_broadcast(&decoding->has_room);
-    bytes += request->decoding_bytes;
-    request->decoding_bytes = 0;
+    budget->bytes -= request->budget_bytes;
+    if (request->budget_bytes) (void)pthread_cond_broadcast(&budget->has_room);
+    bytes += request->budget_bytes;
+    request->budget_bytes = 0;
     if (bytes <= SERVE_SMALL_BYTES_MAX) {
-        wait_for_small(decoding, bytes);
-        request->decoding_bytes = bytes;
+        wait_for_small(budget, bytes);
+        request->budget_bytes = bytes;
     } else {
         request->is_large = wait_for_large(server);
     }
-    (void)pthread_mutex_unlock(&decoding->lock);
+    (void)pthread_mutex_unlock(&budget->lock);
     if (request->is_large || bytes <= SERVE_SMALL_BYTES_MAX) return STATUS_OK;
     return error_set(error, STATUS_IO, 0, "too many large bodies wait; try again");
 }
 
-void decoding_end(struct request *request)
+void decode_budget_release(struct request *request)
 {
-    struct decoding *decoding = &request->server->decoding;
-    if (!request->is_large && request->decoding_bytes == 0) return;
-    (void)pthread_mutex_lock(&decoding->lock);
-    decoding->bytes -= request->decoding_bytes;
-    if (request->is_large) decoding->has_large = false;
-    request->decoding_bytes = 0;
+    struct decode_budget *budget = &request->server->decode_budget;
+    if (!request->is_large && request->budget_bytes == 0) return;
+    (void)pthread_mutex_lock(&budget->lock);
+    budget->bytes -= request->budget_bytes;
+    if (request->is_large) budget->has_large = false;
+    request->budget_bytes = 0;
     request->is_large = false;
-    (void)pthread_cond_broadcast(&decoding->has_room);
-    (void)pthread_mutex_unlock(&decoding->lock);
+    (void)pthread_cond_broadcast(&budget->has_room);
+    (void)pthread_mutex_unlock(&budget->lock);
 }
 
 /* --- Bodies ---------------------------------------------------------------------------------------------------------
@@ -73,13 +72,13 @@ static enum status decompress_body(struct request *request, enum compression com
     size_t most = compression == COMPRESSION_NONE ? bytes_max : decompressed_bytes_max(body.size, bytes_max);
     buffer_init(out, most < SERVE_SMALL_BYTES_MAX ? most : SERVE_SMALL_BYTES_MAX);
     enum status status = decompress(compression, body, out, error);
-    if (status == STATUS_OK) return decoding_begin(request, out->size, error);
+    if (status == STATUS_OK) return decode_budget_acquire(request, out->size, error);
     if (status != STATUS_TOO_LARGE || most <= SERVE_SMALL_BYTES_MAX) return status;
     if (!request->has_key)
         return error_set(error, STATUS_TOO_LARGE, 0, "a body of this size needs its key in the header or the query");
     buffer_fini(out);
     buffer_init(out, most);
-    status = decoding_begin(request, most, error);
+    status = decode_budget_acquire(request, most, error);
     return status == STATUS_OK ? decompress(compression, body, out, error) : status;
 }
 
@@ -97,7 +96,7 @@ bool body_decompress(struct request *request, size_t bytes_max, struct buffer *o
     if (compression == COMPRESSION_NONE && size <= bytes_max && size <= SERVE_SMALL_BYTES_MAX) {
         *out = request->body; /* taken: a copy of each body costs more than reading its envelope */
         buffer_init(&request->body, 0);
-        status = decoding_begin(request, size, &error);
+        status = decode_budget_acquire(request, size, &error);
     } else {
         status = decompress_body(request, compression, bytes_max, out, &error);
     }
@@ -113,10 +112,10 @@ enum status body_open_file(struct request *request, struct slice bytes, struct b
     enum status status = format_decompress(bytes, SERVE_SMALL_BYTES_MAX, storage, ret_raw, error);
     if (status == STATUS_TOO_LARGE) {
         buffer_fini(storage);
-        status = decoding_begin(request, SERVE_FILE_BYTES_MAX, error);
+        status = decode_budget_acquire(request, SERVE_FILE_BYTES_MAX, error);
         if (status != STATUS_OK) buffer_init(storage, 0);
         if (status == STATUS_OK) status = format_decompress(bytes, SERVE_FILE_BYTES_MAX, storage, ret_raw, error);
     }
     /* What is not compressed was counted with the body. */
-    return status == STATUS_OK ? decoding_begin(request, storage->size, error) : status;
+    return status == STATUS_OK ? decode_budget_acquire(request, storage->size, error) : status;
 }

@@ -234,5 +234,5 @@ void request_run(struct request *request)
 {
     const struct route *route = find_route(request);
     if (route) route->run(request);
-    decoding_end(request);
+    decode_budget_release(request);
 }

@@ -18,7 +18,7 @@ enum {
     SERVE_EXPECTED_BYTES_MAX = 2 << 20,   /* reserved for a body at once, if its client says that it has so many */
     SERVE_RATES_MAX = 4096,               /* projects whose rates are limited */
     SERVE_SMALL_BYTES_MAX = 8 << 20,      /* decompressed: larger bodies are decoded one at a time */
-    SERVE_DECODING_BYTES_MAX = 24 << 20,  /* of smaller ones that are decoded at the same time */
+    SERVE_DECODE_BUDGET_BYTES = 24 << 20, /* of smaller ones that are decoded at the same time */
     SERVE_FILE_BYTES_MAX = 32 << 20,      /* decompressed, of a profile that is not in an envelope */
     SERVE_JOBS_MAX = 1024,
     SERVE_WORKERS_MAX = 64,

@@ -47,7 +47,7 @@ struct request {
     bool is_query;          /* see struct server */
     bool is_aside;          /* see query_step_aside */
     bool is_large;          /* the one that is decoded now */
-    size_t decoding_bytes;  /* of it, in server.decoding */
+    size_t budget_bytes;    /* of it, in server.decode_budget */
     bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
     unsigned retry_seconds; /* of a rejection; 0: the usual time */
 
@@ -78,7 +78,7 @@ struct rates {
 };
 
 /* What is decoded now (body.c). */
-struct decoding {
+struct decode_budget {
     pthread_mutex_t lock;
     pthread_cond_t has_room;
     size_t bytes; /* of small bodies */
@@ -115,7 +115,7 @@ struct server {
     unsigned worker_count; /* threads that may run at the same time, without the queries that stepped aside */
     bool has_keeper;
 
-    struct decoding decoding;
+    struct decode_budget decode_budget;
     struct rates rates;
     struct symbols *symbols;     /* NULL: there are no names from debug files */
     struct assembler *assembler; /* NULL: the same */
@@ -208,8 +208,8 @@ bool body_decompress(struct request *request, size_t bytes_max, struct buffer *o
 enum status body_open_file(struct request *request, struct slice bytes, struct buffer *storage, struct slice *ret_raw,
                            struct error *error);
 /* Waits until BYTES more of REQUEST may be decoded; STATUS_IO if too many wait. */
-enum status decoding_begin(struct request *request, size_t bytes, struct error *error);
-void decoding_end(struct request *request); /* of all of it */
+enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error);
+void decode_budget_release(struct request *request); /* of all of it */
 
 void query_pprof(struct request *request);
 void query_export(struct request *request);

@@ -709,8 +709,8 @@ enum status server_start(struct store *store, const struct serve_options *option
     server->queries.end = &server->queries.first;
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->daemon_lock, NULL);
-    (void)pthread_mutex_init(&server->decoding.lock, NULL);
-    (void)pthread_cond_init(&server->decoding.has_room, NULL);
+    (void)pthread_mutex_init(&server->decode_budget.lock, NULL);
+    (void)pthread_cond_init(&server->decode_budget.has_room, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
     (void)pthread_cond_init(&server->keeper_wakes, NULL);
@@ -794,8 +794,8 @@ void server_stop(struct server *server)
     pem_free(server->unusable);
     (void)pthread_mutex_destroy(&server->daemon_lock);
     (void)pthread_mutex_destroy(&server->lock);
-    (void)pthread_mutex_destroy(&server->decoding.lock);
-    (void)pthread_cond_destroy(&server->decoding.has_room);
+    (void)pthread_mutex_destroy(&server->decode_budget.lock);
+    (void)pthread_cond_destroy(&server->decode_budget.has_room);
     (void)pthread_mutex_destroy(&server->rates.lock);
     (void)pthread_cond_destroy(&server->has_jobs);
     (void)pthread_cond_destroy(&server->keeper_wakes);
