@@ -8,12 +8,10 @@ if ! command -v clang-format-14 >/dev/null; then
     echo "ok 1 - every C file is formatted # SKIP clang-format-14 is not installed"
     exit 0
 fi
-unformatted=$(find src include test example bench -name '*.[ch]' | LC_ALL=C sort | while read -r file; do
-    clang-format-14 "$file" | cmp -s - "$file" || echo "# $file"
-done)
-if [ -z "$unformatted" ]; then
+if unformatted=$(find src include test example bench -name '*.[ch]' | LC_ALL=C sort | xargs clang-format-14 --dry-run --Werror 2>&1); then
     echo "ok 1 - every C file is formatted"
 else
-    printf '%s\n' "$unformatted" "not ok 1 - every C file is formatted"
+    printf '%s\n' "$unformatted" | sed 's/^/# /'
+    echo "not ok 1 - every C file is formatted"
     exit 1
 fi

@@ -1,5 +1,5 @@
 """Reads meson's testlog.json files and says what a person wants to know: each failed case with its diagnostics, each
-skipped one with its reason, and, as the last line, "N passed, N failed, N skipped", summed over single TAP cases.
+skipped one with its reason, the slowest tests, and, as the last line, "N passed, N failed, N skipped", summed over single TAP cases.
 Exit status 1 if anything failed. SPDX-License-Identifier: MIT"""
 import json
 import os
@@ -8,11 +8,13 @@ import sys
 
 CASE = re.compile(r"(ok|not ok)\s+\d+\s*-?\s*(.*?)(?:\s*#\s*SKIP\b\s*(.*))?$", re.IGNORECASE)
 STDERR_LINES_MAX = 40
+SLOWEST = 10
 
 
 class Counts:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.seconds = {}  # by test
 
     def add_failure(self, place, name, details):
         self.failed += 1
@@ -80,7 +82,9 @@ def read_log(counts, path):
         counts.add_failure(folder, f"no tests ran: {path} is not there", [])
         return
     for result in sorted(results, key=lambda one: one["name"]):
-        read_program(counts, f"{folder}/{result['name'].split(' / ')[-1]}", result)
+        place = f"{folder}/{result['name'].split(' / ')[-1]}"
+        counts.seconds[place] = result["duration"]
+        read_program(counts, place, result)
 
 
 def main():
@@ -89,6 +93,8 @@ def main():
         read_log(counts, path)
     if counts.passed == 0 and counts.failed == 0:
         counts.add_failure("test", "nothing was tested", [])
+    slowest = sorted(counts.seconds.items(), key=lambda one: -one[1])[:SLOWEST]
+    print("slowest: " + ", ".join(f"{place} {seconds:.0f} s" for place, seconds in slowest))
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
     sys.exit(1 if counts.failed else 0)
 

@@ -7,6 +7,10 @@ import threading
 import traceback
 
 _cases = []
+_short = set()
+IS_SHORT = "--short" in sys.argv  # ./dev test runs the cases marked @short, one or two for each part of the program
+if IS_SHORT:
+    sys.argv.remove("--short")
 
 
 class Failed(Exception):
@@ -23,6 +27,12 @@ class LeftOut(Exception):
 
 def case(function):
     _cases.append((function.__name__.replace("_", " "), function))
+    return function
+
+
+def short(function):
+    """Marks a case for ./dev test, which has five minutes for everything. Above @case."""
+    _short.add(function.__name__.replace("_", " "))
     return function
 
 
@@ -105,7 +115,7 @@ def main(only="", at_once=1):
     """Runs the cases whose name contains ONLY, as many at a time as AT_ONCE says; never returns."""
     sys.stdout.reconfigure(line_buffering=True)
     sys.stdout = _WholeLines(sys.stdout)
-    chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name]
+    chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name and (not IS_SHORT or name in _short)]
     all_passed, number = True, 0
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         outcomes = pool.map(_run, [function for _, function in chosen])

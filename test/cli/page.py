@@ -22,7 +22,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[level] / folder) fo
 import chromium  # noqa: E402
 from fixtures import REAL, of_real  # noqa: E402
 from pprof_data import missing_tools, pprof_files  # noqa: E402
-from tap import case, check, check_equal, main, skip  # noqa: E402
+from tap import case, check, check_equal, main, short, skip  # noqa: E402
 
 OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
 READY = "!!(document.querySelector('main') || document.getElementById('failed'))"
@@ -244,6 +244,7 @@ def the_keyboard_selects_zooms_searches_and_opens_functions():
         check_quiet(browser, path)
 
 
+@short
 @case
 def a_link_reproduces_the_view_and_back_leads_to_the_one_before():
     with tempfile.TemporaryDirectory() as name, a_browser() as browser:
@@ -551,6 +552,7 @@ def answer_of(url, method="GET"):
         return error.code, error.headers, error.read()
 
 
+@short
 @case
 def view_serves_the_page_until_ctrl_c_to_the_one_who_knows_the_url():
     with tempfile.TemporaryDirectory() as name, a_browser() as browser:

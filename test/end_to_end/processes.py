@@ -5,7 +5,7 @@ import os
 import sys
 
 from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions, envelope_chunks, main, opens,
-                       pprof_labels, run, skip, text, user_without_rights)
+                       pprof_labels, run, short, skip, text, user_without_rights)
 
 OFFBEAT = Offbeat(sys.argv[1])
 LOCKSTEP = OFFBEAT.programs / "lockstep"
@@ -56,6 +56,7 @@ def facts(folder):
 
 # --- processes that become many --------------------------------------------------------------------------------------
 
+@short
 @case_by_the_clock
 def a_fork_has_its_own_profiler_id_and_the_parent_keeps_its_samples():
     with Folder() as folder:

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from server import FakeServer
-from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, skip, text
+from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, text
 from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, arrived, drive, frames_of, functions, helper_that_waits, profiler_ids,
                          read_names, takes_long, times, times_in, too_few, with_sanitizer)
 
@@ -14,6 +14,7 @@ SOURCE = ROOT / "test/end_to_end/sdk_drives.c"
 
 # --- Lifecycle -------------------------------------------------------------------------------------------------------
 
+@short
 @case
 def manual_restarts_have_new_ids_SES_3_SES_4_SES_11_LNK_1():
     """SES-3, SES-4, SES-11, LNK-1"""
@@ -344,6 +345,7 @@ def rejects_invalid_rates_and_accepts_zero_SES_14_SES_15():
         check(ran.printed["id"][0], "an explicit 0 does not count before the environment")
 
 
+@short
 @case
 def spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
     """LNK-1, LNK-2, LNK-3"""
@@ -396,6 +398,7 @@ def lines_of(function):
     return range(first, last + 1)
 
 
+@short
 @case
 def functions_have_file_and_line_and_inlined_frames_by_the_helper():
     with Folder() as folder, FakeServer() as server:

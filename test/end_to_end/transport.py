@@ -13,7 +13,7 @@ import time
 
 from server import (CUT, HANG, KEY, RESET, RESET_EARLY, Proxy, FakeServer, answer, closed_port, items_of,
                       make_certificate, wait_until)
-from recording import ROOT, Folder, Offbeat, case, check, check_equal, main, run, skip, text, user_without_rights
+from recording import ROOT, Folder, Offbeat, case, check, check_equal, main, run, short, skip, text, user_without_rights
 
 OFFBEAT = Offbeat(sys.argv[1])
 SENDS = OFFBEAT.programs / "sends"
@@ -58,6 +58,7 @@ def check_sums(server, made):
 
 # --- responses -------------------------------------------------------------------------------------------------------
 
+@short
 @case
 def what_is_accepted_arrives_once_and_over_one_connection():
     with FakeServer() as server:
@@ -202,6 +203,7 @@ def proxies_are_used_by_option_and_by_environment():
 
 # --- the spool -------------------------------------------------------------------------------------------------------
 
+@short
 @case
 def what_could_not_be_sent_is_sent_by_the_next_run():
     with Folder() as folder:

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, skip, text,  # noqa: E402
+from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, short, skip, text,  # noqa: E402
                        user_without_rights)  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # most cases run programs as an ordinary user
@@ -17,6 +17,7 @@ def program(name):
 
 # --- record ----------------------------------------------------------------------------------------------------------
 
+@short
 @case
 def a_busy_program_ends_as_without_us_and_its_profile_opens():
     with Folder() as folder:

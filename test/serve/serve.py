@@ -20,7 +20,7 @@ import zlib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from server_process import Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
 from fixtures import REAL  # noqa: E402
-from tap import case, check, check_equal, leave_out, main, skip  # noqa: E402
+from tap import case, check, check_equal, leave_out, main, short, skip  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 OFFBEAT = BUILD / "offbeat"
@@ -90,6 +90,7 @@ def decompresses_every_encoding_of_the_protocol():
         check_equal(server.send(chunk_envelope(9), **{"Content-Encoding": "lzma"}).status, 400, "status of lzma")
 
 
+@short
 @case
 def accepts_each_form_of_authentication_and_no_two():
     with running(OFFBEAT) as server:
@@ -150,6 +151,7 @@ def lists_rejected_items_with_reason_and_place():
         check_equal(server.read("chunks")["chunks"], [], "chunks")
 
 
+@short
 @case
 def stores_a_chunk_that_is_sent_again_once():
     with running(OFFBEAT) as server:
@@ -192,6 +194,7 @@ def is_accepted(payload):
         return subprocess.run([OFFBEAT, "validate", file.name], capture_output=True, check=False).returncode == 0
 
 
+@short
 @case
 def real_envelopes_are_answered_stored_exactly_and_counted():
     """Every recorded request, with its own headers but the key of this server."""
@@ -293,6 +296,7 @@ def transactions_spans_and_client_reports_are_kept():
 # --- Queries ----------------------------------------------------------------------------------------------------------
 
 
+@short
 @case
 def an_aggregate_is_the_sum_of_all_chunks_and_ranges_add_up():
     with running(OFFBEAT) as server:
@@ -510,6 +514,7 @@ def every_acknowledged_chunk_survives_kill_9():
         print(f"# {rounds} kills, {len(acknowledged)} chunks acknowledged, {len(found)} stored")
 
 
+@short
 @case
 def sigterm_loses_nothing():
     with tempfile.TemporaryDirectory() as folder:
@@ -681,6 +686,7 @@ def paths_inside_a_profile_are_never_opened():
 # --- Live -------------------------------------------------------------------------------------------------------------
 
 
+@short
 @case
 def a_program_with_liboffbeat_preloaded_sends_here():
     if IS_ASAN:
@@ -688,7 +694,7 @@ def a_program_with_liboffbeat_preloaded_sends_here():
     with running(OFFBEAT) as server:
         environment = os.environ | {"OFFBEAT_DSN": server.dsn, "LD_PRELOAD": str(BUILD / "liboffbeat.so"), "OFFBEAT_RELEASE": "counter@1",
                                     "OFFBEAT_PROFILE_SESSION_SAMPLE_RATE": "1", "OFFBEAT_START_PROFILER_ON_APP_START": "1",
-                                    "OFFBEAT_DEBUG": "1"}
+                                    "OFFBEAT_DEBUG": "1", "OFFBEAT_SHUTDOWN_TIMEOUT_MS": "60000"}
         subprocess.run([sys.executable, "-c", "sum(i * i for i in range(12000000))"], env=environment, check=True, timeout=120,
                        stderr=subprocess.DEVNULL)
         deadline = time.time() + 30

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from server import wait_until  # noqa: E402
 from recording import (ROOT, Failed, Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions,  # noqa: E402
-                       envelope_chunks, main, opens, pprof_labels, run, skip, text, user_without_rights,
+                       envelope_chunks, main, opens, pprof_labels, run, short, skip, text, user_without_rights,
                        without_losses)
 import json  # noqa: E402
 
@@ -140,6 +140,7 @@ def shares_are_as_true_where_perf_denies_its_timers():
         check_shares(recording.pprof, {**recording.truth["threads"], "shares_program": main_threads}, recording)
 
 
+@short
 @case
 def every_thread_is_there_by_its_name():
     for path in (shares().pprof, own_envelope()):
@@ -200,6 +201,7 @@ def every_function_of_a_recording_has_a_system_name_PPF_6():
     check_equal([line for line in lines if line.endswith("()")], [], "functions without a system name")
 
 
+@short
 @case
 def a_forked_child_is_in_the_pprof_file_with_its_own_pid():
     labels = pprof_labels(shares().pprof)
@@ -220,6 +222,7 @@ def a_forked_child_has_its_own_chunk():
     check_equal(len({chunk["profiler_id"] for chunk in chunks}), 2, "profiler ids")
 
 
+@short
 @case
 def every_envelope_holds_one_chunk_that_a_strict_server_accepts():
     checker = ROOT / "test/cli/check_chunk.py"
@@ -308,6 +311,7 @@ def recording_of(*command):
     return OFFBEAT.command("record", "-o", "x.pb.gz", "--", *command)
 
 
+@short
 @case
 def the_exit_status_is_that_of_the_program():
     with Folder() as folder:
@@ -316,6 +320,7 @@ def the_exit_status_is_that_of_the_program():
             check_equal(status_in_a_shell(recording_of(*command), folder), status_in_a_shell(command, folder), f"status of {ending}")
 
 
+@short
 @case
 def standard_input_output_and_error_pass_through_byte_for_byte():
     with Folder() as folder:
@@ -434,6 +439,7 @@ def check_lines(err, problem, *rest):
     check(len(lines) <= 1 + len(rest), f"too many lines: {lines}")
 
 
+@short
 @case
 def a_missing_program_gets_one_line():
     with Folder() as folder:
@@ -771,6 +777,7 @@ def frames_of_the_sampler_itself_are_hidden():
         check(functions and not own, f"frames of liboffbeat: {own}")
 
 
+@short
 @case
 def record_writes_one_pprof_file_by_default():
     with Folder() as folder:
