@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 
+#include "base/rfc3339.h"
 #include "base/utf8.h"
 
 #include <locale.h>
@@ -195,4 +196,64 @@ void json_write_raw(struct json_writer *writer, struct slice json)
 {
     before_value(writer);
     buffer_append(writer->out, json.data, json.size);
+}
+
+void json_member_string(struct json_writer *writer, const char *key, struct slice text)
+{
+    json_write_key(writer, key);
+    json_write_string(writer, text);
+}
+
+void json_member_text(struct json_writer *writer, const char *key, const char *text)
+{
+    json_write_key(writer, key);
+    json_write_text(writer, text);
+}
+
+void json_member_u64(struct json_writer *writer, const char *key, uint64_t value)
+{
+    json_write_key(writer, key);
+    json_write_u64(writer, value);
+}
+
+void json_member_i64(struct json_writer *writer, const char *key, int64_t value)
+{
+    json_write_key(writer, key);
+    json_write_i64(writer, value);
+}
+
+void json_member_hex(struct json_writer *writer, const char *key, uint64_t value)
+{
+    json_write_key(writer, key);
+    json_write_hex(writer, value);
+}
+
+void json_member_bool(struct json_writer *writer, const char *key, bool value)
+{
+    json_write_key(writer, key);
+    json_write_bool(writer, value);
+}
+
+void json_member_time(struct json_writer *writer, const char *key, uint64_t time_ns)
+{
+    char text[RFC3339_TEXT_SIZE];
+    rfc3339_format(time_ns, text);
+    json_member_text(writer, key, text);
+}
+
+void json_member_string_if_any(struct json_writer *writer, const char *key, struct slice text)
+{
+    if (text.size > 0) json_member_string(writer, key, text);
+}
+
+void json_begin_object_member(struct json_writer *writer, const char *key)
+{
+    json_write_key(writer, key);
+    json_begin_object(writer);
+}
+
+void json_begin_array_member(struct json_writer *writer, const char *key)
+{
+    json_write_key(writer, key);
+    json_begin_array(writer);
 }

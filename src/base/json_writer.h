@@ -40,4 +40,18 @@ void json_write_null(struct json_writer *writer);
 /* JSON that is already there. */
 void json_write_raw(struct json_writer *writer, struct slice json);
 
+/* Write the member KEY of an object: the key, and the value as the function json_write_… of that name writes it. */
+void json_member_string(struct json_writer *writer, const char *key, struct slice text);
+void json_member_text(struct json_writer *writer, const char *key, const char *text);
+void json_member_u64(struct json_writer *writer, const char *key, uint64_t value);
+void json_member_i64(struct json_writer *writer, const char *key, int64_t value);
+void json_member_hex(struct json_writer *writer, const char *key, uint64_t value);
+void json_member_bool(struct json_writer *writer, const char *key, bool value);
+/* TIME_NS since 1970 as a string of RFC 3339 in UTC. */
+void json_member_time(struct json_writer *writer, const char *key, uint64_t time_ns);
+/* Nothing if TEXT is empty. */
+void json_member_string_if_any(struct json_writer *writer, const char *key, struct slice text);
+void json_begin_object_member(struct json_writer *writer, const char *key);
+void json_begin_array_member(struct json_writer *writer, const char *key);
+
 #endif

@@ -95,23 +95,16 @@ static bool has_file(const struct line_listing *listing)
     return found;
 }
 
-static void write_number(struct json_writer *json, const char *key, int64_t number)
-{
-    json_write_key(json, key);
-    json_write_i64(json, number);
-}
-
 static void write_line(struct json_writer *json, const struct source_text *text, const char *file,
                        const struct listed_line *line)
 {
     struct slice source;
     json_begin_object(json);
-    write_number(json, "line", line->number);
-    write_number(json, "self", line->flat);
-    write_number(json, "total", line->cum);
+    json_member_i64(json, "line", line->number);
+    json_member_i64(json, "self", line->flat);
+    json_member_i64(json, "total", line->cum);
     if (text->line(text->context, file, line->number, &source)) {
-        json_write_key(json, "source");
-        json_write_string(json, source);
+        json_member_string(json, "source", source);
     }
     json_end_object(json);
 }
@@ -122,10 +115,8 @@ static void write_function(struct json_writer *json, const struct source_text *t
 {
     const struct listed_line *line = &listing->lines[function->line_first], *end = line + function->line_count;
     json_begin_object(json);
-    json_write_key(json, "file");
-    json_write_text(json, function->file);
-    json_write_key(json, "lines");
-    json_begin_array(json);
+    json_member_text(json, "file", function->file);
+    json_begin_array_member(json, "lines");
     for (; line < end && line->number == 0; line++) write_line(json, text, "", line); /* the line is not known */
     for (int64_t number = function->first; number > 0 && number <= function->last; number++) {
         const struct listed_line free = {.number = number};

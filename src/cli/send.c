@@ -91,13 +91,10 @@ static void print_json(const struct sender *sender, const char *path)
         {"outcome", outcome_name(sender->outcome)}, {"answer", sender->body},     {"rate_limits", sender->rate_limits},
         {"retry_after", sender->retry_after},       {"failure", sender->failure}, {"file", path}};
     json_begin_object(&writer);
-    json_write_key(&writer, "status");
-    json_write_i64(&writer, sender->status);
-    json_write_key(&writer, "withheld");
-    json_write_u64(&writer, sender->withheld);
+    json_member_i64(&writer, "status", sender->status);
+    json_member_u64(&writer, "withheld", sender->withheld);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        json_write_key(&writer, texts[i].key);
-        json_write_text(&writer, texts[i].text);
+        json_member_text(&writer, texts[i].key, texts[i].text);
     }
     json_end_object(&writer);
     buffer_append_byte(&line, '\n');

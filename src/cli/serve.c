@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/json_writer.h"
-#include "base/rfc3339.h"
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
@@ -34,13 +33,9 @@ static void say(void *context, const char *text)
 
 static void begin_line(struct json_writer *json, uint64_t time_ns, const char *event)
 {
-    char time[RFC3339_TEXT_SIZE];
-    rfc3339_format(time_ns, time);
     json_begin_object(json);
-    json_write_key(json, "time");
-    json_write_text(json, time);
-    json_write_key(json, "event");
-    json_write_text(json, event);
+    json_member_time(json, "time", time_ns);
+    json_member_text(json, "event", event);
 }
 
 /* One write: lines of several threads do not mix. */
@@ -59,8 +54,7 @@ static void say_json(void *context, const char *text)
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     begin_line(&json, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, "message");
-    json_write_key(&json, "text");
-    json_write_text(&json, text);
+    json_member_text(&json, "text", text);
     end_line(&json);
 }
 
@@ -69,16 +63,12 @@ static void log_request_json(const struct serve_event *event)
     struct buffer out = {.maximum = LOG_LINE_BYTES_MAX};
     struct json_writer json = json_writer_of(&out);
     begin_line(&json, event->time_ns, "request");
-    json_write_key(&json, "method");
-    json_write_text(&json, event->method);
-    json_write_key(&json, "path");
-    json_write_text(&json, event->path);
-    json_write_key(&json, "status");
-    json_write_u64(&json, event->status);
+    json_member_text(&json, "method", event->method);
+    json_member_text(&json, "path", event->path);
+    json_member_u64(&json, "status", event->status);
     json_write_key(&json, "milliseconds");
     json_write_fixed(&json, event->duration_ns / 1000, 3);
-    json_write_key(&json, "body_bytes");
-    json_write_u64(&json, event->body_bytes);
+    json_member_u64(&json, "body_bytes", event->body_bytes);
     end_line(&json);
 }
 

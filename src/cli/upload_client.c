@@ -266,14 +266,10 @@ static void write_assembly(const struct upload_client *client, const struct uplo
 {
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
-    json_write_key(&json, client->checksum);
-    json_begin_object(&json);
-    json_write_key(&json, "name");
-    json_write_text(&json, file->name);
-    json_write_key(&json, "debug_id");
-    json_write_text(&json, file->debug_id);
-    json_write_key(&json, "chunks");
-    json_begin_array(&json);
+    json_begin_object_member(&json, client->checksum);
+    json_member_text(&json, "name", file->name);
+    json_member_text(&json, "debug_id", file->debug_id);
+    json_begin_array_member(&json, "chunks");
     for (size_t i = 0; i < client->chunk_count; i++) json_write_text(&json, client->chunks[i].checksum);
     json_end_array(&json);
     json_end_object(&json);

@@ -50,14 +50,11 @@ static void print_json(const struct validation *validation, const struct rules_r
                  {"found", result->found},
                  {"expected", result->expected}};
     json_begin_object(&writer);
-    json_write_key(&writer, "accepted");
-    json_write_bool(&writer, result->accepted);
+    json_member_bool(&writer, "accepted", result->accepted);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        json_write_key(&writer, texts[i].key);
-        json_write_text(&writer, texts[i].text);
+        json_member_text(&writer, texts[i].key, texts[i].text);
     }
-    json_write_key(&writer, "repaired");
-    json_begin_array(&writer);
+    json_begin_array_member(&writer, "repaired");
     for (uint32_t i = 0; i < result->repairs.count; i++) {
         char text[160];
         const struct repair *repair = &result->repairs.items[i];
@@ -65,10 +62,8 @@ static void print_json(const struct validation *validation, const struct rules_r
         json_write_text(&writer, text);
     }
     json_end_array(&writer);
-    json_write_key(&writer, "file");
-    json_write_text(&writer, validation->path);
-    json_write_key(&writer, "item");
-    json_write_text(&writer, item);
+    json_member_text(&writer, "file", validation->path);
+    json_member_text(&writer, "item", item);
     json_end_object(&writer);
     buffer_append_byte(validation->report, '\n');
 }

@@ -69,23 +69,16 @@ void chunk_request_write(const struct chunk_request *request, struct buffer *out
     json_begin_object(&writer);
     for (size_t i = 0; i < TEXT_COUNT; i++) {
         if (!text_of(request, i)) continue;
-        json_write_key(&writer, texts[i].name);
-        json_write_text(&writer, text_of(request, i));
+        json_member_text(&writer, texts[i].name, text_of(request, i));
     }
-    json_write_key(&writer, "start_ns");
-    json_write_u64(&writer, request->transaction.start_ns);
-    json_write_key(&writer, "end_ns");
-    json_write_u64(&writer, request->transaction.end_ns);
-    json_write_key(&writer, "repeats_idle");
-    json_write_bool(&writer, request->repeats_idle);
-    json_write_key(&writer, "has_names");
-    json_write_bool(&writer, request->has_names);
-    json_write_key(&writer, "recordings");
-    json_begin_array(&writer);
+    json_member_u64(&writer, "start_ns", request->transaction.start_ns);
+    json_member_u64(&writer, "end_ns", request->transaction.end_ns);
+    json_member_bool(&writer, "repeats_idle", request->repeats_idle);
+    json_member_bool(&writer, "has_names", request->has_names);
+    json_begin_array_member(&writer, "recordings");
     for (size_t i = 0; i < request->recording_count; i++) json_write_text(&writer, request->recordings[i]);
     json_end_array(&writer);
-    json_write_key(&writer, "measurements");
-    json_begin_array(&writer);
+    json_begin_array_member(&writer, "measurements");
     for (size_t i = 0; i < request->measurement_count; i++) write_measurement(&writer, &request->measurements[i]);
     json_end_array(&writer);
     json_end_object(&writer);

@@ -273,28 +273,15 @@ static void write_samples(struct encoder *encoder)
 
 /* --- The object --------------------------------------------------------------------------------------------------- */
 
-static void write_string(struct json_writer *json, const char *key, struct slice text)
-{
-    json_write_key(json, key);
-    json_write_string(json, text);
-}
-
-static void write_number(struct json_writer *json, const char *key, uint64_t number)
-{
-    json_write_key(json, key);
-    json_write_u64(json, number);
-}
-
 static void write_types(const struct encoder *encoder, struct json_writer *json)
 {
     const struct profile *profile = encoder->profile;
-    json_write_key(json, "types");
-    json_begin_array(json);
+    json_begin_array_member(json, "types");
     for (size_t i = 0; i < profile->value_type_count; i++) {
         json_begin_object(json);
-        write_string(json, "type", profile_slice(profile, profile->value_types[i].type));
-        write_string(json, "unit", profile_slice(profile, profile->value_types[i].unit));
-        write_number(json, "divisor", encoder->divisors[i]);
+        json_member_string(json, "type", profile_slice(profile, profile->value_types[i].type));
+        json_member_string(json, "unit", profile_slice(profile, profile->value_types[i].unit));
+        json_member_u64(json, "divisor", encoder->divisors[i]);
         json_end_object(json);
     }
     json_end_array(json);
@@ -302,8 +289,7 @@ static void write_types(const struct encoder *encoder, struct json_writer *json)
 
 static void write_threads(const struct profile *profile, struct json_writer *json)
 {
-    json_write_key(json, "threads");
-    json_begin_array(json);
+    json_begin_array_member(json, "threads");
     for (size_t i = 0; i < profile->threads.count; i++) {
         json_begin_array(json);
         json_write_string(json, profile_slice(profile, profile->threads.items[i].id));
@@ -325,8 +311,7 @@ static void write_texts(const struct encoder *encoder, struct json_writer *json,
 {
     const struct profile *profile = encoder->profile;
     uint32_t count = 0;
-    json_write_key(json, key);
-    json_begin_array(json);
+    json_begin_array_member(json, key);
     for (size_t i = 0; i < encoder->grouping->count; i++) {
         const struct group *group = &encoder->grouping->items[i];
         struct string_id text =
@@ -343,8 +328,7 @@ static void write_functions(const struct encoder *encoder, struct json_writer *j
                             const uint32_t *packages)
 {
     const struct profile *profile = encoder->profile;
-    json_write_key(json, "functions");
-    json_begin_array(json);
+    json_begin_array_member(json, "functions");
     for (size_t i = 0; i < encoder->grouping->count; i++) {
         const struct group *group = &encoder->grouping->items[i];
         const struct function *function = profile_function(profile, group->function);
@@ -363,8 +347,7 @@ static void write_functions(const struct encoder *encoder, struct json_writer *j
 static void write_points(const struct encoder *encoder, struct json_writer *json, const struct measurement *measurement)
 {
     size_t step = (measurement->count + PAGE_POINTS_MAX - 1) / PAGE_POINTS_MAX;
-    json_write_key(json, "points");
-    json_begin_array(json);
+    json_begin_array_member(json, "points");
     for (size_t first = 0; first < measurement->count; first += step) {
         const struct measurement_value *largest = &measurement->values[first];
         for (size_t i = first; i < first + step && i < measurement->count; i++)
@@ -379,13 +362,12 @@ static void write_points(const struct encoder *encoder, struct json_writer *json
 static void write_measurements(const struct encoder *encoder, struct json_writer *json)
 {
     const struct profile *profile = encoder->profile;
-    json_write_key(json, "measurements");
-    json_begin_array(json);
+    json_begin_array_member(json, "measurements");
     for (size_t i = 0; profile->has_times && i < profile->measurements.count; i++) {
         const struct measurement *measurement = &profile->measurements.items[i];
         json_begin_object(json);
-        write_string(json, "name", profile_slice(profile, measurement->name));
-        write_string(json, "unit", profile_slice(profile, measurement->unit));
+        json_member_string(json, "name", profile_slice(profile, measurement->name));
+        json_member_string(json, "unit", profile_slice(profile, measurement->unit));
         write_points(encoder, json, measurement);
         json_end_object(json);
     }
@@ -400,19 +382,18 @@ static bool write_object(struct encoder *encoder)
     uint32_t *packages = calloc(profile->strings.count + 1, sizeof(*packages));
     if (files && packages) {
         json_begin_object(&json);
-        write_string(&json, "title", slice_of_text(encoder->options->title));
-        write_string(&json, "release", profile_slice(profile, profile->release));
-        write_string(&json, "environment", profile_slice(profile, profile->environment));
+        json_member_string(&json, "title", slice_of_text(encoder->options->title));
+        json_member_string(&json, "release", profile_slice(profile, profile->release));
+        json_member_string(&json, "environment", profile_slice(profile, profile->environment));
         write_types(encoder, &json);
-        write_number(&json, "type", encoder->options->column);
+        json_member_u64(&json, "type", encoder->options->column);
         write_threads(profile, &json);
-        write_number(&json, "thread", profile_thread_with_samples(profile, profile_default_thread(profile)).index);
-        json_write_key(&json, "has_times");
-        json_write_bool(&json, profile->has_times);
+        json_member_u64(&json, "thread", profile_thread_with_samples(profile, profile_default_thread(profile)).index);
+        json_member_bool(&json, "has_times", profile->has_times);
         json_write_key(&json, "start"); /* milliseconds since 1970; 0: not known */
         json_write_u64(&json, encoder->origin_ns / 1000000);
-        write_number(&json, "nodes", encoder->tree.count);
-        write_number(&json, "samples", encoder->written_samples);
+        json_member_u64(&json, "nodes", encoder->tree.count);
+        json_member_u64(&json, "samples", encoder->written_samples);
         write_measurements(encoder, &json);
         write_texts(encoder, &json, "files", files, false);
         write_texts(encoder, &json, "packages", packages, true);

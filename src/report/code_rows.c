@@ -1,6 +1,7 @@
 /* What lists of source lines and of instructions have in common.  SPDX-License-Identifier: MIT */
 #include "base/printable.h"
 #include "report/code_report.h"
+#include "report/profile_json.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -65,15 +66,7 @@ void code_begin_json(struct code_report *all)
     const struct value_type *type = &report->profile->value_types[report->choice.index];
     all->json = json_writer_of(all->out);
     json_begin_object(&all->json);
-    json_write_key(&all->json, "sample_type");
-    json_begin_object(&all->json);
-    json_write_key(&all->json, "type");
-    json_write_string(&all->json, profile_slice(report->profile, type->type));
-    json_write_key(&all->json, "unit");
-    json_write_string(&all->json, profile_slice(report->profile, type->unit));
-    json_end_object(&all->json);
-    json_write_key(&all->json, "total");
-    json_write_i64(&all->json, report->total);
-    json_write_key(&all->json, "functions");
-    json_begin_array(&all->json);
+    value_type_write_json(&all->json, report->profile, "sample_type", type);
+    json_member_i64(&all->json, "total", report->total);
+    json_begin_array_member(&all->json, "functions");
 }

@@ -1,8 +1,8 @@
 /* The boxes of a flame graph for programs: the object described in doc/man/offbeat-flame.1.  SPDX-License-Identifier:
  * MIT
  */
-#include "base/json_writer.h"
 #include "report/flame_report.h"
+#include "report/profile_json.h"
 
 #include <math.h>
 
@@ -13,37 +13,28 @@ struct listing {
 
 static void write_number(struct listing *listing, const char *key, uint64_t number)
 {
-    json_write_key(&listing->json, key);
-    json_write_u64(&listing->json, number);
+    json_member_u64(&listing->json, key, number);
 }
 
 /* Divided by --divide-by. */
 static void write_value(struct listing *listing, const char *key, int64_t value)
 {
     double ratio = listing->flame->report->ratio;
-    json_write_key(&listing->json, key);
-    json_write_i64(&listing->json, ratio == 1 ? value : (int64_t)llround((double)value * ratio));
+    json_member_i64(&listing->json, key, ratio == 1 ? value : (int64_t)llround((double)value * ratio));
 }
 
 static void write_type(struct listing *listing)
 {
     const struct report *report = listing->flame->report;
     const struct value_type *type = &report->profile->value_types[report->choice.index];
-    json_write_key(&listing->json, "sample_type");
-    json_begin_object(&listing->json);
-    json_write_key(&listing->json, "type");
-    json_write_string(&listing->json, profile_slice(report->profile, type->type));
-    json_write_key(&listing->json, "unit");
-    json_write_string(&listing->json, profile_slice(report->profile, type->unit));
-    json_end_object(&listing->json);
+    value_type_write_json(&listing->json, report->profile, "sample_type", type);
 }
 
 static void write_box(struct listing *listing, const struct flame_box *box)
 {
     const struct flame_report *flame = listing->flame;
     json_begin_object(&listing->json);
-    json_write_key(&listing->json, "name");
-    json_write_string(&listing->json, flame_name(flame, box));
+    json_member_string(&listing->json, "name", flame_name(flame, box));
     write_number(listing, "parent", box->parent);
     write_number(listing, "depth", box->depth);
     if (flame->kind == FLAME_CHART) {
@@ -60,8 +51,7 @@ static void write_box(struct listing *listing, const struct flame_box *box)
 static void write_left_out(struct listing *listing)
 {
     const struct flame_layout *layout = listing->flame->layout;
-    json_write_key(&listing->json, "left_out");
-    json_begin_object(&listing->json);
+    json_begin_object_member(&listing->json, "left_out");
     write_number(listing, "boxes", layout->narrow_count + layout->deep_count);
     write_value(listing, "total", layout->narrow_sum + layout->deep_sum);
     if (listing->flame->kind == FLAME_DIFF) {
@@ -79,12 +69,10 @@ void flame_write_json(const struct flame_report *flame, struct buffer *out)
     write_value(&listing, "total", flame->layout->boxes[0].cum);
     if (flame->kind == FLAME_DIFF) write_value(&listing, "base_total", flame->layout->boxes[0].base);
     if (flame->kind == FLAME_CHART) {
-        json_write_key(&listing.json, "thread");
-        json_write_text(&listing.json, flame->thread);
+        json_member_text(&listing.json, "thread", flame->thread);
     }
     write_left_out(&listing);
-    json_write_key(&listing.json, "boxes");
-    json_begin_array(&listing.json);
+    json_begin_array_member(&listing.json, "boxes");
     for (size_t i = 0; i < flame->layout->count && !out->failed; i++) write_box(&listing, &flame->layout->boxes[i]);
     json_end_array(&listing.json);
     json_end_object(&listing.json);

@@ -1,24 +1,11 @@
 /* The hottest functions for programs: the object described in doc/man/offbeat-top.1.  SPDX-License-Identifier: MIT */
-#include "base/json_writer.h"
+#include "report/profile_json.h"
 #include "report/top_report.h"
-
-static void write_string(struct json_writer *json, const struct profile *profile, const char *key,
-                         struct string_id text)
-{
-    json_write_key(json, key);
-    json_write_string(json, profile_slice(profile, text));
-}
-
-static void write_number(struct json_writer *json, const char *key, int64_t number)
-{
-    json_write_key(json, key);
-    json_write_i64(json, number);
-}
 
 static void write_value(struct json_writer *json, const char *key, const struct top_report_options *options,
                         int64_t value)
 {
-    write_number(json, key, top_report_value(options, value));
+    json_member_i64(json, key, top_report_value(options, value));
 }
 
 static void write_functions(struct json_writer *json, const struct profile *profile, const struct top *top,
@@ -26,15 +13,13 @@ static void write_functions(struct json_writer *json, const struct profile *prof
 {
     size_t count = thread->function_count;
     if (options->function_max && options->function_max < count) count = options->function_max;
-    json_write_key(json, "functions");
-    json_begin_array(json);
+    json_begin_array_member(json, "functions");
     for (size_t i = 0; i < count; i++) {
         const struct top_function *function = &thread->functions[i];
         json_begin_object(json);
-        json_write_key(json, "name");
-        json_write_string(json, names_slice(&top->names, function->name));
-        if (has_place) write_string(json, profile, "file", function->file);
-        if (has_place) write_string(json, profile, "package", function->package);
+        json_member_string(json, "name", names_slice(&top->names, function->name));
+        if (has_place) string_write_json(json, profile, "file", function->file);
+        if (has_place) string_write_json(json, profile, "package", function->package);
         write_value(json, "self", options, function->self);
         write_value(json, "total", options, function->total);
         json_end_object(json);
@@ -45,15 +30,13 @@ static void write_functions(struct json_writer *json, const struct profile *prof
 static void write_threads(struct json_writer *json, const struct profile *profile, const struct top *top,
                           const struct top_report_options *options)
 {
-    json_write_key(json, "threads");
-    json_begin_object(json);
+    json_begin_object_member(json, "threads");
     for (size_t i = 0; i < top->group_count; i++) {
         const struct thread *facts = profile_thread(profile, top->groups[i].thread);
         json_write_key_slice(json, profile_slice(profile, facts->id));
         json_begin_object(json);
-        write_string(json, profile, "name", facts->name);
-        json_write_key(json, "duration");
-        json_write_u64(json, top->groups[i].duration_ns);
+        string_write_json(json, profile, "name", facts->name);
+        json_member_u64(json, "duration", top->groups[i].duration_ns);
         write_functions(json, profile, top, &top->groups[i], options, false);
         json_end_object(json);
     }
@@ -63,16 +46,14 @@ static void write_threads(struct json_writer *json, const struct profile *profil
 static void write_processes(struct json_writer *json, const struct profile *profile, const struct top *top,
                             const struct top_report_options *options)
 {
-    json_write_key(json, "processes");
-    json_begin_array(json);
+    json_begin_array_member(json, "processes");
     for (size_t i = 0; i < top->group_count; i++) {
         const struct top_group *group = &top->groups[i];
         json_begin_object(json);
-        write_number(json, "pid", group->process.pid);
-        write_string(json, profile, "name", group->process.name);
+        json_member_i64(json, "pid", group->process.pid);
+        string_write_json(json, profile, "name", group->process.name);
         write_value(json, "total", options, group->total);
-        json_write_key(json, "duration");
-        json_write_u64(json, group->duration_ns);
+        json_member_u64(json, "duration", group->duration_ns);
         write_functions(json, profile, top, group, options, false);
         json_end_object(json);
     }
@@ -84,11 +65,7 @@ void top_write_json(const struct profile *profile, const struct top *top, const 
 {
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
-    json_write_key(&json, "sample_type");
-    json_begin_object(&json);
-    write_string(&json, profile, "type", profile->value_types[top->value_index].type);
-    write_string(&json, profile, "unit", profile->value_types[top->value_index].unit);
-    json_end_object(&json);
+    value_type_write_json(&json, profile, "sample_type", &profile->value_types[top->value_index]);
     if (top->grouping == TOP_BY_THREAD) {
         write_threads(&json, profile, top, options);
     } else if (top->grouping == TOP_BY_PROCESS) {

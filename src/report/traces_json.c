@@ -1,6 +1,6 @@
 /* Each sample with its labels and frames, for programs: the object described in doc/man/offbeat-traces.1.
  * SPDX-License-Identifier: MIT */
-#include "report/labels_json.h"
+#include "report/profile_json.h"
 #include "report/report.h"
 
 static void write_stack(struct json_writer *json, const struct grouping *grouping, const struct profile *profile,
@@ -22,8 +22,7 @@ static void write_sample(struct json_writer *json, const struct report *report, 
     const int64_t *values = profile_sample_values(profile, sample);
     struct value_choice choice = report->choice;
     json_begin_object(json);
-    json_write_key(json, "value");
-    json_write_i64(json, mean_of(values[choice.index], choice.is_mean ? values[0] : 0));
+    json_member_i64(json, "value", mean_of(values[choice.index], choice.is_mean ? values[0] : 0));
     json_write_key(json, "stack");
     write_stack(json, grouping, profile, profile->samples.stack[sample].index);
     json_write_key(json, "labels");
@@ -40,10 +39,8 @@ void traces_write_json(const struct report *report, const struct grouping *group
     out->failed |= !sample_labels_init(&labels, profile);
     json_begin_object(&json);
     value_type_write_json(&json, profile, "sample_type", &profile->value_types[report->choice.index]);
-    json_write_key(&json, "total");
-    json_write_i64(&json, report->total);
-    json_write_key(&json, "samples");
-    json_begin_array(&json);
+    json_member_i64(&json, "total", report->total);
+    json_begin_array_member(&json, "samples");
     for (size_t i = 0; i < profile->samples.count && !out->failed; i++)
         write_sample(&json, report, grouping, &labels, i);
     json_end_array(&json);

@@ -1,5 +1,4 @@
 /* How many samples each service has sent in each part of a range.  SPDX-License-Identifier: MIT */
-#include "base/rfc3339.h"
 #include "serve/serve_private.h"
 
 #include <stdlib.h>
@@ -72,27 +71,15 @@ static bool add_chunk(void *context, const struct store_chunk *chunk)
     return true;
 }
 
-static void write_time(struct json_writer *json, const char *key, uint64_t time_ns)
-{
-    char text[RFC3339_TEXT_SIZE];
-    rfc3339_format(time_ns, text);
-    json_write_key(json, key);
-    json_write_text(json, text);
-}
-
 static void write_service(struct json_writer *json, const struct service *service, size_t bucket_count)
 {
     json_begin_object(json);
-    json_write_key(json, "name");
-    json_write_text(json, service->name);
-    write_time(json, "first", service->first_ns);
-    write_time(json, "last", service->last_ns);
-    json_write_key(json, "chunks");
-    json_write_u64(json, service->chunks);
-    json_write_key(json, "samples");
-    json_write_u64(json, service->samples);
-    json_write_key(json, "samples_by_time");
-    json_begin_array(json);
+    json_member_text(json, "name", service->name);
+    json_member_time(json, "first", service->first_ns);
+    json_member_time(json, "last", service->last_ns);
+    json_member_u64(json, "chunks", service->chunks);
+    json_member_u64(json, "samples", service->samples);
+    json_begin_array_member(json, "samples_by_time");
     for (size_t i = 0; i < bucket_count; i++) json_write_u64(json, (uint64_t)(service->parts[i] + 0.5));
     json_end_array(json);
     json_end_object(json);
@@ -102,14 +89,12 @@ static void write_activity(struct request *request, const struct activity *activ
 {
     struct json_writer json = json_writer_of(&request->answer);
     json_begin_object(&json);
-    write_time(&json, "start", activity->start_ns);
-    write_time(&json, "end", activity->end_ns);
-    json_write_key(&json, "services");
-    json_begin_array(&json);
+    json_member_time(&json, "start", activity->start_ns);
+    json_member_time(&json, "end", activity->end_ns);
+    json_begin_array_member(&json, "services");
     for (size_t i = 0; i < activity->count; i++) write_service(&json, &activity->services[i], activity->bucket_count);
     json_end_array(&json);
-    json_write_key(&json, "is_cut");
-    json_write_bool(&json, activity->is_cut);
+    json_member_bool(&json, "is_cut", activity->is_cut);
     json_end_object(&json);
     answer_finish(request, "application/json");
 }

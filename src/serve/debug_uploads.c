@@ -5,7 +5,6 @@
 
 #include "base/compression.h"
 #include "base/json_reader.h"
-#include "base/rfc3339.h"
 #include "base/utf8.h"
 #include "serve/image_place.h"
 #include "serve/multipart.h"
@@ -38,16 +37,9 @@ void debug_show_version(struct request *request)
     answer_finish(request, "application/json");
 }
 
-static void write_number(struct json_writer *json, const char *key, uint64_t value)
-{
-    json_write_key(json, key);
-    json_write_u64(json, value);
-}
-
 static void write_list(struct json_writer *json, const char *key, const char *entry)
 {
-    json_write_key(json, key);
-    json_begin_array(json);
+    json_begin_array_member(json, key);
     json_write_text(json, entry);
     json_end_array(json);
 }
@@ -57,15 +49,13 @@ void debug_show_options(struct request *request)
 {
     struct json_writer json = json_writer_of(&request->answer);
     json_begin_object(&json);
-    json_write_key(&json, "url");
-    json_write_text(&json, request->path);
-    write_number(&json, "chunkSize", STORE_DEBUG_CHUNK_BYTES_MAX);
-    write_number(&json, "chunksPerRequest", DEBUG_CHUNKS_PER_REQUEST);
-    write_number(&json, "maxFileSize", DEBUG_FILE_BYTES_MAX);
-    write_number(&json, "maxRequestSize", DEBUG_REQUEST_BYTES_MAX);
-    write_number(&json, "concurrency", DEBUG_CONCURRENCY);
-    json_write_key(&json, "hashAlgorithm");
-    json_write_text(&json, "sha1");
+    json_member_text(&json, "url", request->path);
+    json_member_u64(&json, "chunkSize", STORE_DEBUG_CHUNK_BYTES_MAX);
+    json_member_u64(&json, "chunksPerRequest", DEBUG_CHUNKS_PER_REQUEST);
+    json_member_u64(&json, "maxFileSize", DEBUG_FILE_BYTES_MAX);
+    json_member_u64(&json, "maxRequestSize", DEBUG_REQUEST_BYTES_MAX);
+    json_member_u64(&json, "concurrency", DEBUG_CONCURRENCY);
+    json_member_text(&json, "hashAlgorithm", "sha1");
     write_list(&json, "compression", "gzip");
     write_list(&json, "accept", "debug_files");
     json_end_object(&json);
@@ -153,31 +143,20 @@ static const char *machine_name(uint64_t machine)
 /* As Sentry describes a file; what offbeat alone knows of it comes last. */
 static void write_file(struct json_writer *json, const struct store_debug_file *file)
 {
-    char debug_id[DEBUG_ID_TEXT_SIZE] = "", time[RFC3339_TEXT_SIZE];
+    char debug_id[DEBUG_ID_TEXT_SIZE] = "";
     (void)debug_id_from_build_id(slice_of_text(file->build_id), debug_id);
     json_begin_object(json);
-    json_write_key(json, "debugId");
-    json_write_text(json, debug_id);
-    json_write_key(json, "codeId");
-    json_write_text(json, file->build_id);
-    json_write_key(json, "objectName");
-    json_write_text(json, file->name);
-    json_write_key(json, "cpuName");
-    json_write_text(json, machine_name(file->machine));
-    json_write_key(json, "sha1");
-    json_write_text(json, file->checksum);
-    write_number(json, "size", file->size);
-    rfc3339_format(file->added_ns, time);
-    json_write_key(json, "dateCreated");
-    json_write_text(json, time);
-    json_write_key(json, "symbolType");
-    json_write_text(json, "elf");
-    json_write_key(json, "data");
-    json_begin_object(json);
-    json_write_key(json, "type");
-    json_write_text(json, file->contents & SYMBOL_FILE_CODE ? "exe" : "dbg");
-    json_write_key(json, "features");
-    json_begin_array(json);
+    json_member_text(json, "debugId", debug_id);
+    json_member_text(json, "codeId", file->build_id);
+    json_member_text(json, "objectName", file->name);
+    json_member_text(json, "cpuName", machine_name(file->machine));
+    json_member_text(json, "sha1", file->checksum);
+    json_member_u64(json, "size", file->size);
+    json_member_time(json, "dateCreated", file->added_ns);
+    json_member_text(json, "symbolType", "elf");
+    json_begin_object_member(json, "data");
+    json_member_text(json, "type", file->contents & SYMBOL_FILE_CODE ? "exe" : "dbg");
+    json_begin_array_member(json, "features");
     if (file->contents & SYMBOL_FILE_SYMBOLS) json_write_text(json, "symtab");
     if (file->contents & SYMBOL_FILE_DWARF) json_write_text(json, "debug");
     json_end_array(json);
@@ -187,8 +166,7 @@ static void write_file(struct json_writer *json, const struct store_debug_file *
 
 static void write_state(struct json_writer *json, const char *state, const char *detail)
 {
-    json_write_key(json, "state");
-    json_write_text(json, state);
+    json_member_text(json, "state", state);
     json_write_key(json, "detail");
     if (detail)
         json_write_text(json, detail);
@@ -198,8 +176,7 @@ static void write_state(struct json_writer *json, const char *state, const char 
 
 static void write_missing(struct json_writer *json, struct store *store, const struct assembly *assembly)
 {
-    json_write_key(json, "missingChunks");
-    json_begin_array(json);
+    json_begin_array_member(json, "missingChunks");
     for (size_t i = 0; i < assembly->chunk_count; i++)
         if (!store_debug_has_chunk(store, assembly->scope, assembly->chunks[i]))
             json_write_text(json, assembly->chunks[i]);
@@ -241,8 +218,7 @@ static void answer_file(struct request *request, struct json_writer *json, const
     if (is_missing) {
         write_missing(json, server->store, assembly);
     } else {
-        json_write_key(json, "missingChunks");
-        json_begin_array(json);
+        json_begin_array_member(json, "missingChunks");
         json_end_array(json);
     }
     json_write_key(json, "dif");
@@ -366,8 +342,7 @@ void debug_list(struct request *request)
     struct error error = {0};
     struct listing listing = {.json = json_writer_of(&request->answer), .limit = SERVE_LIST_MAX};
     json_begin_object(&listing.json);
-    json_write_key(&listing.json, "debug_files");
-    json_begin_array(&listing.json);
+    json_begin_array_member(&listing.json, "debug_files");
     enum status status = store_each_debug_file(request->server->store, request->project, list_file, &listing, &error);
     json_end_array(&listing.json);
     json_end_object(&listing.json);

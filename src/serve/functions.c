@@ -11,25 +11,15 @@
 
 static void write_type(struct json_writer *json, const char *type, const char *unit)
 {
-    json_write_key(json, "sample_type");
-    json_begin_object(json);
-    json_write_key(json, "type");
-    json_write_text(json, type);
-    json_write_key(json, "unit");
-    json_write_text(json, unit);
+    json_begin_object_member(json, "sample_type");
+    json_member_text(json, "type", type);
+    json_member_text(json, "unit", unit);
     json_end_object(json);
-}
-
-static void write_number(struct json_writer *json, const char *key, int64_t number)
-{
-    json_write_key(json, key);
-    json_write_i64(json, number);
 }
 
 static void write_numbers(struct json_writer *json, const char *key, const int64_t *numbers, size_t count)
 {
-    json_write_key(json, key);
-    json_begin_array(json);
+    json_begin_array_member(json, key);
     for (size_t i = 0; i < count; i++) json_write_i64(json, numbers[i]);
     json_end_array(json);
 }
@@ -57,15 +47,13 @@ static void write_edges(struct neighbours *all, struct json_writer *json, const 
 {
     const struct call_graph *graph = &all->graph;
     const uint32_t *first = is_in ? graph->in_first : graph->out_first, *edges = is_in ? graph->in : graph->out;
-    json_write_key(json, key);
-    json_begin_array(json);
+    json_begin_array_member(json, key);
     for (uint32_t i = first[node]; i < first[node + 1] && !json->out->failed; i++) {
         const struct call_edge *edge = &graph->edges[edges[i]];
         uint32_t other = is_in ? edge->from : edge->to;
         json_begin_object(json);
-        json_write_key(json, "name");
-        json_write_text(json, group_name(&all->grouping, group_of_node(graph, &all->source, other)));
-        write_number(json, "total", edge->weight);
+        json_member_text(json, "name", group_name(&all->grouping, group_of_node(graph, &all->source, other)));
+        json_member_i64(json, "total", edge->weight);
         json_end_object(json);
     }
     json_end_array(json);
@@ -80,11 +68,10 @@ static void write_neighbours(struct neighbours *all, uint32_t node)
     const struct value_choice choice = {.index = all->column};
     json_begin_object(&json);
     write_type(&json, profile_c_string(all->profile, type->type), profile_c_string(all->profile, type->unit));
-    write_number(&json, "all", total_of_samples(all->profile, choice, NULL));
-    json_write_key(&json, "name");
-    json_write_text(&json, group_name(&all->grouping, group));
-    write_number(&json, "self", found->flat);
-    write_number(&json, "total", found->cum);
+    json_member_i64(&json, "all", total_of_samples(all->profile, choice, NULL));
+    json_member_text(&json, "name", group_name(&all->grouping, group));
+    json_member_i64(&json, "self", found->flat);
+    json_member_i64(&json, "total", found->cum);
     write_edges(all, &json, "callers", node, true);
     write_edges(all, &json, "callees", node, false);
     json_end_object(&json);
@@ -260,20 +247,17 @@ static void write_trend(struct trend *trend)
     qsort(trend->functions, trend->capacity, sizeof(*trend->functions), compare_sums);
     json_begin_object(&json);
     write_type(&json, trend->type, trend->unit);
-    json_write_key(&json, "starts");
-    json_begin_array(&json);
+    json_begin_array_member(&json, "starts");
     for (size_t i = 0; i <= trend->bucket_count; i++) write_moment(&json, bucket_start(trend, i));
     json_end_array(&json);
     write_numbers(&json, "totals", trend->totals, trend->bucket_count);
-    json_write_key(&json, "functions");
-    json_begin_array(&json);
+    json_begin_array_member(&json, "functions");
     for (size_t i = 0; i < trend->capacity && (limit == 0 || i < limit) && trend->functions[i].self; i++) {
         const struct trend_function *function = &trend->functions[i];
         json_begin_object(&json);
-        json_write_key(&json, "name");
-        json_write_string(&json, profile_slice(&trend->names, function->name));
-        write_number(&json, "self", function->self_sum);
-        write_number(&json, "total", function->total_sum);
+        json_member_string(&json, "name", profile_slice(&trend->names, function->name));
+        json_member_i64(&json, "self", function->self_sum);
+        json_member_i64(&json, "total", function->total_sum);
         write_numbers(&json, "self_by_time", function->self, trend->bucket_count);
         json_end_object(&json);
     }

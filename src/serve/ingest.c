@@ -326,8 +326,7 @@ void ingest_answer_id(struct request *request, struct slice id)
     buffer_clear(&request->answer);
     json_begin_object(&json);
     if (id.size) {
-        json_write_key(&json, "id");
-        json_write_string(&json, id);
+        json_member_string(&json, "id", id);
     }
     json_end_object(&json);
     answer_finish(request, "application/json");

@@ -215,12 +215,9 @@ static void answer_export(struct otlp *otlp)
     if (is_json(request)) {
         json_begin_object(&json);
         if (otlp->rejected) {
-            json_write_key(&json, "partialSuccess");
-            json_begin_object(&json);
-            json_write_key(&json, "rejectedProfiles");
-            json_write_u64(&json, otlp->rejected);
-            json_write_key(&json, "errorMessage");
-            json_write_text(&json, otlp->error.message);
+            json_begin_object_member(&json, "partialSuccess");
+            json_member_u64(&json, "rejectedProfiles", otlp->rejected);
+            json_member_text(&json, "errorMessage", otlp->error.message);
             json_end_object(&json);
         }
         json_end_object(&json);

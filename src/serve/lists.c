@@ -1,5 +1,4 @@
 /* Answers that list what the store has.  SPDX-License-Identifier: MIT */
-#include "base/rfc3339.h"
 #include "serve/serve_private.h"
 #include "serve/symbolication.h"
 
@@ -18,26 +17,6 @@ struct list {
 };
 
 enum { LAST_BYTES_MAX = 1 << 16 };
-
-static void write_slice(struct json_writer *json, const char *key, struct slice text)
-{
-    json_write_key(json, key);
-    json_write_string(json, text);
-}
-
-static void write_u64(struct json_writer *json, const char *key, uint64_t number)
-{
-    json_write_key(json, key);
-    json_write_u64(json, number);
-}
-
-static void write_time(struct json_writer *json, const char *key, uint64_t time_ns)
-{
-    char text[RFC3339_TEXT_SIZE];
-    rfc3339_format(time_ns, text);
-    json_write_key(json, key);
-    json_write_text(json, text);
-}
 
 /* False: the list is full. */
 static bool begin_entry(struct list *list)
@@ -94,8 +73,7 @@ static bool begin_list(struct request *request, const char *name, bool has_value
     buffer_init(&list->last, LAST_BYTES_MAX);
     if (!read_after(request, has_values, list, query)) return false;
     json_begin_object(&list->json);
-    json_write_key(&list->json, name);
-    json_begin_array(&list->json);
+    json_begin_array_member(&list->json, name);
     return true;
 }
 
@@ -109,16 +87,14 @@ static void write_next(struct list *list)
         (void)snprintf(number, sizeof(number), "%" PRIu64, list->skipped + list->count);
         next = slice_of_text(number);
     }
-    json_write_key(&list->json, "next");
-    json_write_string(&list->json, next);
+    json_member_string(&list->json, "next", next);
 }
 
 static void end_list(struct request *request, struct list *list, enum status status, const struct error *error)
 {
     if (status == STATUS_OK) {
         json_end_array(&list->json);
-        json_write_key(&list->json, "is_cut");
-        json_write_bool(&list->json, list->is_cut);
+        json_member_bool(&list->json, "is_cut", list->is_cut);
         write_next(list);
         json_end_object(&list->json);
         answer_finish(request, "application/json");
@@ -137,8 +113,8 @@ static bool write_project(void *context, const struct store_project *project)
     struct list *list = context;
     if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
-    write_u64(&list->json, "id", project->id);
-    write_slice(&list->json, "name", slice_of_text(project->name));
+    json_member_u64(&list->json, "id", project->id);
+    json_member_string(&list->json, "name", slice_of_text(project->name));
     return end_entry(list);
 }
 
@@ -163,19 +139,19 @@ static bool write_chunk(void *context, const struct store_chunk *chunk)
     if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
     bool is_known = chunk->kind >= STORE_CHUNK && chunk->kind <= STORE_FILE;
-    write_slice(json, "kind", slice_of_text(is_known ? kinds[chunk->kind] : "unknown"));
-    write_slice(json, "profiler", chunk->profiler_id);
-    write_slice(json, "chunk", chunk->chunk_id);
-    write_slice(json, "service", chunk->service);
-    write_slice(json, "environment", chunk->environment);
-    write_slice(json, "release", chunk->release);
-    write_slice(json, "host", chunk->host);
-    write_slice(json, "platform", chunk->platform);
-    write_time(json, "start", chunk->start_ns);
-    write_time(json, "end", chunk->end_ns);
-    write_time(json, "received", chunk->received_ns);
-    write_u64(json, "samples", chunk->sample_count);
-    write_u64(json, "bytes", chunk->payload.size);
+    json_member_string(json, "kind", slice_of_text(is_known ? kinds[chunk->kind] : "unknown"));
+    json_member_string(json, "profiler", chunk->profiler_id);
+    json_member_string(json, "chunk", chunk->chunk_id);
+    json_member_string(json, "service", chunk->service);
+    json_member_string(json, "environment", chunk->environment);
+    json_member_string(json, "release", chunk->release);
+    json_member_string(json, "host", chunk->host);
+    json_member_string(json, "platform", chunk->platform);
+    json_member_time(json, "start", chunk->start_ns);
+    json_member_time(json, "end", chunk->end_ns);
+    json_member_time(json, "received", chunk->received_ns);
+    json_member_u64(json, "samples", chunk->sample_count);
+    json_member_u64(json, "bytes", chunk->payload.size);
     return end_entry(list);
 }
 
@@ -224,11 +200,11 @@ static bool write_value(void *context, const struct store_value *value)
     buffer_clear(&list->last);
     (void)buffer_reserve(&list->last, 1); /* the value may be empty */
     buffer_append(&list->last, value->value.data, value->value.size);
-    write_slice(&list->json, "name", value->value);
-    write_time(&list->json, "first", value->first_ns);
-    write_time(&list->json, "last", value->last_ns);
-    write_u64(&list->json, "chunks", value->chunk_count);
-    write_u64(&list->json, "samples", value->sample_count);
+    json_member_string(&list->json, "name", value->value);
+    json_member_time(&list->json, "first", value->first_ns);
+    json_member_time(&list->json, "last", value->last_ns);
+    json_member_u64(&list->json, "chunks", value->chunk_count);
+    json_member_u64(&list->json, "samples", value->sample_count);
     return end_entry(list);
 }
 
@@ -259,20 +235,19 @@ static bool write_span(void *context, const struct store_span *span)
     if (list->only_transactions && !span->is_transaction) return true;
     if (!span_is_chosen(&list->spans, span) || skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
-    write_slice(json, "trace", span->trace_id);
-    write_slice(json, "span", span->span_id);
-    write_slice(json, "name", span->name);
-    write_slice(json, "op", span->op);
-    write_slice(json, "service", span->service);
-    write_slice(json, "environment", span->environment);
-    write_slice(json, "release", span->release);
-    write_slice(json, "profiler", span->profiler_id);
-    write_slice(json, "profile", span->profile_id);
-    write_slice(json, "thread", span->thread_id);
-    write_time(json, "start", span->start_ns);
-    write_time(json, "end", span->end_ns);
-    json_write_key(json, "is_transaction");
-    json_write_bool(json, span->is_transaction);
+    json_member_string(json, "trace", span->trace_id);
+    json_member_string(json, "span", span->span_id);
+    json_member_string(json, "name", span->name);
+    json_member_string(json, "op", span->op);
+    json_member_string(json, "service", span->service);
+    json_member_string(json, "environment", span->environment);
+    json_member_string(json, "release", span->release);
+    json_member_string(json, "profiler", span->profiler_id);
+    json_member_string(json, "profile", span->profile_id);
+    json_member_string(json, "thread", span->thread_id);
+    json_member_time(json, "start", span->start_ns);
+    json_member_time(json, "end", span->end_ns);
+    json_member_bool(json, "is_transaction", span->is_transaction);
     return end_entry(list);
 }
 
@@ -297,15 +272,15 @@ static bool write_rejected(void *context, const struct store_rejected *rejected)
     struct json_writer *json = &list->json;
     if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
-    write_time(json, "received", rejected->received_ns);
-    write_slice(json, "type", rejected->type);
-    write_slice(json, "reason", rejected->reason);
-    write_slice(json, "place", rejected->place);
-    write_slice(json, "found", rejected->found);
-    write_slice(json, "expected", rejected->expected);
-    write_slice(json, "sdk", rejected->sdk);
-    write_slice(json, "header", rejected->header);
-    write_u64(json, "bytes", rejected->payload.size);
+    json_member_time(json, "received", rejected->received_ns);
+    json_member_string(json, "type", rejected->type);
+    json_member_string(json, "reason", rejected->reason);
+    json_member_string(json, "place", rejected->place);
+    json_member_string(json, "found", rejected->found);
+    json_member_string(json, "expected", rejected->expected);
+    json_member_string(json, "sdk", rejected->sdk);
+    json_member_string(json, "header", rejected->header);
+    json_member_u64(json, "bytes", rejected->payload.size);
     return end_entry(list);
 }
 
@@ -325,10 +300,10 @@ static bool write_outcome(void *context, const struct store_outcome *outcome)
     struct list *list = context;
     if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
-    write_slice(&list->json, "outcome", outcome->outcome);
-    write_slice(&list->json, "category", outcome->category);
-    write_slice(&list->json, "reason", outcome->reason);
-    write_u64(&list->json, "quantity", outcome->quantity);
+    json_member_string(&list->json, "outcome", outcome->outcome);
+    json_member_string(&list->json, "category", outcome->category);
+    json_member_string(&list->json, "reason", outcome->reason);
+    json_member_u64(&list->json, "quantity", outcome->quantity);
     return end_entry(list);
 }
 

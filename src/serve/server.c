@@ -217,8 +217,7 @@ static void write_otlp_error(struct request *request, const char *text)
         return;
     }
     json_begin_object(&json);
-    json_write_key(&json, "message");
-    json_write_text(&json, text);
+    json_member_text(&json, "message", text);
     json_end_object(&json);
 }
 
@@ -245,11 +244,9 @@ static void write_error(struct request *request, const char *text)
     struct json_writer json = json_writer_of(&request->answer);
     json_begin_object(&json);
     if (is_of_connect) {
-        json_write_key(&json, "code");
-        json_write_text(&json, connect_code(request->status));
+        json_member_text(&json, "code", connect_code(request->status));
     }
-    json_write_key(&json, is_of_connect ? "message" : "detail");
-    json_write_text(&json, text);
+    json_member_text(&json, is_of_connect ? "message" : "detail", text);
     json_end_object(&json);
     buffer_append_text(&request->answer, "\n");
     request->content_type = "application/json";

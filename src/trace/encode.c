@@ -47,8 +47,7 @@ bool trace_source_is_known(enum trace_source source)
 static void write_member(struct json_writer *writer, const char *key, const char *text)
 {
     if (!text || !*text) return;
-    json_write_key(writer, key);
-    json_write_text(writer, text);
+    json_member_text(writer, key, text);
 }
 
 static void write_time(struct json_writer *writer, const char *key, uint64_t time_ns)
@@ -101,8 +100,7 @@ static void write_tags(struct json_writer *writer, const struct trace_span *span
     bool has_tags = false;
     for (size_t i = 0; i < span->entry_count; i++) has_tags |= span->entries[i].kind == TRACE_ENTRY_TAG;
     if (!has_tags) return;
-    json_write_key(writer, "tags");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "tags");
     write_entries(writer, span, true);
     json_end_object(writer);
 }
@@ -112,8 +110,7 @@ static void write_data(struct json_writer *writer, const struct trace_span *span
 {
     char thread_id[16];
     (void)snprintf(thread_id, sizeof(thread_id), "%d", (int)span->tid);
-    json_write_key(writer, "data");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "data");
     write_member(writer, "thread.id", thread_id);
     write_member(writer, "thread.name", span->thread_name);
     write_member(writer, "profiler_id", profiler_id);
@@ -133,17 +130,14 @@ static void write_ids(struct json_writer *writer, const struct trace_span *span)
 
 static void write_contexts(struct json_writer *writer, const struct trace_transaction *transaction)
 {
-    json_write_key(writer, "contexts");
-    json_begin_object(writer);
-    json_write_key(writer, "trace");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "contexts");
+    json_begin_object_member(writer, "trace");
     write_ids(writer, transaction->root);
     write_member(writer, "description", transaction->root->description);
     write_data(writer, transaction->root, NULL);
     json_end_object(writer);
     if (transaction->profiler_id[0]) {
-        json_write_key(writer, "profile");
-        json_begin_object(writer);
+        json_begin_object_member(writer, "profile");
         write_member(writer, "profiler_id", transaction->profiler_id);
         json_end_object(writer);
     }
@@ -166,8 +160,7 @@ static void write_span(struct json_writer *writer, const struct trace_span *span
 /* LIMIT is where OUT must end, with room left for what closes the object. */
 static void write_spans(struct json_writer *writer, struct trace_transaction *transaction, size_t limit)
 {
-    json_write_key(writer, "spans");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "spans");
     for (const struct trace_span *span = transaction->finished; span; span = span->next) {
         struct json_writer before = *writer;
         size_t size = writer->out->size;
@@ -191,8 +184,7 @@ void trace_transaction_encode(struct trace_transaction *transaction, struct buff
     write_member(&writer, "event_id", transaction->event_id);
     write_member(&writer, "platform", "native");
     write_member(&writer, "transaction", transaction->name[0] ? transaction->name : "<unnamed>");
-    json_write_key(&writer, "transaction_info");
-    json_begin_object(&writer);
+    json_begin_object_member(&writer, "transaction_info");
     write_member(&writer, "source", source_names[transaction->source]);
     json_end_object(&writer);
     write_times(&writer, transaction->root);
@@ -200,8 +192,7 @@ void trace_transaction_encode(struct trace_transaction *transaction, struct buff
     write_member(&writer, "environment", *options->environment ? options->environment : "production");
     write_member(&writer, "dist", options->dist);
     write_member(&writer, "server_name", options->server_name);
-    json_write_key(&writer, "sdk");
-    json_begin_object(&writer);
+    json_begin_object_member(&writer, "sdk");
     write_member(&writer, "name", "offbeat");
     write_member(&writer, "version", OFFBEAT_VERSION);
     json_end_object(&writer);

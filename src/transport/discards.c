@@ -3,7 +3,6 @@
 
 #include "base/invariant.h"
 #include "base/json_writer.h"
-#include "base/rfc3339.h"
 #include "format/sentry/client_report.h"
 #include "format/sentry/transaction.h"
 
@@ -117,27 +116,20 @@ void discards_add_envelope(struct discards *discards, enum discard_reason reason
 static void write_entry(struct json_writer *writer, unsigned reason, unsigned category, uint64_t quantity)
 {
     json_begin_object(writer);
-    json_write_key(writer, "reason");
-    json_write_text(writer, reason_names[reason]);
-    json_write_key(writer, "category");
-    json_write_text(writer, category_name((enum category)category));
-    json_write_key(writer, "quantity");
-    json_write_u64(writer, quantity);
+    json_member_text(writer, "reason", reason_names[reason]);
+    json_member_text(writer, "category", category_name((enum category)category));
+    json_member_u64(writer, "quantity", quantity);
     json_end_object(writer);
 }
 
 void discards_take_report(struct discards *discards, uint64_t time_ns, struct discards *ret_taken, struct buffer *out)
 {
     struct json_writer writer = json_writer_of(out);
-    char time[RFC3339_TEXT_SIZE];
     unsigned entries = 0;
     *ret_taken = (struct discards){0};
-    rfc3339_format(time_ns, time);
     json_begin_object(&writer);
-    json_write_key(&writer, "timestamp");
-    json_write_text(&writer, time);
-    json_write_key(&writer, "discarded_events");
-    json_begin_array(&writer);
+    json_member_time(&writer, "timestamp", time_ns);
+    json_begin_array_member(&writer, "discarded_events");
     for (unsigned place = 0; place < DISCARD_REASON_COUNT * CATEGORY_COUNT && entries < REPORT_ENTRIES_MAX; place++) {
         unsigned reason = place / CATEGORY_COUNT, category = place % CATEGORY_COUNT;
         uint64_t *count = &discards->counts[reason][category];

@@ -3,7 +3,6 @@
 
 #include "base/json_reader.h"
 #include "base/json_writer.h"
-#include "base/rfc3339.h"
 
 /* Members that are not known are kept: who made the envelope knows what they are for. */
 static void write_header(struct slice header, uint64_t sent_at_ns, struct buffer *out)
@@ -11,7 +10,6 @@ static void write_header(struct slice header, uint64_t sent_at_ns, struct buffer
     struct json_writer writer = json_writer_of(out);
     struct json_reader reader;
     struct slice key;
-    char time[RFC3339_TEXT_SIZE];
     json_reader_init(&reader, header);
     json_begin_object(&writer);
     json_object_begin(&reader);
@@ -24,9 +22,7 @@ static void write_header(struct slice header, uint64_t sent_at_ns, struct buffer
         if (is_kept) json_write_raw(&writer, slice_of(header.data + first, json_reader_taken(&reader) - first));
     }
     json_reader_fini(&reader);
-    rfc3339_format(sent_at_ns, time);
-    json_write_key(&writer, "sent_at");
-    json_write_text(&writer, time);
+    json_member_time(&writer, "sent_at", sent_at_ns);
     json_end_object(&writer);
 }
 

@@ -382,20 +382,12 @@ enum status envelope_check(struct slice bytes, struct error *error)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static void write_text(struct json_writer *writer, const char *key, struct slice text)
-{
-    if (text.size == 0) return;
-    json_write_key(writer, key);
-    json_write_string(writer, text);
-}
-
 static void write_sdk(struct json_writer *writer, const struct envelope_attributes *attributes)
 {
     if (attributes->sdk_name.size == 0) return;
-    json_write_key(writer, "sdk");
-    json_begin_object(writer);
-    write_text(writer, "name", attributes->sdk_name);
-    write_text(writer, "version", attributes->sdk_version);
+    json_begin_object_member(writer, "sdk");
+    json_member_string_if_any(writer, "name", attributes->sdk_name);
+    json_member_string_if_any(writer, "version", attributes->sdk_version);
     json_end_object(writer);
 }
 
@@ -415,14 +407,10 @@ void envelope_begin(struct buffer *out, const struct envelope_attributes *attrib
 {
     struct json_writer writer = json_writer_of(out);
     json_begin_object(&writer);
-    write_text(&writer, "event_id", slice_of_text(attributes->event_id));
-    write_text(&writer, "dsn", attributes->dsn);
+    json_member_string_if_any(&writer, "event_id", slice_of_text(attributes->event_id));
+    json_member_string_if_any(&writer, "dsn", attributes->dsn);
     write_sdk(&writer, attributes);
-    if (attributes->sent_at_ns) {
-        char text[RFC3339_TEXT_SIZE];
-        rfc3339_format(attributes->sent_at_ns, text);
-        write_text(&writer, "sent_at", slice_of_text(text));
-    }
+    if (attributes->sent_at_ns) json_member_time(&writer, "sent_at", attributes->sent_at_ns);
     if (attributes->trace.size) {
         json_write_key(&writer, "trace");
         json_write_raw(&writer, attributes->trace);
@@ -440,10 +428,9 @@ void envelope_add_item(struct buffer *out, const char *type, const char *platfor
 {
     struct json_writer writer = json_writer_of(out);
     json_begin_object(&writer);
-    write_text(&writer, "type", slice_of_text(type));
-    write_text(&writer, "platform", slice_of_text(platform));
-    json_write_key(&writer, "length");
-    json_write_u64(&writer, payload.size);
+    json_member_string_if_any(&writer, "type", slice_of_text(type));
+    json_member_string_if_any(&writer, "platform", slice_of_text(platform));
+    json_member_u64(&writer, "length", payload.size);
     json_end_object(&writer);
     buffer_append_byte(out, '\n');
     buffer_append(out, payload.data, payload.size);

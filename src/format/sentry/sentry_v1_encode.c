@@ -1,7 +1,6 @@
 /* Writes Sample Format V1: its own metadata around the parts that it shares with V2. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_v1.h"
 
-#include "base/rfc3339.h"
 #include "format/sentry/sentry_encoder_private.h"
 #include "format/sentry/sentry_extension.h"
 
@@ -11,22 +10,19 @@
 static void write_text_or(struct json_writer *writer, const struct profile *profile, const char *key,
                           struct string_id text, const char *otherwise)
 {
-    json_write_key(writer, key);
-    json_write_text(writer, text.index ? profile_c_string(profile, text) : otherwise);
+    json_member_text(writer, key, text.index ? profile_c_string(profile, text) : otherwise);
 }
 
 static void write_device(struct json_writer *writer, const struct profile *profile)
 {
     const struct sentry_device *device = &sentry_extension(profile)->device;
-    json_write_key(writer, "device");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "device");
     write_text_or(writer, profile, "architecture", device->architecture, "unknown");
     chunk_write_member(writer, profile, "manufacturer", device->manufacturer);
     chunk_write_member(writer, profile, "model", device->model);
     chunk_write_member(writer, profile, "locale", device->locale);
     if (device->has_is_emulator) {
-        json_write_key(writer, "is_emulator");
-        json_write_bool(writer, device->is_emulator);
+        json_member_bool(writer, "is_emulator", device->is_emulator);
     }
     chunk_write_attributes(writer, profile, device->attributes);
     json_end_object(writer);
@@ -35,8 +31,7 @@ static void write_device(struct json_writer *writer, const struct profile *profi
 static void write_os(struct json_writer *writer, const struct profile *profile)
 {
     const struct sentry_os *os = &sentry_extension(profile)->os;
-    json_write_key(writer, "os");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "os");
     write_text_or(writer, profile, "name", os->name, "unknown");
     /* Some clients know a name and no version: then the version is an empty string. */
     write_text_or(writer, profile, "version", os->version, os->name.index ? "" : "unknown");
@@ -52,8 +47,7 @@ static void write_runtime(struct json_writer *writer, const struct profile *prof
 {
     const struct sentry_runtime *runtime = &sentry_extension(profile)->runtime;
     if (runtime->name.index == 0 && runtime->version.index == 0 && runtime->attributes.index == 0) return;
-    json_write_key(writer, "runtime");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "runtime");
     chunk_write_member(writer, profile, "name", runtime->name);
     chunk_write_member(writer, profile, "version", runtime->version);
     chunk_write_attributes(writer, profile, runtime->attributes);
@@ -65,8 +59,7 @@ static void write_nanoseconds(struct json_writer *writer, const char *key, uint6
 {
     char text[24];
     (void)snprintf(text, sizeof(text), "%" PRIu64, ns);
-    json_write_key(writer, key);
-    json_write_text(writer, text);
+    json_member_text(writer, key, text);
 }
 
 /* The thread of the first sample, which a transaction that does not say is taken to have run on. */
@@ -80,8 +73,7 @@ static const char *first_thread(const struct profile *profile)
 static void write_transaction(struct json_writer *writer, const struct profile *profile)
 {
     const struct sentry_transaction *transaction = &sentry_extension(profile)->transaction;
-    json_write_key(writer, "transaction");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "transaction");
     chunk_write_uuid(writer, "id", profile_slice(profile, transaction->id));
     write_text_or(writer, profile, "name", transaction->name, "unknown");
     chunk_write_uuid(writer, "trace_id", profile_slice(profile, transaction->trace_id));
@@ -97,15 +89,10 @@ static void write_transaction(struct json_writer *writer, const struct profile *
 static void write_metadata(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
-    char timestamp[RFC3339_TEXT_SIZE];
-    rfc3339_format(plan->start_ns, timestamp);
-    json_write_key(writer, "version");
-    json_write_text(writer, "1");
+    json_member_text(writer, "version", "1");
     chunk_write_uuid(writer, "event_id", profile_slice(profile, profile->chunk_id));
-    json_write_key(writer, "platform");
-    json_write_text(writer, sentry_v2_platform(profile));
-    json_write_key(writer, "timestamp");
-    json_write_text(writer, timestamp);
+    json_member_text(writer, "platform", sentry_v2_platform(profile));
+    json_member_time(writer, "timestamp", plan->start_ns);
     chunk_write_member(writer, profile, "release", profile->release);
     chunk_write_member(writer, profile, "dist", profile->dist);
     write_text_or(writer, profile, "environment", profile->environment, "production");

@@ -18,8 +18,7 @@ void chunk_write_member(struct json_writer *writer, const struct profile *profil
                         struct string_id value)
 {
     if (value.index == 0) return;
-    json_write_key(writer, key);
-    json_write_string(writer, profile_slice(profile, value));
+    json_member_string(writer, key, profile_slice(profile, value));
 }
 
 /* --- Attributes --------------------------------------------------------------------------------------------------- */
@@ -56,19 +55,15 @@ void chunk_write_uuid(struct json_writer *writer, const char *key, struct slice 
 {
     char text[UUID_TEXT_SIZE];
     if (!uuid_parse(id, text) && !uuid_new(text)) memset(text, 0, sizeof(text));
-    json_write_key(writer, key);
-    json_write_text(writer, text);
+    json_member_text(writer, key, text);
 }
 
 void chunk_write_client_sdk(struct json_writer *writer, const struct profile *profile)
 {
     bool has_sdk = profile->sdk_name.index != 0;
-    json_write_key(writer, "client_sdk");
-    json_begin_object(writer);
-    json_write_key(writer, "name");
-    json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_name) : "offbeat");
-    json_write_key(writer, "version");
-    json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION);
+    json_begin_object_member(writer, "client_sdk");
+    json_member_text(writer, "name", has_sdk ? profile_c_string(profile, profile->sdk_name) : "offbeat");
+    json_member_text(writer, "version", has_sdk ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION);
     if (has_sdk) chunk_write_attributes(writer, profile, sentry_extension(profile)->attributes.client_sdk);
     json_end_object(writer);
 }
@@ -81,18 +76,15 @@ static void write_chunk_metadata(struct json_writer *writer, const struct chunk_
     uint32_t kept;
     (void)find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk),
                           (const char *const[]){"dist", NULL}, &kept);
-    json_write_key(writer, "version");
-    json_write_text(writer, "2");
+    json_member_text(writer, "version", "2");
     chunk_write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
     chunk_write_uuid(writer, "chunk_id",
                      chunk_id ? slice_of_text(chunk_id) : profile_slice(profile, profile->chunk_id));
-    json_write_key(writer, "platform");
-    json_write_text(writer, sentry_v2_platform(profile));
+    json_member_text(writer, "platform", sentry_v2_platform(profile));
     chunk_write_member(writer, profile, "release", profile->release);
     if (!(kept & DIST)) chunk_write_member(writer, profile, "dist", profile->dist);
-    json_write_key(writer, "environment");
-    json_write_text(writer,
-                    profile->environment.index ? profile_c_string(profile, profile->environment) : "production");
+    json_member_text(writer, "environment",
+                     profile->environment.index ? profile_c_string(profile, profile->environment) : "production");
     chunk_write_client_sdk(writer, profile);
 }
 
@@ -128,8 +120,7 @@ static void write_file(struct json_writer *writer, const struct profile *profile
     if (path.size == 0) return;
     const uint8_t *slash = path.data[0] == '/' ? memrchr(path.data, '/', path.size) : NULL;
     size_t folder_size = slash ? (size_t)(slash - path.data) + 1 : 0;
-    json_write_key(writer, "filename");
-    json_write_string(writer, slice_of(path.data + folder_size, path.size - folder_size));
+    json_member_string(writer, "filename", slice_of(path.data + folder_size, path.size - folder_size));
     if (slash) chunk_write_member(writer, profile, "abs_path", file_name);
 }
 
@@ -137,8 +128,7 @@ static void write_file(struct json_writer *writer, const struct profile *profile
 static void write_place(struct json_writer *writer, const char *key, int64_t number)
 {
     if (number <= 0 || number > UINT32_MAX) return;
-    json_write_key(writer, key);
-    json_write_i64(writer, number);
+    json_member_i64(writer, key, number);
 }
 
 static uint64_t image_start(const struct mapping *mapping)
@@ -177,8 +167,7 @@ static bool is_other_code(const struct profile *profile, const struct written_fr
 
 static void write_other_platform(struct json_writer *writer)
 {
-    json_write_key(writer, "platform");
-    json_write_text(writer, "other");
+    json_member_text(writer, "platform", "other");
 }
 
 static void write_frame(struct json_writer *writer, const struct profile *profile, const struct written_frame *frame)
@@ -209,8 +198,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     json_begin_object(writer);
     bool is_named = name.index || function->file_name.index || frame->address || (kept & (FUNCTION | FILE | ADDRESS));
     if (!is_named) { /* FMT-3: never without any */
-        json_write_key(writer, "function");
-        json_write_text(writer, "<unknown>");
+        json_member_text(writer, "function", "<unknown>");
     }
     if (!(kept & FUNCTION)) chunk_write_member(writer, profile, "function", name);
     if (function->system_name.index != name.index && !(kept & RAW))
@@ -223,8 +211,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     if (!(kept & LINE)) write_place(writer, "lineno", frame->line);
     if (!(kept & COLUMN)) write_place(writer, "colno", frame->column);
     if (frame->address && !(kept & ADDRESS)) {
-        json_write_key(writer, "instruction_addr");
-        json_write_hex(writer, frame->address);
+        json_member_hex(writer, "instruction_addr", frame->address);
     }
     /* Where a reader keeps it, so that what is read and written again is the same. */
     bool is_bare = !name.index && !function->file_name.index && !function->module.index && !frame->line;
@@ -232,8 +219,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     if (is_other && is_bare) write_other_platform(writer);
     if (!(kept & PACKAGE)) chunk_write_member(writer, profile, "package", package);
     if (!(kept & IN_APP)) {
-        json_write_key(writer, "in_app");
-        json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
+        json_member_bool(writer, "in_app", is_in_app(profile, frame, profile_slice(profile, package)));
     }
     if (is_other && !is_bare) write_other_platform(writer);
     if (!(kept & START_LINE)) write_place(writer, "offbeat_start_line", function->start_line);
@@ -256,8 +242,7 @@ static void write_thread(struct json_writer *writer, const struct profile *profi
     (void)find_attributes(profile_slice(profile, thread->attributes), names, &kept);
     if (!(kept & NAME)) chunk_write_member(writer, profile, "name", thread->name);
     if (thread->has_priority && !(kept & (PRIORITY | OUR_PRIORITY))) {
-        json_write_key(writer, thread->priority < 0 ? "offbeat_priority" : "priority");
-        json_write_i64(writer, thread->priority);
+        json_member_i64(writer, thread->priority < 0 ? "offbeat_priority" : "priority", thread->priority);
     }
     chunk_write_attributes(writer, profile, thread->attributes);
 }
@@ -265,8 +250,7 @@ static void write_thread(struct json_writer *writer, const struct profile *profi
 static void write_thread_metadata(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
-    json_write_key(writer, "thread_metadata");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "thread_metadata");
     for (uint32_t i = 1; i < profile->threads.count; i++) {
         const struct thread *thread = &profile->threads.items[i];
         if (plan->thread_samples[i] == 0) continue;
@@ -288,8 +272,7 @@ static void write_time(struct json_writer *writer, const struct chunk_plan *plan
     }
     char text[24];
     (void)snprintf(text, sizeof(text), "%" PRIu64, time_ns > plan->start_ns ? time_ns - plan->start_ns : 0);
-    json_write_key(writer, "elapsed_since_start_ns");
-    json_write_text(writer, text);
+    json_member_text(writer, "elapsed_since_start_ns", text);
 }
 
 /* The attributes of a sample are a label, which may come from another format. */
@@ -314,16 +297,13 @@ static void write_sample_attributes(struct json_writer *writer, const struct pro
 static void write_samples(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
-    json_write_key(writer, "samples");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "samples");
     for (size_t i = 0; i < plan->ticks.count && !writer->out->failed; i++) {
         const struct tick *tick = &plan->ticks.items[i];
         json_begin_object(writer);
         write_time(writer, plan, tick->time_ns);
-        json_write_key(writer, "stack_id");
-        json_write_u64(writer, tick->stack);
-        json_write_key(writer, "thread_id");
-        json_write_string(writer, thread_id_text(profile, profile->samples.thread[tick->sample]));
+        json_member_u64(writer, "stack_id", tick->stack);
+        json_member_string(writer, "thread_id", thread_id_text(profile, profile->samples.thread[tick->sample]));
         struct label_set_id labels = profile->samples.labels[tick->sample];
         if (labels.index && !tick->is_end) write_sample_attributes(writer, profile, labels);
         json_end_object(writer);
@@ -333,8 +313,7 @@ static void write_samples(struct json_writer *writer, const struct chunk_plan *p
 
 static void write_stacks(struct json_writer *writer, const struct chunk_plan *plan)
 {
-    json_write_key(writer, "stacks");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "stacks");
     for (size_t i = 0; i < plan->stacks.count; i++) {
         const struct written_stack *stack = &plan->stacks.items[i];
         json_begin_array(writer);
@@ -348,12 +327,10 @@ static void write_stacks(struct json_writer *writer, const struct chunk_plan *pl
 
 static void write_profile(struct json_writer *writer, const struct chunk_plan *plan)
 {
-    json_write_key(writer, "profile");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "profile");
     write_samples(writer, plan);
     write_stacks(writer, plan);
-    json_write_key(writer, "frames");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "frames");
     for (size_t i = 0; i < plan->frames.count; i++) {
         write_frame(writer, plan->profile, &plan->frames.items[i]);
     }
@@ -374,21 +351,16 @@ static void write_image(struct json_writer *writer, const struct profile *profil
     (void)find_attributes(profile_slice(profile, mapping->attributes), names, &kept);
     json_begin_object(writer);
     if (!(kept & TYPE)) {
-        json_write_key(writer, "type");
-        json_write_text(writer, "symbolic"); /* a server rejects a chunk with "elf" (facts §1.3) */
+        json_member_text(writer, "type", "symbolic"); /* a server rejects a chunk with "elf" (facts §1.3) */
     }
     if (debug_id && !(kept & DEBUG_ID)) {
-        json_write_key(writer, "debug_id");
-        json_write_text(writer, debug_id);
+        json_member_text(writer, "debug_id", debug_id);
     }
     if (!(kept & CODE_ID)) chunk_write_member(writer, profile, "code_id", mapping->build_id);
     if (!(kept & CODE_FILE)) chunk_write_member(writer, profile, "code_file", mapping->file_name);
-    json_write_key(writer, "image_addr");
-    json_write_hex(writer, start);
-    json_write_key(writer, "image_size");
-    json_write_u64(writer, size);
-    json_write_key(writer, "image_vmaddr");
-    json_write_hex(writer, mapping->image_vmaddr);
+    json_member_hex(writer, "image_addr", start);
+    json_member_u64(writer, "image_size", size);
+    json_member_hex(writer, "image_vmaddr", mapping->image_vmaddr);
     chunk_write_attributes(writer, profile, mapping->attributes);
     json_end_object(writer);
 }
@@ -419,10 +391,8 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
     struct image_starts starts = {.profile = profile};
     char debug_id[DEBUG_ID_TEXT_SIZE];
     bool uses_image = uses_images(plan); /* else the first one is written: native code has one (FMT-6) */
-    json_write_key(writer, "debug_meta");
-    json_begin_object(writer);
-    json_write_key(writer, "images");
-    json_begin_array(writer);
+    json_begin_object_member(writer, "debug_meta");
+    json_begin_array_member(writer, "images");
     for (uint32_t i = 1; i < profile->mappings.count; i++) {
         const struct mapping *mapping = &profile->mappings.items[i];
         uint64_t start = image_start(mapping), hash = hash_mix(0, start);
@@ -466,8 +436,7 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
     json_write_key_slice(writer, profile_slice(plan->profile, measurement->name));
     json_begin_object(writer);
     chunk_write_member(writer, plan->profile, "unit", measurement->unit);
-    json_write_key(writer, "values");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "values");
     for (size_t i = 0; i < measurement->count && !writer->out->failed; i++) {
         const struct measurement_value *value = &measurement->values[i];
         if (!is_chosen(plan->options, value->time_ns) || !isfinite(value->value)) continue;
@@ -522,15 +491,12 @@ static void write_offbeat(struct json_writer *writer, const struct profile *prof
     int64_t period = chunk_period_ns(profile);
     bool is_cpu = profile_counts_cpu_time(profile);
     if (period == 0 && profile->facts.count == 0 && !is_cpu) return;
-    json_write_key(writer, "offbeat");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "offbeat");
     if (period) {
-        json_write_key(writer, "period_ns");
-        json_write_i64(writer, period);
+        json_member_i64(writer, "period_ns", period);
     }
     if (is_cpu) {
-        json_write_key(writer, "time");
-        json_write_text(writer, "cpu");
+        json_member_text(writer, "time", "cpu");
     }
     json_write_key(writer, "facts");
     facts_write(writer, profile);

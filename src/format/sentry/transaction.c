@@ -330,13 +330,6 @@ void spans_fini(struct span_list *spans)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static void write_member(struct json_writer *writer, const char *key, struct slice text)
-{
-    if (text.size == 0) return;
-    json_write_key(writer, key);
-    json_write_string(writer, text);
-}
-
 /* No more than 19 digits: those are read back to the nanosecond (base/json_time.h). From 2286 on to the microsecond. */
 static void write_time(struct json_writer *writer, const char *key, uint64_t time_ns)
 {
@@ -353,37 +346,33 @@ static void write_times(struct json_writer *writer, const struct span *span)
 
 static void write_data(struct json_writer *writer, const struct span *span, bool with_profiler)
 {
-    json_write_key(writer, "data");
-    json_begin_object(writer);
-    write_member(writer, "thread.id", span->thread_id);
-    write_member(writer, "thread.name", span->thread_name);
-    if (with_profiler) write_member(writer, "profiler_id", span->profiler_id);
+    json_begin_object_member(writer, "data");
+    json_member_string_if_any(writer, "thread.id", span->thread_id);
+    json_member_string_if_any(writer, "thread.name", span->thread_name);
+    if (with_profiler) json_member_string_if_any(writer, "profiler_id", span->profiler_id);
     json_end_object(writer);
 }
 
 static void write_span_ids(struct json_writer *writer, const struct span *span)
 {
-    write_member(writer, "trace_id", span->trace_id);
-    write_member(writer, "span_id", span->span_id);
-    write_member(writer, "parent_span_id", span->parent_span_id);
-    write_member(writer, "op", span->op);
-    write_member(writer, "status", span->status);
+    json_member_string_if_any(writer, "trace_id", span->trace_id);
+    json_member_string_if_any(writer, "span_id", span->span_id);
+    json_member_string_if_any(writer, "parent_span_id", span->parent_span_id);
+    json_member_string_if_any(writer, "op", span->op);
+    json_member_string_if_any(writer, "status", span->status);
 }
 
 static void write_contexts(struct json_writer *writer, const struct transaction *transaction)
 {
-    json_write_key(writer, "contexts");
-    json_begin_object(writer);
-    json_write_key(writer, "trace");
-    json_begin_object(writer);
+    json_begin_object_member(writer, "contexts");
+    json_begin_object_member(writer, "trace");
     write_span_ids(writer, &transaction->root);
     write_data(writer, &transaction->root, false);
     json_end_object(writer);
     if (transaction->root.profiler_id.size || transaction->profile_id.size) {
-        json_write_key(writer, "profile");
-        json_begin_object(writer);
-        write_member(writer, "profiler_id", transaction->root.profiler_id);
-        write_member(writer, "profile_id", transaction->profile_id);
+        json_begin_object_member(writer, "profile");
+        json_member_string_if_any(writer, "profiler_id", transaction->root.profiler_id);
+        json_member_string_if_any(writer, "profile_id", transaction->profile_id);
         json_end_object(writer);
     }
     json_end_object(writer);
@@ -391,13 +380,12 @@ static void write_contexts(struct json_writer *writer, const struct transaction 
 
 static void write_spans(struct json_writer *writer, const struct transaction *transaction)
 {
-    json_write_key(writer, "spans");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "spans");
     for (size_t i = 0; i < transaction->spans.count && !writer->out->failed; i++) {
         const struct span *span = &transaction->spans.items[i];
         json_begin_object(writer);
         write_span_ids(writer, span);
-        write_member(writer, "description", span->description);
+        json_member_string_if_any(writer, "description", span->description);
         write_times(writer, span);
         write_data(writer, span, true);
         json_end_object(writer);
@@ -409,15 +397,15 @@ void transaction_encode(const struct transaction *transaction, struct buffer *ou
 {
     struct json_writer writer = json_writer_of(out);
     json_begin_object(&writer);
-    write_member(&writer, "type", slice_of_text("transaction"));
-    write_member(&writer, "event_id", slice_of_text(transaction->event_id));
-    write_member(&writer, "platform", transaction->platform);
-    write_member(&writer, "transaction", transaction->name);
+    json_member_string_if_any(&writer, "type", slice_of_text("transaction"));
+    json_member_string_if_any(&writer, "event_id", slice_of_text(transaction->event_id));
+    json_member_string_if_any(&writer, "platform", transaction->platform);
+    json_member_string_if_any(&writer, "transaction", transaction->name);
     json_write_key(&writer, "transaction_info");
     json_write_raw(&writer, slice_of_text("{\"source\":\"custom\"}"));
     write_times(&writer, &transaction->root);
-    write_member(&writer, "release", transaction->release);
-    write_member(&writer, "environment", transaction->environment);
+    json_member_string_if_any(&writer, "release", transaction->release);
+    json_member_string_if_any(&writer, "environment", transaction->environment);
     write_contexts(&writer, transaction);
     write_spans(&writer, transaction);
     json_end_object(&writer);

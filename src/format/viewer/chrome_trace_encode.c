@@ -34,18 +34,15 @@ struct encoder {
 
 static void write_text(struct encoder *encoder, const char *key, const char *text)
 {
-    json_write_key(&encoder->writer, key);
-    json_write_text(&encoder->writer, text);
+    json_member_text(&encoder->writer, key, text);
 }
 
 static void begin_event(struct encoder *encoder, const char *phase)
 {
     json_begin_object(&encoder->writer);
     write_text(encoder, "ph", phase);
-    json_write_key(&encoder->writer, "pid");
-    json_write_i64(&encoder->writer, encoder->pid);
-    json_write_key(&encoder->writer, "tid");
-    json_write_i64(&encoder->writer, encoder->tid);
+    json_member_i64(&encoder->writer, "pid", encoder->pid);
+    json_member_i64(&encoder->writer, "tid", encoder->tid);
 }
 
 static void write_time(struct encoder *encoder, uint64_t time_ns)
@@ -60,8 +57,7 @@ static void write_begin(struct encoder *encoder, struct slice name, uint64_t tim
 {
     begin_event(encoder, "B");
     write_time(encoder, time_ns);
-    json_write_key(&encoder->writer, "name");
-    json_write_string(&encoder->writer, name);
+    json_member_string(&encoder->writer, "name", name);
     json_end_object(&encoder->writer);
 }
 
@@ -145,10 +141,8 @@ static void write_name(struct encoder *encoder, const char *kind, struct slice n
 {
     begin_event(encoder, "M");
     write_text(encoder, "name", kind);
-    json_write_key(&encoder->writer, "args");
-    json_begin_object(&encoder->writer);
-    json_write_key(&encoder->writer, "name");
-    json_write_string(&encoder->writer, name);
+    json_begin_object_member(&encoder->writer, "args");
+    json_member_string(&encoder->writer, "name", name);
     json_end_object(&encoder->writer);
     json_end_object(&encoder->writer);
 }
@@ -230,13 +224,10 @@ static void encode(struct encoder *encoder)
 {
     sort_samples(encoder);
     json_begin_object(&encoder->writer);
-    json_write_key(&encoder->writer, "otherData");
-    json_begin_object(&encoder->writer);
-    json_write_key(&encoder->writer, CHROME_TRACE_START);
-    json_write_u64(&encoder->writer, encoder->base_ns);
+    json_begin_object_member(&encoder->writer, "otherData");
+    json_member_u64(&encoder->writer, CHROME_TRACE_START, encoder->base_ns);
     json_end_object(&encoder->writer);
-    json_write_key(&encoder->writer, "traceEvents");
-    json_begin_array(&encoder->writer);
+    json_begin_array_member(&encoder->writer, "traceEvents");
     for (size_t first = 0; first < encoder->tracks.count && encoder->status == STATUS_OK;) {
         size_t size = tracks_size_at(&encoder->tracks, first);
         write_track(encoder, encoder->tracks.samples + first, size);

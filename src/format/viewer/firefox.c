@@ -350,20 +350,17 @@ static void sort_samples(struct encoder *encoder)
 
 static void write_text(struct encoder *encoder, const char *key, const char *text)
 {
-    json_write_key(&encoder->writer, key);
-    json_write_text(&encoder->writer, text);
+    json_member_text(&encoder->writer, key, text);
 }
 
 static void write_slice(struct encoder *encoder, const char *key, struct slice text)
 {
-    json_write_key(&encoder->writer, key);
-    json_write_string(&encoder->writer, text);
+    json_member_string(&encoder->writer, key, text);
 }
 
 static void write_number(struct encoder *encoder, const char *key, int64_t number)
 {
-    json_write_key(&encoder->writer, key);
-    json_write_i64(&encoder->writer, number);
+    json_member_i64(&encoder->writer, key, number);
 }
 
 static void write_null(struct encoder *encoder, const char *key)
@@ -374,8 +371,7 @@ static void write_null(struct encoder *encoder, const char *key)
 
 static void write_switch(struct encoder *encoder, const char *key, bool value)
 {
-    json_write_key(&encoder->writer, key);
-    json_write_bool(&encoder->writer, value);
+    json_member_bool(&encoder->writer, key, value);
 }
 
 static void write_milliseconds(struct encoder *encoder, const char *key, uint64_t nanoseconds)
@@ -386,14 +382,12 @@ static void write_milliseconds(struct encoder *encoder, const char *key, uint64_
 
 static void begin_object(struct encoder *encoder, const char *key)
 {
-    json_write_key(&encoder->writer, key);
-    json_begin_object(&encoder->writer);
+    json_begin_object_member(&encoder->writer, key);
 }
 
 static void begin_array(struct encoder *encoder, const char *key)
 {
-    json_write_key(&encoder->writer, key);
-    json_begin_array(&encoder->writer);
+    json_begin_array_member(&encoder->writer, key);
 }
 
 /* A column of COUNT entries; VALUE is an expression of the entry's index i. */

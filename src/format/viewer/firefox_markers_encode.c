@@ -90,22 +90,13 @@ static bool is_span(const struct marker *marker)
     return marker->details.index == 0 && marker->text_count > 0;
 }
 
-static void write_text(struct json_writer *writer, const char *key, const char *text)
-{
-    json_write_key(writer, key);
-    json_write_text(writer, text);
-}
-
 static void write_field(struct json_writer *writer, struct slice key)
 {
     json_begin_object(writer);
-    json_write_key(writer, "key");
-    json_write_string(writer, key);
-    json_write_key(writer, "label");
-    json_write_string(writer, key);
-    write_text(writer, "format", "unique-string");
-    json_write_key(writer, "searchable");
-    json_write_bool(writer, true);
+    json_member_string(writer, "key", key);
+    json_member_string(writer, "label", key);
+    json_member_text(writer, "format", "unique-string");
+    json_member_bool(writer, "searchable", true);
     json_end_object(writer);
 }
 
@@ -126,17 +117,15 @@ static void write_span_schema(const struct firefox_markers *markers, struct json
     }
     if (count == 0) return;
     json_begin_object(writer);
-    write_text(writer, "name", SPAN_TYPE);
-    json_write_key(writer, "display");
-    json_begin_array(writer);
+    json_member_text(writer, "name", SPAN_TYPE);
+    json_begin_array_member(writer, "display");
     json_write_text(writer, "marker-chart");
     json_write_text(writer, "marker-table");
     json_end_array(writer);
-    write_text(writer, "chartLabel", "{marker.data.description}");
-    write_text(writer, "tooltipLabel", "{marker.name}");
-    write_text(writer, "tableLabel", "{marker.data.description}");
-    json_write_key(writer, "fields");
-    json_begin_array(writer);
+    json_member_text(writer, "chartLabel", "{marker.data.description}");
+    json_member_text(writer, "tooltipLabel", "{marker.name}");
+    json_member_text(writer, "tableLabel", "{marker.data.description}");
+    json_begin_array_member(writer, "fields");
     for (size_t i = 0; i < count; i++) write_field(writer, profile_slice(profile, keys[i]));
     json_end_array(writer);
     json_end_object(writer);
@@ -165,7 +154,7 @@ static void write_data(const struct firefox_markers *markers, const struct marke
     if (details.size > 2)
         json_write_raw(writer, slice_of(details.data + 1, details.size - 2)); /* without its braces */
     else
-        write_text(writer, "type", SPAN_TYPE);
+        json_member_text(writer, "type", SPAN_TYPE);
     for (uint32_t i = 0; i < marker->text_count; i++) {
         const struct marker_text *text = &profile->marker_texts.items[marker->text_first + i];
         json_write_key_slice(writer, profile_slice(profile, text->key));
@@ -207,6 +196,5 @@ void firefox_markers_write(const struct firefox_markers *markers, uint32_t threa
                  json_write_u64(writer, marker->category.index
                                             ? first_category + markers->categories[marker->category.index] - 1
                                             : 0));
-    json_write_key(writer, "length");
-    json_write_u64(writer, end - first);
+    json_member_u64(writer, "length", end - first);
 }

@@ -98,8 +98,7 @@ static uint32_t frame_of_location(struct encoder *encoder, struct location_id id
 static void write_place(struct json_writer *writer, const char *key, int64_t number)
 {
     if (number <= 0) return;
-    json_write_key(writer, key);
-    json_write_i64(writer, number);
+    json_member_i64(writer, key, number);
 }
 
 static void write_frame(struct encoder *encoder, struct json_writer *writer, const struct written_frame *frame)
@@ -109,11 +108,9 @@ static void write_frame(struct encoder *encoder, struct json_writer *writer, con
     if (frame->unnamed)
         frame_name_unnamed(profile, profile_location(profile, (struct location_id){frame->unnamed}), &name);
     json_begin_object(writer);
-    json_write_key(writer, "name");
-    json_write_string(writer, frame->unnamed ? buffer_slice(&name) : profile_slice(profile, frame->name));
+    json_member_string(writer, "name", frame->unnamed ? buffer_slice(&name) : profile_slice(profile, frame->name));
     if (frame->file.index) {
-        json_write_key(writer, "file");
-        json_write_string(writer, profile_slice(profile, frame->file));
+        json_member_string(writer, "file", profile_slice(profile, frame->file));
     }
     write_place(writer, "line", frame->line);
     write_place(writer, "col", frame->column);
@@ -165,8 +162,7 @@ static void write_samples(struct encoder *encoder, struct json_writer *writer, c
                           size_t count)
 {
     uint64_t clock_ns = samples[0].time_ns;
-    json_write_key(writer, "samples");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "samples");
     for (size_t i = 0; i < count && encoder->status == STATUS_OK; i++) {
         uint64_t gap_ns = gap_before(encoder, &samples[i], clock_ns);
         if (gap_ns) write_stack(encoder, writer, (struct stack_id){0});
@@ -181,8 +177,7 @@ static uint64_t write_weights(struct encoder *encoder, struct json_writer *write
                               size_t count)
 {
     uint64_t clock_ns = samples[0].time_ns;
-    json_write_key(writer, "weights");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "weights");
     for (size_t i = 0; i < count; i++) {
         uint64_t gap_ns = gap_before(encoder, &samples[i], clock_ns);
         if (gap_ns) json_write_u64(writer, gap_ns);
@@ -198,8 +193,7 @@ static void write_gaps(struct encoder *encoder, struct json_writer *writer, cons
                        size_t count)
 {
     uint64_t clock_ns = samples[0].time_ns;
-    json_write_key(writer, "gaps");
-    json_begin_array(writer);
+    json_begin_array_member(writer, "gaps");
     for (size_t i = 0, gaps = 0; i < count; i++) {
         uint64_t gap_ns = gap_before(encoder, &samples[i], clock_ns);
         if (gap_ns) json_write_u64(writer, i + gaps++);
@@ -212,12 +206,9 @@ static void write_own(struct encoder *encoder, struct json_writer *writer, const
                       size_t count)
 {
     const struct thread *thread = profile_thread(encoder->profile, (struct thread_id){samples[0].thread});
-    json_write_key(writer, "offbeat");
-    json_begin_object(writer);
-    json_write_key(writer, "thread_id");
-    json_write_string(writer, profile_slice(encoder->profile, thread->id));
-    json_write_key(writer, "thread_name");
-    json_write_string(writer, profile_slice(encoder->profile, thread->name));
+    json_begin_object_member(writer, "offbeat");
+    json_member_string(writer, "thread_id", profile_slice(encoder->profile, thread->id));
+    json_member_string(writer, "thread_name", profile_slice(encoder->profile, thread->name));
     write_gaps(encoder, writer, samples, count);
     json_end_object(writer);
 }
@@ -249,19 +240,15 @@ static void write_track(struct encoder *encoder, struct json_writer *writer, con
 {
     uint64_t start = samples[0].time_ns - encoder->base_ns;
     json_begin_object(writer);
-    json_write_key(writer, "type");
-    json_write_text(writer, "sampled");
+    json_member_text(writer, "type", "sampled");
     json_write_key(writer, "name");
     write_name(encoder, writer, &samples[count - 1]);
-    json_write_key(writer, "unit");
-    json_write_text(writer, encoder->unit);
+    json_member_text(writer, "unit", encoder->unit);
     write_own(encoder, writer, samples, count);
     write_samples(encoder, writer, samples, count);
     uint64_t end = write_weights(encoder, writer, samples, count) - encoder->base_ns;
-    json_write_key(writer, "startValue");
-    json_write_u64(writer, start);
-    json_write_key(writer, "endValue");
-    json_write_u64(writer, end);
+    json_member_u64(writer, "startValue", start);
+    json_member_u64(writer, "endValue", end);
     json_end_object(writer);
 }
 
@@ -300,23 +287,16 @@ static void write_file(struct encoder *encoder, struct buffer *out)
 {
     struct json_writer writer = json_writer_of(out);
     json_begin_object(&writer);
-    json_write_key(&writer, "$schema");
-    json_write_text(&writer, "https://www.speedscope.app/file-format-schema.json");
-    json_write_key(&writer, "exporter");
-    json_write_text(&writer, "offbeat@" OFFBEAT_VERSION);
-    json_write_key(&writer, "activeProfileIndex");
-    json_write_u64(&writer, tracks_place_to_show(&encoder->tracks, encoder->profile));
+    json_member_text(&writer, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_member_text(&writer, "exporter", "offbeat@" OFFBEAT_VERSION);
+    json_member_u64(&writer, "activeProfileIndex", tracks_place_to_show(&encoder->tracks, encoder->profile));
     if (encoder->base_ns) {
-        json_write_key(&writer, "offbeat");
-        json_begin_object(&writer);
-        json_write_key(&writer, "start_ns");
-        json_write_u64(&writer, encoder->base_ns);
+        json_begin_object_member(&writer, "offbeat");
+        json_member_u64(&writer, "start_ns", encoder->base_ns);
         json_end_object(&writer);
     }
-    json_write_key(&writer, "shared");
-    json_begin_object(&writer);
-    json_write_key(&writer, "frames");
-    json_begin_array(&writer);
+    json_begin_object_member(&writer, "shared");
+    json_begin_array_member(&writer, "frames");
     for (size_t i = 0; i < encoder->frames.count; i++) write_frame(encoder, &writer, &encoder->frames.items[i]);
     json_end_array(&writer);
     json_end_object(&writer);
