@@ -5,6 +5,7 @@
 #include "base/json_reader.h"
 
 #include "base/digits.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 
 #include <locale.h>
@@ -178,8 +179,7 @@ static int32_t hex4(const uint8_t *position, const uint8_t *end)
     if (end - position < 4) return -1;
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
-        uint8_t byte = position[i], letter = byte | 0x20;
-        int digit = byte >= '0' && byte <= '9' ? byte - '0' : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+        int digit = hex_digit(position[i]);
         if (digit < 0) return -1;
         value = value * 16 + digit;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 
+#include "base/hex.h"
 #include "base/rfc3339.h"
 #include "base/utf8.h"
 
@@ -56,9 +57,9 @@ static void append_escape(struct buffer *out, uint8_t byte)
         buffer_append_byte(out, '\\');
         buffer_append_byte(out, (uint8_t)letters[byte]);
     } else {
-        static const char digits[] = "0123456789abcdef";
-        char escape[] = {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
-        buffer_append(out, escape, sizeof(escape));
+        char escape[] = "\\u00xx";
+        (void)hex_write(escape + 4, slice_of(&byte, 1));
+        buffer_append_text(out, escape);
     }
 }
 

@@ -3,6 +3,8 @@
 #ifndef OFFBEAT_BASE_PLAIN_TEXT_H
 #define OFFBEAT_BASE_PLAIN_TEXT_H
 
+#include "base/hex.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -33,13 +35,9 @@ static inline uint64_t plain_parse(const char **text, unsigned base)
     uint64_t number = 0;
     if (base == 16 && (*text)[0] == '0' && (*text)[1] == 'x') *text += 2;
     for (;; (*text)++) {
-        char character = **text;
-        unsigned digit = character >= '0' && character <= '9'   ? (unsigned)(character - '0')
-                         : character >= 'a' && character <= 'f' ? (unsigned)(character - 'a') + 10
-                         : character >= 'A' && character <= 'F' ? (unsigned)(character - 'A') + 10
-                                                                : base;
-        if (digit >= base) return number;
-        number = number * base + digit;
+        int digit = hex_digit((uint8_t) * *text);
+        if (digit < 0 || (unsigned)digit >= base) return number;
+        number = number * base + (unsigned)digit;
     }
 }
 

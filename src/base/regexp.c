@@ -5,6 +5,7 @@
 #include "base/regexp.h"
 
 #include "base/array.h"
+#include "base/hex.h"
 #include "base/regexp_private.h"
 
 #include <stdlib.h>
@@ -209,21 +210,14 @@ static void add_named_class(struct compiler *compiler)
     reject(compiler, STATUS_MALFORMED, "a class of characters that nobody knows");
 }
 
-static int hex_value(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 /* After "\x". */
 static uint32_t take_hex(struct compiler *compiler)
 {
     bool has_braces = take(compiler, "{");
     uint32_t character = 0;
     int digits = 0;
-    while (digits < (has_braces ? 6 : 2) && hex_value(peek(compiler)) >= 0 && !at_end(compiler)) {
-        character = character << 4 | (uint32_t)hex_value(peek(compiler));
+    while (digits < (has_braces ? 6 : 2) && hex_digit(peek(compiler)) >= 0 && !at_end(compiler)) {
+        character = character << 4 | (uint32_t)hex_digit(peek(compiler));
         compiler->place++;
         digits++;
     }

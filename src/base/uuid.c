@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/uuid.h"
 
-#include <ctype.h>
+#include "base/hex.h"
+
 #include <sys/random.h>
 
 bool uuid_new(char ret_text[UUID_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t bytes[16];
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return false; /* so few are never cut short */
     bytes[6] = (uint8_t)((bytes[6] & 0x0F) | 0x40);                        /* version 4 */
     bytes[8] = (uint8_t)((bytes[8] & 0x3F) | 0x80);                        /* the variant of RFC 9562 */
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        ret_text[2 * i] = digits[bytes[i] >> 4];
-        ret_text[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    ret_text[UUID_TEXT_SIZE - 1] = 0;
+    (void)hex_write(ret_text, slice_of(bytes, sizeof(bytes)));
     return true;
 }
 
@@ -29,8 +25,8 @@ bool uuid_parse(struct slice text, char ret_text[UUID_TEXT_SIZE])
         if (is_hyphenated && (i == 8 || i == 13 || i == 18 || i == 23)) {
             if (text.data[i] != '-') return false;
         } else {
-            if (!isxdigit(text.data[i])) return false;
-            digits[count++] = (char)tolower(text.data[i]);
+            if (hex_digit(text.data[i]) < 0) return false;
+            digits[count++] = (char)(text.data[i] | 0x20); /* lower case; digits have this bit */
         }
     }
     memcpy(ret_text, digits, sizeof(digits));

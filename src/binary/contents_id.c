@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "binary/contents_id.h"
 
-#include <stdio.h>
+#include "base/hex.h"
 
 enum { CODE_BYTES_MAX = 4096, ID_BYTES = 16 };
 
@@ -22,6 +22,6 @@ bool contents_id_of(const struct elf_file *file, char ret_hex[BUILD_ID_START_SIZ
 {
     uint8_t id[ID_BYTES];
     if (file->build_id[0] != '\0' || !fold_code(file, id)) return false;
-    for (size_t i = 0; i < ID_BYTES; i++) (void)snprintf(ret_hex + 2 * i, 3, "%02x", id[i]);
+    (void)hex_write(ret_hex, slice_of(id, ID_BYTES));
     return true;
 }

@@ -2,35 +2,26 @@
  * of 4, 2 and 2 bytes, are turned round.  SPDX-License-Identifier: MIT */
 #include "binary/debug_id.h"
 
+#include "base/hex.h"
 #include "base/uuid.h"
 
 /* Which byte of the build id is at each place of the debug id; and the other way round, as it only exchanges. */
 static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    uint8_t letter = byte | 0x20;
-    return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
 bool debug_id_from_build_id(struct slice build_id_hex, char ret_text[DEBUG_ID_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t bytes[16] = {0}; /* shorter ids are filled up with zeros */
 
     if (build_id_hex.size < 2 || build_id_hex.size % 2) return false;
     for (size_t i = 0; i < build_id_hex.size / 2; i++) {
-        int high = hex_digit(build_id_hex.data[2 * i]), low = hex_digit(build_id_hex.data[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        if (i < sizeof(bytes)) bytes[i] = (uint8_t)(high * 16 + low);
+        int byte = hex_byte(build_id_hex.data + 2 * i);
+        if (byte < 0) return false;
+        if (i < sizeof(bytes)) bytes[i] = (uint8_t)byte;
     }
     for (size_t i = 0; i < sizeof(bytes); i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10) *ret_text++ = '-';
-        *ret_text++ = digits[bytes[order[i]] >> 4];
-        *ret_text++ = digits[bytes[order[i]] & 15];
+        ret_text = hex_write(ret_text, slice_of(&bytes[order[i]], 1));
     }
-    *ret_text = 0;
     return true;
 }
 

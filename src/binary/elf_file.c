@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cursor.h"
+#include "base/hex.h"
 
 enum {
     NOTE_BYTES_MAX = 64 << 10, /* of one note segment or section; a build id's is near the front */
@@ -40,16 +41,6 @@ bool elf_file_read(const struct elf_file *file, uint64_t offset, void *into, siz
 
 /* --- Notes -------------------------------------------------------------------------------------------------------- */
 
-static void write_hex(struct slice bytes, char *ret_text)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < bytes.size; i++) {
-        *ret_text++ = digits[bytes.data[i] >> 4];
-        *ret_text++ = digits[bytes.data[i] & 15];
-    }
-    *ret_text = '\0';
-}
-
 static void skip_padding(struct cursor *cursor, size_t alignment)
 {
     size_t padding = (alignment - cursor_offset(cursor) % alignment) % alignment;
@@ -68,7 +59,7 @@ static bool find_build_id(struct slice notes, size_t alignment, char *ret_text)
         bool is_build_id = type == NT_GNU_BUILD_ID && slice_equal(name, slice_of("GNU", sizeof("GNU")));
         if (cursor.failed || !is_build_id) continue;
         if (content.size == 0 || content.size > ELF_BUILD_ID_BYTES_MAX) return false;
-        write_hex(content, ret_text);
+        (void)hex_write(ret_text, content);
         return true;
     }
     return false;

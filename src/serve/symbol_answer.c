@@ -2,6 +2,7 @@
 #include "serve/symbol_answer.h"
 
 #include "base/array.h"
+#include "base/hex.h"
 #include "base/leb128.h"
 
 #include <stdlib.h>
@@ -49,15 +50,6 @@ static struct slice take_text(struct symbol_answer *answer)
     return text;
 }
 
-static bool is_hex(struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        bool is_digit = text.data[i] >= '0' && text.data[i] <= '9';
-        if (!is_digit && (text.data[i] < 'a' || text.data[i] > 'f')) return false;
-    }
-    return true;
-}
-
 enum status symbol_answer_open(struct symbol_answer *answer, struct slice bytes, struct error *error)
 {
     *answer = (struct symbol_answer){.cursor = cursor_of(bytes)};
@@ -70,7 +62,7 @@ enum status symbol_answer_open(struct symbol_answer *answer, struct slice bytes,
     struct slice build_id = take_text(answer);
     answer->file.machine = cursor_uleb128(cursor);
     answer->file.contents = cursor_uleb128(cursor);
-    if (cursor->failed || status != STATUS_OK || build_id.size >= SYMBOL_BUILD_ID_SIZE || !is_hex(build_id))
+    if (cursor->failed || status != STATUS_OK || build_id.size >= SYMBOL_BUILD_ID_SIZE || !hex_is_lower(build_id))
         return error_set(error, STATUS_MALFORMED, 0, "the answer of the reader of debug files is damaged");
     if (build_id.size) memcpy(answer->file.build_id, build_id.data, build_id.size);
     return STATUS_OK;

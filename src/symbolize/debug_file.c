@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cursor.h"
+#include "base/hex.h"
 
 enum { LINK_SECTION_BYTES_MAX = 8192, CHECKSUM_CHUNK_BYTES = 64 << 10 };
 
@@ -150,7 +151,7 @@ static bool read_alternate_link(const struct elf_file *file, struct alternate_li
          id.size <= ELF_BUILD_ID_BYTES_MAX;
     if (ok) {
         memcpy(ret_link->name, name.data, name.size + 1);
-        for (size_t i = 0; i < id.size; i++) snprintf(ret_link->build_id + 2 * i, 3, "%02x", id.data[i]);
+        (void)hex_write(ret_link->build_id, id);
     }
     buffer_fini(&bytes);
     return ok;

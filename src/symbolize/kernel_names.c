@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/hex.h"
 
 #include <elf.h>
 #include <limits.h>
@@ -47,7 +48,7 @@ static bool find_build_id(struct slice notes, char *ret_hex)
         struct slice value = cursor_take(&cursor, (size + UINT64_C(3)) & ~UINT64_C(3));
         bool is_id = !cursor.failed && type == NT_GNU_BUILD_ID && name.size >= 4 && memcmp(name.data, "GNU", 4) == 0;
         if (!is_id || size > BUILD_ID_BYTES_MAX) continue;
-        for (uint32_t i = 0; i < size; i++) (void)snprintf(ret_hex + 2 * (size_t)i, 3, "%02x", value.data[i]);
+        (void)hex_write(ret_hex, slice_of(value.data, size));
         return true;
     }
     return false;
@@ -88,12 +89,7 @@ static bool parse_line(struct slice line, struct symbol *ret_symbol)
     enum { ADDRESS_DIGITS = 16, NAME_PLACE = ADDRESS_DIGITS + 3 };
     uint64_t address = 0;
     if (line.size <= NAME_PLACE || line.data[ADDRESS_DIGITS] != ' ' || line.data[NAME_PLACE - 1] != ' ') return false;
-    for (size_t i = 0; i < ADDRESS_DIGITS; i++) {
-        uint8_t byte = line.data[i];
-        bool is_decimal = byte >= '0' && byte <= '9';
-        if (!is_decimal && (byte < 'a' || byte > 'f')) return false;
-        address = address << 4 | (uint64_t)(is_decimal ? byte - '0' : byte - 'a' + 10);
-    }
+    if (!hex_parse(slice_of(line.data, ADDRESS_DIGITS), &address)) return false;
     struct slice name = slice_of(line.data + NAME_PLACE, line.size - NAME_PLACE);
     const uint8_t *tab = memchr(name.data, '\t', name.size);
     if (tab) name.size = (size_t)(tab - name.data);

@@ -2,6 +2,7 @@
  *
  * The root and its texts always fit: 64 entries of at most 1 224 bytes, each byte at most six of JSON, are half of what
  * a server takes. Spans are taken back when they are over that. SPDX-License-Identifier: MIT */
+#include "base/hex.h"
 #include "trace/trace_private.h"
 
 #include <stdio.h>
@@ -64,11 +65,10 @@ static void write_times(struct json_writer *writer, const struct trace_span *spa
 
 static void write_span_id(struct json_writer *writer, const char *key, uint64_t id)
 {
-    static const char digits[] = "0123456789abcdef";
-    char text[TRACE_SPAN_ID_SIZE] = {0};
+    char text[TRACE_SPAN_ID_SIZE];
     if (id == 0) return;
-    for (size_t i = 0; i < TRACE_SPAN_ID_SIZE - 1; i++) text[i] = digits[id >> (60 - 4 * i) & 15];
-    write_member(writer, key, text);
+    hex_write_u64(text, id);
+    json_member_text(writer, key, text);
 }
 
 static void write_entry(struct json_writer *writer, const struct trace_entry *entry)

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/members.h"
 
+#include "base/hex.h"
+
 static const char prefix[] = "sentry-";
 enum { PREFIX_SIZE = sizeof(prefix) - 1 };
 
@@ -121,23 +123,14 @@ static struct slice take_until(struct slice *text, uint8_t separator)
     return part;
 }
 
-static int hex_digit(uint8_t character)
-{
-    if (character >= '0' && character <= '9') return character - '0';
-    if (character >= 'a' && character <= 'f') return character - 'a' + 10;
-    if (character >= 'A' && character <= 'F') return character - 'A' + 10;
-    return -1;
-}
-
 /* Percent signs that begin no code are kept. DECODED has room for TEXT. */
 static size_t decode_percent(struct slice text, uint8_t *decoded)
 {
     size_t size = 0;
     for (size_t i = 0; i < text.size; i++) {
-        int high = text.data[i] == '%' && i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
-        decoded[size++] = (uint8_t)(low >= 0 ? high << 4 | low : text.data[i]);
-        if (low >= 0) i += 2;
+        int code = text.data[i] == '%' && i + 2 < text.size ? hex_byte(text.data + i + 1) : -1;
+        decoded[size++] = code >= 0 ? (uint8_t)code : text.data[i];
+        if (code >= 0) i += 2;
     }
     return size;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/propagation.h"
 
+#include "base/hex.h"
 #include "base/json_reader.h"
 
 #include <ctype.h>
@@ -26,7 +27,7 @@ static bool take_id(struct slice *text, size_t digits, char *ret_id)
     bool is_zero = true;
     if (text->size < digits) return false;
     for (size_t i = 0; i < digits; i++) {
-        if (!isxdigit(text->data[i])) return false;
+        if (hex_digit(text->data[i]) < 0) return false;
         ret_id[i] = (char)tolower(text->data[i]);
         if (ret_id[i] != '0') is_zero = false;
     }
@@ -65,12 +66,13 @@ bool trace_parent_read_w3c(struct slice header, struct trace_parent *ret_parent)
 {
     struct trace_parent parent;
     struct slice rest = trim(header);
-    if (rest.size < 3 || !isxdigit(rest.data[0]) || !isxdigit(rest.data[1]) || rest.data[2] != '-') return false;
+    if (rest.size < 3 || hex_digit(rest.data[0]) < 0 || hex_digit(rest.data[1]) < 0 || rest.data[2] != '-')
+        return false;
     bool is_first_version = rest.data[0] == '0' && rest.data[1] == '0';
     if (tolower(rest.data[0]) == 'f' && tolower(rest.data[1]) == 'f') return false; /* which W3C forbids */
     rest = slice_of(rest.data + 3, rest.size - 3);
     if (!take_ids(&rest, &parent) || !take_hyphen(&rest)) return false;
-    if (rest.size < 2 || !isxdigit(rest.data[0]) || !isxdigit(rest.data[1])) return false;
+    if (rest.size < 2 || hex_digit(rest.data[0]) < 0 || hex_digit(rest.data[1]) < 0) return false;
     if (rest.size > 2 && (is_first_version || rest.data[2] != '-')) return false;
     static const char odd_digits[] = "13579bdfBDF";
     parent.decision = strchr(odd_digits, rest.data[1]) ? TRACE_SAMPLED : TRACE_NOT_SAMPLED;

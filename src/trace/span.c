@@ -5,6 +5,7 @@
  * a thread are a chain of references that only this thread follows. SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
+#include "base/hex.h"
 #include "base/process.h"
 
 #include <math.h>
@@ -378,9 +379,7 @@ bool trace_span_parent(const struct trace_span *span, struct trace_parent *ret_p
     if (!is_alive(span)) return false;
     ret_parent->decision = span->transaction->passed_on;
     memcpy(ret_parent->trace_id, span->transaction->trace_id, UUID_TEXT_SIZE);
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < TRACE_SPAN_ID_SIZE - 1; i++) ret_parent->span_id[i] = digits[span->id >> (60 - 4 * i) & 15];
-    ret_parent->span_id[TRACE_SPAN_ID_SIZE - 1] = '\0';
+    hex_write_u64(ret_parent->span_id, span->id);
     return true;
 }
 

@@ -2,6 +2,8 @@
  * its message.  SPDX-License-Identifier: MIT */
 #include "transport/dsn.h"
 
+#include "base/hex.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,14 +12,6 @@ enum { KEY_DIGITS = 32, PORT_HTTP = 80, PORT_HTTPS = 443 };
 static enum status reject(struct error *error, const char *what)
 {
     return error_set(error, STATUS_MALFORMED, 0, "the DSN %s; it looks like https://KEY@HOST/PROJECT", what);
-}
-
-static bool is_hex(const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (!strchr("0123456789abcdefABCDEF", text[i])) return false;
-    }
-    return true;
 }
 
 static bool parse_number(const char *text, size_t length, uint64_t maximum, uint64_t *ret_number)
@@ -44,7 +38,10 @@ static const char *parse_scheme(const char *text, struct dsn *dsn)
 static const char *parse_key(const char *text, struct dsn *dsn)
 {
     size_t length = strcspn(text, ":@/");
-    if (length != KEY_DIGITS || !is_hex(text, length)) return NULL;
+    if (length != KEY_DIGITS) return NULL;
+    for (size_t i = 0; i < length; i++) {
+        if (hex_digit((uint8_t)text[i]) < 0) return NULL;
+    }
     memcpy(dsn->public_key, text, length);
     text += length;
     if (*text == ':') text += strcspn(text, "@/");

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/common/valgrind_frame.h"
 
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
+#include "base/hex.h"
 
 /* Takes "0x1F: " off the front of *TEXT. */
 static uint64_t take_address(struct slice *text)

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
 #include "base/protobuf.h"
@@ -318,11 +319,9 @@ static struct string_id hex_of(struct decoder *decoder, struct slice bytes)
     char text[2 * TRACE_ID_BYTES + 1];
     size_t size = bytes.size < TRACE_ID_BYTES ? bytes.size : TRACE_ID_BYTES;
     bool is_zero = true;
-    for (size_t i = 0; i < size; i++) {
-        (void)snprintf(text + 2 * i, 3, "%02x", bytes.data[i]);
-        is_zero = is_zero && bytes.data[i] == 0;
-    }
-    return is_zero ? (struct string_id){0} : profile_string(decoder->profile, slice_of(text, 2 * size));
+    for (size_t i = 0; i < size; i++) is_zero = is_zero && bytes.data[i] == 0;
+    (void)hex_write(text, slice_of(bytes.data, size));
+    return is_zero ? (struct string_id){0} : profile_text(decoder->profile, text);
 }
 
 static void add_link(struct decoder *decoder, struct slice message)
@@ -800,9 +799,8 @@ static struct string_id id_of(struct decoder *decoder, struct slice text)
     size_t count = 0;
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = text.data[i];
-        bool is_digit = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
         if (byte == '-') continue;
-        if (!is_digit || count == sizeof(digits)) return (struct string_id){0};
+        if (!hex_is_lower(slice_of(&byte, 1)) || count == sizeof(digits)) return (struct string_id){0};
         digits[count++] = (char)byte;
     }
     if (count != sizeof(digits)) return (struct string_id){0};

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/protobuf.h"
 #include "base/utf8.h"
 #include "format/otlp/otlp_private.h"
@@ -229,21 +230,13 @@ static const char *key_of_label(const char *key)
     return key;
 }
 
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 /* The SIZE bytes that the hexadecimal TEXT stands for; false if it is no id. */
 static bool parse_id(struct slice text, uint8_t *ret_bytes, size_t size)
 {
     bool is_zero = true;
-    if (text.size != 2 * size) return false;
+    if (text.size != 2 * size || !hex_is_lower(text)) return false;
     for (size_t i = 0; i < size; i++) {
-        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        ret_bytes[i] = (uint8_t)(high << 4 | low);
+        ret_bytes[i] = (uint8_t)hex_byte(text.data + 2 * i);
         is_zero = is_zero && ret_bytes[i] == 0;
     }
     return !is_zero;

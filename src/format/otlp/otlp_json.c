@@ -3,6 +3,7 @@
  * Fields that offbeat does not use have no row.  SPDX-License-Identifier: MIT */
 #include "format/otlp/otlp_json.h"
 
+#include "base/hex.h"
 #include "base/protobuf.h"
 #include "format/common/descriptor.h"
 #include "format/common/json_kind.h"
@@ -129,22 +130,15 @@ static uint64_t take_integer(struct json_reader *reader)
     return number.is_negative ? 0 - value : value;
 }
 
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 static void take_hex(struct json_reader *reader, const struct field *field, struct buffer *out)
 {
     struct slice text = json_string(reader);
     uint8_t bytes[TRACE_ID_BYTES];
     bool is_id = text.size % 2 == 0 && text.size <= 2 * sizeof(bytes);
     for (size_t i = 0; is_id && i < text.size; i += 2) {
-        int high = hex_digit(text.data[i]), low = hex_digit(text.data[i + 1]);
-        is_id = high >= 0 && low >= 0;
-        if (is_id) bytes[i / 2] = (uint8_t)(high << 4 | low);
+        int byte = hex_byte(text.data + i);
+        is_id = byte >= 0;
+        if (is_id) bytes[i / 2] = (uint8_t)byte;
     }
     if (is_id)
         protobuf_append_bytes(out, field->number, slice_of(bytes, text.size / 2));
@@ -278,9 +272,8 @@ static bool is_unsigned(const struct field *field)
 
 static void write_hex(struct json_writer *writer, struct slice bytes)
 {
-    char text[2 * TRACE_ID_BYTES + 1] = "";
-    for (size_t i = 0; i < bytes.size && i < TRACE_ID_BYTES; i++)
-        (void)snprintf(text + 2 * i, 3, "%02x", bytes.data[i]);
+    char text[2 * TRACE_ID_BYTES + 1];
+    (void)hex_write(text, slice_of(bytes.data, bytes.size < TRACE_ID_BYTES ? bytes.size : TRACE_ID_BYTES));
     json_write_text(writer, text);
 }
 

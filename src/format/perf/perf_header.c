@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 
 struct section {
@@ -51,15 +52,11 @@ struct slice perf_file_name(struct slice name)
 
 struct string_id perf_hex(struct profile *profile, struct slice bytes)
 {
-    static const char digits[] = "0123456789abcdef";
-    char text[2 * PERF_BUILD_ID_BYTES];
+    char text[2 * PERF_BUILD_ID_BYTES + 1];
     bool is_zero = true;
     size_t size = bytes.size < PERF_BUILD_ID_BYTES ? bytes.size : PERF_BUILD_ID_BYTES;
-    for (size_t i = 0; i < size; i++) {
-        text[2 * i] = digits[bytes.data[i] >> 4];
-        text[2 * i + 1] = digits[bytes.data[i] & 15];
-        is_zero = is_zero && bytes.data[i] == 0;
-    }
+    for (size_t i = 0; i < size; i++) is_zero = is_zero && bytes.data[i] == 0;
+    (void)hex_write(text, slice_of(bytes.data, size));
     return profile_string(profile, slice_of(text, is_zero ? 0 : 2 * size));
 }
 

@@ -2,6 +2,7 @@
 #include "format/pprof/pprof_facts.h"
 
 #include "base/hash.h"
+#include "base/hex.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -66,12 +67,6 @@ uint32_t pprof_fact_tag(const struct profile *profile)
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 /* The string that TEXT stands for. */
 static struct string_id unescape(struct profile *profile, struct slice text)
 {
@@ -79,9 +74,9 @@ static struct string_id unescape(struct profile *profile, struct slice text)
     buffer_init(&plain, PROFILE_STRING_BYTES_MAX);
     for (size_t i = 0; i < text.size; i++) {
         bool is_escape = i + 3 < text.size && text.data[i] == '\\' && text.data[i + 1] == 'x' &&
-                         hex_digit(text.data[i + 2]) >= 0 && hex_digit(text.data[i + 3]) >= 0;
+                         hex_is_lower(slice_of(text.data + i + 2, 2));
         if (is_escape) {
-            buffer_append_byte(&plain, (uint8_t)(hex_digit(text.data[i + 2]) << 4 | hex_digit(text.data[i + 3])));
+            buffer_append_byte(&plain, (uint8_t)hex_byte(text.data + i + 2));
             i += 3;
         } else {
             buffer_append_byte(&plain, text.data[i]);

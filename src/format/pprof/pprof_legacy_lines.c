@@ -1,4 +1,5 @@
 /* Lines, words and numbers of pprof's older text formats.  SPDX-License-Identifier: MIT */
+#include "base/hex.h"
 #include "format/pprof/pprof_legacy_private.h"
 
 bool legacy_next_line(struct cursor *cursor, struct slice *ret_line)
@@ -77,23 +78,18 @@ int64_t legacy_decimal(struct cursor *cursor)
     return cursor->failed ? 0 : number;
 }
 
-/* Above 15: not a digit. */
-static unsigned hex_digit(const struct cursor *cursor)
+static int hex_digit_at(const struct cursor *cursor)
 {
-    if (cursor_left(cursor) == 0) return 16;
-    uint8_t byte = *cursor->position;
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10u : 16;
+    return cursor_left(cursor) > 0 ? hex_digit(*cursor->position) : -1;
 }
 
 uint64_t legacy_hex(struct cursor *cursor)
 {
-    if (hex_digit(cursor) > 15) cursor->failed = true;
+    if (hex_digit_at(cursor) < 0) cursor->failed = true;
     uint64_t number = 0;
-    for (unsigned digit; (digit = hex_digit(cursor)) <= 15; cursor->position++) {
+    for (int digit; (digit = hex_digit_at(cursor)) >= 0; cursor->position++) {
         if (number >> 60) cursor->failed = true;
-        number = number << 4 | digit;
+        number = number << 4 | (uint64_t)digit;
     }
     return cursor->failed ? 0 : number;
 }

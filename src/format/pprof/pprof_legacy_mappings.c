@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/buffer.h"
+#include "base/hex.h"
 
 enum { PATH_BYTES_MAX = 1 << 16, LOOKUPS_MAX = 1 << 30 };
 
@@ -124,8 +125,7 @@ static bool is_hex(struct slice word, uint64_t *ret_number)
 static bool is_hex_digits(struct slice word)
 {
     for (size_t i = 0; i < word.size; i++) {
-        uint8_t byte = word.data[i] | 0x20;
-        if (!is_digit(byte) && (byte < 'a' || byte > 'f')) return false;
+        if (hex_digit(word.data[i]) < 0) return false;
     }
     return true;
 }

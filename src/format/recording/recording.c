@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "base/hex.h"
 #include "base/unsigned.h"
 #include "format/common/descriptor.h"
 #include "format/recording/recording_layout.h"
@@ -138,10 +139,8 @@ static struct slice text(struct replay *replay)
 
 static struct string_id hex_string(struct profile *profile, struct slice bytes)
 {
-    char hex[2 * RECORDING_BUILD_ID_MAX + 1] = "";
-    for (size_t i = 0; i < bytes.size && i < RECORDING_BUILD_ID_MAX; i++) {
-        (void)snprintf(hex + 2 * i, 3, "%02x", bytes.data[i]);
-    }
+    char hex[2 * RECORDING_BUILD_ID_MAX + 1];
+    (void)hex_write(hex, slice_of(bytes.data, least(bytes.size, RECORDING_BUILD_ID_MAX)));
     return profile_text(profile, hex);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
+#include "base/hex.h"
 #include "base/json_writer.h"
 #include "base/uuid.h"
 
@@ -271,23 +272,6 @@ struct slice chunk_read_text_or_number(struct chunk_decoder *decoder)
     return json_string(&decoder->reader);
 }
 
-static bool parse_hex(struct slice digits, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    if (digits.size == 0 || digits.size > 16) return false;
-    for (size_t i = 0; i < digits.size; i++) {
-        uint8_t byte = digits.data[i], letter = byte | 0x20;
-        if (byte >= '0' && byte <= '9')
-            value = value << 4 | (uint64_t)(byte - '0');
-        else if (letter >= 'a' && letter <= 'f')
-            value = value << 4 | (uint64_t)(letter - 'a' + 10);
-        else
-            return false;
-    }
-    *ret_value = value;
-    return true;
-}
-
 bool chunk_parse_decimal(struct slice digits, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -303,7 +287,7 @@ bool chunk_parse_decimal(struct slice digits, uint64_t *ret_value)
 bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex)
 {
     *ret_is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
-    return *ret_is_hex ? parse_hex(slice_of(text.data + 2, text.size - 2), ret_value)
+    return *ret_is_hex ? hex_parse(slice_of(text.data + 2, text.size - 2), ret_value)
                        : chunk_parse_decimal(text, ret_value);
 }
 

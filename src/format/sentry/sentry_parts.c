@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/digits.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/uuid.h"
 #include "format/common/facts.h"
 
@@ -585,9 +586,7 @@ static bool is_debug_id(struct slice text, bool *ret_is_plain)
     }
     struct slice age = slice_of(text.data + front.size, text.size - front.size);
     for (size_t i = age.size && age.data[0] == '-' ? 1 : 0; i < age.size; i++) {
-        bool is_hex =
-            (age.data[i] >= '0' && age.data[i] <= '9') || ((age.data[i] | 32) >= 'a' && (age.data[i] | 32) <= 'f');
-        if (!is_hex) return false;
+        if (hex_digit(age.data[i]) < 0) return false;
     }
     *ret_is_plain = text.size == UUID_HYPHENATED_SIZE && uuid_parse(text, uuid);
     return uuid_parse(front, uuid);

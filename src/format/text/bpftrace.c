@@ -9,6 +9,7 @@
 #include "format/text/bpftrace.h"
 
 #include "base/array.h"
+#include "base/hex.h"
 #include "format/common/descriptor.h"
 #include "format/common/text_line.h"
 
@@ -53,21 +54,6 @@ static bool parse_number(struct slice text, int64_t *ret_number)
     return text.size > 0;
 }
 
-static uint64_t parse_address(struct slice text)
-{
-    uint64_t address = 0;
-    for (size_t i = 2; i < text.size; i++) {
-        uint8_t byte = text.data[i], letter = byte | 0x20;
-        if (byte >= '0' && byte <= '9')
-            address = address << 4 | (uint64_t)(byte - '0');
-        else if (letter >= 'a' && letter <= 'f')
-            address = address << 4 | (uint64_t)(letter - 'a' + 10);
-        else
-            return 0;
-    }
-    return address;
-}
-
 /* Without "+12", where in the function it is. */
 static struct slice without_offset(struct slice name)
 {
@@ -93,7 +79,7 @@ static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
         location.mapping = profile_add_mapping(profile, &mapping);
         text = slice_of(end + 1, text.size - (size_t)(end - text.data) - 1);
     }
-    if (text_begins_with(text, "0x")) location.address = parse_address(text);
+    if (text_begins_with(text, "0x")) (void)hex_parse(slice_of(text.data + 2, text.size - 2), &location.address);
     struct function function = {.name = profile_string(profile, without_offset(text))};
     line.function = profile_add_function(profile, &function);
     if (decoder->path.count == BPFTRACE_DEPTH_MAX)

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "format/common/cost_graph.h"
 #include "format/common/descriptor.h"
 #include "format/common/text_line.h"
@@ -79,13 +80,6 @@ static struct slice take_word(struct slice *left)
     return word;
 }
 
-static int digit_of(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9') return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : 16;
-}
-
 /* Decimal, or hexadecimal after "0x". */
 static bool parse_number(struct slice text, uint64_t *ret_number)
 {
@@ -95,7 +89,7 @@ static bool parse_number(struct slice text, uint64_t *ret_number)
         text = slice_of(text.data + 2, text.size - 2);
     }
     for (size_t i = 0; i < text.size; i++) {
-        uint64_t digit = (uint64_t)digit_of(text.data[i]);
+        uint64_t digit = (uint64_t)hex_digit(text.data[i]);
         if (digit >= base || __builtin_mul_overflow(number, base, &number) ||
             __builtin_add_overflow(number, digit, &number))
             return false;

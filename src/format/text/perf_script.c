@@ -10,6 +10,7 @@
 #include "format/text/perf_script.h"
 
 #include "base/array.h"
+#include "base/hex.h"
 #include "format/common/descriptor.h"
 #include "format/common/text_line.h"
 #include "format/common/frame_name.h"
@@ -124,18 +125,9 @@ static bool parse_number(struct slice digits, uint64_t *ret_number)
     return digits.size > 0;
 }
 
-static bool parse_hex(struct slice digits, uint64_t *ret_number)
+static bool parse_lower_hex(struct slice digits, uint64_t *ret_number)
 {
-    uint64_t number = 0;
-    if (digits.size == 0 || digits.size > 16) return false;
-    for (size_t i = 0; i < digits.size; i++) {
-        uint8_t byte = digits.data[i];
-        bool is_decimal = byte >= '0' && byte <= '9';
-        if (!is_decimal && (byte < 'a' || byte > 'f')) return false;
-        number = number << 4 | (uint64_t)(is_decimal ? byte - '0' : byte - 'a' + 10);
-    }
-    *ret_number = number;
-    return true;
+    return hex_is_lower(digits) && hex_parse(digits, ret_number);
 }
 
 /* "3224.527771:" */
@@ -339,7 +331,7 @@ static struct slice without_offset(struct slice symbol)
     if (!plus) return symbol;
     size_t size = (size_t)(plus - symbol.data);
     struct slice after = slice_from(symbol, size + 1);
-    if (!starts_with(after, "0x") || !parse_hex(slice_from(after, 2), &offset)) return symbol;
+    if (!starts_with(after, "0x") || !parse_lower_hex(slice_from(after, 2), &offset)) return symbol;
     return slice_of(symbol.data, size);
 }
 
@@ -360,7 +352,7 @@ static bool parse_frame(struct slice line, struct frame *ret_frame)
 {
     struct frame frame = {0};
     struct slice left = line;
-    if (!parse_hex(take_word(&left), &frame.address)) return false;
+    if (!parse_lower_hex(take_word(&left), &frame.address)) return false;
     left = trim(left);
     if (ends_with(left, "(inlined)")) {
         frame.is_inlined = true;

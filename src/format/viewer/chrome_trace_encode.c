@@ -9,7 +9,6 @@
 #include "format/common/tracks.h"
 #include "profile/sample_times.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 /* Of threads whose id is no number. */

@@ -5,6 +5,7 @@
 #include "format/viewer/firefox_private.h"
 
 #include "base/array.h"
+#include "base/hex.h"
 #include "format/common/text_line.h"
 
 #include <stdlib.h>
@@ -121,25 +122,6 @@ static const struct memory_range *range_at(const struct raw_thread *raw, uint64_
     return low > 0 && address < raw->ranges[low - 1].end ? &raw->ranges[low - 1] : NULL;
 }
 
-/* "0x7f00…" */
-static bool parse_address(struct slice text, uint64_t *ret_address)
-{
-    enum { DIGITS_MAX = 18 };
-    uint64_t address = 0;
-    if (text.size < 3 || text.size > DIGITS_MAX || !text_begins_with(text, "0x")) return false;
-    for (size_t i = 2; i < text.size; i++) {
-        uint8_t byte = text.data[i], low = byte | 0x20;
-        if (byte >= '0' && byte <= '9')
-            address = address << 4 | (uint64_t)(byte - '0');
-        else if (low >= 'a' && low <= 'f')
-            address = address << 4 | (uint64_t)(low - 'a' + 10);
-        else
-            return false;
-    }
-    *ret_address = address;
-    return true;
-}
-
 /* Takes ":NUMBER" from the end of TEXT; false if there is none. */
 static bool take_number(struct slice *text, int64_t *ret_number)
 {
@@ -206,7 +188,8 @@ static void add_frame(struct raw_thread *raw, size_t index, uint64_t nudge)
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "a frame has a string that is not there");
         return;
     }
-    bool is_native = parse_address(profile_slice(decoder->file.profile, tables->strings[string]), &address);
+    struct slice name = profile_slice(decoder->file.profile, tables->strings[string]);
+    bool is_native = text_begins_with(name, "0x") && hex_parse(slice_of(name.data + 2, name.size - 2), &address);
     const struct memory_range *range = is_native && address >= nudge ? range_at(raw, address - nudge) : NULL;
     if (range) {
         function[FUNCTION_RESOURCE] = range->library;
