@@ -10,11 +10,11 @@
 
 enum {
     SERVE_CONNECTIONS_MAX = 1100,
-    SERVE_IDLE_SECONDS = 30,              /* without a byte, a connection is closed */
-    SERVE_REQUEST_SECONDS = 120,          /* a request must arrive within that time */
-    SERVE_BODY_BYTES_MAX = 40 << 20,      /* compressed, as Sentry's own edge has it (facts §2.2) */
-    SERVE_BODIES_BYTES_MAX = 128 << 20,   /* of all bodies that are arriving or wait */
-    SERVE_STRANGERS_BYTES_MAX = 32 << 20, /* of bodies among them whose key is in the body, if they have any */
+    SERVE_IDLE_SECONDS = 30,                    /* without a byte, a connection is closed */
+    SERVE_REQUEST_SECONDS = 120,                /* a request must arrive within that time */
+    SERVE_BODY_BYTES_MAX = 40 << 20,            /* compressed, as Sentry's own edge has it (facts §2.2) */
+    SERVE_BODIES_BYTES_MAX = 128 << 20,         /* of all bodies that are arriving or wait */
+    SERVE_UNAUTHENTICATED_BYTES_MAX = 32 << 20, /* of bodies among them whose key is in the body, if they have any */
     SERVE_EXPECTED_BYTES_MAX = 2 << 20,   /* reserved for a body at once, if its client says that it has so many */
     SERVE_RATES_MAX = 4096,               /* projects whose rates are limited */
     SERVE_SMALL_BYTES_MAX = 8 << 20,      /* decompressed: larger bodies are decoded one at a time */

@@ -39,17 +39,17 @@ struct request {
     size_t parameter_count;
     uint64_t begun_ns, received_ns; /* monotonic; UTC */
     struct buffer body;
-    size_t expected_bytes;  /* of the body, as its client says */
-    size_t body_bytes;      /* that it had */
-    size_t counted_bytes;   /* of BODY, in server.body_bytes */
-    bool has_key;           /* that may write, and was counted in the rates */
-    bool is_stranger;       /* counted in server.stranger_bytes */
-    bool is_query;          /* see struct server */
-    bool is_aside;          /* see query_step_aside */
-    bool is_large;          /* the one that is decoded now */
-    size_t budget_bytes;    /* of it, in server.decode_budget */
-    bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
-    unsigned retry_seconds; /* of a rejection; 0: the usual time */
+    size_t expected_bytes;   /* of the body, as its client says */
+    size_t body_bytes;       /* that it had */
+    size_t counted_bytes;    /* of BODY, in server.body_bytes */
+    bool has_key;            /* that may write, and was counted in the rates */
+    bool is_unauthenticated; /* counted in server.unauthenticated_bytes */
+    bool is_query;           /* see struct server */
+    bool is_aside;           /* see query_step_aside */
+    bool is_large;           /* the one that is decoded now */
+    size_t budget_bytes;     /* of it, in server.decode_budget */
+    bool adds_stacks;        /* the answer needs no times, threads and labels: sums of the store serve it */
+    unsigned retry_seconds;  /* of a rejection; 0: the usual time */
 
     uint64_t upload_scope; /* the project of an upload token; 0: all */
     uint64_t project;
@@ -121,7 +121,7 @@ struct server {
     struct assembler *assembler; /* NULL: the same */
 
     atomic_bool is_ending; /* queries that compute give up */
-    atomic_size_t body_bytes, stranger_bytes, connections;
+    atomic_size_t body_bytes, unauthenticated_bytes, connections;
     atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled, limited,
         rolled_up;
 };

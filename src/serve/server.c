@@ -100,7 +100,7 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
 static void uncount_body(struct request *request)
 {
     atomic_fetch_sub(&request->server->body_bytes, request->counted_bytes);
-    if (request->is_stranger) atomic_fetch_sub(&request->server->stranger_bytes, request->counted_bytes);
+    if (request->is_unauthenticated) atomic_fetch_sub(&request->server->unauthenticated_bytes, request->counted_bytes);
     request->counted_bytes = 0;
 }
 
@@ -347,11 +347,11 @@ static void begin(struct request *request)
 static bool count_bytes(struct request *request, size_t size)
 {
     struct server *server = request->server;
-    request->is_stranger = !request->has_key;
+    request->is_unauthenticated = !request->has_key;
     request->counted_bytes += size;
-    size_t all = atomic_fetch_add(&server->body_bytes, size) + size, strangers = 0;
-    if (request->is_stranger) strangers = atomic_fetch_add(&server->stranger_bytes, size) + size;
-    return all <= SERVE_BODIES_BYTES_MAX && strangers <= SERVE_STRANGERS_BYTES_MAX;
+    size_t all = atomic_fetch_add(&server->body_bytes, size) + size, unauthenticated = 0;
+    if (request->is_unauthenticated) unauthenticated = atomic_fetch_add(&server->unauthenticated_bytes, size) + size;
+    return all <= SERVE_BODIES_BYTES_MAX && unauthenticated <= SERVE_UNAUTHENTICATED_BYTES_MAX;
 }
 
 static void take_bytes(struct request *request, const char *bytes, size_t size)
