@@ -83,7 +83,7 @@ static void decode_base64(const char *text, char *ret_plain, size_t size)
 enum { PLAIN_SIZE = 200 };
 
 /* The Bearer token, or the password of Basic authentication; NULL: neither is there. PLAIN keeps it. */
-static const char *find_secret(const struct request *request, char plain[PLAIN_SIZE])
+static const char *find_credential(const struct request *request, char plain[PLAIN_SIZE])
 {
     const char *value = request->authorization;
     if (begins_with(value, "bearer ")) return value + strlen("bearer ") + strspn(value + strlen("bearer "), " ");
@@ -148,11 +148,11 @@ bool access_may_write_by_key(struct request *request)
 {
     struct slice key;
     char plain[PLAIN_SIZE], text[UUID_TEXT_SIZE];
-    const char *secret = find_secret(request, plain);
+    const char *credential = find_credential(request, plain);
     int count = find_keys(request, &key);
-    if (secret) key = slice_of_text(secret);
-    if (count + (secret != NULL) > 1) return reject(request, 401, "multiple authorization payloads detected");
-    if (count == 0 && !secret) {
+    if (credential) key = slice_of_text(credential);
+    if (count + (credential != NULL) > 1) return reject(request, 401, "multiple authorization payloads detected");
+    if (count == 0 && !credential) {
         request->asks_for_login = true;
         return reject(request, 401,
                       "the key of a project is needed: as a Bearer token, as the password of Basic "
@@ -168,7 +168,7 @@ bool access_may_write_by_key(struct request *request)
 bool access_may_read(struct request *request, enum store_role role, uint64_t project)
 {
     char plain[PLAIN_SIZE], token[UUID_TEXT_SIZE];
-    const char *given = find_secret(request, plain);
+    const char *given = find_credential(request, plain);
     if (!given) {
         request->asks_for_login = true;
         return reject(request, 401,
@@ -216,7 +216,7 @@ static bool find_project(struct request *request)
 bool access_may_upload(struct request *request)
 {
     char plain[PLAIN_SIZE], token[UUID_TEXT_SIZE];
-    const char *given = find_secret(request, plain);
+    const char *given = find_credential(request, plain);
     if (!given) return reject(request, 401, "an upload token is needed, as a Bearer token");
     if (!uuid_parse(slice_of_text(given), token) ||
         !store_may_upload(request->server->store, slice_of_text(token), &request->upload_scope))
