@@ -52,18 +52,18 @@ static struct pem *read_files(const struct serve_options *options)
     return pem;
 }
 
-static void end_former(struct server *server, const struct http_library *http)
+static void stop_drained(struct server *server, const struct http_library *http)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < server->former_count; i++) {
+    for (size_t i = 0; i < server->draining_count; i++) {
         const union MHD_DaemonInfo *info =
-            http->get_daemon_info(server->former[i], MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+            http->get_daemon_info(server->draining[i], MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
         if (info && info->num_connections == 0)
-            http->stop_daemon(server->former[i]);
+            http->stop_daemon(server->draining[i]);
         else
-            server->former[kept++] = server->former[i];
+            server->draining[kept++] = server->draining[i];
     }
-    server->former_count = kept;
+    server->draining_count = kept;
 }
 
 /* Whether new connections have PEM from now on. It is tried without a socket first: after a failure the library would
@@ -79,7 +79,7 @@ static bool replace_daemon(struct server *server, const struct http_library *htt
     if (!next) return false;
     MHD_socket old = http->quiesce_daemon(server->daemon);
     if (old != MHD_INVALID_SOCKET) (void)close(old);
-    server->former[server->former_count++] = server->daemon;
+    server->draining[server->draining_count++] = server->daemon;
     server->daemon = next;
     return true;
 }
@@ -91,9 +91,9 @@ void certificate_reload(struct server *server)
     if (!http || !server->options.certificate_path) return;
     struct pem *pem = read_files(&server->options);
     (void)pthread_mutex_lock(&server->daemon_lock);
-    end_former(server, http);
+    stop_drained(server, http);
     bool is_new = pem && !is_same(pem, server->served) && !is_same(pem, server->unusable);
-    if (is_new && server->former_count < SERVE_FORMER_MAX && !atomic_load(&server->is_ending)) {
+    if (is_new && server->draining_count < SERVE_DRAINING_MAX && !atomic_load(&server->is_ending)) {
         bool is_served = replace_daemon(server, http, pem);
         struct pem **place = is_served ? &server->served : &server->unusable;
         struct pem *before = *place;

@@ -29,7 +29,7 @@ enum {
     SERVE_WINDOWS_MAX = 1000,       /* spans whose parts one answer merges */
     SERVE_BUCKETS_MAX = 200,        /* parts of a trend */
     SERVE_LIST_MAX = 10000,         /* entries of a list */
-    SERVE_FORMER_MAX = 8,           /* certificates whose connections are still open */
+    SERVE_DRAINING_MAX = 8,         /* certificates whose connections are still open */
     SERVE_PEM_BYTES_MAX = 1 << 20,
 };
 

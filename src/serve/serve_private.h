@@ -96,8 +96,8 @@ struct server {
     struct serve_options options;
     pthread_mutex_t daemon_lock; /* of what follows, after the start */
     struct MHD_Daemon *daemon;
-    struct MHD_Daemon *former[SERVE_FORMER_MAX]; /* serve the connections that began with an earlier certificate */
-    size_t former_count;
+    struct MHD_Daemon *draining[SERVE_DRAINING_MAX]; /* serve the connections that began with an earlier certificate */
+    size_t draining_count;
     struct MHD_Daemon *loopback;   /* without TLS; NULL: none, or DAEMON is it */
     struct pem *served, *unusable; /* certificates; NULL: none */
     uint16_t port;

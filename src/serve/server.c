@@ -786,7 +786,7 @@ void server_stop(struct server *server)
     assembler_stop(server->assembler);
     symbols_free(server->symbols);
     if (server->daemon) http->stop_daemon(server->daemon);
-    for (size_t i = 0; i < server->former_count; i++) http->stop_daemon(server->former[i]);
+    for (size_t i = 0; i < server->draining_count; i++) http->stop_daemon(server->draining[i]);
     pem_free(server->served);
     pem_free(server->unusable);
     (void)pthread_mutex_destroy(&server->daemon_lock);
