@@ -104,7 +104,7 @@ struct server {
 
     pthread_mutex_t lock; /* of the queue */
     pthread_cond_t has_jobs, keeper_wakes;
-    struct queue usual, queries; /* QUERIES compute for long: workers remain for the others */
+    struct queue ingest_queue, query_queue; /* queries compute for long; workers remain for what is sent */
     size_t job_count, running, running_queries, queries_max;
     uint64_t aside[SERVE_ASIDE_MAX]; /* projects of queries that stepped aside */
     size_t aside_count;              /* of RUNNING and RUNNING_QUERIES */

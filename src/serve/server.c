@@ -384,7 +384,7 @@ static bool enqueue(struct server *server, struct request *request)
     if (has_room) {
         http->suspend_connection(request->connection);
         request->state = REQUEST_WAITING;
-        struct queue *queue = request->is_query ? &server->queries : &server->usual;
+        struct queue *queue = request->is_query ? &server->query_queue : &server->ingest_queue;
         *queue->end = request;
         queue->end = &request->next;
         server->job_count++;
@@ -460,10 +460,10 @@ static struct request *dequeue(struct queue *queue)
 static struct request *next_job(struct server *server)
 {
     if (server->running - server->aside_count >= server->worker_count) return NULL;
-    bool may_query = server->queries.first && server->running_queries - server->aside_count < server->queries_max;
-    server->was_query = may_query && !(server->was_query && server->usual.first);
-    if (server->was_query) return dequeue(&server->queries);
-    return server->usual.first ? dequeue(&server->usual) : NULL;
+    bool may_query = server->query_queue.first && server->running_queries - server->aside_count < server->queries_max;
+    server->was_query = may_query && !(server->was_query && server->ingest_queue.first);
+    if (server->was_query) return dequeue(&server->query_queue);
+    return server->ingest_queue.first ? dequeue(&server->ingest_queue) : NULL;
 }
 
 static void step_back(struct request *request)
@@ -702,8 +702,8 @@ enum status server_start(struct store *store, const struct serve_options *option
     if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     server->store = store;
     server->options = *options;
-    server->usual.end = &server->usual.first;
-    server->queries.end = &server->queries.first;
+    server->ingest_queue.end = &server->ingest_queue.first;
+    server->query_queue.end = &server->query_queue.first;
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->daemon_lock, NULL);
     (void)pthread_mutex_init(&server->decode_budget.lock, NULL);
