@@ -214,7 +214,7 @@ static enum status wait_for_names(void *context, bool is_reader, struct error *e
 {
     struct request *request = context;
     enum status status = is_reader ? STATUS_OK : check_client(request, error);
-    if (status == STATUS_OK && !query_step_aside(request))
+    if (status == STATUS_OK && !query_suspend(request))
         status = error_set(error, STATUS_IO, 0, "too many queries wait for slow debug files; try again");
     return status;
 }

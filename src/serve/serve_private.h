@@ -45,7 +45,7 @@ struct request {
     bool has_key;            /* that may write, and was counted in the rates */
     bool is_unauthenticated; /* counted in server.unauthenticated_bytes */
     bool is_query;           /* see struct server */
-    bool is_aside;           /* see query_step_aside */
+    bool is_suspended;       /* a query that query_suspend was called for */
     bool is_large;           /* the one that is decoded now */
     size_t budget_bytes;     /* of it, in server.decode_budget */
     bool adds_stacks;        /* the answer needs no times, threads and labels: sums of the store serve it */
@@ -106,13 +106,13 @@ struct server {
     pthread_cond_t has_jobs, keeper_wakes;
     struct queue ingest_queue, query_queue; /* queries compute for long; workers remain for what is sent */
     size_t job_count, running, running_queries, queries_max;
-    uint64_t aside[SERVE_ASIDE_MAX]; /* projects of queries that stepped aside */
-    size_t aside_count;              /* of RUNNING and RUNNING_QUERIES */
-    bool was_query;                  /* the job that was started last */
+    uint64_t suspended[SERVE_SUSPENDED_QUERIES_MAX]; /* projects of the suspended queries */
+    size_t suspended_count;                          /* of RUNNING and RUNNING_QUERIES */
+    bool was_query;                                  /* the job that was started last */
     bool is_stopping;
-    pthread_t threads[SERVE_WORKERS_MAX + SERVE_ASIDE_MAX], keeper;
+    pthread_t threads[SERVE_WORKERS_MAX + SERVE_SUSPENDED_QUERIES_MAX], keeper;
     unsigned thread_count;
-    unsigned worker_count; /* threads that may run at the same time, without the queries that stepped aside */
+    unsigned worker_count; /* threads that may run at the same time, without the suspended queries */
     bool has_keeper;
 
     struct decode_budget decode_budget;
@@ -132,7 +132,7 @@ void server_log(const struct server *server, const char *format, ...) __attribut
 
 /* The query is about to wait for long: until it is answered it counts neither as a worker nor as a query that computes,
  * so that others run. False if too many did so, or without a thread for the others. */
-bool query_step_aside(struct request *request);
+bool query_suspend(struct request *request);
 /* Whether its client has closed the connection: nobody waits for the answer. */
 bool request_is_abandoned(struct request *request);
 

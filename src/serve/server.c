@@ -459,21 +459,22 @@ static struct request *dequeue(struct queue *queue)
  * sent; a single worker takes turns. */
 static struct request *next_job(struct server *server)
 {
-    if (server->running - server->aside_count >= server->worker_count) return NULL;
-    bool may_query = server->query_queue.first && server->running_queries - server->aside_count < server->queries_max;
+    if (server->running - server->suspended_count >= server->worker_count) return NULL;
+    bool may_query =
+        server->query_queue.first && server->running_queries - server->suspended_count < server->queries_max;
     server->was_query = may_query && !(server->was_query && server->ingest_queue.first);
     if (server->was_query) return dequeue(&server->query_queue);
     return server->ingest_queue.first ? dequeue(&server->ingest_queue) : NULL;
 }
 
-static void step_back(struct request *request)
+static void end_suspension(struct request *request)
 {
     struct server *server = request->server;
     size_t place = 0;
-    if (!request->is_aside) return;
+    if (!request->is_suspended) return;
     (void)pthread_mutex_lock(&server->lock);
-    while (server->aside[place] != request->project) place++;
-    server->aside[place] = server->aside[--server->aside_count];
+    while (server->suspended[place] != request->project) place++;
+    server->suspended[place] = server->suspended[--server->suspended_count];
     (void)pthread_mutex_unlock(&server->lock);
 }
 
@@ -496,7 +497,7 @@ static void *work(void *context)
         request_run(request);
         buffer_fini(&request->body);
         uncount_body(request);
-        step_back(request);
+        end_suspension(request);
         request->state = REQUEST_ANSWERED;
         http->resume_connection(request->connection);
         (void)pthread_mutex_lock(&server->lock);
@@ -517,22 +518,23 @@ static bool add_thread(struct server *server)
     return is_added;
 }
 
-bool query_step_aside(struct request *request)
+bool query_suspend(struct request *request)
 {
     struct server *server = request->server;
     size_t of_project = 0;
-    if (request->is_aside) return true;
+    if (request->is_suspended) return true;
     (void)pthread_mutex_lock(&server->lock);
-    for (size_t i = 0; i < server->aside_count; i++) of_project += server->aside[i] == request->project;
-    bool has_room = server->aside_count < SERVE_ASIDE_MAX && of_project < SERVE_ASIDE_MAX / 2 && !server->is_stopping;
-    bool has_thread = server->thread_count > server->worker_count + server->aside_count;
-    request->is_aside = has_room && (has_thread || add_thread(server));
-    if (request->is_aside) {
-        server->aside[server->aside_count++] = request->project;
+    for (size_t i = 0; i < server->suspended_count; i++) of_project += server->suspended[i] == request->project;
+    bool has_room = server->suspended_count < SERVE_SUSPENDED_QUERIES_MAX &&
+                    of_project < SERVE_SUSPENDED_QUERIES_MAX / 2 && !server->is_stopping;
+    bool has_thread = server->thread_count > server->worker_count + server->suspended_count;
+    request->is_suspended = has_room && (has_thread || add_thread(server));
+    if (request->is_suspended) {
+        server->suspended[server->suspended_count++] = request->project;
         (void)pthread_cond_broadcast(&server->has_jobs);
     }
     (void)pthread_mutex_unlock(&server->lock);
-    return request->is_aside;
+    return request->is_suspended;
 }
 
 static void roll_up(struct server *server)
