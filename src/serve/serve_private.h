@@ -103,17 +103,17 @@ struct server {
     uint16_t port;
 
     pthread_mutex_t lock; /* of the queue */
-    pthread_cond_t has_jobs, keeper_wakes;
+    pthread_cond_t has_jobs, maintenance_wakes;
     struct queue ingest_queue, query_queue; /* queries compute for long; workers remain for what is sent */
     size_t job_count, running, running_queries, queries_max;
     uint64_t suspended[SERVE_SUSPENDED_QUERIES_MAX]; /* projects of the suspended queries */
     size_t suspended_count;                          /* of RUNNING and RUNNING_QUERIES */
     bool was_query;                                  /* the job that was started last */
     bool is_stopping;
-    pthread_t threads[SERVE_WORKERS_MAX + SERVE_SUSPENDED_QUERIES_MAX], keeper;
+    pthread_t threads[SERVE_WORKERS_MAX + SERVE_SUSPENDED_QUERIES_MAX], maintenance_thread;
     unsigned thread_count;
     unsigned worker_count; /* threads that may run at the same time, without the suspended queries */
-    bool has_keeper;
+    bool has_maintenance_thread;
 
     struct decode_budget decode_budget;
     struct rates rates;

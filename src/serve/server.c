@@ -558,7 +558,7 @@ static void expire_debug_files(struct server *server)
 }
 
 /* Removes and adds up what is old. */
-static void keep_once(struct server *server)
+static void maintain_store(struct server *server)
 {
     uint64_t removed = 0;
     struct error error;
@@ -573,25 +573,25 @@ static void keep_once(struct server *server)
 }
 
 /* What is old every minute, and the certificate every two seconds. */
-static void *keep(void *context)
+static void *run_maintenance(void *context)
 {
-    enum { KEEP_SECONDS = 60, CERTIFICATE_SECONDS = 2 };
+    enum { MAINTENANCE_SECONDS = 60, CERTIFICATE_SECONDS = 2 };
     struct server *server = context;
-    uint64_t kept_ns = 0;
+    uint64_t maintained_ns = 0;
     (void)pthread_mutex_lock(&server->lock);
     while (!server->is_stopping) {
         (void)pthread_mutex_unlock(&server->lock);
         uint64_t now = monotonic_ns();
-        if (kept_ns == 0 || now - kept_ns >= KEEP_SECONDS * SECOND_NS) {
-            keep_once(server);
-            kept_ns = now;
+        if (maintained_ns == 0 || now - maintained_ns >= MAINTENANCE_SECONDS * SECOND_NS) {
+            maintain_store(server);
+            maintained_ns = now;
         }
         certificate_reload(server);
         struct timespec until;
         (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += server->options.certificate_path ? CERTIFICATE_SECONDS : KEEP_SECONDS;
+        until.tv_sec += server->options.certificate_path ? CERTIFICATE_SECONDS : MAINTENANCE_SECONDS;
         (void)pthread_mutex_lock(&server->lock);
-        if (!server->is_stopping) (void)pthread_cond_timedwait(&server->keeper_wakes, &server->lock, &until);
+        if (!server->is_stopping) (void)pthread_cond_timedwait(&server->maintenance_wakes, &server->lock, &until);
     }
     (void)pthread_mutex_unlock(&server->lock);
     rates_report(server);
@@ -712,7 +712,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     (void)pthread_cond_init(&server->decode_budget.has_room, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
-    (void)pthread_cond_init(&server->keeper_wakes, NULL);
+    (void)pthread_cond_init(&server->maintenance_wakes, NULL);
     enum status status = start_symbols(server, error);
     unsigned wanted = worker_count(options);
     server->queries_max = wanted > SERVE_QUERIES_MAX ? SERVE_QUERIES_MAX : 1;
@@ -724,7 +724,9 @@ enum status server_start(struct store *store, const struct serve_options *option
     if (server->worker_count == 0 && status == STATUS_OK)
         status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
     if (status == STATUS_OK) status = listen_on(server, error);
-    if (status == STATUS_OK) server->has_keeper = pthread_create(&server->keeper, NULL, keep, server) == 0;
+    if (status == STATUS_OK)
+        server->has_maintenance_thread =
+            pthread_create(&server->maintenance_thread, NULL, run_maintenance, server) == 0;
     if (status != STATUS_OK) {
         server_stop(server);
         return status;
@@ -780,10 +782,10 @@ void server_stop(struct server *server)
     (void)pthread_mutex_lock(&server->lock);
     server->is_stopping = true;
     (void)pthread_cond_broadcast(&server->has_jobs);
-    (void)pthread_cond_broadcast(&server->keeper_wakes);
+    (void)pthread_cond_broadcast(&server->maintenance_wakes);
     (void)pthread_mutex_unlock(&server->lock);
     for (unsigned i = 0; i < server->thread_count; i++) (void)pthread_join(server->threads[i], NULL);
-    if (server->has_keeper) (void)pthread_join(server->keeper, NULL);
+    if (server->has_maintenance_thread) (void)pthread_join(server->maintenance_thread, NULL);
     if (server->loopback) http->stop_daemon(server->loopback);
     assembler_stop(server->assembler);
     symbols_free(server->symbols);
@@ -797,6 +799,6 @@ void server_stop(struct server *server)
     (void)pthread_cond_destroy(&server->decode_budget.has_room);
     (void)pthread_mutex_destroy(&server->rates.lock);
     (void)pthread_cond_destroy(&server->has_jobs);
-    (void)pthread_cond_destroy(&server->keeper_wakes);
+    (void)pthread_cond_destroy(&server->maintenance_wakes);
     free(server);
 }
