@@ -24,6 +24,8 @@ void store_print(store_report *report, void *context, const char *format, ...)
     report(context, text);
 }
 
+const char *const day_file_endings[DAY_FILES] = {"", "-wal", "-shm"};
+
 void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE])
 {
     time_t seconds = (time_t)(time_ns / 1000000000);
@@ -70,12 +72,11 @@ enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], siz
 
 bool move_aside(const char *folder, const char *name, store_report *report, void *context)
 {
-    static const char *const endings[] = {"", "-wal", "-shm"};
     char from[STORE_PATH_SIZE + 32], to[STORE_PATH_SIZE + 80];
     long long now = (long long)time(NULL);
-    for (size_t i = 0; i < 3; i++) {
-        (void)snprintf(from, sizeof(from), "%s/%s%s", folder, name, endings[i]);
-        (void)snprintf(to, sizeof(to), "%s/damaged-%lld-%s%s", folder, now, name, endings[i]);
+    for (size_t i = 0; i < DAY_FILES; i++) {
+        (void)snprintf(from, sizeof(from), "%s/%s%s", folder, name, day_file_endings[i]);
+        (void)snprintf(to, sizeof(to), "%s/damaged-%lld-%s%s", folder, now, name, day_file_endings[i]);
         if (rename(from, to) == 0 || (i > 0 && errno == ENOENT)) continue;
         store_print(report, context, "%s is damaged, and moving it aside failed: %s", name, strerror(errno));
         return false;

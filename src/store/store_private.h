@@ -154,6 +154,10 @@ struct store {
 void store_print(store_report *report, void *context, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void *store_write(void *store); /* the writer's thread */
 
+/* A data file is up to three files on disk: SQLite's log and shared memory are beside it. */
+enum { DAY_FILES = 3 };
+extern const char *const day_file_endings[DAY_FILES];
+
 /* "2026-11-23.db" */
 void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);

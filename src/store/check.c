@@ -1,115 +1,11 @@
-/* What is removed, and what is checked.  SPDX-License-Identifier: MIT */
+/* Finds damage in a store that no server has open, and copies what is readable to a new file.
+ * SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char *const ENDINGS[] = {"", "-wal", "-shm"};
-
-static uint64_t bytes_of_day(const char *folder, const char *name)
-{
-    char path[STORE_PATH_SIZE + 32];
-    struct stat info;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < 3; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s%s", folder, name, ENDINGS[i]);
-        if (stat(path, &info) == 0) bytes += (uint64_t)info.st_blocks * 512;
-    }
-    return bytes;
-}
-
-static void remove_day(struct store *store, const char *name)
-{
-    char path[STORE_PATH_SIZE + 32];
-    if (strcmp(store->today.name, name) == 0) day_close(&store->today);
-    for (size_t i = 0; i < DAYS_BEFORE; i++) {
-        if (strcmp(store->before[i].name, name) == 0) day_close(&store->before[i]);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s%s", store->folder, name, ENDINGS[i]);
-        (void)unlink(path);
-    }
-    control_forget_day(store, name);
-}
-
-static void remove_rejected(struct store *store, const char *name, uint64_t before_ns)
-{
-    struct day day;
-    struct error ignored;
-    sqlite3_stmt *statement = NULL;
-    if (day_open(&day, store->folder, name, false, &ignored) != STATUS_OK) return;
-    if (sqlite3_prepare_v2(day.db, "DELETE FROM rejected WHERE received_ns<?", -1, &statement, NULL) == SQLITE_OK) {
-        sql_bind_u64(statement, 1, before_ns);
-        (void)sqlite3_step(statement);
-    }
-    (void)sqlite3_finalize(statement);
-    day_close(&day);
-}
-
-static bool is_over(uint64_t bytes, uint64_t bytes_max)
-{
-    return bytes_max && bytes > bytes_max;
-}
-
-enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
-                         uint64_t *ret_removed, struct error *error)
-{
-    char(*names)[DAY_NAME_SIZE], oldest[DAY_NAME_SIZE];
-    size_t count;
-    uint64_t bytes = 0, removed = 0;
-    struct project_limits limits;
-    enum status status = limits_read(store, &limits, error);
-    if (status != STATUS_OK) {
-        free(limits.items);
-        return status;
-    }
-    uint64_t longest_ns = limits_longest_age(&limits, age_ns);
-    (void)pthread_mutex_lock(&store->writer_lock);
-    status = list_days(store->folder, &names, &count, error);
-    if (status == STATUS_OK) {
-        for (size_t i = 0; i < count; i++) bytes += bytes_of_day(store->folder, names[i]);
-        day_name(now_ns > longest_ns ? now_ns - longest_ns : 0, oldest);
-        for (size_t i = 0; i < count; i++) {
-            bool is_expired = longest_ns && strcmp(names[i], oldest) < 0;
-            if (is_expired || (is_over(bytes, bytes_max) && i + 1 < count)) {
-                bytes -= bytes_of_day(store->folder, names[i]);
-                remove_day(store, names[i]);
-                removed++;
-            } else if (i + 2 >= count) {
-                remove_rejected(store, names[i], now_ns > DAY_NS ? now_ns - DAY_NS : 0);
-            }
-        }
-        free(names);
-    }
-    (void)pthread_mutex_unlock(&store->writer_lock);
-    if (status == STATUS_OK) status = limits_apply(store, &limits, now_ns, age_ns, &removed, error);
-    free(limits.items);
-    if (ret_removed) *ret_removed = removed;
-    return status;
-}
-
-void store_usage(struct store *store, struct store_usage *ret_usage)
-{
-    char(*names)[DAY_NAME_SIZE];
-    size_t count;
-    *ret_usage = (struct store_usage){0};
-    if (list_days(store->folder, &names, &count, NULL) == STATUS_OK) {
-        ret_usage->days = count;
-        for (size_t i = 0; i < count; i++) ret_usage->bytes += bytes_of_day(store->folder, names[i]);
-        free(names);
-    }
-    (void)pthread_mutex_lock(&store->queue_lock);
-    ret_usage->commits = store->commits;
-    ret_usage->batches = store->batches;
-    ret_usage->waiting = store->waiting_count;
-    (void)pthread_mutex_unlock(&store->queue_lock);
-}
-
-/* --- Checking -------------------------------------------------------------------------------------------------------
- */
 
 struct check {
     const char *folder;
@@ -219,8 +115,8 @@ static enum status copy_day(struct day *day, struct day *copy, uint64_t *copied,
 static void remove_copy(const char *folder, const char *name)
 {
     char path[STORE_PATH_SIZE + 64];
-    for (size_t i = 0; i < 3; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s%s", folder, name, ENDINGS[i]);
+    for (size_t i = 0; i < DAY_FILES; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s%s", folder, name, day_file_endings[i]);
         (void)unlink(path);
     }
     (void)rmdir(folder);
