@@ -1,4 +1,5 @@
-/* One data file: what was received on one day.  SPDX-License-Identifier: MIT */
+/* One data file: what was received on one day. The table "space" has the stack dictionaries, "segment" their bytes.
+ * SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
 
 #include <stdio.h>
@@ -47,7 +48,7 @@ static const char SCHEMA[] =
 static const char UPGRADE[] =
     "ALTER TABLE chunk ADD COLUMN is_summed INTEGER NOT NULL DEFAULT 0; DROP INDEX chunk_time;" SUMS;
 
-enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK }; /* and FIND_SPACE … */
+enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK }; /* and FIND_DICTIONARY … */
 
 static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_CHUNK] = "INSERT OR IGNORE INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,"
@@ -60,8 +61,8 @@ static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_OUTCOME] = "INSERT INTO outcome(project,outcome,category,reason,quantity) VALUES(?,?,?,?,?) ON CONFLICT"
                     "(project,outcome,category,reason) DO UPDATE SET quantity=min(quantity+excluded.quantity,1<<60)",
     [FIND_CHUNK] = "SELECT 1 FROM chunk WHERE project=? AND chunk_id=? AND profiler_id=?",
-    [FIND_SPACE] = "SELECT id FROM space WHERE project=? AND service=?",
-    [ADD_SPACE] = "INSERT INTO space(project,service) VALUES(?,?)",
+    [FIND_DICTIONARY] = "SELECT id FROM space WHERE project=? AND service=?",
+    [ADD_DICTIONARY] = "INSERT INTO space(project,service) VALUES(?,?)",
     [ADD_SEGMENT] = "INSERT INTO segment VALUES(?,?,?,?)",
     [FIND_GROUP] = "SELECT id FROM sum_group WHERE space=? AND environment=? AND release=? AND host=? AND platform=? "
                    "AND header=?",

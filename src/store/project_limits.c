@@ -134,7 +134,7 @@ static enum status remove_project(struct store *store, const char *name, uint64_
     if (status == STATUS_OK && number_of(&day, find, project)) {
         (void)pthread_mutex_lock(&store->writer_lock);
         status = delete_rows(&day, project, &problem);
-        spaces_clear(&store->spaces);
+        known_dictionaries_clear(&store->dictionaries);
         (void)pthread_mutex_unlock(&store->writer_lock);
         if (status == STATUS_OK &&
             sqlite3_exec(day.db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)

@@ -108,7 +108,7 @@ void store_close(struct store *store)
         (void)pthread_join(store->writer, NULL);
     }
     close_days(store);
-    spaces_clear(&store->spaces);
+    known_dictionaries_clear(&store->dictionaries);
     if (store->control) (void)sqlite3_close(store->control);
     if (store->lock >= 0) (void)close(store->lock);
     (void)pthread_mutex_destroy(&store->control_lock);
@@ -177,7 +177,7 @@ static enum status store_chunks(struct store *store, struct waiting *waiting, st
         if (status == STATUS_OK && !is_found)
             status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
         if (status == STATUS_OK && is_new && chunk->sum)
-            status = sum_store(&store->spaces, &store->today, chunk, row, error);
+            status = sum_store(&store->dictionaries, &store->today, chunk, row, error);
         waiting->duplicates += !is_new;
     }
     return status;
@@ -208,7 +208,7 @@ static enum status store_group(struct store *store, struct waiting *group, struc
     if (status == STATUS_OK && sqlite3_exec(store->today.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
         status = sql_failed(store->today.db, error, "cannot store");
     if (status != STATUS_OK && store->today.db) (void)sqlite3_exec(store->today.db, "ROLLBACK", NULL, NULL, NULL);
-    if (status != STATUS_OK) spaces_clear(&store->spaces);
+    if (status != STATUS_OK) known_dictionaries_clear(&store->dictionaries);
     return status;
 }
 

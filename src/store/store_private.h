@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_STORE_STORE_PRIVATE_H
 #define OFFBEAT_STORE_STORE_PRIVATE_H
 
-#include "store/space.h"
+#include "store/stack_dictionary.h"
 #include "store/store.h"
 
 #include <limits.h>
@@ -72,33 +72,33 @@ enum {
     LEVEL_HOUR,
     LEVEL_DAY,
     LEVELS,
-    SPACES_MAX = 256,
-    SPACES_BYTES_MAX = 64 << 20, /* of memory: of spaces that the writer knows */
+    KNOWN_DICTIONARIES_MAX = 256,
+    KNOWN_DICTIONARIES_BYTES_MAX = 64 << 20, /* of memory: of dictionaries that the writer knows */
 };
 
-/* The spaces of the writer's days, so that it need not read them for each chunk. */
-struct known_space {
+/* The dictionaries of the writer's days, so that it need not read them for each chunk. */
+struct known_dictionary {
     char day[DAY_NAME_SIZE];
     int64_t id;
     uint64_t project, used, segments;
     char service[STORE_NAME_BYTES_MAX + 1];
-    struct space space;
+    struct stack_dictionary dictionary;
 };
-struct known_spaces {
-    struct known_space *items[SPACES_MAX];
+struct known_dictionaries {
+    struct known_dictionary *items[KNOWN_DICTIONARIES_MAX];
     size_t count, bytes;
     uint64_t uses;
 };
 /* Also after a rollback: they may know what is not stored. */
-void spaces_clear(struct known_spaces *spaces);
+void known_dictionaries_clear(struct known_dictionaries *dictionaries);
 
 /* Adds CHUNK->sum, of the chunk in ROW, if there is room for it. */
-enum status sum_store(struct known_spaces *spaces, struct day *day, const struct store_chunk *chunk, int64_t row,
-                      struct error *error);
+enum status sum_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
+                      int64_t row, struct error *error);
 /* Of the statements of DAY, in the order of their use in sum.c. */
 enum {
-    FIND_SPACE = DAY_STATEMENTS - 9,
-    ADD_SPACE,
+    FIND_DICTIONARY = DAY_STATEMENTS - 9,
+    ADD_DICTIONARY,
     ADD_SEGMENT,
     FIND_GROUP,
     ADD_GROUP,
@@ -146,7 +146,7 @@ struct store {
     pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
     struct day today;
     struct day before[DAYS_BEFORE]; /* written before it: they may have a chunk that a client sends again */
-    struct known_spaces spaces;
+    struct known_dictionaries dictionaries;
     pthread_t writer;
     bool has_writer;
 };

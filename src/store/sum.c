@@ -1,6 +1,6 @@
 /* Sums by stack: of each chunk, and of 10 minutes, hours and days.
  *
- * A data file has a space for each service, and a group for each kind of chunk in it (environment, release, host,
+ * A data file has a dictionary for each service, and a group for each kind of chunk in it (environment, release, host,
  * platform, header). A sum belongs to a group and a level; its entries are (distance to the stack before, values), in
  * LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a chunk drops the
  * sums that it belongs to and notes them as stale, in the same transaction, so that a sum that is there is right.
@@ -30,33 +30,34 @@ uint64_t sum_level_end(int level, uint64_t start_ns)
 /* --- Spaces that the writer knows -----------------------------------------------------------------------------------
  */
 
-static void forget_space(struct known_spaces *spaces, size_t place)
+static void forget_dictionary(struct known_dictionaries *dictionaries, size_t place)
 {
-    struct known_space *known = spaces->items[place];
-    spaces->bytes -= space_bytes(&known->space);
-    space_fini(&known->space);
+    struct known_dictionary *known = dictionaries->items[place];
+    dictionaries->bytes -= stack_dictionary_bytes(&known->dictionary);
+    stack_dictionary_fini(&known->dictionary);
     free(known);
-    spaces->items[place] = spaces->items[--spaces->count];
+    dictionaries->items[place] = dictionaries->items[--dictionaries->count];
 }
 
-void spaces_clear(struct known_spaces *spaces)
+void known_dictionaries_clear(struct known_dictionaries *dictionaries)
 {
-    while (spaces->count) forget_space(spaces, spaces->count - 1);
+    while (dictionaries->count) forget_dictionary(dictionaries, dictionaries->count - 1);
 }
 
-static void make_room(struct known_spaces *spaces)
+static void make_room(struct known_dictionaries *dictionaries)
 {
-    while (spaces->count == SPACES_MAX || (spaces->count && spaces->bytes > SPACES_BYTES_MAX)) {
+    while (dictionaries->count == KNOWN_DICTIONARIES_MAX ||
+           (dictionaries->count && dictionaries->bytes > KNOWN_DICTIONARIES_BYTES_MAX)) {
         size_t oldest = 0;
-        for (size_t i = 1; i < spaces->count; i++) {
-            if (spaces->items[i]->used < spaces->items[oldest]->used) oldest = i;
+        for (size_t i = 1; i < dictionaries->count; i++) {
+            if (dictionaries->items[i]->used < dictionaries->items[oldest]->used) oldest = i;
         }
-        forget_space(spaces, oldest);
+        forget_dictionary(dictionaries, oldest);
     }
 }
 
-enum status sum_read_space(sqlite3 *db, int64_t id, bool is_indexed, struct space *space, uint64_t *ret_segments,
-                           struct error *error)
+enum status sum_read_dictionary(sqlite3 *db, int64_t id, bool is_indexed, struct stack_dictionary *dictionary,
+                                uint64_t *ret_segments, struct error *error)
 {
     sqlite3_stmt *row = NULL;
     struct buffer bytes;
@@ -68,7 +69,7 @@ enum status sum_read_space(sqlite3 *db, int64_t id, bool is_indexed, struct spac
     while (status == STATUS_OK && code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
         buffer_clear(&bytes);
         status = payload_unpack(sql_text(row, 1), sql_u64(row, 0), &bytes, error);
-        if (status == STATUS_OK && !space_read(space, buffer_slice(&bytes), is_indexed))
+        if (status == STATUS_OK && !stack_dictionary_read(dictionary, buffer_slice(&bytes), is_indexed))
             status = error_set(error, STATUS_MALFORMED, 0, "the stacks of a service are damaged");
         ++*ret_segments;
         code = SQLITE_OK;
@@ -79,15 +80,15 @@ enum status sum_read_space(sqlite3 *db, int64_t id, bool is_indexed, struct spac
     return status;
 }
 
-static struct known_space *find_known(struct known_spaces *spaces, const struct day *day,
-                                      const struct store_chunk *chunk)
+static struct known_dictionary *find_known(struct known_dictionaries *dictionaries, const struct day *day,
+                                           const struct store_chunk *chunk)
 {
-    for (size_t i = 0; i < spaces->count; i++) {
-        struct known_space *known = spaces->items[i];
+    for (size_t i = 0; i < dictionaries->count; i++) {
+        struct known_dictionary *known = dictionaries->items[i];
         if (known->project != chunk->project || !slice_equals_text(chunk->service, known->service) ||
             strcmp(known->day, day->name) != 0)
             continue;
-        known->used = ++spaces->uses;
+        known->used = ++dictionaries->uses;
         return known;
     }
     return NULL;
@@ -101,14 +102,14 @@ static int64_t find_row(sqlite3_stmt *statement)
     return id;
 }
 
-static enum status open_space(struct day *day, const struct store_chunk *chunk, struct known_space *known,
-                              struct error *error)
+static enum status open_dictionary(struct day *day, const struct store_chunk *chunk, struct known_dictionary *known,
+                                   struct error *error)
 {
-    sqlite3_stmt *find = day->statements[FIND_SPACE], *add = day->statements[ADD_SPACE];
+    sqlite3_stmt *find = day->statements[FIND_DICTIONARY], *add = day->statements[ADD_DICTIONARY];
     sql_bind_u64(find, 1, chunk->project);
     sql_bind_slice(find, 2, chunk->service);
     known->id = find_row(find);
-    if (known->id) return sum_read_space(day->db, known->id, true, &known->space, &known->segments, error);
+    if (known->id) return sum_read_dictionary(day->db, known->id, true, &known->dictionary, &known->segments, error);
     sql_bind_u64(add, 1, chunk->project);
     sql_bind_slice(add, 2, chunk->service);
     enum status status = day_run(day, add, error);
@@ -116,13 +117,14 @@ static enum status open_space(struct day *day, const struct store_chunk *chunk, 
     return status;
 }
 
-static enum status take_space(struct known_spaces *spaces, struct day *day, const struct store_chunk *chunk,
-                              struct known_space **ret_known, struct error *error)
+static enum status take_dictionary(struct known_dictionaries *dictionaries, struct day *day,
+                                   const struct store_chunk *chunk, struct known_dictionary **ret_known,
+                                   struct error *error)
 {
-    *ret_known = find_known(spaces, day, chunk);
+    *ret_known = find_known(dictionaries, day, chunk);
     if (*ret_known) return STATUS_OK;
-    make_room(spaces);
-    struct known_space *known = calloc(1, sizeof(*known));
+    make_room(dictionaries);
+    struct known_dictionary *known = calloc(1, sizeof(*known));
     if (!known || chunk->service.size > STORE_NAME_BYTES_MAX) {
         free(known);
         return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum");
@@ -130,11 +132,11 @@ static enum status take_space(struct known_spaces *spaces, struct day *day, cons
     (void)memcpy(known->day, day->name, sizeof(known->day));
     if (chunk->service.size) (void)memcpy(known->service, chunk->service.data, chunk->service.size);
     known->project = chunk->project;
-    known->used = ++spaces->uses;
-    enum status status = open_space(day, chunk, known, error);
-    spaces->items[spaces->count++] = known;
-    spaces->bytes += space_bytes(&known->space);
-    if (status != STATUS_OK) forget_space(spaces, spaces->count - 1);
+    known->used = ++dictionaries->uses;
+    enum status status = open_dictionary(day, chunk, known, error);
+    dictionaries->items[dictionaries->count++] = known;
+    dictionaries->bytes += stack_dictionary_bytes(&known->dictionary);
+    if (status != STATUS_OK) forget_dictionary(dictionaries, dictionaries->count - 1);
     *ret_known = status == STATUS_OK ? known : NULL;
     return status;
 }
@@ -188,7 +190,7 @@ bool sum_add_entries(struct sum_values *sum, struct slice bytes)
     if (value_count == 0 || value_count > STORE_SUM_VALUES_MAX || !sum_room(sum, 1, value_count)) return false;
     for (uint64_t node = 0; !cursor_at_end(&cursor);) {
         node += cursor_uleb128(&cursor);
-        if (node >= SPACE_NODES_MAX) return false;
+        if (node >= DICTIONARY_NODES_MAX) return false;
         if (node >= sum->node_count && !sum_room(sum, node + node / 2 + 64, value_count)) return false;
         uint64_t *values = sum->values + node * value_count;
         for (size_t i = 0; i < value_count; i++) {
@@ -209,14 +211,14 @@ void sum_values_fini(struct sum_values *sum)
 /* --- Adding a chunk -------------------------------------------------------------------------------------------------
  */
 
-static enum status store_segment(struct day *day, struct known_space *known, size_t frames, size_t nodes,
+static enum status store_segment(struct day *day, struct known_dictionary *known, size_t frames, size_t nodes,
                                  struct error *error)
 {
     struct buffer bytes, packed;
     sqlite3_stmt *add = day->statements[ADD_SEGMENT];
-    buffer_init(&bytes, SPACE_TEXT_MAX + SPACE_NODES_MAX * 2 * LEB128_BYTES_MAX);
+    buffer_init(&bytes, DICTIONARY_TEXT_MAX + DICTIONARY_NODES_MAX * 2 * LEB128_BYTES_MAX);
     buffer_init(&packed, 2 * (size_t)bytes.maximum);
-    space_write(&known->space, frames, nodes, &bytes);
+    stack_dictionary_write(&known->dictionary, frames, nodes, &bytes);
     enum status status = bytes.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum")
                                       : payload_pack(buffer_slice(&bytes), &packed, error);
     (void)sqlite3_bind_int64(add, 1, known->id);
@@ -229,10 +231,10 @@ static enum status store_segment(struct day *day, struct known_space *known, siz
     return status;
 }
 
-static void bind_group(sqlite3_stmt *statement, int64_t space, const struct store_chunk *chunk)
+static void bind_group(sqlite3_stmt *statement, int64_t dictionary, const struct store_chunk *chunk)
 {
     struct slice header = chunk->sum->header;
-    (void)sqlite3_bind_int64(statement, 1, space);
+    (void)sqlite3_bind_int64(statement, 1, dictionary);
     sql_bind_slice(statement, 2, chunk->environment);
     sql_bind_slice(statement, 3, chunk->release);
     sql_bind_slice(statement, 4, chunk->host);
@@ -240,14 +242,14 @@ static void bind_group(sqlite3_stmt *statement, int64_t space, const struct stor
     (void)sqlite3_bind_blob64(statement, 6, header.size ? (const void *)header.data : "", header.size, SQLITE_STATIC);
 }
 
-static enum status take_group(struct day *day, int64_t space, const struct store_chunk *chunk, int64_t *ret_group,
+static enum status take_group(struct day *day, int64_t dictionary, const struct store_chunk *chunk, int64_t *ret_group,
                               struct error *error)
 {
     sqlite3_stmt *find = day->statements[FIND_GROUP], *add = day->statements[ADD_GROUP];
-    bind_group(find, space, chunk);
+    bind_group(find, dictionary, chunk);
     *ret_group = find_row(find);
     if (*ret_group) return STATUS_OK;
-    bind_group(add, space, chunk);
+    bind_group(add, dictionary, chunk);
     enum status status = day_run(day, add, error);
     *ret_group = sqlite3_last_insert_rowid(day->db);
     return status;
@@ -285,7 +287,7 @@ static enum status insert_sum(sqlite3 *db, sqlite3_stmt *add, const struct sum_r
 }
 
 struct numbered {
-    uint32_t node, place; /* in the space; in the chunk's sum */
+    uint32_t node, place; /* in the dictionary; in the chunk's sum */
 };
 
 static int compare_nodes(const void *a, const void *b)
@@ -294,7 +296,7 @@ static int compare_nodes(const void *a, const void *b)
     return (left->node > right->node) - (left->node < right->node);
 }
 
-/* The entries of SUM, whose nodes have the numbers NODES in their space. False without memory. */
+/* The entries of SUM, whose nodes have the numbers NODES in their dictionary. False without memory. */
 static bool write_numbered(const struct store_sum *sum, const uint32_t *nodes, struct buffer *out)
 {
     struct numbered *order = calloc(sum->node_count + 1, sizeof(*order));
@@ -330,23 +332,24 @@ static enum status store_numbered(struct day *day, const struct store_chunk *chu
     return status == STATUS_OK ? day_run(day, mark, error) : status;
 }
 
-enum status sum_store(struct known_spaces *spaces, struct day *day, const struct store_chunk *chunk, int64_t row,
-                      struct error *error)
+enum status sum_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
+                      int64_t row, struct error *error)
 {
     const struct store_sum *sum = chunk->sum;
-    struct known_space *known;
+    struct known_dictionary *known;
     struct buffer entries;
     int64_t group;
-    enum status status = take_space(spaces, day, chunk, &known, error);
+    enum status status = take_dictionary(dictionaries, day, chunk, &known, error);
     if (status == STATUS_MALFORMED) return STATUS_OK; /* without a sum, queries decode the payload */
     if (status != STATUS_OK) return status;
     buffer_init(&entries, PAYLOAD_ROOM);
     uint32_t *nodes = calloc(sum->node_count + 1, sizeof(*nodes));
-    size_t frames = known->space.frame_count, count = known->space.node_count;
-    spaces->bytes -= space_bytes(&known->space);
-    bool has_room = nodes && space_number(&known->space, sum, nodes) && write_numbered(sum, nodes, &entries);
-    spaces->bytes += space_bytes(&known->space);
-    if (known->space.frame_count > frames || known->space.node_count > count)
+    size_t frames = known->dictionary.frame_count, count = known->dictionary.node_count;
+    dictionaries->bytes -= stack_dictionary_bytes(&known->dictionary);
+    bool has_room =
+        nodes && stack_dictionary_number(&known->dictionary, sum, nodes) && write_numbered(sum, nodes, &entries);
+    dictionaries->bytes += stack_dictionary_bytes(&known->dictionary);
+    if (known->dictionary.frame_count > frames || known->dictionary.node_count > count)
         status = store_segment(day, known, frames, count, error);
     if (has_room && status == STATUS_OK) status = take_group(day, known->id, chunk, &group, error);
     if (has_room && status == STATUS_OK) status = store_numbered(day, chunk, row, group, buffer_slice(&entries), error);

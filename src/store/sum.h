@@ -17,7 +17,7 @@ struct sum_row {
 uint64_t sum_level_start(int level, uint64_t time_ns);
 uint64_t sum_level_end(int level, uint64_t start_ns);
 
-/* VALUE_COUNT values for each node of a space. {0} is a valid empty one. */
+/* VALUE_COUNT values for each node of a dictionary. {0} is a valid empty one. */
 struct sum_values {
     uint64_t *values;
     size_t node_count, value_count;
@@ -29,7 +29,7 @@ bool sum_room(struct sum_values *sum, size_t node_count, size_t value_count);
 /* False if the bytes are damaged or have another number of values, or without memory. */
 bool sum_add_entries(struct sum_values *sum, struct slice bytes);
 
-enum status sum_read_space(sqlite3 *db, int64_t id, bool is_indexed, struct space *space, uint64_t *ret_segments,
-                           struct error *error);
+enum status sum_read_dictionary(sqlite3 *db, int64_t id, bool is_indexed, struct stack_dictionary *dictionary,
+                                uint64_t *ret_segments, struct error *error);
 
 #endif

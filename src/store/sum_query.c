@@ -16,8 +16,8 @@ struct adding {
     sqlite3_stmt *levels[LEVELS];
     bool continues;
     uint64_t rows;
-    struct sum_values values; /* of SPACE and HEADER */
-    int64_t space;
+    struct sum_values values; /* of DICTIONARY and HEADER */
+    int64_t dictionary;
     struct buffer header;
 };
 
@@ -62,22 +62,22 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
 /* --- What was added -------------------------------------------------------------------------------------------------
  */
 
-/* The part of a space that has values, numbered again. */
+/* The part of a dictionary that has values, numbered again. */
 struct part {
-    uint32_t *nodes, *frames; /* by number in the space: 1 + the number in the part */
+    uint32_t *nodes, *frames; /* by number in the dictionary: 1 + the number in the part */
     struct store_node *part_nodes;
     struct slice *part_frames;
     uint64_t *values;
     struct store_sum sum;
 };
 
-static bool part_init(struct part *part, const struct space *space, const struct sum_values *values)
+static bool part_init(struct part *part, const struct stack_dictionary *dictionary, const struct sum_values *values)
 {
-    size_t count = space->node_count + 1;
+    size_t count = dictionary->node_count + 1;
     *part = (struct part){.nodes = calloc(count, sizeof(*part->nodes)),
-                          .frames = calloc(space->frame_count + 1, sizeof(*part->frames)),
+                          .frames = calloc(dictionary->frame_count + 1, sizeof(*part->frames)),
                           .part_nodes = calloc(count, sizeof(*part->part_nodes)),
-                          .part_frames = calloc(space->frame_count + 1, sizeof(*part->part_frames)),
+                          .part_frames = calloc(dictionary->frame_count + 1, sizeof(*part->part_frames)),
                           .values = calloc(count * values->value_count, sizeof(*part->values))};
     return part->nodes && part->frames && part->part_nodes && part->part_frames && part->values;
 }
@@ -91,37 +91,38 @@ static void part_fini(struct part *part)
     free(part->values);
 }
 
-static void mark_nodes(struct part *part, const struct space *space, const struct sum_values *values)
+static void mark_nodes(struct part *part, const struct stack_dictionary *dictionary, const struct sum_values *values)
 {
-    size_t count = space->node_count < values->node_count ? space->node_count : values->node_count;
+    size_t count = dictionary->node_count < values->node_count ? dictionary->node_count : values->node_count;
     for (size_t node = count; node-- > 1;) {
         bool is_used = part->nodes[node];
         for (size_t i = 0; i < values->value_count; i++) is_used |= values->values[node * values->value_count + i] != 0;
         if (!is_used) continue;
-        part->nodes[node] = part->nodes[space->nodes[node].parent] = 1;
+        part->nodes[node] = part->nodes[dictionary->nodes[node].parent] = 1;
     }
 }
 
-static uint32_t number_frame(struct part *part, const struct space *space, uint32_t frame)
+static uint32_t number_frame(struct part *part, const struct stack_dictionary *dictionary, uint32_t frame)
 {
     if (part->frames[frame] == 0) {
-        part->part_frames[part->sum.frame_count++] = space_frame(space, frame);
+        part->part_frames[part->sum.frame_count++] = stack_dictionary_frame(dictionary, frame);
         part->frames[frame] = (uint32_t)part->sum.frame_count;
     }
     return part->frames[frame] - 1;
 }
 
-static void fill_part(struct part *part, const struct space *space, const struct sum_values *values)
+static void fill_part(struct part *part, const struct stack_dictionary *dictionary, const struct sum_values *values)
 {
     size_t value_count = values->value_count;
     part->nodes[0] = 1;
-    for (size_t node = 0; node < space->node_count || node == 0; node++) {
+    for (size_t node = 0; node < dictionary->node_count || node == 0; node++) {
         if (!part->nodes[node]) continue;
         size_t number = part->sum.node_count++;
         part->nodes[node] = (uint32_t)number + 1;
         if (node > 0)
-            part->part_nodes[number] = (struct store_node){part->nodes[space->nodes[node].parent] - 1,
-                                                           number_frame(part, space, space->nodes[node].frame)};
+            part->part_nodes[number] =
+                (struct store_node){part->nodes[dictionary->nodes[node].parent] - 1,
+                                    number_frame(part, dictionary, dictionary->nodes[node].frame)};
         if (node < values->node_count)
             (void)memcpy(part->values + number * value_count, values->values + node * value_count,
                          value_count * sizeof(uint64_t));
@@ -141,15 +142,15 @@ static bool has_other_nodes(const struct sum_values *values, size_t node_count)
     return any != 0;
 }
 
-static enum status give_part(struct adding *adding, const struct space *space, struct error *error)
+static enum status give_part(struct adding *adding, const struct stack_dictionary *dictionary, struct error *error)
 {
     struct part part;
     enum status status = STATUS_OK;
-    if (has_other_nodes(&adding->values, space->node_count))
+    if (has_other_nodes(&adding->values, dictionary->node_count))
         return error_set(error, STATUS_MALFORMED, 0, "%s: a sum has stacks that are not there", adding->day->name);
-    if (part_init(&part, space, &adding->values)) {
-        mark_nodes(&part, space, &adding->values);
-        fill_part(&part, space, &adding->values);
+    if (part_init(&part, dictionary, &adding->values)) {
+        mark_nodes(&part, dictionary, &adding->values);
+        fill_part(&part, dictionary, &adding->values);
         part.sum.header = buffer_slice(&adding->header);
         adding->continues = adding->visitor->add(adding->visitor->context, &part.sum);
     } else {
@@ -161,12 +162,12 @@ static enum status give_part(struct adding *adding, const struct space *space, s
 
 static enum status give_sum(struct adding *adding, struct error *error)
 {
-    struct space space = {0};
+    struct stack_dictionary dictionary = {0};
     uint64_t segments;
     if (!adding->continues || adding->values.node_count == 0) return STATUS_OK;
-    enum status status = sum_read_space(adding->day->db, adding->space, false, &space, &segments, error);
-    if (status == STATUS_OK) status = give_part(adding, &space, error);
-    space_fini(&space);
+    enum status status = sum_read_dictionary(adding->day->db, adding->dictionary, false, &dictionary, &segments, error);
+    if (status == STATUS_OK) status = give_part(adding, &dictionary, error);
+    stack_dictionary_fini(&dictionary);
     sum_values_fini(&adding->values);
     return status;
 }
@@ -179,11 +180,11 @@ static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struc
     enum status status = STATUS_OK;
     int code = SQLITE_DONE;
     while (status == STATUS_OK && asks_on(adding) && (code = sqlite3_step(groups)) == SQLITE_ROW) {
-        int64_t space = sqlite3_column_int64(groups, 1);
+        int64_t dictionary = sqlite3_column_int64(groups, 1);
         struct slice header = sql_text(groups, 2);
-        if (space != adding->space || !slice_equal(header, buffer_slice(&adding->header))) {
+        if (dictionary != adding->dictionary || !slice_equal(header, buffer_slice(&adding->header))) {
             status = give_sum(adding, error);
-            adding->space = space;
+            adding->dictionary = dictionary;
             buffer_clear(&adding->header);
             buffer_append(&adding->header, header.data, header.size);
         }
@@ -221,7 +222,7 @@ static enum status read_day(void *context, struct store *store, struct day *day,
     struct adding *adding = context;
     sqlite3_stmt *groups = NULL;
     adding->day = day;
-    adding->space = 0;
+    adding->dictionary = 0;
     enum status status = prepare(adding, &groups, error);
     if (status == STATUS_OK) status = add_groups(adding, groups, error);
     if (status == STATUS_OK && adding->continues)

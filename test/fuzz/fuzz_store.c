@@ -42,20 +42,20 @@ static void unpack(struct slice packed)
     buffer_fini(&out);
 }
 
-/* A space that was read is written as the same bytes that are read again. */
+/* A dictionary that was read is written as the same bytes that are read again. */
 static void read_space(struct slice bytes)
 {
-    struct space space = {0}, again = {0};
+    struct stack_dictionary dictionary = {0}, again = {0};
     struct buffer out;
     buffer_init(&out, 4 * SIZE_MAX_BYTES);
-    if (space_read(&space, bytes, true)) {
-        space_write(&space, 0, 0, &out);
-        demand(!out.failed && space_read(&again, buffer_slice(&out), false));
-        demand(again.frame_count == space.frame_count && again.node_count == space.node_count);
+    if (stack_dictionary_read(&dictionary, bytes, true)) {
+        stack_dictionary_write(&dictionary, 0, 0, &out);
+        demand(!out.failed && stack_dictionary_read(&again, buffer_slice(&out), false));
+        demand(again.frame_count == dictionary.frame_count && again.node_count == dictionary.node_count);
     }
-    for (size_t i = 1; i < space.node_count; i++) demand(space.nodes[i].parent < i);
-    space_fini(&space);
-    space_fini(&again);
+    for (size_t i = 1; i < dictionary.node_count; i++) demand(dictionary.nodes[i].parent < i);
+    stack_dictionary_fini(&dictionary);
+    stack_dictionary_fini(&again);
     buffer_fini(&out);
 }
 
