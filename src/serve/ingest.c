@@ -28,7 +28,7 @@ struct ingest {
     struct profile profile;
     bool has_chunk, has_transaction;
     struct store_chunk chunk;
-    struct profile_sum sum; /* of the chunk */
+    struct profile_rollup rollup; /* of the chunk */
     struct rules_result result;
     char item_type[64], client[128];
     struct store_rejected rejected[INGEST_REJECTED_MAX];
@@ -48,7 +48,7 @@ struct ingest {
 static void ingest_fini(struct ingest *ingest)
 {
     profile_fini(&ingest->profile);
-    profile_sum_fini(&ingest->sum);
+    profile_rollup_fini(&ingest->rollup);
     if (ingest->has_transaction) transaction_fini(&ingest->transaction);
     for (size_t i = 0; i < ingest->list_count; i++) spans_fini(&ingest->lists[i]);
     for (size_t i = 0; i < ingest->report_count; i++) client_report_fini(&ingest->reports[i]);
@@ -107,7 +107,7 @@ static void find_extent(const struct profile *profile, struct store_chunk *chunk
 }
 
 void ingest_describe(const struct request *request, const struct profile *profile, enum store_kind kind,
-                     struct slice payload, struct store_chunk *chunk, struct profile_sum *sum)
+                     struct slice payload, struct store_chunk *chunk, struct profile_rollup *rollup)
 {
     *chunk = (struct store_chunk){
         .project = request->project,
@@ -124,7 +124,7 @@ void ingest_describe(const struct request *request, const struct profile *profil
     chunk->service = ingest_service_of_release(chunk->release);
     find_extent(profile, chunk);
     /* Profiles of V1 change when they are decoded for a query. */
-    if (kind != STORE_PROFILE && profile_sum_init(sum, profile)) chunk->sum = &sum->sum;
+    if (kind != STORE_PROFILE && profile_rollup_init(rollup, profile)) chunk->rollup = &rollup->rollup;
 }
 
 /* --- Items ----------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
         return STATUS_OK;
     }
     ingest_describe(ingest->request, &ingest->profile, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload,
-                    &ingest->chunk, &ingest->sum);
+                    &ingest->chunk, &ingest->rollup);
     ingest->has_chunk = true;
     count_outcome(ingest, "accepted", category, slice_of(NULL, 0), 1);
     return STATUS_OK;

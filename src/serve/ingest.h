@@ -5,7 +5,7 @@
 
 #include "base/uuid.h"
 #include "serve/serve_private.h"
-#include "serve/sums.h"
+#include "serve/profile_rollup.h"
 
 /* At most STORE_NAME_BYTES_MAX of NAME. */
 struct slice ingest_cut_name(struct slice name);
@@ -14,9 +14,9 @@ struct slice ingest_service_of_release(struct slice release);
 /* {"id": ID}; without an id {}. */
 void ingest_answer_id(struct request *request, struct slice id);
 
-/* CHUNK and SUM from PROFILE, which was decoded from PAYLOAD; both must outlive them. */
+/* CHUNK and ROLLUP from PROFILE, which was decoded from PAYLOAD; both must outlive them. */
 void ingest_describe(const struct request *request, const struct profile *profile, enum store_kind kind,
-                     struct slice payload, struct store_chunk *chunk, struct profile_sum *sum);
+                     struct slice payload, struct store_chunk *chunk, struct profile_rollup *rollup);
 
 /* False: answered. */
 bool ingest_store(struct request *request, const struct store_batch *batch);
@@ -31,7 +31,7 @@ struct sent_profile {
 /* A profile as it is stored. The slices of what was sent must outlive it. */
 struct ingest_file {
     struct profile profile;
-    struct profile_sum sum;
+    struct profile_rollup rollup;
     struct store_chunk chunk;
     char id[UUID_TEXT_SIZE];
 };

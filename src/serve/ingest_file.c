@@ -42,7 +42,7 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
     buffer_fini(&storage);
     if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
     if (status != STATUS_OK || file->profile.samples.count == 0) return status;
-    ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->sum);
+    ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->rollup);
     label_chunk(file, request, sent);
     return STATUS_OK;
 }
@@ -50,7 +50,7 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
 void ingest_file_fini(struct ingest_file *file)
 {
     profile_fini(&file->profile);
-    profile_sum_fini(&file->sum);
+    profile_rollup_fini(&file->rollup);
 }
 
 bool ingest_files_store(struct request *request, const struct ingest_file *files, size_t count)

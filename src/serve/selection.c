@@ -8,7 +8,7 @@
 #include "profile/profile_scale.h"
 #include "serve/image_place.h"
 #include "serve/serve_private.h"
-#include "serve/sums.h"
+#include "serve/profile_rollup.h"
 #include "serve/symbolication.h"
 
 #include <math.h>
@@ -112,7 +112,7 @@ enum status chunk_decode(const struct store_chunk *chunk, struct profile *profil
 struct merge {
     struct request *request;
     const struct selection *selection;
-    struct profile *sum;
+    struct profile *merged;
     bool keeps_times;
     size_t count, compacted_samples;
     enum status status;
@@ -145,14 +145,14 @@ static enum status cut_to_range(const struct store_query *query, const struct st
     return STATUS_OK;
 }
 
-/* The sum grows with the number of different stacks, not of chunks. */
+/* The merged profile grows with the number of different stacks, not of chunks. */
 static enum status compact_sometimes(struct merge *merge)
 {
     enum { SAMPLES_FREE = 1 << 18 };
-    size_t count = merge->sum->samples.count;
+    size_t count = merge->merged->samples.count;
     if (merge->keeps_times || count < SAMPLES_FREE || count < 2 * merge->compacted_samples) return STATUS_OK;
-    enum status status = profile_compact(merge->sum, merge->error);
-    merge->compacted_samples = merge->sum->samples.count;
+    enum status status = profile_compact(merge->merged, merge->error);
+    merge->compacted_samples = merge->merged->samples.count;
     return status;
 }
 
@@ -166,11 +166,11 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
-    if (status == STATUS_OK && merge->request->adds_stacks) image_places_rebase(&profile); /* as sums have them */
+    if (status == STATUS_OK && merge->request->adds_stacks) image_places_rebase(&profile); /* as rollups have them */
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
     if (status == STATUS_OK && profile.samples.count > 0) {
-        status = profile_make_compatible(merge->sum, &profile, merge->error);
-        if (status == STATUS_OK) status = profile_merge(merge->sum, &profile, NULL, merge->error);
+        status = profile_make_compatible(merge->merged, &profile, merge->error);
+        if (status == STATUS_OK) status = profile_merge(merge->merged, &profile, NULL, merge->error);
         if (status == STATUS_OK) status = compact_sometimes(merge);
     }
     profile_fini(&profile);
@@ -231,17 +231,17 @@ static bool visit(void *context, const struct store_chunk *chunk)
     return merge->status == STATUS_OK;
 }
 
-/* Adds SUM. Value types that differ depend on the order of the chunks, which sums do not have. */
-static bool add_sum(void *context, const struct store_sum *sum)
+/* Adds ROLLUP. Value types that differ depend on the order of the chunks, which rollups do not have. */
+static bool add_rollup(void *context, const struct store_rollup *rollup)
 {
     struct merge *merge = context;
     struct profile profile;
-    bool is_first = merge->sum->value_type_count == 0;
+    bool is_first = merge->merged->value_type_count == 0;
     profile_init(&profile);
-    merge->status = profile_of_sum(sum, &profile, merge->error);
-    if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->sum, &profile))
+    merge->status = profile_of_rollup(rollup, &profile, merge->error);
+    if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->merged, &profile))
         merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums have different types");
-    if (merge->status == STATUS_OK) merge->status = profile_merge(merge->sum, &profile, NULL, merge->error);
+    if (merge->status == STATUS_OK) merge->status = profile_merge(merge->merged, &profile, NULL, merge->error);
     if (merge->status == STATUS_OK) merge->status = compact_sometimes(merge);
     profile_fini(&profile);
     return merge->status == STATUS_OK;
@@ -286,17 +286,17 @@ static bool is_served_by_sums(const struct request *request, const struct select
            !request_parameter(request, "tag_focus") && !request_parameter(request, "tag_ignore");
 }
 
-/* The same as merge_range, from the sums of the store where it has some. */
+/* The same as merge_range, from the rollups of the store where it has some. */
 static enum status merge_sums(struct merge *merge, const struct selection *range)
 {
-    const struct store_sum_visitor visitor = {
-        .add = add_sum, .visit = visit, .continues = may_continue, .context = merge};
+    const struct store_rollup_visitor visitor = {
+        .add = add_rollup, .visit = visit, .continues = may_continue, .context = merge};
     merge->selection = range;
-    enum status status = store_each_sum(merge->request->server->store, &range->query, &visitor, merge->error);
+    enum status status = store_each_rollup(merge->request->server->store, &range->query, &visitor, merge->error);
     if (status == STATUS_OK) status = merge->status;
     if (status != STATUS_UNSUPPORTED) return status;
-    profile_fini(merge->sum);
-    profile_init(merge->sum);
+    profile_fini(merge->merged);
+    profile_init(merge->merged);
     merge->status = STATUS_OK;
     merge->count = merge->compacted_samples = 0;
     return merge_range(merge, range);
@@ -325,7 +325,7 @@ static enum status merge_spans(struct merge *merge, const struct selection *sele
 enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
                             struct profile *profile, struct error *error)
 {
-    struct merge merge = {.request = request, .sum = profile, .keeps_times = keeps_times, .error = error};
+    struct merge merge = {.request = request, .merged = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
     const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
     enum status status;

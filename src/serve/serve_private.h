@@ -48,7 +48,7 @@ struct request {
     bool is_suspended;       /* a query that query_suspend was called for */
     bool is_large;           /* the one that is decoded now */
     size_t budget_bytes;     /* of it, in server.decode_budget */
-    bool adds_stacks;        /* the answer needs no times, threads and labels: sums of the store serve it */
+    bool adds_stacks;        /* the answer needs no times, threads and labels: rollups of the store serve it */
     unsigned retry_seconds;  /* of a rejection; 0: the usual time */
 
     uint64_t upload_scope; /* the project of an upload token; 0: all */

@@ -537,15 +537,6 @@ bool query_suspend(struct request *request)
     return request->is_suspended;
 }
 
-static void roll_up(struct server *server)
-{
-    uint64_t count = 0;
-    struct error error;
-    if (store_roll_up(server->store, utc_now_ns(), &count, &error) != STATUS_OK)
-        server_log(server, "cannot add up old data: %s", error.message);
-    atomic_fetch_add(&server->rolled_up, count);
-}
-
 static void expire_debug_files(struct server *server)
 {
     uint64_t removed = 0;
@@ -557,10 +548,10 @@ static void expire_debug_files(struct server *server)
         server_log(server, "removed %llu debug files", (unsigned long long)removed);
 }
 
-/* Removes and adds up what is old. */
+/* Removes and adds up old data. */
 static void maintain_store(struct server *server)
 {
-    uint64_t removed = 0;
+    uint64_t removed = 0, rolled_up = 0;
     struct error error;
     if (store_expire(server->store, utc_now_ns(), server->options.keep_ns, server->options.disk_bytes_max, &removed,
                      &error) != STATUS_OK)
@@ -568,7 +559,9 @@ static void maintain_store(struct server *server)
     else if (removed > 0)
         server_log(server, "removed %llu days of data", (unsigned long long)removed);
     expire_debug_files(server);
-    roll_up(server);
+    if (store_update_rollups(server->store, utc_now_ns(), &rolled_up, &error) != STATUS_OK)
+        server_log(server, "cannot add up old data: %s", error.message);
+    atomic_fetch_add(&server->rolled_up, rolled_up);
     rates_report(server);
 }
 

@@ -1,8 +1,8 @@
 /* An address of an image is asked for once: names are kept in memory, by project, image and address. When they are
  * dropped, a process finds them again within milliseconds, in the symbol index of the debug file.
  *
- * Queries name what they have merged, so chunks and sums in the store never change: a debug file that comes later names
- * what came before it, in roll-ups too.  SPDX-License-Identifier: MIT */
+ * Queries name what they have merged, so chunks and rollups in the store never change: a debug file that comes later
+ * names what came before it, in roll-ups too.  SPDX-License-Identifier: MIT */
 #include "serve/symbolication.h"
 
 #include "base/hash.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SUMS                                                                                                           \
+#define ROLLUPS                                                                                                        \
     "CREATE INDEX chunk_range ON chunk(project, start_ns, end_ns, is_summed);"                                         \
     "CREATE TABLE space(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, service TEXT NOT NULL,"                      \
     " UNIQUE(project, service));"                                                                                      \
@@ -43,10 +43,10 @@ static const char SCHEMA[] =
     "CREATE INDEX rejected_time ON rejected(project, received_ns);"
     "CREATE TABLE outcome(project INTEGER NOT NULL, outcome TEXT NOT NULL, category TEXT NOT NULL,"
     " reason TEXT NOT NULL, quantity INTEGER NOT NULL, PRIMARY KEY(project, outcome, category, reason))"
-    " WITHOUT ROWID;" SUMS;
-/* Version 1 had no payloads in columns, and version 2 no sums: queries decode its payloads. */
+    " WITHOUT ROWID;" ROLLUPS;
+/* Version 1 had no payloads in columns, and version 2 no rollups: queries decode its payloads. */
 static const char UPGRADE[] =
-    "ALTER TABLE chunk ADD COLUMN is_summed INTEGER NOT NULL DEFAULT 0; DROP INDEX chunk_time;" SUMS;
+    "ALTER TABLE chunk ADD COLUMN is_summed INTEGER NOT NULL DEFAULT 0; DROP INDEX chunk_time;" ROLLUPS;
 
 enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK }; /* and FIND_DICTIONARY … */
 
@@ -67,9 +67,9 @@ static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [FIND_GROUP] = "SELECT id FROM sum_group WHERE space=? AND environment=? AND release=? AND host=? AND platform=? "
                    "AND header=?",
     [ADD_GROUP] = "INSERT INTO sum_group(space,environment,release,host,platform,header) VALUES(?,?,?,?,?,?)",
-    [ADD_SUM] = "INSERT OR REPLACE INTO sum VALUES(?,?,?,?,?,?,?)",
-    [DROP_SUM] = "DELETE FROM sum WHERE sum_group=? AND level=? AND start_ns=?",
-    [MARK_SUMMED] = "UPDATE chunk SET is_summed=1 WHERE id=?",
+    [ADD_ROLLUP] = "INSERT OR REPLACE INTO sum VALUES(?,?,?,?,?,?,?)",
+    [DROP_ROLLUPS] = "DELETE FROM sum WHERE sum_group=? AND level=? AND start_ns=?",
+    [MARK_ROLLED_UP] = "UPDATE chunk SET is_summed=1 WHERE id=?",
     [ADD_STALE] = "INSERT OR IGNORE INTO stale(sum_group,level,start_ns) VALUES(?,?,?)",
 };
 

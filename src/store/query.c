@@ -178,8 +178,8 @@ enum status store_each_chunk(struct store *store, const struct store_query *quer
     return status;
 }
 
-enum status query_chunks_without_sum(struct store *store, struct day *day, const struct store_query *query,
-                                     store_visit_chunk *visit, void *context, bool *continues, struct error *error)
+enum status query_chunks_without_rollup(struct store *store, struct day *day, const struct store_query *query,
+                                        store_visit_chunk *visit, void *context, bool *continues, struct error *error)
 {
     struct chunk_walk chunk_walk = {.visit = visit, .context = context, .with_payload = true};
     buffer_init(&chunk_walk.payload, PAYLOAD_ROOM);

@@ -104,15 +104,16 @@ static bool number_node(struct stack_dictionary *dictionary, struct store_node n
     return index_node(dictionary, *ret_node);
 }
 
-bool stack_dictionary_number(struct stack_dictionary *dictionary, const struct store_sum *sum, uint32_t *ret_nodes)
+bool stack_dictionary_number(struct stack_dictionary *dictionary, const struct store_rollup *rollup,
+                             uint32_t *ret_nodes)
 {
-    uint32_t *frames = calloc(sum->frame_count + 1, sizeof(*frames));
+    uint32_t *frames = calloc(rollup->frame_count + 1, sizeof(*frames));
     bool is_fine = frames != NULL;
-    for (size_t i = 0; i < sum->frame_count && is_fine; i++)
-        is_fine = number_frame(dictionary, sum->frames[i], &frames[i]);
+    for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
+        is_fine = number_frame(dictionary, rollup->frames[i], &frames[i]);
     ret_nodes[0] = 0;
-    for (size_t i = 1; i < sum->node_count && is_fine; i++) {
-        const struct store_node *node = &sum->nodes[i];
+    for (size_t i = 1; i < rollup->node_count && is_fine; i++) {
+        const struct store_node *node = &rollup->nodes[i];
         is_fine =
             number_node(dictionary, (struct store_node){ret_nodes[node->parent], frames[node->frame]}, &ret_nodes[i]);
     }

@@ -1,5 +1,5 @@
-/* A stack dictionary: the frames and stacks of one service, as dense numbers. The sums of the service name stacks by
- * these numbers, so sums are short and can be added without looking anything up.  SPDX-License-Identifier: MIT */
+/* A stack dictionary: the frames and stacks of one service, as dense numbers. The rollups of the service name stacks by
+ * these numbers, so rollups are short and can be added without looking anything up.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_STORE_STACK_DICTIONARY_H
 #define OFFBEAT_STORE_STACK_DICTIONARY_H
 
@@ -27,9 +27,10 @@ struct slice stack_dictionary_frame(const struct stack_dictionary *dictionary, u
 /* Returns about how much memory DICTIONARY has. */
 size_t stack_dictionary_bytes(const struct stack_dictionary *dictionary);
 
-/* Sets RET_NODES to the number that each node of SUM has in DICTIONARY, and adds the nodes that are new. False if there
- * is no room. */
-bool stack_dictionary_number(struct stack_dictionary *dictionary, const struct store_sum *sum, uint32_t *ret_nodes);
+/* Sets RET_NODES to the number that each node of ROLLUP has in DICTIONARY, and adds the nodes that are new. False if
+ * there is no room. */
+bool stack_dictionary_number(struct stack_dictionary *dictionary, const struct store_rollup *rollup,
+                             uint32_t *ret_nodes);
 
 /* Appends the frames from FRAME on and the nodes from NODE on to OUT. */
 void stack_dictionary_write(const struct stack_dictionary *dictionary, size_t frame, size_t node, struct buffer *out);

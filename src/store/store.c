@@ -176,8 +176,8 @@ static enum status store_chunks(struct store *store, struct waiting *waiting, st
         status = find_chunk_before(store, chunk, &is_found, error);
         if (status == STATUS_OK && !is_found)
             status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
-        if (status == STATUS_OK && is_new && chunk->sum)
-            status = sum_store(&store->dictionaries, &store->today, chunk, row, error);
+        if (status == STATUS_OK && is_new && chunk->rollup)
+            status = rollup_store(&store->dictionaries, &store->today, chunk, row, error);
         waiting->duplicates += !is_new;
     }
     return status;

@@ -30,15 +30,15 @@ enum store_kind {
 struct store_node {
     uint32_t parent, frame;
 };
-struct store_sum {
-    struct slice header; /* any bytes; only sums with equal ones are added */
+struct store_rollup {
+    struct slice header; /* any bytes; only rollups with equal ones are added */
     const struct slice *frames;
     const struct store_node *nodes;
     const uint64_t *values; /* of node 0, of node 1, …; a node without samples has 0 */
     size_t frame_count, node_count, value_count;
 };
 
-enum { STORE_SUM_VALUES_MAX = 8, STORE_SUM_NODES_MAX = 1 << 18, STORE_SUM_HEADER_MAX = 4096 };
+enum { STORE_ROLLUP_VALUES_MAX = 8, STORE_ROLLUP_NODES_MAX = 1 << 18, STORE_ROLLUP_HEADER_MAX = 4096 };
 
 /* Empty slices where something is not known. */
 struct store_chunk {
@@ -48,8 +48,8 @@ struct store_chunk {
     struct slice service, environment, release, host, platform;
     uint64_t start_ns, end_ns, received_ns;
     uint64_t sample_count;
-    struct slice payload;        /* as sent */
-    const struct store_sum *sum; /* for store_add; NULL: queries decode the payload */
+    struct slice payload;              /* as sent */
+    const struct store_rollup *rollup; /* for store_add; NULL: queries decode the payload */
 };
 
 struct store_span {
@@ -123,18 +123,18 @@ typedef bool store_visit_chunk(void *context, const struct store_chunk *chunk);
 enum status store_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
                              void *context, struct error *error);
 
-typedef bool store_visit_sum(void *context, const struct store_sum *sum);
+typedef bool store_visit_rollup(void *context, const struct store_rollup *rollup);
 /* The same chunks, in any order, but without profiler_id and chunk_id: those that are wholly in the time range are
- * added up, as far as they have a sum, and VISIT gets the payloads of the others. Sums of several services, headers and
- * days are separate. CONTINUES is asked from time to time, and false ends the walk. */
-struct store_sum_visitor {
-    store_visit_sum *add;
+ * added up, as far as they have a rollup, and VISIT gets the payloads of the others. Sums of several services, headers
+ * and days are separate. CONTINUES is asked from time to time, and false ends the walk. */
+struct store_rollup_visitor {
+    store_visit_rollup *add;
     store_visit_chunk *visit;
     bool (*continues)(void *context);
     void *context;
 };
-enum status store_each_sum(struct store *store, const struct store_query *query,
-                           const struct store_sum_visitor *visitor, struct error *error);
+enum status store_each_rollup(struct store *store, const struct store_query *query,
+                              const struct store_rollup_visitor *visitor, struct error *error);
 
 typedef bool store_visit_span(void *context, const struct store_span *span);
 /* Of transactions and spans, by PROJECT, the times, SERVICE, ENVIRONMENT, RELEASE and PROFILER_ID of QUERY. */
@@ -218,9 +218,9 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
 enum status store_limit_project(struct store *store, uint64_t project, uint64_t age_ns, uint64_t bytes_max,
                                 struct error *error);
 
-/* Adds up the sums of 10 minutes, hours and days that have ended and that nothing was added to since they were added
- * up. Waiting batches are stored in between. RET_COUNT counts the sums made. */
-enum status store_roll_up(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
+/* Adds up the rollups of 10 minutes, hours and days that have ended and that nothing was added to since they were added
+ * up. Waiting batches are stored in between. RET_COUNT counts the rollups made. */
+enum status store_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
 
 /* Copies the store in the folder PATH to the new folder TARGET while a server has it open: everything that was on disk
  * before the call. TARGET may exist if it is empty, and is not there after a failure; TARGET.part then may be. */

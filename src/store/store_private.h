@@ -92,20 +92,20 @@ struct known_dictionaries {
 /* Also after a rollback: they may know what is not stored. */
 void known_dictionaries_clear(struct known_dictionaries *dictionaries);
 
-/* Adds CHUNK->sum, of the chunk in ROW, if there is room for it. */
-enum status sum_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
-                      int64_t row, struct error *error);
-/* Of the statements of DAY, in the order of their use in sum.c. */
+/* Adds CHUNK->rollup, of the chunk in ROW, if there is room for it. */
+enum status rollup_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
+                         int64_t row, struct error *error);
+/* Of the statements of DAY, in the order of their use in rollup.c. */
 enum {
     FIND_DICTIONARY = DAY_STATEMENTS - 9,
     ADD_DICTIONARY,
     ADD_SEGMENT,
     FIND_GROUP,
     ADD_GROUP,
-    ADD_SUM,
-    DROP_SUM,
+    ADD_ROLLUP,
+    DROP_ROLLUPS,
     ADD_STALE,
-    MARK_SUMMED,
+    MARK_ROLLED_UP,
 };
 
 /* --- All of it ------------------------------------------------------------------------------------------------------
@@ -222,8 +222,8 @@ typedef enum status query_read_day(void *context, struct store *store, struct da
 enum status query_each_day(struct store *store, const struct store_query *query, query_read_day *read, void *context,
                            struct error *error);
 
-/* The chunks of QUERY that no sum has in its time range, with their payloads. */
-enum status query_chunks_without_sum(struct store *store, struct day *day, const struct store_query *query,
-                                     store_visit_chunk *visit, void *context, bool *continues, struct error *error);
+/* The chunks of QUERY that no rollup has in its time range, with their payloads. */
+enum status query_chunks_without_rollup(struct store *store, struct day *day, const struct store_query *query,
+                                        store_visit_chunk *visit, void *context, bool *continues, struct error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* What the store reads from its files may be damaged: columns, packed payloads, stacks of a service, and entries of
- * sums. The first byte chooses which one the rest is. Text that is split into columns comes back.
+ * rollups. The first byte chooses which one the rest is. Text that is split into columns comes back.
  * SPDX-License-Identifier: MIT */
 #include "store/columns.h"
-#include "store/sum.h"
+#include "store/rollup.h"
 
 enum { SIZE_MAX_BYTES = 1 << 20 };
 
@@ -61,11 +61,12 @@ static void read_space(struct slice bytes)
 
 static void add_entries(struct slice bytes)
 {
-    struct sum_values sum = {0};
+    struct rollup_values rollup = {0};
     for (int turn = 0; turn < 2; turn++) {
-        if (sum_add_entries(&sum, bytes)) demand(sum.value_count >= 1 && sum.value_count <= STORE_SUM_VALUES_MAX);
+        if (rollup_add_entries(&rollup, bytes))
+            demand(rollup.value_count >= 1 && rollup.value_count <= STORE_ROLLUP_VALUES_MAX);
     }
-    sum_values_fini(&sum);
+    rollup_values_fini(&rollup);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

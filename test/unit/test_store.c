@@ -170,8 +170,8 @@ static const char PAYLOAD[] =
     "{\"samples\":[{\"time\":1,\"id\":\"7\"},{\"time\":2,\"id\":\"7\"},{\"time\":3,\"id\":\"7\"},{\"time\":5,"
     "\"id\":\"7\"}]}";
 
-static enum status try_chunk(struct store *store, unsigned number, uint64_t received_ns, const struct store_sum *sum,
-                             uint64_t *ret_duplicates, struct error *error)
+static enum status try_chunk(struct store *store, unsigned number, uint64_t received_ns,
+                             const struct store_rollup *rollup, uint64_t *ret_duplicates, struct error *error)
 {
     char id[40];
     (void)snprintf(id, sizeof(id), "%032x", number);
@@ -184,17 +184,17 @@ static enum status try_chunk(struct store *store, unsigned number, uint64_t rece
                                       .received_ns = received_ns,
                                       .sample_count = 4,
                                       .payload = slice_of_text(PAYLOAD),
-                                      .sum = sum};
+                                      .rollup = rollup};
     const struct store_batch batch = {.project = 1, .received_ns = received_ns, .chunks = &chunk, .chunk_count = 1};
     return store_add(store, &batch, ret_duplicates, error);
 }
 
 static uint64_t add_summed_chunk(struct store *store, unsigned number, uint64_t received_ns,
-                                 const struct store_sum *sum)
+                                 const struct store_rollup *rollup)
 {
     uint64_t duplicates = 99;
     struct error error = {0};
-    if (try_chunk(store, number, received_ns, sum, &duplicates, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    if (try_chunk(store, number, received_ns, rollup, &duplicates, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     return duplicates;
 }
 
@@ -274,14 +274,14 @@ TEST(a_repeated_chunk_is_stored_once_after_roll_ups_of_earlier_days)
     const struct slice frame = slice_of_text("main");
     static const struct store_node nodes[2];
     static const uint64_t values[] = {0, 4};
-    const struct store_sum sum = {
+    const struct store_rollup rollup = {
         .frames = &frame, .nodes = nodes, .values = values, .frame_count = 1, .node_count = 2, .value_count = 1};
     struct store *store = new_store();
     uint64_t rolled_up;
-    for (unsigned i = 0; i < 6; i++) CHECK_UINT(add_summed_chunk(store, i, DAY(days[i]), &sum), 0);
+    for (unsigned i = 0; i < 6; i++) CHECK_UINT(add_summed_chunk(store, i, DAY(days[i]), &rollup), 0);
     store_close(store);
     store = open_store();
-    CHECK_UINT(store_roll_up(store, DAY(20), &rolled_up, NULL), STATUS_OK);
+    CHECK_UINT(store_update_rollups(store, DAY(20), &rolled_up, NULL), STATUS_OK);
     CHECK_UINT(rolled_up, 6 * 3); /* that of day 2 is written first */
     CHECK_UINT(add_chunk(store, 5, DAY(20)), 1);
     CHECK_UINT(add_chunk(store, 5, DAY(1)), 1);
@@ -453,7 +453,7 @@ static void fill_two_days(unsigned chunks_of_each)
     store_close(store);
 }
 
-static bool count_sum(void *context, const struct store_sum *sum)
+static bool count_sum(void *context, const struct store_rollup *rollup)
 {
     size_t *counts = context;
     counts[0]++;
@@ -512,15 +512,15 @@ TEST(a_list_of_values_has_the_first_ones_of_all_days)
     remove_folder();
 }
 
-/* A query for sums gets the payloads of chunks that were stored before there were sums. */
+/* A query for rollups gets the payloads of chunks that were stored before there were rollups. */
 static void check_upgraded(int version)
 {
     size_t counts[2] = {0};
     struct store *store = open_store();
     const struct store_query query = {.project = 1};
-    const struct store_sum_visitor visitor = {count_sum, count_payload, continue_always, counts};
+    const struct store_rollup_visitor visitor = {count_sum, count_payload, continue_always, counts};
     CHECK_UINT(count_chunks(store), 2);
-    CHECK_UINT(store_each_sum(store, &query, &visitor, NULL), STATUS_OK);
+    CHECK_UINT(store_each_rollup(store, &query, &visitor, NULL), STATUS_OK);
     if (counts[0] != 0 || counts[1] != 2)
         TEST_FAIL("version %d: %zu sums, %zu payloads", version, counts[0], counts[1]);
     store_close(store);
@@ -607,13 +607,13 @@ static const char DEBUG_BYTES[] = "a debug file";
 /* The same file each time. */
 static enum status try_debug_file(struct store *store, uint64_t added_ns)
 {
-    char sums[1][SHA1_TEXT_SIZE];
+    char rollups[1][SHA1_TEXT_SIZE];
     struct store_debug_joined joined;
     struct store_debug_file file = {.project = 1, .image = "a1", .size = strlen(DEBUG_BYTES), .added_ns = added_ns};
     sha1_of(slice_of_text(DEBUG_BYTES), file.checksum);
-    (void)memcpy(sums[0], file.checksum, SHA1_TEXT_SIZE);
+    (void)memcpy(rollups[0], file.checksum, SHA1_TEXT_SIZE);
     const struct store_debug_parts parts = {
-        .checksums = (const char(*)[SHA1_TEXT_SIZE])sums, .count = 1, .bytes_max = 1 << 20};
+        .checksums = (const char(*)[SHA1_TEXT_SIZE])rollups, .count = 1, .bytes_max = 1 << 20};
     CHECK_UINT(store_debug_add_chunk(store, 0, file.checksum, slice_of_text(DEBUG_BYTES), NULL), STATUS_OK);
     CHECK_UINT(store_debug_join(store, &parts, file.checksum, &joined, NULL), STATUS_OK);
     enum status status = store_debug_add(store, &parts, &joined, "", &file, NULL);

@@ -1,11 +1,11 @@
 /* Sums by stack: of each chunk, and of 10 minutes, hours and days.
  *
  * A data file has a dictionary for each service, and a group for each kind of chunk in it (environment, release, host,
- * platform, header). A sum belongs to a group and a level; its entries are (distance to the stack before, values), in
- * LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a chunk drops the
- * sums that it belongs to and notes them as stale, in the same transaction, so that a sum that is there is right.
+ * platform, header). A rollup belongs to a group and a level; its entries are (distance to the stack before, values),
+ * in LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a chunk drops the
+ * rollups that it belongs to and notes them as stale, in the same transaction, so that a rollup that is there is right.
  * SPDX-License-Identifier: MIT */
-#include "store/sum.h"
+#include "store/rollup.h"
 
 #include "base/cursor.h"
 #include "base/leb128.h"
@@ -16,13 +16,13 @@
 static const uint64_t LEVEL_NS[LEVELS] = {
     [LEVEL_10_MINUTES] = (uint64_t)600 * 1000000000, [LEVEL_HOUR] = (uint64_t)3600 * 1000000000, [LEVEL_DAY] = DAY_NS};
 
-uint64_t sum_level_start(int level, uint64_t time_ns)
+uint64_t rollup_level_start(int level, uint64_t time_ns)
 {
     if (time_ns > INT64_MAX) time_ns = INT64_MAX; /* as it is stored */
     return time_ns - time_ns % LEVEL_NS[level];
 }
 
-uint64_t sum_level_end(int level, uint64_t start_ns)
+uint64_t rollup_level_end(int level, uint64_t start_ns)
 {
     return start_ns + LEVEL_NS[level];
 }
@@ -56,8 +56,8 @@ static void make_room(struct known_dictionaries *dictionaries)
     }
 }
 
-enum status sum_read_dictionary(sqlite3 *db, int64_t id, bool is_indexed, struct stack_dictionary *dictionary,
-                                uint64_t *ret_segments, struct error *error)
+enum status rollup_read_dictionary(sqlite3 *db, int64_t id, bool is_indexed, struct stack_dictionary *dictionary,
+                                   uint64_t *ret_segments, struct error *error)
 {
     sqlite3_stmt *row = NULL;
     struct buffer bytes;
@@ -109,7 +109,7 @@ static enum status open_dictionary(struct day *day, const struct store_chunk *ch
     sql_bind_u64(find, 1, chunk->project);
     sql_bind_slice(find, 2, chunk->service);
     known->id = find_row(find);
-    if (known->id) return sum_read_dictionary(day->db, known->id, true, &known->dictionary, &known->segments, error);
+    if (known->id) return rollup_read_dictionary(day->db, known->id, true, &known->dictionary, &known->segments, error);
     sql_bind_u64(add, 1, chunk->project);
     sql_bind_slice(add, 2, chunk->service);
     enum status status = day_run(day, add, error);
@@ -144,17 +144,17 @@ static enum status take_dictionary(struct known_dictionaries *dictionaries, stru
 /* --- Entries --------------------------------------------------------------------------------------------------------
  */
 
-bool sum_room(struct sum_values *sum, size_t node_count, size_t value_count)
+bool rollup_room(struct rollup_values *rollup, size_t node_count, size_t value_count)
 {
-    if (sum->value_count && sum->value_count != value_count) return false;
-    sum->value_count = value_count;
-    if (node_count <= sum->node_count) return true;
-    uint64_t *grown = realloc(sum->values, node_count * value_count * sizeof(*grown));
+    if (rollup->value_count && rollup->value_count != value_count) return false;
+    rollup->value_count = value_count;
+    if (node_count <= rollup->node_count) return true;
+    uint64_t *grown = realloc(rollup->values, node_count * value_count * sizeof(*grown));
     if (!grown) return false;
-    (void)memset(grown + sum->node_count * value_count, 0,
-                 (node_count - sum->node_count) * value_count * sizeof(*grown));
-    sum->values = grown;
-    sum->node_count = node_count;
+    (void)memset(grown + rollup->node_count * value_count, 0,
+                 (node_count - rollup->node_count) * value_count * sizeof(*grown));
+    rollup->values = grown;
+    rollup->node_count = node_count;
     return true;
 }
 
@@ -165,15 +165,15 @@ static bool has_values(const uint64_t *values, size_t count)
     return any != 0;
 }
 
-static void write_entries(const struct sum_values *sum, struct buffer *out)
+static void encode_values(const struct rollup_values *rollup, struct buffer *out)
 {
     size_t before = 0;
-    leb128_append(out, sum->value_count);
-    for (size_t node = 0; node < sum->node_count; node++) {
-        const uint64_t *values = sum->values + node * sum->value_count;
-        if (!has_values(values, sum->value_count)) continue;
+    leb128_append(out, rollup->value_count);
+    for (size_t node = 0; node < rollup->node_count; node++) {
+        const uint64_t *values = rollup->values + node * rollup->value_count;
+        if (!has_values(values, rollup->value_count)) continue;
         leb128_append(out, node - before);
-        for (size_t i = 0; i < sum->value_count; i++) leb128_append(out, values[i]);
+        for (size_t i = 0; i < rollup->value_count; i++) leb128_append(out, values[i]);
         before = node;
     }
 }
@@ -183,16 +183,16 @@ static uint64_t add_values(uint64_t a, uint64_t b)
     return a > (uint64_t)INT64_MAX - b ? (uint64_t)INT64_MAX : a + b;
 }
 
-bool sum_add_entries(struct sum_values *sum, struct slice bytes)
+bool rollup_add_entries(struct rollup_values *rollup, struct slice bytes)
 {
     struct cursor cursor = cursor_of(bytes);
     size_t value_count = cursor_uleb128(&cursor);
-    if (value_count == 0 || value_count > STORE_SUM_VALUES_MAX || !sum_room(sum, 1, value_count)) return false;
+    if (value_count == 0 || value_count > STORE_ROLLUP_VALUES_MAX || !rollup_room(rollup, 1, value_count)) return false;
     for (uint64_t node = 0; !cursor_at_end(&cursor);) {
         node += cursor_uleb128(&cursor);
         if (node >= DICTIONARY_NODES_MAX) return false;
-        if (node >= sum->node_count && !sum_room(sum, node + node / 2 + 64, value_count)) return false;
-        uint64_t *values = sum->values + node * value_count;
+        if (node >= rollup->node_count && !rollup_room(rollup, node + node / 2 + 64, value_count)) return false;
+        uint64_t *values = rollup->values + node * value_count;
         for (size_t i = 0; i < value_count; i++) {
             uint64_t value = cursor_uleb128(&cursor);
             if (value > INT64_MAX) return false;
@@ -202,10 +202,10 @@ bool sum_add_entries(struct sum_values *sum, struct slice bytes)
     return !cursor.failed;
 }
 
-void sum_values_fini(struct sum_values *sum)
+void rollup_values_fini(struct rollup_values *rollup)
 {
-    free(sum->values);
-    *sum = (struct sum_values){0};
+    free(rollup->values);
+    *rollup = (struct rollup_values){0};
 }
 
 /* --- Adding a chunk -------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ static enum status store_segment(struct day *day, struct known_dictionary *known
 
 static void bind_group(sqlite3_stmt *statement, int64_t dictionary, const struct store_chunk *chunk)
 {
-    struct slice header = chunk->sum->header;
+    struct slice header = chunk->rollup->header;
     (void)sqlite3_bind_int64(statement, 1, dictionary);
     sql_bind_slice(statement, 2, chunk->environment);
     sql_bind_slice(statement, 3, chunk->release);
@@ -257,22 +257,22 @@ static enum status take_group(struct day *day, int64_t dictionary, const struct 
 
 static enum status drop_rolled_up(struct day *day, int64_t group, uint64_t start_ns, struct error *error)
 {
-    static const int statements[] = {DROP_SUM, ADD_STALE};
+    static const int statements[] = {DROP_ROLLUPS, ADD_STALE};
     enum status status = STATUS_OK;
     for (int level = LEVEL_10_MINUTES; level < LEVELS; level++) {
         for (size_t i = 0; i < 2 && status == STATUS_OK; i++) {
             sqlite3_stmt *statement = day->statements[statements[i]];
             (void)sqlite3_bind_int64(statement, 1, group);
             (void)sqlite3_bind_int(statement, 2, level);
-            sql_bind_u64(statement, 3, sum_level_start(level, start_ns));
+            sql_bind_u64(statement, 3, rollup_level_start(level, start_ns));
             status = day_run(day, statement, error);
         }
     }
     return status;
 }
 
-static enum status insert_sum(sqlite3 *db, sqlite3_stmt *add, const struct sum_row *row, struct slice entries,
-                              struct error *error)
+static enum status insert_rollup(sqlite3 *db, sqlite3_stmt *add, const struct rollup_row *row, struct slice entries,
+                                 struct error *error)
 {
     (void)sqlite3_bind_int64(add, 1, row->group);
     (void)sqlite3_bind_int(add, 2, row->level);
@@ -287,7 +287,7 @@ static enum status insert_sum(sqlite3 *db, sqlite3_stmt *add, const struct sum_r
 }
 
 struct numbered {
-    uint32_t node, place; /* in the dictionary; in the chunk's sum */
+    uint32_t node, place; /* in the dictionary; in the chunk's rollup */
 };
 
 static int compare_nodes(const void *a, const void *b)
@@ -296,21 +296,21 @@ static int compare_nodes(const void *a, const void *b)
     return (left->node > right->node) - (left->node < right->node);
 }
 
-/* The entries of SUM, whose nodes have the numbers NODES in their dictionary. False without memory. */
-static bool write_numbered(const struct store_sum *sum, const uint32_t *nodes, struct buffer *out)
+/* The entries of ROLLUP, whose nodes have the numbers NODES in their dictionary. False without memory. */
+static bool encode_entries(const struct store_rollup *rollup, const uint32_t *nodes, struct buffer *out)
 {
-    struct numbered *order = calloc(sum->node_count + 1, sizeof(*order));
+    struct numbered *order = calloc(rollup->node_count + 1, sizeof(*order));
     size_t count = 0, before = 0;
-    for (size_t i = 0; order && i < sum->node_count; i++) {
-        if (has_values(sum->values + i * sum->value_count, sum->value_count))
+    for (size_t i = 0; order && i < rollup->node_count; i++) {
+        if (has_values(rollup->values + i * rollup->value_count, rollup->value_count))
             order[count++] = (struct numbered){nodes[i], (uint32_t)i};
     }
     if (order) qsort(order, count, sizeof(*order), compare_nodes);
-    leb128_append(out, sum->value_count);
+    leb128_append(out, rollup->value_count);
     for (size_t i = 0; i < count; i++) { /* equal nodes may follow each other: their distance is 0 */
         leb128_append(out, order[i].node - before);
-        for (size_t k = 0; k < sum->value_count; k++)
-            leb128_append(out, sum->values[order[i].place * sum->value_count + k]);
+        for (size_t k = 0; k < rollup->value_count; k++)
+            leb128_append(out, rollup->values[order[i].place * rollup->value_count + k]);
         before = order[i].node;
     }
     free(order);
@@ -320,34 +320,34 @@ static bool write_numbered(const struct store_sum *sum, const uint32_t *nodes, s
 static enum status store_numbered(struct day *day, const struct store_chunk *chunk, int64_t row, int64_t group,
                                   struct slice entries, struct error *error)
 {
-    const struct sum_row sum = {.group = group,
-                                .start_ns = chunk->start_ns,
-                                .chunk = row,
-                                .first_ns = chunk->start_ns,
-                                .last_ns = chunk->end_ns};
-    sqlite3_stmt *mark = day->statements[MARK_SUMMED];
-    enum status status = insert_sum(day->db, day->statements[ADD_SUM], &sum, entries, error);
+    const struct rollup_row rollup = {.group = group,
+                                      .start_ns = chunk->start_ns,
+                                      .chunk = row,
+                                      .first_ns = chunk->start_ns,
+                                      .last_ns = chunk->end_ns};
+    sqlite3_stmt *mark = day->statements[MARK_ROLLED_UP];
+    enum status status = insert_rollup(day->db, day->statements[ADD_ROLLUP], &rollup, entries, error);
     if (status == STATUS_OK) status = drop_rolled_up(day, group, chunk->start_ns, error);
     (void)sqlite3_bind_int64(mark, 1, row);
     return status == STATUS_OK ? day_run(day, mark, error) : status;
 }
 
-enum status sum_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
-                      int64_t row, struct error *error)
+enum status rollup_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
+                         int64_t row, struct error *error)
 {
-    const struct store_sum *sum = chunk->sum;
+    const struct store_rollup *rollup = chunk->rollup;
     struct known_dictionary *known;
     struct buffer entries;
     int64_t group;
     enum status status = take_dictionary(dictionaries, day, chunk, &known, error);
-    if (status == STATUS_MALFORMED) return STATUS_OK; /* without a sum, queries decode the payload */
+    if (status == STATUS_MALFORMED) return STATUS_OK; /* without a rollup, queries decode the payload */
     if (status != STATUS_OK) return status;
     buffer_init(&entries, PAYLOAD_ROOM);
-    uint32_t *nodes = calloc(sum->node_count + 1, sizeof(*nodes));
+    uint32_t *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
     size_t frames = known->dictionary.frame_count, count = known->dictionary.node_count;
     dictionaries->bytes -= stack_dictionary_bytes(&known->dictionary);
     bool has_room =
-        nodes && stack_dictionary_number(&known->dictionary, sum, nodes) && write_numbered(sum, nodes, &entries);
+        nodes && stack_dictionary_number(&known->dictionary, rollup, nodes) && encode_entries(rollup, nodes, &entries);
     dictionaries->bytes += stack_dictionary_bytes(&known->dictionary);
     if (known->dictionary.frame_count > frames || known->dictionary.node_count > count)
         status = store_segment(day, known, frames, count, error);
@@ -361,19 +361,19 @@ enum status sum_store(struct known_dictionaries *dictionaries, struct day *day, 
 /* --- Rolling up -----------------------------------------------------------------------------------------------------
  */
 
-enum { ROLL_UP_AT_ONCE = 64, QUIET_SECONDS = 120 };
+enum { ROLLUPS_AT_ONCE = 64, QUIET_SECONDS = 120 };
 
-struct roll_up {
+struct rollup_update {
     struct day *day;
     sqlite3_stmt *parts, *add, *fresh;
     uint64_t count;
 };
 
-/* Adds up the sums of the level below. Without any, there is nothing to write. */
-static enum status roll_up_one(struct roll_up *roll_up, struct sum_row row, struct error *error)
+/* Adds up the rollups of the level below. Without any, there is nothing to write. */
+static enum status update_rollup(struct rollup_update *update, struct rollup_row row, struct error *error)
 {
-    struct sum_values values = {0};
-    sqlite3_stmt *parts = roll_up->parts;
+    struct rollup_values values = {0};
+    sqlite3_stmt *parts = update->parts;
     enum status status = STATUS_OK;
     row.first_ns = UINT64_MAX;
     (void)sqlite3_bind_int64(parts, 1, row.group);
@@ -385,30 +385,30 @@ static enum status roll_up_one(struct roll_up *roll_up, struct sum_row row, stru
         uint64_t first_ns = sql_u64(parts, 0), last_ns = sql_u64(parts, 1);
         if (first_ns < row.first_ns) row.first_ns = first_ns;
         if (last_ns > row.last_ns) row.last_ns = last_ns;
-        if (!sum_add_entries(&values, sql_text(parts, 2)))
-            status = error_set(error, STATUS_MALFORMED, 0, "%s: a sum is damaged", roll_up->day->name);
+        if (!rollup_add_entries(&values, sql_text(parts, 2)))
+            status = error_set(error, STATUS_MALFORMED, 0, "%s: a sum is damaged", update->day->name);
     }
-    if (status == STATUS_OK && code != SQLITE_DONE) status = sql_failed(roll_up->day->db, error, "cannot read sums");
+    if (status == STATUS_OK && code != SQLITE_DONE) status = sql_failed(update->day->db, error, "cannot read sums");
     (void)sqlite3_reset(parts);
     if (status == STATUS_OK && row.last_ns >= row.first_ns) {
         struct buffer entries;
         buffer_init(&entries, PAYLOAD_ROOM);
-        write_entries(&values, &entries);
+        encode_values(&values, &entries);
         status = entries.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum")
-                                : insert_sum(roll_up->day->db, roll_up->add, &row, buffer_slice(&entries), error);
+                                : insert_rollup(update->day->db, update->add, &row, buffer_slice(&entries), error);
         buffer_fini(&entries);
-        roll_up->count++;
+        update->count++;
     }
-    sum_values_fini(&values);
+    rollup_values_fini(&values);
     if (status != STATUS_OK) return status;
-    (void)sqlite3_bind_int(roll_up->fresh, 1, row.level);
-    sql_bind_u64(roll_up->fresh, 2, row.start_ns);
-    (void)sqlite3_bind_int64(roll_up->fresh, 3, row.group);
-    return day_run(roll_up->day, roll_up->fresh, error);
+    (void)sqlite3_bind_int(update->fresh, 1, row.level);
+    sql_bind_u64(update->fresh, 2, row.start_ns);
+    (void)sqlite3_bind_int64(update->fresh, 3, row.group);
+    return day_run(update->day, update->fresh, error);
 }
 
-/* The next stale sums of LEVEL whose time is over and whose parts are not stale. */
-static enum status list_stale(struct day *day, int level, uint64_t now_ns, struct sum_row rows[ROLL_UP_AT_ONCE],
+/* The next stale rollups of LEVEL whose time is over and whose parts are not stale. */
+static enum status list_stale(struct day *day, int level, uint64_t now_ns, struct rollup_row rows[ROLLUPS_AT_ONCE],
                               size_t *ret_count, struct error *error)
 {
     sqlite3_stmt *stale = NULL;
@@ -422,10 +422,10 @@ static enum status list_stale(struct day *day, int level, uint64_t now_ns, struc
     if (code == SQLITE_OK && now_ns > quiet_ns) {
         (void)sqlite3_bind_int(stale, 1, level);
         sql_bind_u64(stale, 2, now_ns - quiet_ns);
-        (void)sqlite3_bind_int(stale, 3, ROLL_UP_AT_ONCE);
+        (void)sqlite3_bind_int(stale, 3, ROLLUPS_AT_ONCE);
         sql_bind_u64(stale, 4, LEVEL_NS[level]);
-        while ((code = sqlite3_step(stale)) == SQLITE_ROW && *ret_count < ROLL_UP_AT_ONCE)
-            rows[(*ret_count)++] = (struct sum_row){
+        while ((code = sqlite3_step(stale)) == SQLITE_ROW && *ret_count < ROLLUPS_AT_ONCE)
+            rows[(*ret_count)++] = (struct rollup_row){
                 .group = sqlite3_column_int64(stale, 1), .level = level, .start_ns = sql_u64(stale, 0)};
         if (code == SQLITE_DONE) code = SQLITE_OK;
     }
@@ -435,49 +435,49 @@ static enum status list_stale(struct day *day, int level, uint64_t now_ns, struc
 }
 
 /* In one transaction. Levels have an order: an hour is over after all of its 10 minutes. */
-static enum status roll_up_some(struct roll_up *roll_up, int level, uint64_t now_ns, bool *ret_is_done,
-                                struct error *error)
+static enum status update_some_rollups(struct rollup_update *update, int level, uint64_t now_ns, bool *ret_is_done,
+                                       struct error *error)
 {
-    struct sum_row rows[ROLL_UP_AT_ONCE];
+    struct rollup_row rows[ROLLUPS_AT_ONCE];
     size_t count = 0;
-    sqlite3 *db = roll_up->day->db;
+    sqlite3 *db = update->day->db;
     if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
-        return sql_failed(db, error, roll_up->day->name);
-    enum status status = list_stale(roll_up->day, level, now_ns, rows, &count, error);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) status = roll_up_one(roll_up, rows[i], error);
+        return sql_failed(db, error, update->day->name);
+    enum status status = list_stale(update->day, level, now_ns, rows, &count, error);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) status = update_rollup(update, rows[i], error);
     if (status == STATUS_OK && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-        status = sql_failed(db, error, roll_up->day->name);
+        status = sql_failed(db, error, update->day->name);
     if (status != STATUS_OK) (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-    *ret_is_done = count < ROLL_UP_AT_ONCE;
+    *ret_is_done = count < ROLLUPS_AT_ONCE;
     return status;
 }
 
-static enum status roll_up_day(struct store *store, struct day *day, uint64_t now_ns, uint64_t *count,
-                               struct error *error)
+static enum status update_day(struct store *store, struct day *day, uint64_t now_ns, uint64_t *count,
+                              struct error *error)
 {
-    struct roll_up roll_up = {.day = day, .add = day->statements[ADD_SUM]};
+    struct rollup_update update = {.day = day, .add = day->statements[ADD_ROLLUP]};
     enum status status = STATUS_OK;
     if (sqlite3_prepare_v2(day->db,
                            "SELECT first_ns,last_ns,entries FROM sum WHERE sum_group=? AND level=? AND start_ns>=? AND "
                            "start_ns<?",
-                           -1, &roll_up.parts, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(day->db, "DELETE FROM stale WHERE level=? AND start_ns=? AND sum_group=?", -1,
-                           &roll_up.fresh, NULL) != SQLITE_OK)
+                           -1, &update.parts, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(day->db, "DELETE FROM stale WHERE level=? AND start_ns=? AND sum_group=?", -1, &update.fresh,
+                           NULL) != SQLITE_OK)
         status = sql_failed(day->db, error, day->name);
     for (int level = LEVEL_10_MINUTES; level < LEVELS && status == STATUS_OK; level++) {
         for (bool is_done = false; !is_done && status == STATUS_OK;) {
             (void)pthread_mutex_lock(&store->writer_lock);
-            status = roll_up_some(&roll_up, level, now_ns, &is_done, error);
+            status = update_some_rollups(&update, level, now_ns, &is_done, error);
             (void)pthread_mutex_unlock(&store->writer_lock);
         }
     }
-    (void)sqlite3_finalize(roll_up.parts);
-    (void)sqlite3_finalize(roll_up.fresh);
-    *count += roll_up.count;
+    (void)sqlite3_finalize(update.parts);
+    (void)sqlite3_finalize(update.fresh);
+    *count += update.count;
     return status;
 }
 
-enum status store_roll_up(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error)
+enum status store_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error)
 {
     char(*names)[DAY_NAME_SIZE];
     size_t count;
@@ -488,7 +488,7 @@ enum status store_roll_up(struct store *store, uint64_t now_ns, uint64_t *ret_co
         struct day day;
         struct error problem = {0};
         status = day_open(&day, store->folder, names[i], true, &problem);
-        if (status == STATUS_OK) status = roll_up_day(store, &day, now_ns, &made, &problem);
+        if (status == STATUS_OK) status = update_day(store, &day, now_ns, &made, &problem);
         day_close(&day);
         if (status == STATUS_MALFORMED)
             status = STATUS_OK; /* queries report the damage */

@@ -2,7 +2,7 @@
  * address is left out if its functions have names, because that differs from process to process. If it has none, or a
  * placeholder, and is in an image, its key is its address, so that a query can name it (serve/image_place.h).
  * SPDX-License-Identifier: MIT */
-#include "serve/sums.h"
+#include "serve/profile_rollup.h"
 
 #include "base/cursor.h"
 #include "base/leb128.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUM_LINES_MAX = 64, SUM_TEXT_MAX = 8 << 20 };
+enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
 
 /* --- Writing --------------------------------------------------------------------------------------------------------
  */
@@ -73,7 +73,7 @@ static bool write_frame(const struct profile *profile, const struct location *lo
     bool has_name = is_named(profile, location);
     uint64_t key = 0;
     bool is_in_image = image_key_of(profile, location, &key);
-    if (location->line_count > SUM_LINES_MAX || (!has_name && location->mapping.index && !is_in_image)) return false;
+    if (location->line_count > ROLLUP_LINES_MAX || (!has_name && location->mapping.index && !is_in_image)) return false;
     buffer_append_byte(out, location->mapping.index != 0);
     put_string(out, profile, mapping->file_name);
     if (is_in_image)
@@ -88,7 +88,7 @@ static bool write_frame(const struct profile *profile, const struct location *lo
     return true;
 }
 
-/* Numbers of the profile's stacks and locations in the sum: 1 + the number, 0: not used. */
+/* Numbers of the profile's stacks and locations in the rollup: 1 + the number, 0: not used. */
 struct numbering {
     uint32_t *stacks, *locations;
     uint32_t *ends; /* of the frames, in the text */
@@ -105,23 +105,23 @@ static bool mark_stacks(const struct profile *profile, struct numbering *numberi
         count++;
     }
     *ret_count = count;
-    return count <= STORE_SUM_NODES_MAX;
+    return count <= STORE_ROLLUP_NODES_MAX;
 }
 
-static bool number_location(struct profile_sum *sum, const struct profile *profile, struct numbering *numbering,
+static bool number_location(struct profile_rollup *rollup, const struct profile *profile, struct numbering *numbering,
                             struct location_id id, uint32_t *ret_frame)
 {
     uint32_t *number = &numbering->locations[id.index];
     if (*number == 0) {
-        if (!write_frame(profile, profile_location(profile, id), &sum->text) || sum->text.failed) return false;
-        numbering->ends[sum->sum.frame_count++] = (uint32_t)sum->text.size;
-        *number = (uint32_t)sum->sum.frame_count;
+        if (!write_frame(profile, profile_location(profile, id), &rollup->text) || rollup->text.failed) return false;
+        numbering->ends[rollup->rollup.frame_count++] = (uint32_t)rollup->text.size;
+        *number = (uint32_t)rollup->rollup.frame_count;
     }
     *ret_frame = *number - 1;
     return true;
 }
 
-static bool add_nodes(struct profile_sum *sum, const struct profile *profile, struct numbering *numbering)
+static bool add_nodes(struct profile_rollup *rollup, const struct profile *profile, struct numbering *numbering)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < profile_stack_limit(profile); i++) {
@@ -129,20 +129,21 @@ static bool add_nodes(struct profile_sum *sum, const struct profile *profile, st
         numbering->stacks[i] = ++count;
         if (i == 0) continue;
         struct stack stack = profile_stack_at(profile, i);
-        struct store_node *node = &sum->nodes[count - 1];
+        struct store_node *node = &rollup->nodes[count - 1];
         node->parent = numbering->stacks[stack.parent.index] - 1;
-        if (!number_location(sum, profile, numbering, stack.location, &node->frame)) return false;
+        if (!number_location(rollup, profile, numbering, stack.location, &node->frame)) return false;
     }
-    sum->sum.node_count = count;
+    rollup->rollup.node_count = count;
     return true;
 }
 
-static bool add_sample_values(struct profile_sum *sum, const struct profile *profile, const struct numbering *numbering)
+static bool add_sample_values(struct profile_rollup *rollup, const struct profile *profile,
+                              const struct numbering *numbering)
 {
     size_t value_count = profile->value_type_count;
     for (size_t i = 0; i < profile->samples.count; i++) {
         const int64_t *values = profile_sample_values(profile, i);
-        uint64_t *into = sum->values + (numbering->stacks[profile->samples.stack[i].index] - 1) * value_count;
+        uint64_t *into = rollup->values + (numbering->stacks[profile->samples.stack[i].index] - 1) * value_count;
         for (size_t k = 0; k < value_count; k++) {
             if (values[k] < 0) return false;
             into[k] = (uint64_t)profile_add_values((int64_t)into[k], values[k]);
@@ -151,51 +152,52 @@ static bool add_sample_values(struct profile_sum *sum, const struct profile *pro
     return true;
 }
 
-static bool fill_sum(struct profile_sum *sum, const struct profile *profile, struct numbering *numbering)
+static bool fill_rollup(struct profile_rollup *rollup, const struct profile *profile, struct numbering *numbering)
 {
     size_t count;
-    buffer_init(&sum->text, SUM_TEXT_MAX);
-    write_header(profile, &sum->text);
-    size_t header_size = sum->text.size;
-    if (header_size > STORE_SUM_HEADER_MAX || !mark_stacks(profile, numbering, &count)) return false;
-    sum->nodes = calloc(count, sizeof(*sum->nodes));
-    sum->values = calloc(count * profile->value_type_count, sizeof(*sum->values));
-    if (!sum->nodes || !sum->values || !add_nodes(sum, profile, numbering) ||
-        !add_sample_values(sum, profile, numbering))
+    buffer_init(&rollup->text, ROLLUP_TEXT_MAX);
+    write_header(profile, &rollup->text);
+    size_t header_size = rollup->text.size;
+    if (header_size > STORE_ROLLUP_HEADER_MAX || !mark_stacks(profile, numbering, &count)) return false;
+    rollup->nodes = calloc(count, sizeof(*rollup->nodes));
+    rollup->values = calloc(count * profile->value_type_count, sizeof(*rollup->values));
+    if (!rollup->nodes || !rollup->values || !add_nodes(rollup, profile, numbering) ||
+        !add_sample_values(rollup, profile, numbering))
         return false;
-    sum->frames = calloc(sum->sum.frame_count + 1, sizeof(*sum->frames));
-    if (!sum->frames || sum->text.failed) return false;
-    for (size_t i = 0, start = header_size; i < sum->sum.frame_count; start = numbering->ends[i++])
-        sum->frames[i] = slice_of(sum->text.data + start, numbering->ends[i] - start);
-    sum->sum.header = slice_of(sum->text.data, header_size);
-    sum->sum.frames = sum->frames;
-    sum->sum.nodes = sum->nodes;
-    sum->sum.values = sum->values;
-    sum->sum.value_count = profile->value_type_count;
+    rollup->frames = calloc(rollup->rollup.frame_count + 1, sizeof(*rollup->frames));
+    if (!rollup->frames || rollup->text.failed) return false;
+    for (size_t i = 0, start = header_size; i < rollup->rollup.frame_count; start = numbering->ends[i++])
+        rollup->frames[i] = slice_of(rollup->text.data + start, numbering->ends[i] - start);
+    rollup->rollup.header = slice_of(rollup->text.data, header_size);
+    rollup->rollup.frames = rollup->frames;
+    rollup->rollup.nodes = rollup->nodes;
+    rollup->rollup.values = rollup->values;
+    rollup->rollup.value_count = profile->value_type_count;
     return true;
 }
 
-bool profile_sum_init(struct profile_sum *sum, const struct profile *profile)
+bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile)
 {
-    *sum = (struct profile_sum){0};
-    if (profile->value_type_count == 0 || profile->value_type_count > STORE_SUM_VALUES_MAX) return false;
+    *rollup = (struct profile_rollup){0};
+    if (profile->value_type_count == 0 || profile->value_type_count > STORE_ROLLUP_VALUES_MAX) return false;
     struct numbering numbering = {.stacks = calloc(profile_stack_limit(profile) + 1, sizeof(uint32_t)),
                                   .locations = calloc(profile->locations.count + 1, sizeof(uint32_t)),
                                   .ends = calloc(profile->locations.count + 1, sizeof(uint32_t))};
-    bool is_fine = numbering.stacks && numbering.locations && numbering.ends && fill_sum(sum, profile, &numbering);
+    bool is_fine =
+        numbering.stacks && numbering.locations && numbering.ends && fill_rollup(rollup, profile, &numbering);
     free(numbering.stacks);
     free(numbering.locations);
     free(numbering.ends);
     return is_fine;
 }
 
-void profile_sum_fini(struct profile_sum *sum)
+void profile_rollup_fini(struct profile_rollup *rollup)
 {
-    buffer_fini(&sum->text);
-    free(sum->frames);
-    free(sum->nodes);
-    free(sum->values);
-    *sum = (struct profile_sum){0};
+    buffer_fini(&rollup->text);
+    free(rollup->frames);
+    free(rollup->nodes);
+    free(rollup->values);
+    *rollup = (struct profile_rollup){0};
 }
 
 /* --- Reading --------------------------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ static bool read_header(struct slice header, struct profile *profile)
 {
     struct cursor cursor = cursor_of(header);
     uint64_t count = cursor_uleb128(&cursor);
-    if (count > STORE_SUM_VALUES_MAX) return false;
+    if (count > STORE_ROLLUP_VALUES_MAX) return false;
     for (uint64_t i = 0; i < count && !cursor.failed; i++) {
         struct string_id type = take_string(&cursor, profile), unit = take_string(&cursor, profile);
         profile->value_types[profile->value_type_count++] = (struct value_type){type, unit};
@@ -238,14 +240,14 @@ static struct line take_line(struct cursor *cursor, struct profile *profile)
 
 static bool read_frame(struct slice bytes, struct profile *profile, struct location_id *ret_location)
 {
-    struct line lines[SUM_LINES_MAX];
+    struct line lines[ROLLUP_LINES_MAX];
     struct cursor cursor = cursor_of(bytes);
     bool has_mapping = cursor_u8(&cursor);
     struct mapping mapping = {.file_name = take_string(&cursor, profile)};
     mapping.build_id = take_string(&cursor, profile);
     struct location location = {.address = cursor_uleb128(&cursor)};
     uint64_t count = cursor_uleb128(&cursor);
-    if (count > SUM_LINES_MAX) return false;
+    if (count > ROLLUP_LINES_MAX) return false;
     if (has_mapping && location.address)
         location = image_location(profile, mapping.file_name, mapping.build_id, location.address);
     else if (has_mapping)
@@ -262,36 +264,36 @@ static bool has_values(const uint64_t *values, size_t count)
     return any != 0;
 }
 
-static bool read_nodes(const struct store_sum *sum, const struct location_id *locations, struct stack_id *stacks,
+static bool read_nodes(const struct store_rollup *rollup, const struct location_id *locations, struct stack_id *stacks,
                        struct profile *profile)
 {
-    for (size_t i = 0; i < sum->node_count; i++) {
-        const struct store_node *node = &sum->nodes[i];
-        const uint64_t *values = sum->values + i * sum->value_count;
+    for (size_t i = 0; i < rollup->node_count; i++) {
+        const struct store_node *node = &rollup->nodes[i];
+        const uint64_t *values = rollup->values + i * rollup->value_count;
         if (i > 0) {
-            if (node->parent >= i || node->frame >= sum->frame_count) return false;
+            if (node->parent >= i || node->frame >= rollup->frame_count) return false;
             stacks[i] = profile_add_stack(profile, stacks[node->parent], locations[node->frame]);
         }
-        if (!has_values(values, sum->value_count)) continue;
+        if (!has_values(values, rollup->value_count)) continue;
         const struct sample sample = {.stack = stacks[i]};
-        int64_t signed_values[STORE_SUM_VALUES_MAX];
-        for (size_t k = 0; k < sum->value_count; k++) signed_values[k] = (int64_t)values[k];
+        int64_t signed_values[STORE_ROLLUP_VALUES_MAX];
+        for (size_t k = 0; k < rollup->value_count; k++) signed_values[k] = (int64_t)values[k];
         profile_add_sample(profile, &sample, signed_values);
     }
     return true;
 }
 
-enum status profile_of_sum(const struct store_sum *sum, struct profile *profile, struct error *error)
+enum status profile_of_rollup(const struct store_rollup *rollup, struct profile *profile, struct error *error)
 {
-    struct location_id *locations = calloc(sum->frame_count + 1, sizeof(*locations));
-    struct stack_id *stacks = calloc(sum->node_count + 1, sizeof(*stacks));
+    struct location_id *locations = calloc(rollup->frame_count + 1, sizeof(*locations));
+    struct stack_id *stacks = calloc(rollup->node_count + 1, sizeof(*stacks));
     enum status status = STATUS_OK;
     bool is_fine = locations && stacks;
     if (!is_fine) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
-    if (is_fine) is_fine = read_header(sum->header, profile) && profile->value_type_count == sum->value_count;
-    for (size_t i = 0; i < sum->frame_count && is_fine; i++)
-        is_fine = read_frame(sum->frames[i], profile, &locations[i]);
-    if (is_fine) is_fine = read_nodes(sum, locations, stacks, profile);
+    if (is_fine) is_fine = read_header(rollup->header, profile) && profile->value_type_count == rollup->value_count;
+    for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
+        is_fine = read_frame(rollup->frames[i], profile, &locations[i]);
+    if (is_fine) is_fine = read_nodes(rollup, locations, stacks, profile);
     if (!is_fine && status == STATUS_OK) status = error_set(error, STATUS_UNSUPPORTED, 0, "a stored sum is damaged");
     free(locations);
     free(stacks);

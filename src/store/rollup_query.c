@@ -1,6 +1,6 @@
-/* Adds up the sums of a query: of each group the sums of the longest times that are wholly in its range.
+/* Adds up the rollups of a query: of each group the rollups of the longest times that are wholly in its range.
  * SPDX-License-Identifier: MIT */
-#include "store/sum.h"
+#include "store/rollup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@ enum { ROWS_PER_QUESTION = 256 }; /* CONTINUES is asked */
 
 struct adding {
     const struct store_query *query;
-    const struct store_sum_visitor *visitor;
+    const struct store_rollup_visitor *visitor;
     uint64_t from_ns, to_ns;
     struct day *day;
     sqlite3_stmt *levels[LEVELS];
     bool continues;
     uint64_t rows;
-    struct sum_values values; /* of DICTIONARY and HEADER */
+    struct rollup_values values; /* of DICTIONARY and HEADER */
     int64_t dictionary;
     struct buffer header;
 };
@@ -28,12 +28,12 @@ static bool asks_on(struct adding *adding)
     return adding->continues;
 }
 
-/* The sums of GROUP at LEVEL and below that start in [START_NS, END_NS). */
+/* The rollups of GROUP at LEVEL and below that start in [START_NS, END_NS). */
 static enum status add_level(struct adding *adding, int64_t group, int level, uint64_t start_ns, uint64_t end_ns,
                              struct error *error)
 {
     sqlite3_stmt *rows = adding->levels[level];
-    uint64_t first_ns = level == LEVEL_CHUNK ? adding->from_ns : sum_level_start(level, adding->from_ns);
+    uint64_t first_ns = level == LEVEL_CHUNK ? adding->from_ns : rollup_level_start(level, adding->from_ns);
     uint64_t at_ns = start_ns > first_ns ? start_ns : first_ns;
     enum status status = STATUS_OK;
     if (at_ns >= end_ns) return STATUS_OK;
@@ -47,9 +47,9 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
         if (!is_inside) continue;
         if (level > LEVEL_CHUNK) {
             status = add_level(adding, group, level - 1, at_ns, row_ns, error);
-            at_ns = sum_level_end(level, row_ns);
+            at_ns = rollup_level_end(level, row_ns);
         }
-        if (status == STATUS_OK && !sum_add_entries(&adding->values, sql_text(rows, 3)))
+        if (status == STATUS_OK && !rollup_add_entries(&adding->values, sql_text(rows, 3)))
             status = error_set(error, STATUS_MALFORMED, 0, "%s: a sum is damaged", adding->day->name);
     }
     if (status == STATUS_OK && code != SQLITE_ROW && code != SQLITE_DONE)
@@ -68,10 +68,10 @@ struct part {
     struct store_node *part_nodes;
     struct slice *part_frames;
     uint64_t *values;
-    struct store_sum sum;
+    struct store_rollup rollup;
 };
 
-static bool part_init(struct part *part, const struct stack_dictionary *dictionary, const struct sum_values *values)
+static bool part_init(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
 {
     size_t count = dictionary->node_count + 1;
     *part = (struct part){.nodes = calloc(count, sizeof(*part->nodes)),
@@ -91,7 +91,7 @@ static void part_fini(struct part *part)
     free(part->values);
 }
 
-static void mark_nodes(struct part *part, const struct stack_dictionary *dictionary, const struct sum_values *values)
+static void mark_nodes(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
 {
     size_t count = dictionary->node_count < values->node_count ? dictionary->node_count : values->node_count;
     for (size_t node = count; node-- > 1;) {
@@ -105,19 +105,19 @@ static void mark_nodes(struct part *part, const struct stack_dictionary *diction
 static uint32_t number_frame(struct part *part, const struct stack_dictionary *dictionary, uint32_t frame)
 {
     if (part->frames[frame] == 0) {
-        part->part_frames[part->sum.frame_count++] = stack_dictionary_frame(dictionary, frame);
-        part->frames[frame] = (uint32_t)part->sum.frame_count;
+        part->part_frames[part->rollup.frame_count++] = stack_dictionary_frame(dictionary, frame);
+        part->frames[frame] = (uint32_t)part->rollup.frame_count;
     }
     return part->frames[frame] - 1;
 }
 
-static void fill_part(struct part *part, const struct stack_dictionary *dictionary, const struct sum_values *values)
+static void fill_part(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
 {
     size_t value_count = values->value_count;
     part->nodes[0] = 1;
     for (size_t node = 0; node < dictionary->node_count || node == 0; node++) {
         if (!part->nodes[node]) continue;
-        size_t number = part->sum.node_count++;
+        size_t number = part->rollup.node_count++;
         part->nodes[node] = (uint32_t)number + 1;
         if (node > 0)
             part->part_nodes[number] =
@@ -127,13 +127,13 @@ static void fill_part(struct part *part, const struct stack_dictionary *dictiona
             (void)memcpy(part->values + number * value_count, values->values + node * value_count,
                          value_count * sizeof(uint64_t));
     }
-    part->sum.nodes = part->part_nodes;
-    part->sum.frames = part->part_frames;
-    part->sum.values = part->values;
-    part->sum.value_count = value_count;
+    part->rollup.nodes = part->part_nodes;
+    part->rollup.frames = part->part_frames;
+    part->rollup.values = part->values;
+    part->rollup.value_count = value_count;
 }
 
-static bool has_other_nodes(const struct sum_values *values, size_t node_count)
+static bool has_other_nodes(const struct rollup_values *values, size_t node_count)
 {
     uint64_t any = 0;
     for (size_t i = (node_count ? node_count : 1) * values->value_count; i < values->node_count * values->value_count;
@@ -151,8 +151,8 @@ static enum status give_part(struct adding *adding, const struct stack_dictionar
     if (part_init(&part, dictionary, &adding->values)) {
         mark_nodes(&part, dictionary, &adding->values);
         fill_part(&part, dictionary, &adding->values);
-        part.sum.header = buffer_slice(&adding->header);
-        adding->continues = adding->visitor->add(adding->visitor->context, &part.sum);
+        part.rollup.header = buffer_slice(&adding->header);
+        adding->continues = adding->visitor->add(adding->visitor->context, &part.rollup);
     } else {
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
     }
@@ -160,15 +160,16 @@ static enum status give_part(struct adding *adding, const struct stack_dictionar
     return status;
 }
 
-static enum status give_sum(struct adding *adding, struct error *error)
+static enum status give_rollup(struct adding *adding, struct error *error)
 {
     struct stack_dictionary dictionary = {0};
     uint64_t segments;
     if (!adding->continues || adding->values.node_count == 0) return STATUS_OK;
-    enum status status = sum_read_dictionary(adding->day->db, adding->dictionary, false, &dictionary, &segments, error);
+    enum status status =
+        rollup_read_dictionary(adding->day->db, adding->dictionary, false, &dictionary, &segments, error);
     if (status == STATUS_OK) status = give_part(adding, &dictionary, error);
     stack_dictionary_fini(&dictionary);
-    sum_values_fini(&adding->values);
+    rollup_values_fini(&adding->values);
     return status;
 }
 
@@ -183,7 +184,7 @@ static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struc
         int64_t dictionary = sqlite3_column_int64(groups, 1);
         struct slice header = sql_text(groups, 2);
         if (dictionary != adding->dictionary || !slice_equal(header, buffer_slice(&adding->header))) {
-            status = give_sum(adding, error);
+            status = give_rollup(adding, error);
             adding->dictionary = dictionary;
             buffer_clear(&adding->header);
             buffer_append(&adding->header, header.data, header.size);
@@ -193,7 +194,7 @@ static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struc
     }
     if (status == STATUS_OK && code != SQLITE_ROW && code != SQLITE_DONE)
         status = sql_failed(adding->day->db, error, adding->day->name);
-    return status == STATUS_OK ? give_sum(adding, error) : status;
+    return status == STATUS_OK ? give_rollup(adding, error) : status;
 }
 
 static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, struct error *error)
@@ -201,14 +202,15 @@ static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, str
     static const char groups[] =
         "SELECT sum_group.id,space,header FROM sum_group JOIN space ON space.id=space WHERE project=?1" WHERE_NAMES
         " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8) ORDER BY space,header";
-    static const char sums[] = "SELECT start_ns,first_ns,last_ns,entries FROM sum WHERE sum_group=?1 AND level=%d AND "
-                               "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns";
+    static const char rollups[] =
+        "SELECT start_ns,first_ns,last_ns,entries FROM sum WHERE sum_group=?1 AND level=%d AND "
+        "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns";
     sqlite3 *db = adding->day->db;
     bool is_fine = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK &&
                    sqlite3_prepare_v2(db, groups, -1, ret_groups, NULL) == SQLITE_OK;
     for (int level = 0; level < LEVELS && is_fine; level++) {
-        char sql[sizeof(sums) + 8];
-        (void)snprintf(sql, sizeof(sql), sums, level);
+        char sql[sizeof(rollups) + 8];
+        (void)snprintf(sql, sizeof(sql), rollups, level);
         is_fine = sqlite3_prepare_v2(db, sql, -1, &adding->levels[level], NULL) == SQLITE_OK;
     }
     if (!is_fine) return sql_failed(db, error, adding->day->name);
@@ -216,7 +218,7 @@ static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, str
     return STATUS_OK;
 }
 
-/* In one transaction, so that all that is read is of one moment. A file of an earlier version has no sums. */
+/* In one transaction, so that all that is read is of one moment. A file of an earlier version has no rollups. */
 static enum status read_day(void *context, struct store *store, struct day *day, bool *continues, struct error *error)
 {
     struct adding *adding = context;
@@ -226,29 +228,29 @@ static enum status read_day(void *context, struct store *store, struct day *day,
     enum status status = prepare(adding, &groups, error);
     if (status == STATUS_OK) status = add_groups(adding, groups, error);
     if (status == STATUS_OK && adding->continues)
-        status = query_chunks_without_sum(store, day, adding->query, adding->visitor->visit, adding->visitor->context,
-                                          &adding->continues, error);
+        status = query_chunks_without_rollup(store, day, adding->query, adding->visitor->visit,
+                                             adding->visitor->context, &adding->continues, error);
     (void)sqlite3_finalize(groups);
     for (int level = 0; level < LEVELS; level++) {
         (void)sqlite3_finalize(adding->levels[level]);
         adding->levels[level] = NULL;
     }
-    sum_values_fini(&adding->values);
+    rollup_values_fini(&adding->values);
     *continues = adding->continues;
-    /* What was given cannot be taken back: the caller starts again without sums. */
+    /* What was given cannot be taken back: the caller starts again without rollups. */
     return status == STATUS_MALFORMED ? error_set(error, STATUS_UNSUPPORTED, 0, "%s: sums are damaged", day->name)
                                       : status;
 }
 
-enum status store_each_sum(struct store *store, const struct store_query *query,
-                           const struct store_sum_visitor *visitor, struct error *error)
+enum status store_each_rollup(struct store *store, const struct store_query *query,
+                              const struct store_rollup_visitor *visitor, struct error *error)
 {
     struct adding adding = {.query = query,
                             .visitor = visitor,
                             .from_ns = query->from_ns,
                             .to_ns = query->to_ns ? query->to_ns : UINT64_MAX,
                             .continues = true};
-    buffer_init(&adding.header, STORE_SUM_HEADER_MAX);
+    buffer_init(&adding.header, STORE_ROLLUP_HEADER_MAX);
     enum status status = query_each_day(store, query, read_day, &adding, error);
     buffer_fini(&adding.header);
     return status;
