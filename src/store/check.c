@@ -161,11 +161,13 @@ static enum status check_day(struct check *check, const char *name, bool repairs
     *ret_is_fine = true;
     enum status status = day_open(&day, check->folder, name, false, &problem);
     if (status == STATUS_NOT_FOUND) return STATUS_OK;
-    bool is_of_later_version = status == STATUS_UNSUPPORTED;
+    bool is_of_other_version = status == STATUS_UNSUPPORTED;
     bool is_whole = status == STATUS_OK && day_is_whole(&day, text, sizeof(text));
     if (status == STATUS_OK) status = check_chunks(check, &day, &problem);
     *ret_is_fine = is_whole && status == STATUS_OK && check->damaged_chunks == 0;
-    if (*ret_is_fine)
+    if (is_of_other_version)
+        store_print(check->report, check->context, "%s", problem.message);
+    else if (*ret_is_fine)
         store_print(check->report, check->context, "%s: %llu chunks, no damage", name,
                     (unsigned long long)check->chunks);
     else
@@ -173,7 +175,7 @@ static enum status check_day(struct check *check, const char *name, bool repairs
                     status != STATUS_OK ? problem.message : text, (unsigned long long)check->chunks,
                     (unsigned long long)check->damaged_chunks);
     status = STATUS_OK;
-    if (!*ret_is_fine && repairs && !is_of_later_version) status = repair(check, &day, name, error);
+    if (!*ret_is_fine && repairs && !is_of_other_version) status = repair(check, &day, name, error);
     day_close(&day);
     return status;
 }

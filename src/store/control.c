@@ -8,34 +8,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The highest turn is that of the day that the writer changed to last. */
-#define DAYS "CREATE TABLE IF NOT EXISTS day_written(turn INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
+enum { CONTROL_VERSION = 3 };
 
+/* A negative time is forever. The highest turn is that of the day that the writer changed to last. */
 static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS project(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE,"
     " keep_ns INTEGER NOT NULL DEFAULT 0, disk_bytes INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE,"
-    " role INTEGER NOT NULL DEFAULT 0);" DAYS "PRAGMA user_version=3;";
-/* Version 1 had no roles: its tokens read. */
-#define ROLES "ALTER TABLE token ADD COLUMN role INTEGER NOT NULL DEFAULT 0;"
-/* Version 2 had no limits of projects. A negative time is forever. */
-#define LIMITS                                                                                                         \
-    "ALTER TABLE project ADD COLUMN keep_ns INTEGER NOT NULL DEFAULT 0;"                                               \
-    "ALTER TABLE project ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT 0;" DAYS "PRAGMA user_version=3; COMMIT"
-enum { CONTROL_VERSION = 3 };
-static const char *const UPGRADES[CONTROL_VERSION + 1] = {SCHEMA, "BEGIN IMMEDIATE; " ROLES LIMITS,
-                                                          "BEGIN IMMEDIATE; " LIMITS, SCHEMA};
-
-static int find_version(sqlite3 *db)
-{
-    sqlite3_stmt *statement = NULL;
-    int version = 0;
-    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        version = sqlite3_column_int(statement, 0);
-    (void)sqlite3_finalize(statement);
-    return version;
-}
+    " role INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE IF NOT EXISTS day_written(turn INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
+    "PRAGMA user_version=3;";
 
 enum status control_open(struct store *store, struct error *error)
 {
@@ -48,13 +30,11 @@ enum status control_open(struct store *store, struct error *error)
         (void)sqlite3_busy_timeout(store->control, BUSY_MS);
         opened = sqlite3_exec(store->control, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL);
     }
-    int version = opened == SQLITE_OK ? find_version(store->control) : 0;
-    if (opened == SQLITE_OK && version >= 0 && version <= CONTROL_VERSION)
-        opened = sqlite3_exec(store->control, UPGRADES[version], NULL, NULL, NULL);
+    int version = opened == SQLITE_OK ? sql_version(store->control) : -1;
+    if (version == 0) opened = sqlite3_exec(store->control, SCHEMA, NULL, NULL, NULL);
     (void)umask(mask);
-    if (version > CONTROL_VERSION)
-        return error_set(error, STATUS_UNSUPPORTED, 0, "%s was written by a later version of offbeat", path);
-    return opened == SQLITE_OK ? STATUS_OK : sql_failed(store->control, error, path);
+    if (version > 0 && version != CONTROL_VERSION) return sql_wrong_version(path, version, CONTROL_VERSION, error);
+    return opened == SQLITE_OK && version >= 0 ? STATUS_OK : sql_failed(store->control, error, path);
 }
 
 static sqlite3_stmt *prepare(struct store *store, const char *sql)

@@ -5,23 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROLLUPS                                                                                                        \
-    "CREATE INDEX chunk_range ON chunk(project, start_ns, end_ns, is_summed);"                                         \
-    "CREATE TABLE space(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, service TEXT NOT NULL,"                      \
-    " UNIQUE(project, service));"                                                                                      \
-    "CREATE TABLE segment(space INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT "     \
-    "NULL,"                                                                                                            \
-    " PRIMARY KEY(space, number)) WITHOUT ROWID;"                                                                      \
-    "CREATE TABLE sum_group(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, environment TEXT NOT NULL,"                \
-    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, header BLOB NOT NULL,"                        \
-    " UNIQUE(space, environment, release, host, platform, header));"                                                   \
-    "CREATE TABLE sum(sum_group INTEGER NOT NULL, level INTEGER NOT NULL, start_ns INTEGER NOT NULL,"                  \
-    " chunk INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, entries BLOB NOT NULL,"             \
-    " PRIMARY KEY(sum_group, level, start_ns, chunk)) WITHOUT ROWID;"                                                  \
-    "CREATE TABLE stale(level INTEGER NOT NULL, start_ns INTEGER NOT NULL, sum_group INTEGER NOT NULL,"                \
-    " PRIMARY KEY(level, start_ns, sum_group)) WITHOUT ROWID;"                                                         \
-    "PRAGMA user_version=3;"
-
 static const char SCHEMA[] =
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " profiler_id TEXT NOT NULL, chunk_id TEXT NOT NULL, service TEXT NOT NULL, environment TEXT NOT NULL,"
@@ -43,10 +26,22 @@ static const char SCHEMA[] =
     "CREATE INDEX rejected_time ON rejected(project, received_ns);"
     "CREATE TABLE outcome(project INTEGER NOT NULL, outcome TEXT NOT NULL, category TEXT NOT NULL,"
     " reason TEXT NOT NULL, quantity INTEGER NOT NULL, PRIMARY KEY(project, outcome, category, reason))"
-    " WITHOUT ROWID;" ROLLUPS;
-/* Version 1 had no payloads in columns, and version 2 no rollups: queries decode its payloads. */
-static const char UPGRADE[] =
-    "ALTER TABLE chunk ADD COLUMN is_summed INTEGER NOT NULL DEFAULT 0; DROP INDEX chunk_time;" ROLLUPS;
+    " WITHOUT ROWID;"
+    "CREATE INDEX chunk_range ON chunk(project, start_ns, end_ns, is_summed);"
+    "CREATE TABLE space(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, service TEXT NOT NULL,"
+    " UNIQUE(project, service));"
+    "CREATE TABLE segment(space INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT "
+    "NULL,"
+    " PRIMARY KEY(space, number)) WITHOUT ROWID;"
+    "CREATE TABLE sum_group(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, environment TEXT NOT NULL,"
+    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, header BLOB NOT NULL,"
+    " UNIQUE(space, environment, release, host, platform, header));"
+    "CREATE TABLE sum(sum_group INTEGER NOT NULL, level INTEGER NOT NULL, start_ns INTEGER NOT NULL,"
+    " chunk INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, entries BLOB NOT NULL,"
+    " PRIMARY KEY(sum_group, level, start_ns, chunk)) WITHOUT ROWID;"
+    "CREATE TABLE stale(level INTEGER NOT NULL, start_ns INTEGER NOT NULL, sum_group INTEGER NOT NULL,"
+    " PRIMARY KEY(level, start_ns, sum_group)) WITHOUT ROWID;"
+    "PRAGMA user_version=3;";
 
 enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK }; /* and FIND_DICTIONARY … */
 
@@ -73,17 +68,6 @@ static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_STALE] = "INSERT OR IGNORE INTO stale(sum_group,level,start_ns) VALUES(?,?,?)",
 };
 
-static int version_of(sqlite3 *db)
-{
-    sqlite3_stmt *statement = NULL;
-    int version = -1;
-    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        version = sqlite3_column_int(statement, 0);
-    (void)sqlite3_finalize(statement);
-    return version;
-}
-
 /* The pages are 16 KiB because payloads of 20 to 40 KiB waste least in them (doc/decisions/sqlite.md). */
 static enum status prepare_file(struct day *day, bool is_written, struct error *error)
 {
@@ -95,16 +79,13 @@ static enum status prepare_file(struct day *day, bool is_written, struct error *
                          NULL) != SQLITE_OK)
             return sql_failed(db, error, day->name);
     }
-    int version = version_of(db);
-    if (version > SCHEMA_VERSION)
-        return error_set(error, STATUS_UNSUPPORTED, 0, "%s: a later version of offbeat wrote it", day->name);
+    int version = sql_version(db);
     if (version < 0) return sql_failed(db, error, day->name);
     if (version == SCHEMA_VERSION) return STATUS_OK;
-    if (!is_written && version == 0) return error_set(error, STATUS_NOT_FOUND, 0, "%s: is empty", day->name);
-    if (!is_written) return STATUS_OK;
+    if (version != 0) return sql_wrong_version(day->name, version, SCHEMA_VERSION, error);
+    if (!is_written) return error_set(error, STATUS_NOT_FOUND, 0, "%s: is empty", day->name);
     if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(db, version == 0 ? SCHEMA : UPGRADE, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
+        sqlite3_exec(db, SCHEMA, NULL, NULL, NULL) != SQLITE_OK || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
         return sql_failed(db, error, day->name);
     return STATUS_OK;
 }

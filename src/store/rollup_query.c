@@ -218,7 +218,7 @@ static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, str
     return STATUS_OK;
 }
 
-/* In one transaction, so that all that is read is of one moment. A file of an earlier version has no rollups. */
+/* In one transaction, so that all that is read is of one moment. */
 static enum status read_day(void *context, struct store *store, struct day *day, bool *continues, struct error *error)
 {
     struct adding *adding = context;

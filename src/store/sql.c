@@ -38,3 +38,20 @@ uint64_t sql_u64(sqlite3_stmt *statement, int column)
     int64_t value = sqlite3_column_int64(statement, column);
     return value < 0 ? 0 : (uint64_t)value;
 }
+
+int sql_version(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int version = -1;
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        version = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return version;
+}
+
+enum status sql_wrong_version(const char *name, int version, int expected, struct error *error)
+{
+    return error_set(error, STATUS_UNSUPPORTED, 0, "%s has schema version %d; this offbeat opens only version %d", name,
+                     version, expected);
+}

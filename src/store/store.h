@@ -94,7 +94,7 @@ struct store;
 typedef void store_report(void *context, const char *text);
 
 /* Opens the store in the folder PATH, which is created (only its owner may enter it). STATUS_UNSUPPORTED if another
- * process has it open, or a later version wrote it. A data file that is damaged is moved aside and reported. */
+ * process has it open, or it has another schema version. A data file that is damaged is moved aside and reported. */
 enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
                        struct error *error);
 /* Waits until everything that was added is on disk. Accepts NULL. */

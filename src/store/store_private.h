@@ -30,6 +30,10 @@ void sql_bind_slice(sqlite3_stmt *statement, int index, struct slice text);
 void sql_bind_u64(sqlite3_stmt *statement, int index, uint64_t value); /* cut to 63 bits */
 struct slice sql_text(sqlite3_stmt *statement, int column);
 uint64_t sql_u64(sqlite3_stmt *statement, int column);
+/* Returns the schema version of a file: 0 if it is new, -1 if it cannot be read. */
+int sql_version(sqlite3 *db);
+/* Sets ERROR: the file NAME has the schema VERSION instead of the EXPECTED one. */
+enum status sql_wrong_version(const char *name, int version, int expected, struct error *error);
 
 /* --- One data file --------------------------------------------------------------------------------------------------
  */
@@ -42,7 +46,7 @@ struct day {
     sqlite3_stmt *statements[DAY_STATEMENTS];
 };
 
-/* STATUS_MALFORMED if the file is damaged, STATUS_UNSUPPORTED if a later version wrote it. */
+/* STATUS_MALFORMED if the file is damaged, STATUS_UNSUPPORTED if it has another schema version. */
 enum status day_open(struct day *day, const char *folder, const char *name, bool is_written, struct error *error);
 void day_close(struct day *day);
 /* A damaged file has no chunk. */
@@ -168,7 +172,7 @@ bool move_aside(const char *folder, const char *name, store_report *report, void
 
 enum status control_open(struct store *store, struct error *error);
 /* The days in the order in which the writer changed to them. Times of files do not have it: roll-ups write earlier
- * days, too. A day that an earlier version wrote is not known: it becomes the last one. */
+ * days, too. A day that is not in the list becomes the last one. */
 enum status control_know_day(struct store *store, const char *name, struct error *error);
 /* Before the first chunk is stored there: it becomes the last one. */
 enum status control_write_day(struct store *store, const char *name, struct error *error);
