@@ -5,7 +5,7 @@
 #   test/chroot.sh                   ./dev run, and in another fresh machine ./dev test
 #   test/chroot.sh [OPTION]… COMMAND [ARGUMENT]…   COMMAND in a fresh machine, in the folder of the clone
 #
-#   --shared    ../shared is beside the clone, read-only, if it is beside this repository
+#   --shared    ../shared, if it is beside this repository, is in /mnt/shared of the fresh machine, read-only
 #   --or-here   runs COMMAND on this machine, with a warning, if no fresh one can be created
 #
 # The exit status is the command's, or 125 if no fresh machine can be created. Packages come from where this machine gets
@@ -43,8 +43,8 @@ enter() {
     mount -t tmpfs -o mode=1777 tmpfs "$system/dev/shm"
     mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$system/dev/pts"
     if [ -n "$shared" ]; then
-        mount --bind "$shared" "$system/root/shared"
-        mount -o remount,bind,ro "$system/root/shared"
+        mount --bind "$shared" "$system/mnt/shared"
+        mount -o remount,bind,ro "$system/mnt/shared"
     fi
     # The shell that started this in the background made it ignore SIGINT and SIGQUIT.
     # shellcheck disable=SC2016 # expanded inside
@@ -201,7 +201,7 @@ in_fresh_machine() {
     shared=
     if [ -n "$has_shared" ] && [ -d "$root/../shared" ]; then
         shared=$(cd "$root/../shared" && pwd -P)
-        mkdir "$folder/system/root/shared"
+        mkdir "$folder/system/mnt/shared"
     fi
     say "a fresh Debian 12 after $(($(date +%s) - start)) seconds; in /root/offbeat: $*"
     unshare --mount --propagation private sh "$root/test/chroot.sh" --inside "$folder/system" "$shared" "$@" <&3 &
