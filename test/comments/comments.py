@@ -26,7 +26,7 @@ def words(text):
 
 
 # First words, in lower case. A lone relative clause leaves out the noun that it describes.
-RELATIVE = words("of what which by those they so who whose whom whatever whoever whichever that how why where")
+RELATIVE = words("of what which by those they so who whose whom that how why where")
 CONTINUES = words("and or but nor also too likewise else ditto")
 PREPOSITIONS = words("as in for from after with without at to if before until only not under between again when while then over since because "
                      "unless once on through during above below against")
@@ -41,7 +41,7 @@ RULES = {
 PAST = re.compile(r"\b(no longer|any ?more|formerly|previously|earlier versions?|older versions? of offbeat|used to be)\b|"
                   r"\b(is|are|has|have|does|do) now\b|^now\b", re.IGNORECASE)
 UNIT = re.compile(r"in (\w+ )?(bytes|seconds|milliseconds|microseconds|nanoseconds|ns|us|ms|KB|MB|kibibytes|pages|frames|samples|characters)\b")
-FUNCTION = re.compile(r"\n(?!typedef|struct \w+ \{|union \w+ \{|enum \w+ \{|extern \")[A-Za-z_][^;{}=#/]*\(")
+FUNCTION = re.compile(r"\n(?!typedef|TEST\(|struct \w+ \{|union \w+ \{|enum \w+ \{|extern \")[A-Za-z_][^;{}=#/]*\(")
 IGNORED = re.compile(r"^(-{3}|SPDX|clang-format|NOLINT|fall ?through)")
 
 
@@ -108,7 +108,7 @@ def hits(names):
     for name in names:
         for comment in comments(read(name)):
             for rule in broken_rules(comment):
-                yield f"{name}:{comment.line}: a comment ({comment.kind}) {rule}: {comment.text[:100]}"
+                yield f"{name}:{comment.line}: a comment ({comment.kind}) {rule}: {comment.text}"
 
 
 def is_below(name, folders):
