@@ -165,8 +165,8 @@ static void add_loss(struct completeness *completeness, const char *cause, doubl
 /* Every fact "lost_…" counts samples. */
 static void count_losses(const struct profile *profile, struct completeness *completeness)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         const char *key = profile_c_string(profile, fact->key);
         double number = fact->is_number ? (double)fact->number : 0;
         if (strncmp(key, "lost_", strlen("lost_")) == 0) add_loss(completeness, key, number);

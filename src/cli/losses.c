@@ -1,4 +1,4 @@
-/* How to find out whether a profile has what a format may not keep (format/common/descriptor.h).
+/* How to find out whether a profile has what a format may not keep (format/common/format_ops.h).
  * SPDX-License-Identifier: MIT */
 #include "cli/losses.h"
 
@@ -173,7 +173,7 @@ static bool has_doc_url(const struct profile *profile)
 
 static bool has_facts(const struct profile *profile)
 {
-    return profile->facts.count > 0;
+    return profile->metadata.count > 0;
 }
 
 static bool has_device(const struct profile *profile)
@@ -254,7 +254,7 @@ static const struct {
     {KEEPS_COMMENTS, "comments", has_comments},
     {KEEPS_RULES, "drop_frames and keep_frames", has_rules},
     {KEEPS_DOC_URL, "doc_url", has_doc_url},
-    {KEEPS_FACTS, "facts of the recorder", has_facts},
+    {KEEPS_RECORDER_METADATA, "facts of the recorder", has_facts},
     {KEEPS_DEVICE, "device, system and runtime", has_device},
     {KEEPS_MEMBERS, "further members of frames", has_members_of_frames},
     {KEEPS_MEMBERS_OF_SAMPLES, "further members of samples", has_members_of_samples},

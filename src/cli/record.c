@@ -79,8 +79,8 @@ struct record_arguments {
 
 static const char *fact_text(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         if (!fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) {
             return profile_c_string(profile, fact->text);
         }
@@ -90,8 +90,8 @@ static const char *fact_text(const struct profile *profile, const char *key)
 
 static uint64_t fact_number(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         if (fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) return (uint64_t)fact->number;
     }
     return 0;
@@ -280,9 +280,9 @@ static const char *names_of(const struct missing *missing)
 /* So that the file says it, too. */
 static void add_missing(const struct missing *missing, struct profile *all)
 {
-    profile_add_fact_number(all, "processes_not_sampled", (int64_t)missing->processes.count);
-    profile_add_fact_number(all, "cpu_not_sampled_ns", (int64_t)(missing->processes.cpu_ns + missing->unseen_ns));
-    if (missing->processes.count > 0) profile_add_fact_text(all, "not_sampled", names_of(missing));
+    profile_add_metadata_number(all, "processes_not_sampled", (int64_t)missing->processes.count);
+    profile_add_metadata_number(all, "cpu_not_sampled_ns", (int64_t)(missing->processes.cpu_ns + missing->unseen_ns));
+    if (missing->processes.count > 0) profile_add_metadata_text(all, "not_sampled", names_of(missing));
 }
 
 static void print_missing(const struct record *record, const struct missing *missing)

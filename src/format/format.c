@@ -3,7 +3,7 @@
 #include "format/format.h"
 
 #include "base/compression.h"
-#include "format/known_kinds.h"
+#include "format/foreign_formats.h"
 #include "format/recording/recording.h"
 #include "profile/profile_extent.h"
 
@@ -94,7 +94,7 @@ bool format_path_is_compressed(const char *path)
 /* Of bytes that are not compressed. */
 static const struct format *detect_raw(struct slice bytes)
 {
-    if (known_kind_is_certain(bytes)) return NULL;
+    if (foreign_format_is_certain(bytes)) return NULL;
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         if (formats[i]->detect && formats[i]->detect(bytes)) return formats[i];
     }
@@ -171,7 +171,7 @@ enum status format_decompress(struct slice bytes, size_t bytes_max, struct buffe
 /* What people give us that is no profile, and what they can do about it. */
 static enum status explain_unknown(struct slice bytes, struct error *error)
 {
-    const char *hint = known_kind_of(bytes);
+    const char *hint = foreign_format_hint(bytes);
     if (hint) return error_set(error, STATUS_UNSUPPORTED, 0, "%s", hint);
     int version = recording_other_version(bytes);
     if (version)

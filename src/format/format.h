@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_FORMAT_FORMAT_H
 #define OFFBEAT_FORMAT_FORMAT_H
 
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 
 #define FORMAT_ONE(name) +1
 enum { FORMAT_COUNT = 0 FORMATS(FORMAT_ONE) };

@@ -41,16 +41,16 @@ static bool add(struct processes *processes, const struct process_key *process, 
     return index_table_add(&processes->index, hash, *ret_index);
 }
 
-static struct process_key process_of_facts(const struct profile *profile)
+static struct process_key process_of_metadata(const struct profile *profile)
 {
     struct process_key process = {0};
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
-        const char *key = profile_c_string(profile, fact->key);
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        const char *key = profile_c_string(profile, entry->key);
         if (process.pid == 0 && strcmp(key, PROCESS_ID_LABEL) == 0)
-            process.pid = fact->is_number ? fact->number : number_of(profile_c_string(profile, fact->text));
-        if (process.name.index == 0 && !fact->is_number && strcmp(key, PROCESS_NAME_LABEL) == 0)
-            process.name = fact->text;
+            process.pid = entry->is_number ? entry->number : number_of(profile_c_string(profile, entry->text));
+        if (process.name.index == 0 && !entry->is_number && strcmp(key, PROCESS_NAME_LABEL) == 0)
+            process.name = entry->text;
     }
     return process;
 }
@@ -83,7 +83,7 @@ static void name_by_main_threads(struct processes *processes, const struct profi
     }
 }
 
-/* The process of the facts has their name, too. */
+/* The process of the metadata has its name, too. */
 static bool add_table(struct processes *processes, const struct profile *profile)
 {
     for (size_t i = 1; i < profile->processes.count; i++) {
@@ -99,7 +99,7 @@ bool processes_find(struct processes *processes, const struct profile *profile)
 {
     *processes = (struct processes){0};
     size_t set_count = profile->label_sets.count;
-    struct process_key process = process_of_facts(profile);
+    struct process_key process = process_of_metadata(profile);
     uint32_t none;
     processes->of_labels = calloc(set_count + 1, sizeof(*processes->of_labels));
     processes->of_processes = calloc(profile->processes.count + 1, sizeof(*processes->of_processes));

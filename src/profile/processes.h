@@ -15,8 +15,8 @@ struct process_key {
     struct string_id name; /* "": not known */
 };
 
-/* ITEMS[0] is the process that the facts of the same names describe. A sample without these labels and whose thread has
- * no known process belongs to it. Without a name, an item gets the name of the thread whose id is the pid. */
+/* ITEMS[0] is the process that the metadata of the same names describes. A sample without these labels and whose thread
+ * has no known process belongs to it. Without a name, an item gets the name of the thread whose id is the pid. */
 struct processes {
     struct process_key *items;
     size_t count, capacity;
@@ -37,7 +37,7 @@ static inline uint32_t process_of_sample(const struct processes *processes, cons
     return processes->of_processes[profile_thread(profile, profile->samples.thread[sample])->process.index];
 }
 
-/* Labels for the samples of PROFILE if it holds one process that only its facts name; else none. Valid as long as
+/* Labels for the samples of PROFILE if it holds one process that only its metadata names; else none. Valid as long as
  * PROFILE. */
 struct profile_extra_labels processes_labels_of_one(const struct processes *processes, const struct profile *profile);
 

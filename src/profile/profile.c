@@ -86,7 +86,7 @@ void profile_fini(struct profile *profile)
     free(profile->markers.items);
     free(profile->marker_texts.items);
     free(profile->marker_schemas.items);
-    free(profile->facts.items);
+    free(profile->metadata.items);
     free(profile->comments.items);
     if (profile->extension) profile->extension_type->fini(profile->extension);
     free(profile->extension);

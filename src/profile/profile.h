@@ -37,7 +37,7 @@ enum {
     PROFILE_SAMPLES_MAX = 1 << 30,
     PROFILE_VALUES_MAX = 64, /* value types of one profile */
     PROFILE_STRING_BYTES_MAX = 1 << 20,
-    PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
+    PROFILE_METADATA_MAX = 4096, /* each of comments and metadata */
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_MARKERS_MAX = 16 << 20,
     PROFILE_MARKER_TEXTS_MAX = 64, /* of one marker */
@@ -204,7 +204,7 @@ struct marker_text {
 
 /* Metadata of the recorder ("ticks", "lost_late", …): `offbeat info` shows it, and some formats keep it. A number is a
  * count, and a merge adds counts. A value that must not be added ("engine", "hz") is a string. */
-struct fact {
+struct metadata_entry {
     struct string_id key;
     bool is_number;
     struct string_id text;
@@ -234,7 +234,7 @@ struct profile {
     struct { struct label *items; size_t count, capacity; } labels;
     struct { struct label_set *items; size_t count, capacity; struct index_table index; } label_sets;
     struct { struct measurement *items; size_t count, capacity; } measurements;
-    struct { struct fact *items; size_t count, capacity; } facts;
+    struct { struct metadata_entry *items; size_t count, capacity; } metadata;
     struct { struct string_id *items; size_t count, capacity; } comments;
     struct { struct marker *items; size_t count, capacity; } markers;
     struct { struct marker_text *items; size_t count, capacity; } marker_texts;
@@ -277,7 +277,7 @@ void profile_fini(struct profile *profile); /* accepts {0} */
 /* STATUS_OK, or the status of the first addition that failed; sets ERROR. */
 enum status profile_failed(const struct profile *profile, struct error *error);
 
-/* --- Adding. Equal things get equal ids, except samples, measurements, markers, facts and comments. ------------ */
+/* --- Adding. Equal things get equal ids, except samples, measurements, markers, metadata and comments. ------------ */
 
 /* Reserves memory for the entries that a decoder expects, so that large tables need not move while they grow. A hint:
  * failure is ignored, and there may be more or fewer entries. */
@@ -337,8 +337,8 @@ void profile_add_sample(struct profile *profile, const struct sample *sample, co
 struct measurement *profile_measurement(struct profile *profile, const char *name, const char *unit);
 void profile_measure(struct profile *profile, struct measurement *measurement, uint64_t time_ns, double value);
 
-void profile_add_fact_number(struct profile *profile, const char *key, int64_t number);
-void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
+void profile_add_metadata_number(struct profile *profile, const char *key, int64_t number);
+void profile_add_metadata_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
 /* MARKER's own text_first and text_count are ignored; at most PROFILE_MARKER_TEXTS_MAX texts. */
 void profile_add_marker(struct profile *profile, const struct marker *marker, const struct marker_text *texts,
@@ -466,7 +466,7 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
  * Each sample gets EXTRA_LABELS (may be NULL) before its other labels. Ids, times, measurements and metadata that INTO
  * lacks are copied; the extension's merge() copies the extension. A thread without a process gets the process with its
  * profile's profiler_id, if there is one. The start is the earlier one, the duration ends at the later end, and numeric
- * facts are added. Mappings of one file at different addresses of two processes become one (PPF merge): same build id
+ * metadata is added. Mappings of one file at different addresses of two processes become one (PPF merge): same build id
  * or else file name, same offset and size; their locations move with them.
  *
  * FROM must have the value types of INTO (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is

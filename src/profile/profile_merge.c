@@ -382,28 +382,28 @@ static void merge_markers(struct merge *merge)
         profile_add_marker_schema(merge->into, move_string(merge, merge->from->marker_schemas.items[i]));
 }
 
-static struct fact *find_fact(struct profile *profile, struct string_id key)
+static struct metadata_entry *find_metadata(struct profile *profile, struct string_id key)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        if (profile->facts.items[i].key.index == key.index) return &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        if (profile->metadata.items[i].key.index == key.index) return &profile->metadata.items[i];
     }
     return NULL;
 }
 
-static void merge_facts(struct merge *merge)
+static void merge_recorder_metadata(struct merge *merge)
 {
-    for (size_t i = 0; i < merge->from->facts.count; i++) {
-        const struct fact *from = &merge->from->facts.items[i];
-        struct fact *known = find_fact(merge->into, move_string(merge, from->key));
+    for (size_t i = 0; i < merge->from->metadata.count; i++) {
+        const struct metadata_entry *from = &merge->from->metadata.items[i];
+        struct metadata_entry *known = find_metadata(merge->into, move_string(merge, from->key));
         if (known) {
             if (known->is_number && from->is_number) {
                 known->number = (int64_t)((uint64_t)known->number + (uint64_t)from->number);
             }
         } else if (from->is_number) {
-            profile_add_fact_number(merge->into, profile_c_string(merge->from, from->key), from->number);
+            profile_add_metadata_number(merge->into, profile_c_string(merge->from, from->key), from->number);
         } else {
-            profile_add_fact_text(merge->into, profile_c_string(merge->from, from->key),
-                                  profile_c_string(merge->from, from->text));
+            profile_add_metadata_text(merge->into, profile_c_string(merge->from, from->key),
+                                      profile_c_string(merge->from, from->text));
         }
     }
 }
@@ -538,7 +538,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_samples(&merge);
         merge_measurements(&merge);
         merge_markers(&merge);
-        merge_facts(&merge);
+        merge_recorder_metadata(&merge);
         merge_comments(&merge);
         merge_metadata(&merge);
         into->source_bytes += from->source_bytes;

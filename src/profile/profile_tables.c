@@ -734,26 +734,28 @@ void profile_measure(struct profile *profile, struct measurement *measurement, u
     measurement->values[measurement->count++] = (struct measurement_value){.time_ns = time_ns, .value = value};
 }
 
-static void add_fact(struct profile *profile, const struct fact *fact)
+static void add_metadata(struct profile *profile, const struct metadata_entry *entry)
 {
-    if (!PROFILE_RESERVE(profile, facts, 1, PROFILE_FACTS_MAX)) return;
-    profile->facts.items[profile->facts.count++] = *fact;
+    if (!PROFILE_RESERVE(profile, metadata, 1, PROFILE_METADATA_MAX)) return;
+    profile->metadata.items[profile->metadata.count++] = *entry;
 }
 
-void profile_add_fact_number(struct profile *profile, const char *key, int64_t number)
+void profile_add_metadata_number(struct profile *profile, const char *key, int64_t number)
 {
-    add_fact(profile, &(struct fact){.key = profile_text(profile, key), .is_number = true, .number = number});
+    add_metadata(profile,
+                 &(struct metadata_entry){.key = profile_text(profile, key), .is_number = true, .number = number});
 }
 
-void profile_add_fact_text(struct profile *profile, const char *key, const char *text)
+void profile_add_metadata_text(struct profile *profile, const char *key, const char *text)
 {
-    add_fact(profile, &(struct fact){.key = profile_text(profile, key), .text = profile_text(profile, text)});
+    add_metadata(profile,
+                 &(struct metadata_entry){.key = profile_text(profile, key), .text = profile_text(profile, text)});
 }
 
 void profile_add_comment(struct profile *profile, struct slice text)
 {
     struct string_id id = profile_string(profile, text);
-    if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_FACTS_MAX)) return;
+    if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_METADATA_MAX)) return;
     profile->comments.items[profile->comments.count++] = id;
 }
 

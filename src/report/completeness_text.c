@@ -82,8 +82,8 @@ bool completeness_append_stacks(const struct profile *profile, const struct comp
 
 static const char *fact_text(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         if (!fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0)
             return profile_c_string(profile, fact->text);
     }
@@ -136,8 +136,8 @@ static struct explained_loss explain(const struct profile *profile, const char *
 
 static double fact_number(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         if (fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) return (double)fact->number;
     }
     return 0;

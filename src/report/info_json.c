@@ -159,8 +159,8 @@ static void write_images(struct json_writer *json, const struct profile *profile
 static void write_facts(struct json_writer *json, const struct profile *profile)
 {
     json_begin_object_member(json, "recorder");
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         json_write_key_slice(json, profile_slice(profile, fact->key));
         if (fact->is_number) {
             json_write_i64(json, fact->number);

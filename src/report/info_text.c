@@ -176,9 +176,9 @@ static void append_images(struct buffer *out, const struct profile *profile, con
 
 static void append_facts(struct buffer *out, const struct profile *profile)
 {
-    if (profile->facts.count) buffer_append_text(out, "Recorder\n");
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    if (profile->metadata.count) buffer_append_text(out, "Recorder\n");
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         buffer_append_text(out, "  ");
         append_printable(out, profile_c_string(profile, fact->key));
         buffer_append_text(out, " ");

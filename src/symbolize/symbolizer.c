@@ -60,8 +60,8 @@ static bool uses_files(const struct symbolizer *symbolizer)
 /* The process that the profile describes; 0 if it does not say. */
 static int64_t pid_of_facts(const struct profile *profile)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
         if (strcmp(profile_c_string(profile, fact->key), "pid") != 0) continue;
         return fact->is_number ? fact->number : strtoll(profile_c_string(profile, fact->text), NULL, 10);
     }

@@ -1,5 +1,5 @@
 """What info says of kinds of files that offbeat does not read: one line that names the kind and what helps. Each hint of
-src/format/known_kinds.c has a row here. Arguments: the program, known_kinds.c. SPDX-License-Identifier: MIT"""
+src/format/foreign_formats.c has a row here. Arguments: the program, foreign_formats.c. SPDX-License-Identifier: MIT"""
 import pathlib
 import re
 import struct

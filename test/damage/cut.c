@@ -7,7 +7,7 @@
  * Each file is cut at LENGTHS lengths, a small one at all of them; a compressed one once decompressed. One TAP case an
  * argument.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/format.h"
 
 #include <ftw.h>
@@ -42,13 +42,14 @@ static struct reading read_bytes(struct slice bytes)
     profile_init(&profile);
     reading.status = format_decode(bytes, &profile, &reading.format, &reading.error);
     reading.samples = profile.samples.count;
-    reading.remarks = profile.facts.count + profile.comments.count;
+    reading.remarks = profile.metadata.count + profile.comments.count;
     for (size_t i = 0; i < profile.samples.count; i++) {
         const int64_t *values = profile_sample_values(&profile, i);
         for (size_t k = 0; k < profile.value_type_count; k++) reading.sums[k] += (uint64_t)values[k];
     }
-    for (size_t i = 0; i < profile.facts.count; i++)
-        reading.is_unfinished |= strcmp(profile_c_string(&profile, profile.facts.items[i].key), "list_not_ended") == 0;
+    for (size_t i = 0; i < profile.metadata.count; i++)
+        reading.is_unfinished |=
+            strcmp(profile_c_string(&profile, profile.metadata.items[i].key), "list_not_ended") == 0;
     profile_fini(&profile);
     return reading;
 }

@@ -54,7 +54,7 @@ static void build(struct profile *profile)
         int64_t value = i;
         profile_add_sample(profile, &sample, &value);
     }
-    profile_add_fact_number(profile, "ticks", SAMPLES);
+    profile_add_metadata_number(profile, "ticks", SAMPLES);
     profile_add_comment(profile, slice_of_text("hello"));
     struct measurement *measurement = profile_measurement(profile, "cpu", "percent");
     if (measurement) profile_measure(profile, measurement, 1, 0.5);

@@ -44,8 +44,8 @@ TEST(a_complete_event_ends_with_the_one_around_it)
     check_stacks(text, "out 5000\nout;in 5000\n");
     profile_init(&profile);
     CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
-    CHECK_TEXT(profile_c_string(&profile, profile.facts.items[1].key), "events_cut");
-    CHECK_INT(profile.facts.items[1].number, 1);
+    CHECK_TEXT(profile_c_string(&profile, profile.metadata.items[1].key), "events_cut");
+    CHECK_INT(profile.metadata.items[1].number, 1);
     profile_fini(&profile);
 }
 

@@ -129,7 +129,7 @@ TEST(two_percent_of_lost_samples_are_not_mentioned)
 {
     begin();
     add("main", NULL, 980);
-    profile_add_fact_number(&profile, "lost_late", 20);
+    profile_add_metadata_number(&profile, "lost_late", 20);
     CHECK_TEXT(losses_text(), "nothing");
 }
 
@@ -137,7 +137,7 @@ TEST(more_than_two_percent_of_lost_samples_are_explained)
 {
     begin();
     add("main", NULL, 979);
-    profile_add_fact_number(&profile, "lost_late", 21);
+    profile_add_metadata_number(&profile, "lost_late", 21);
     CHECK_TEXT(losses_text(),
                "2.1 % of the samples are lost: 2.1 % because threads did not answer the sampler in time — "
                "the machine is overloaded: let fewer programs run beside it, or lower --frequency");
@@ -147,7 +147,7 @@ TEST(two_lost_samples_are_chance)
 {
     begin();
     add("main", NULL, 10);
-    profile_add_fact_number(&profile, "lost_late", 2);
+    profile_add_metadata_number(&profile, "lost_late", 2);
     CHECK_TEXT(losses_text(), "nothing");
 }
 
@@ -155,9 +155,9 @@ TEST(a_denied_perf_timer_is_the_cause_that_can_be_removed)
 {
     begin();
     add("main", NULL, 90);
-    profile_add_fact_number(&profile, "lost_late", 4);
-    profile_add_fact_number(&profile, "lost_unanswered", 6);
-    profile_add_fact_text(&profile, "running_threads", "signals, because of perf_event_open: Permission denied");
+    profile_add_metadata_number(&profile, "lost_late", 4);
+    profile_add_metadata_number(&profile, "lost_unanswered", 6);
+    profile_add_metadata_text(&profile, "running_threads", "signals, because of perf_event_open: Permission denied");
     CHECK_TEXT(losses_text(),
                "10 % of the samples are lost: 6.0 % because threads block the sampler's signal, or have stacks too "
                "small for it; "
@@ -169,8 +169,8 @@ TEST(missed_ticks_lose_nothing)
 {
     begin();
     add("main", NULL, 900);
-    profile_add_fact_number(&profile, "ticks", 450);
-    profile_add_fact_number(&profile, "ticks_missed", 50); /* the ticks after them stand for their time */
+    profile_add_metadata_number(&profile, "ticks", 450);
+    profile_add_metadata_number(&profile, "ticks_missed", 50); /* the ticks after them stand for their time */
     CHECK_TEXT(losses_text(), "nothing");
 }
 
@@ -178,7 +178,7 @@ TEST(a_loss_that_is_not_known_here_counts_under_its_own_name)
 {
     begin();
     add("main", NULL, 90);
-    profile_add_fact_number(&profile, "lost_by_magic", 10);
+    profile_add_metadata_number(&profile, "lost_by_magic", 10);
     CHECK_TEXT(losses_text(), "10 % of the samples are lost: 10 % lost_by_magic — offbeat-info(1) explains it");
 }
 
@@ -187,10 +187,10 @@ static const char *too_short_text(uint64_t too_short_ms, uint64_t borrowed_ms, u
     begin();
     profile.period = 10000000;
     add("main", NULL, 100); /* a second */
-    profile_add_fact_number(&profile, "too_short_ns", (int64_t)too_short_ms * 1000000);
-    profile_add_fact_number(&profile, "borrowed_ns", (int64_t)borrowed_ms * 1000000);
-    profile_add_fact_number(&profile, "ticks", 50);
-    profile_add_fact_number(&profile, "ticks_missed", (int64_t)ticks_missed);
+    profile_add_metadata_number(&profile, "too_short_ns", (int64_t)too_short_ms * 1000000);
+    profile_add_metadata_number(&profile, "borrowed_ns", (int64_t)borrowed_ms * 1000000);
+    profile_add_metadata_number(&profile, "ticks", 50);
+    profile_add_metadata_number(&profile, "ticks_missed", (int64_t)ticks_missed);
     CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
     bool is_reported = completeness_append_too_short(&profile, &completeness, &out);
     buffer_append_byte(&out, '\0');
@@ -219,8 +219,8 @@ static const char *waits_text(uint64_t unseen_ms, const char *running)
     begin();
     profile.period = 10000000;
     add("main", NULL, 100); /* a second */
-    profile_add_fact_number(&profile, "unseen_waits_ns", (int64_t)unseen_ms * 1000000);
-    profile_add_fact_text(&profile, "running_threads", running);
+    profile_add_metadata_number(&profile, "unseen_waits_ns", (int64_t)unseen_ms * 1000000);
+    profile_add_metadata_text(&profile, "running_threads", running);
     CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
     bool is_reported = completeness_append_waits(&profile, &completeness, &out);
     buffer_append_byte(&out, '\0');
@@ -243,10 +243,10 @@ static const char *late_text(int64_t late_ms)
 {
     begin();
     profile.period = 10000000;
-    profile_add_fact_number(&profile, "ticks", 60);
-    profile_add_fact_number(&profile, "ticks_missed", 30);
-    profile_add_fact_number(&profile, "ticks_spared", 10);
-    profile_add_fact_number(&profile, "late_ns", late_ms * 1000000);
+    profile_add_metadata_number(&profile, "ticks", 60);
+    profile_add_metadata_number(&profile, "ticks_missed", 30);
+    profile_add_metadata_number(&profile, "ticks_spared", 10);
+    profile_add_metadata_number(&profile, "late_ns", late_ms * 1000000);
     bool is_reported = completeness_append_late(&profile, &out);
     buffer_append_byte(&out, '\0');
     return is_reported ? (const char *)out.data : "nothing";

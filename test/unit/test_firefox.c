@@ -48,7 +48,7 @@ static void make(struct profile *profile)
         {.stack = stacks[0], .thread = ids[0], .time_ns = profile_start_ns(profile) + 10001000},
     };
     for (size_t i = 0; i < 3; i++) profile_add_sample(profile, &samples[i], values);
-    profile_add_fact_text(profile, "pid", "9");
+    profile_add_metadata_text(profile, "pid", "9");
 }
 
 static const char expected_tables[] =

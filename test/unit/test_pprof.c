@@ -395,8 +395,8 @@ static void build(struct profile *profile)
     profile_add_sample(profile, &(struct sample){.stack = one, .thread = thread, .time_ns = 1}, values);
     profile_add_sample(profile, &(struct sample){.stack = two, .thread = thread, .time_ns = 2}, values);
     profile_add_sample(profile, &(struct sample){.stack = two, .time_ns = 3}, values);
-    profile_add_fact_number(profile, "ticks", -7);
-    profile_add_fact_text(profile, "engine", "signals");
+    profile_add_metadata_number(profile, "ticks", -7);
+    profile_add_metadata_text(profile, "engine", "signals");
     profile_add_comment(profile, slice_of_text("as said"));
     profile->has_times = true;
     profile->period = 9900990;
@@ -411,9 +411,9 @@ static void add_comment(struct profile *profile, const char *text)
 
 static int64_t number_of_fact(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        if (strcmp(profile_c_string(profile, profile->facts.items[i].key), key) == 0)
-            return profile->facts.items[i].number;
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        if (strcmp(profile_c_string(profile, profile->metadata.items[i].key), key) == 0)
+            return profile->metadata.items[i].number;
     }
     return INT64_MIN;
 }
@@ -435,8 +435,8 @@ TEST(facts_of_merged_profiles_add_up)
     CHECK_UINT(decode(&file, &again, NULL), STATUS_OK);
     CHECK_INT(number_of_fact(&again, "ticks"), -1);
     CHECK_INT(number_of_fact(&again, "lost"), INT64_MAX);
-    CHECK_UINT(again.facts.count, 3);
-    CHECK_TEXT(profile_c_string(&again, again.facts.items[1].text), "timers"); /* the first one counts */
+    CHECK_UINT(again.metadata.count, 3);
+    CHECK_TEXT(profile_c_string(&again, again.metadata.items[1].text), "timers"); /* the first one counts */
     CHECK_UINT(again.comments.count, 3);
     profile_fini(&profile);
     profile_fini(&again);
@@ -449,14 +449,14 @@ TEST(facts_are_lines_that_pprof_hides)
     struct profile profile, again;
     struct buffer file = new_file();
     build(&profile);
-    profile_add_fact_text(&profile, "odd key: = \xc3\xa4", text);
-    profile_add_fact_text(&profile, "pid", "9");
+    profile_add_metadata_text(&profile, "odd key: = \xc3\xa4", text);
+    profile_add_metadata_text(&profile, "pid", "9");
     CHECK_UINT(pprof_encode(&profile, &file, NULL), STATUS_OK);
     CHECK_UINT(decode(&file, &again, NULL), STATUS_OK);
-    CHECK_UINT(again.facts.count, 4);
-    CHECK_TEXT(profile_c_string(&again, again.facts.items[2].key), "odd key: = \xc3\xa4");
-    CHECK_TEXT(profile_c_string(&again, again.facts.items[2].text), text);
-    CHECK(!again.facts.items[3].is_number);
+    CHECK_UINT(again.metadata.count, 4);
+    CHECK_TEXT(profile_c_string(&again, again.metadata.items[2].key), "odd key: = \xc3\xa4");
+    CHECK_TEXT(profile_c_string(&again, again.metadata.items[2].text), text);
+    CHECK(!again.metadata.items[3].is_number);
     CHECK_UINT(again.comments.count, 1);
     profile_fini(&profile);
     profile_fini(&again);
@@ -486,10 +486,10 @@ TEST(sums_equal_samples_and_writes_threads_as_labels_PPF_2)
     CHECK_UINT(again.mappings.count, 3);
     CHECK_TEXT(profile_c_string(&again, again.mappings.items[1].file_name), "/bin/file1");
     CHECK_TEXT(profile_c_string(&again, again.mappings.items[2].file_name), "/bin/file2");
-    CHECK_UINT(again.facts.count, 2);
-    CHECK_TEXT(profile_c_string(&again, again.facts.items[0].key), "ticks");
-    CHECK_INT(again.facts.items[0].number, -7);
-    CHECK_TEXT(profile_c_string(&again, again.facts.items[1].text), "signals");
+    CHECK_UINT(again.metadata.count, 2);
+    CHECK_TEXT(profile_c_string(&again, again.metadata.items[0].key), "ticks");
+    CHECK_INT(again.metadata.items[0].number, -7);
+    CHECK_TEXT(profile_c_string(&again, again.metadata.items[1].text), "signals");
     CHECK_UINT(again.comments.count, 1);
     CHECK_INT(again.period, 9900990);
     CHECK_TEXT(profile_c_string(&again, again.doc_url), "https://example.org/");

@@ -300,7 +300,7 @@ static void build_process(struct profile *profile, uint64_t start, int64_t value
         profile_add_stack(profile, (struct stack_id){0}, add_location(profile, library, start + 0x10, "main"));
     struct stack_id leaf = profile_add_stack(profile, root, add_location(profile, library, start + 0x20, "work"));
     add_sample(profile, leaf, 1, value);
-    profile_add_fact_number(profile, "ticks", value);
+    profile_add_metadata_number(profile, "ticks", value);
     profile_add_comment(profile, slice_of_text("hello"));
 }
 
@@ -319,8 +319,8 @@ TEST(merging_folds_a_file_that_was_elsewhere_and_keeps_every_value_PPF_7)
     CHECK_UINT(into.samples.count, 2);
     CHECK_UINT(into.samples.stack[0].index, into.samples.stack[1].index);
     CHECK_INT(profile_sample_values(&into, 0)[0] + profile_sample_values(&into, 1)[0], 12);
-    CHECK_UINT(into.facts.count, 1);
-    CHECK_INT(into.facts.items[0].number, 12);
+    CHECK_UINT(into.metadata.count, 1);
+    CHECK_INT(into.metadata.items[0].number, 12);
     CHECK_UINT(into.comments.count, 1);
     profile_fini(&into);
     profile_fini(&one);

@@ -124,8 +124,8 @@ static void make_full_profile(struct profile *profile)
     profile_measure(profile, cpu, START_NS + 20000000, 12.5);
     profile_measure(profile, cpu, START_NS + 30000000, 1.0 / 0.0);
     profile_measure(profile, profile_measurement(profile, "energy", "joule"), START_NS, 1);
-    profile_add_fact_number(profile, "ticks", 4);
-    profile_add_fact_text(profile, "engine", "signals");
+    profile_add_metadata_number(profile, "ticks", 4);
+    profile_add_metadata_text(profile, "engine", "signals");
 }
 
 /* Two samples of one thread, TIMES_NS[0] and [1] after START_NS. */
@@ -316,9 +316,9 @@ TEST(what_a_chunk_can_hold_survives_being_written_and_read)
     CHECK_UINT(function->in_app, IN_APP_YES);
     CHECK_UINT(read.measurements.count, 1);
     CHECK(read.measurements.items[0].count == 1 && read.measurements.items[0].values[0].value == 12.5);
-    CHECK_UINT(read.facts.count, 2);
-    CHECK_INT(read.facts.items[0].number, 4);
-    CHECK_TEXT(profile_c_string(&read, read.facts.items[1].text), "signals");
+    CHECK_UINT(read.metadata.count, 2);
+    CHECK_INT(read.metadata.items[0].number, 4);
+    CHECK_TEXT(profile_c_string(&read, read.metadata.items[1].text), "signals");
     profile_fini(&written);
     profile_fini(&read);
 }

@@ -246,7 +246,7 @@ static void name_by_map(const char *text, int64_t profile_start, const char *exp
     profile_init(&profile);
     char process[16];
     snprintf(process, sizeof(process), "%d", (int)getpid());
-    profile_add_fact_text(&profile, "pid", process);
+    profile_add_metadata_text(&profile, "pid", process);
     profile.time_ns = (int64_t)profile_start * 1000000000;
     struct location_id ids[2];
     for (size_t i = 0; i < 2; i++)

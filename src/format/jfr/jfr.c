@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/hash.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/jfr/jfr_metadata.h"
 
 #include <stdlib.h>

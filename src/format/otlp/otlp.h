@@ -2,7 +2,7 @@
  * (format_otlp) and JSON (format_otlp_json). The request of the collector's export service has the same fields.
  *
  * Kept: times, threads, labels (attributes), links to spans, every value type, inlined functions, lines, addresses,
- * mappings with build ids, comments, rules, the recorder's facts. doc/formats/otlp.md says how.
+ * mappings with build ids, comments, rules, the recorder's metadata. doc/formats/otlp.md says how.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_OTLP_OTLP_H
 #define OFFBEAT_FORMAT_OTLP_OTLP_H

@@ -12,7 +12,7 @@
 #include "base/json_reader.h"
 #include "base/json_writer.h"
 #include "base/protobuf.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/otlp/otlp_json.h"
 #include "format/otlp/otlp_private.h"
 #include "profile/processes.h"
@@ -713,19 +713,19 @@ static void add_comment(struct decoder *decoder, struct slice value)
     }
 }
 
-static void add_fact(struct decoder *decoder, const struct label *label)
+static void add_metadata(struct decoder *decoder, const struct label *label)
 {
     struct profile *profile = decoder->profile;
     const char *key = profile_c_string(profile, label->key);
-    if (strncmp(key, FACT_PREFIX, strlen(FACT_PREFIX)) == 0) key += strlen(FACT_PREFIX);
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        if (strcmp(profile_c_string(profile, profile->facts.items[i].key), key) == 0) return;
+    if (strncmp(key, METADATA_PREFIX, strlen(METADATA_PREFIX)) == 0) key += strlen(METADATA_PREFIX);
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        if (strcmp(profile_c_string(profile, profile->metadata.items[i].key), key) == 0) return;
     }
-    if (profile->facts.count == PROFILE_FACTS_MAX / 2) return; /* what each of many resources says */
+    if (profile->metadata.count == PROFILE_METADATA_MAX / 2) return; /* what each of many resources says */
     if (label->is_number)
-        profile_add_fact_number(profile, key, label->number);
+        profile_add_metadata_number(profile, key, label->number);
     else
-        profile_add_fact_text(profile, key, profile_c_string(profile, label->text));
+        profile_add_metadata_text(profile, key, profile_c_string(profile, label->text));
 }
 
 /* The attributes in decoder.numbers, of a profile. */
@@ -743,7 +743,7 @@ static void read_profile_attributes(struct decoder *decoder)
         else if (is_key(decoder, attribute, KEY_KEEP_FRAMES))
             profile->keep_frames = attribute->label.text;
         else if (attribute->label.key.index)
-            add_fact(decoder, &attribute->label);
+            add_metadata(decoder, &attribute->label);
     }
 }
 
@@ -825,7 +825,7 @@ static void use_resource_attribute(struct decoder *decoder, const struct attribu
         if (id.index)
             profile->profiler_id = id;
         else
-            add_fact(decoder, &attribute->label);
+            add_metadata(decoder, &attribute->label);
     }
 }
 
@@ -972,8 +972,8 @@ enum status otlp_json_decode(struct slice bytes, struct profile *profile, struct
 
 #define OTLP_KEEPS                                                                                                     \
     (KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |       \
-     KEEPS_IMAGES | KEEPS_METADATA | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_FACTS | KEEPS_MEMBERS_OF_SAMPLES |           \
-     KEEPS_DOC_URL)
+     KEEPS_IMAGES | KEEPS_METADATA | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA |                          \
+     KEEPS_MEMBERS_OF_SAMPLES | KEEPS_DOC_URL)
 
 const struct format format_otlp = {
     .name = "otlp",

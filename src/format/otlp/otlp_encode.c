@@ -497,20 +497,20 @@ static void append_resource_text(struct encoder *encoder, const char *key, struc
     protobuf_end_message(encoder->out, begin);
 }
 
-static void append_fact(struct encoder *encoder, const struct fact *fact)
+static void append_metadata(struct encoder *encoder, const struct metadata_entry *entry)
 {
-    struct slice key = written_text(encoder, fact->key);
+    struct slice key = written_text(encoder, entry->key);
     struct buffer name;
-    buffer_init(&name, PROFILE_STRING_BYTES_MAX + sizeof(FACT_PREFIX));
-    if (!key.data || !memchr(key.data, '.', key.size)) buffer_append_text(&name, FACT_PREFIX);
+    buffer_init(&name, PROFILE_STRING_BYTES_MAX + sizeof(METADATA_PREFIX));
+    if (!key.data || !memchr(key.data, '.', key.size)) buffer_append_text(&name, METADATA_PREFIX);
     buffer_append(&name, key.data, key.size);
     if (name.failed) fail(encoder);
     size_t begin = protobuf_begin_message(encoder->out, RESOURCE_ATTRIBUTES);
     protobuf_append_bytes(encoder->out, KEY_VALUE_KEY, buffer_slice(&name));
-    if (fact->is_number)
-        append_number_value(encoder->out, KEY_VALUE_VALUE, ANY_INT, (uint64_t)fact->number);
+    if (entry->is_number)
+        append_number_value(encoder->out, KEY_VALUE_VALUE, ANY_INT, (uint64_t)entry->number);
     else
-        append_text_value(encoder->out, KEY_VALUE_VALUE, written_text(encoder, fact->text));
+        append_text_value(encoder->out, KEY_VALUE_VALUE, written_text(encoder, entry->text));
     protobuf_end_message(encoder->out, begin);
     buffer_fini(&name);
 }
@@ -522,7 +522,7 @@ static void append_resource(struct encoder *encoder)
     append_resource_text(encoder, KEY_RELEASE, profile->release);
     append_resource_text(encoder, KEY_ENVIRONMENT, profile->environment);
     append_resource_text(encoder, KEY_INSTANCE, profile->profiler_id);
-    for (size_t i = 0; i < profile->facts.count; i++) append_fact(encoder, &profile->facts.items[i]);
+    for (size_t i = 0; i < profile->metadata.count; i++) append_metadata(encoder, &profile->metadata.items[i]);
     protobuf_end_message(encoder->out, begin);
 }
 

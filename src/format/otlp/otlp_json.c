@@ -5,7 +5,7 @@
 
 #include "base/hex.h"
 #include "base/protobuf.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/json_kind.h"
 #include "format/otlp/otlp.h"
 #include "format/otlp/otlp_private.h"

@@ -47,7 +47,7 @@ enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, PROFILE_ID_BYTES = 16 };
 #define KEY_DROP_FRAMES "pprof.profile.drop_frames"
 #define KEY_KEEP_FRAMES "pprof.profile.keep_frames"
 
-/* Before the key of a fact of the recorder that has no dot. */
-#define FACT_PREFIX "offbeat."
+/* Prefix of a metadata key that has no dot. */
+#define METADATA_PREFIX "offbeat."
 
 #endif

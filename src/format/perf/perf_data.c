@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/frame_name.h"
 #include "format/perf/perf_cgroups.h"
 #include "format/perf/perf_header.h"
@@ -786,8 +786,8 @@ static void read_records(struct decoder *decoder)
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-/* Set INDEX without the process, if all samples are of one (a fact says which), and with the path of the cgroup, whose
- * record may come after the sample. */
+/* Set INDEX without the process, if all samples are of one (the metadata says which), and with the path of the cgroup,
+ * whose record may come after the sample. */
 static struct label_set_id finish_set(struct decoder *decoder, size_t index)
 {
     struct profile *profile = decoder->profile;
@@ -846,12 +846,12 @@ static void finish(struct decoder *decoder)
     give_build_ids(decoder);
     profile_give_period(profile);
     if (decoder->lost > 0)
-        profile_add_fact_number(profile, "lost_samples",
-                                decoder->lost < INT64_MAX ? (int64_t)decoder->lost : INT64_MAX);
+        profile_add_metadata_number(profile, "lost_samples",
+                                    decoder->lost < INT64_MAX ? (int64_t)decoder->lost : INT64_MAX);
     if (decoder->unknown_events > 0)
-        profile_add_fact_number(profile, "samples_of_unknown_events", (int64_t)decoder->unknown_events);
+        profile_add_metadata_number(profile, "samples_of_unknown_events", (int64_t)decoder->unknown_events);
     bool has_one_process = decoder->has_pid && !decoder->has_several_pids;
-    if (has_one_process) profile_add_fact_number(profile, PROCESS_ID_LABEL, (int32_t)decoder->first_pid);
+    if (has_one_process) profile_add_metadata_number(profile, PROCESS_ID_LABEL, (int32_t)decoder->first_pid);
     if (has_one_process || decoder->has_cgroups) decoder->status = finish_labels(decoder);
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(profile, decoder->error);
     if (decoder->status == STATUS_OK && profile->has_times)

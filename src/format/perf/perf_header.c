@@ -222,13 +222,13 @@ static enum status read_attrs(struct perf_header *header, const struct perf_sour
 
 /* --- Features ----------------------------------------------------------------------------------------------------- */
 
-static void add_fact(struct perf_header *header, const char *key, struct slice bytes)
+static void add_metadata(struct perf_header *header, const char *key, struct slice bytes)
 {
     struct cursor cursor = cursor_of(bytes);
     struct slice text = take_text(&cursor);
     if (cursor.failed || text.size == 0) return;
     struct string_id id = profile_string(header->profile, text);
-    profile_add_fact_text(header->profile, key, profile_c_string(header->profile, id));
+    profile_add_metadata_text(header->profile, key, profile_c_string(header->profile, id));
     header->is_other_machine |= strcmp(key, "arch") == 0 && !slice_equals_text(text, "x86_64");
 }
 
@@ -267,16 +267,16 @@ static bool take_feature(struct perf_header *header, uint64_t feature, struct sl
     case PERF_FEATURE_BUILD_ID:
         return read_build_ids(header, bytes);
     case PERF_FEATURE_HOSTNAME:
-        add_fact(header, "host", bytes);
+        add_metadata(header, "host", bytes);
         break;
     case PERF_FEATURE_OSRELEASE:
-        add_fact(header, "kernel", bytes);
+        add_metadata(header, "kernel", bytes);
         break;
     case PERF_FEATURE_VERSION:
-        add_fact(header, "perf", bytes);
+        add_metadata(header, "perf", bytes);
         break;
     case PERF_FEATURE_ARCH:
-        add_fact(header, "arch", bytes);
+        add_metadata(header, "arch", bytes);
         break;
     case PERF_FEATURE_CMDLINE:
         add_command(header, bytes);

@@ -17,7 +17,7 @@ bool pprof_detect(struct slice bytes);
 
 /* BYTES are not compressed. See format_decode for the rest of the contract. Labels stay labels; a sample that has a
  * label "thread_id", or one of thread_labels.h's other keys, gets a thread as well, named by its label "thread".
- * Comments that pprof_encode made of facts become facts again. */
+ * Comments that pprof_encode made of metadata become metadata again. */
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* As pprof_decode, of bytes that are not compressed and nobody else needs: their memory is given back while they are

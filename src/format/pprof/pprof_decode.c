@@ -14,9 +14,9 @@
 #include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/varint_groups.h"
-#include "format/common/descriptor.h"
-#include "format/common/facts.h"
-#include "format/pprof/pprof_facts.h"
+#include "format/common/format_ops.h"
+#include "format/common/metadata.h"
+#include "format/pprof/pprof_metadata.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/processes.h"
 #include "profile/thread_labels.h"
@@ -121,7 +121,7 @@ struct decoder {
     /* "" if no label can have it */
     struct string_id thread_id_keys[THREAD_LABEL_KEYS], thread_name_keys[THREAD_LABEL_KEYS];
     struct string_id process_keys[THREAD_LABEL_KEYS];
-    struct pprof_facts facts;
+    struct pprof_metadata metadata;
     struct id_map mappings, functions, locations;
     struct varint_groups groups;
 
@@ -692,7 +692,7 @@ static bool decode_facts(struct profile *profile, struct slice comment)
     bool is_json = json_reader_finish(&reader, NULL) == STATUS_OK;
     json_reader_fini(&reader);
     json_reader_init(&reader, json);
-    if (is_json) facts_read(&reader, profile);
+    if (is_json) metadata_read(&reader, profile);
     is_json = is_json && json_reader_finish(&reader, NULL) == STATUS_OK;
     json_reader_fini(&reader);
     return is_json;
@@ -702,7 +702,7 @@ static void add_comment(struct decoder *decoder, uint64_t index)
 {
     struct string_id text = string_at(decoder, index);
     struct slice comment = profile_slice(decoder->profile, text);
-    if (decoder->status != STATUS_OK || pprof_fact_read(&decoder->facts, comment)) return;
+    if (decoder->status != STATUS_OK || pprof_metadata_read(&decoder->metadata, comment)) return;
     if (!decode_facts(decoder->profile, comment)) profile_add_comment(decoder->profile, comment);
 }
 
@@ -791,9 +791,9 @@ static enum status decode_raw(struct slice bytes, struct buffer *releasable, str
 {
     if (!pprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a pprof profile");
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .releasable = releasable};
-    decoder.facts.profile = profile;
+    decoder.metadata.profile = profile;
     decode_all(&decoder);
-    pprof_facts_fini(&decoder.facts);
+    pprof_metadata_fini(&decoder.metadata);
     id_map_fini(&decoder.mappings);
     id_map_fini(&decoder.functions);
     id_map_fini(&decoder.locations);
@@ -858,6 +858,7 @@ const struct format format_pprof = {
     .decode_buffer = decode_buffer_timed,
     .encode = pprof_encode,
     .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
-             KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_FACTS | KEEPS_MEMBERS_OF_SAMPLES | KEEPS_DOC_URL,
+             KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA | KEEPS_MEMBERS_OF_SAMPLES |
+             KEEPS_DOC_URL,
     .is_gzip = true,
 };

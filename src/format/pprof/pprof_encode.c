@@ -14,8 +14,8 @@
 #include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/utf8.h"
-#include "format/common/facts.h"
-#include "format/pprof/pprof_facts.h"
+#include "format/common/metadata.h"
+#include "format/pprof/pprof_metadata.h"
 #include "format/pprof/pprof_made_mappings.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/thread_labels.h"
@@ -670,16 +670,16 @@ static void write_text_field(struct encoder *encoder, uint32_t field, struct str
     protobuf_append_number(&encoder->out, field, string_number(encoder, id));
 }
 
-static void write_facts(struct encoder *encoder)
+static void write_metadata(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    uint32_t tag = pprof_fact_tag(profile);
+    uint32_t tag = pprof_metadata_tag(profile);
     struct buffer line;
     buffer_init(&line, 4 * (size_t)PROFILE_STRING_BYTES_MAX);
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        if (facts_is_repeated(profile, i)) continue;
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        if (metadata_is_repeated(profile, i)) continue;
         buffer_clear(&line);
-        pprof_fact_append(profile, &profile->facts.items[i], tag, &line);
+        pprof_metadata_append(profile, &profile->metadata.items[i], tag, &line);
         if (line.failed) fail(encoder, STATUS_NO_MEMORY);
         protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, text_number(encoder, buffer_slice(&line)));
     }
@@ -693,7 +693,7 @@ static void write_comments(struct encoder *encoder)
         uint64_t number = string_number(encoder, profile->comments.items[i]);
         protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, number);
     }
-    write_facts(encoder);
+    write_metadata(encoder);
 }
 
 static void write_profile(struct encoder *encoder)

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/pprof/pprof.h"
 
 #include <math.h>

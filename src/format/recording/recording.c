@@ -1,14 +1,14 @@
 /* Replays a recording tick by tick. The times of a thread follow each other without a gap. If a tick has no record of a
  * thread, the time since the previous tick belongs to the thread's last blocked stack.  SPDX-License-Identifier: MIT */
 #include "format/recording/borrowed_stacks.h"
-#include "format/recording/recorder_facts.h"
+#include "format/recording/recorder_metadata.h"
 #include "format/recording/recording.h"
 
 #include "base/array.h"
 #include "base/cursor.h"
 #include "base/hex.h"
 #include "base/unsigned.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/recording/recording_layout.h"
 #include "profile/incomplete.h"
 #include "profile/own_frames.h"
@@ -564,11 +564,11 @@ static void replay_routine(struct replay *replay)
 /* --- What is there ------------------------------------------------------------------------------------------------ */
 
 /* A text, because numbers are summed when profiles are merged. */
-static void add_fact_id(struct profile *profile, const char *key, uint64_t id)
+static void add_id(struct profile *profile, const char *key, uint64_t id)
 {
     char digits[24];
     (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)id);
-    profile_add_fact_text(profile, key, digits);
+    profile_add_metadata_text(profile, key, digits);
 }
 
 static void replay_start(struct replay *replay)
@@ -604,21 +604,21 @@ static void replay_start(struct replay *replay)
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
     profile->profiler_id = hex_string(profile, slice_of(uuid, sizeof(uuid)));
-    profile_add_fact_text(
+    profile_add_metadata_text(
         profile, "engine",
         is_cpu ? "timers, or signals to threads that run at a tick, weighted by their CPU clocks, frame tables"
                : "running threads by timer or signal, blocked ones read from outside, weighted by the kernel's clocks, "
                  "frame tables");
-    profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
-    profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
-    add_fact_id(profile, "pid", pid);
+    profile_add_metadata_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
+    profile_add_metadata_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
+    add_id(profile, "pid", pid);
     if (pid > 0 && pid <= INT64_MAX)
         replay->process =
             profile_add_process(profile, &(struct process){.pid = (int64_t)pid,
                                                            .parent_pid = parent <= INT64_MAX ? (int64_t)parent : 0,
                                                            .name = profile_string(profile, name),
                                                            .profiler_id = profile->profiler_id});
-    add_fact_id(profile, "parent_pid", parent);
+    add_id(profile, "parent_pid", parent);
 }
 
 static void replay_module(struct replay *replay)
@@ -884,7 +884,7 @@ static void finish(struct replay *replay, size_t samples_max)
     borrow(replay, samples_max);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile_start_ns(profile);
-    recorder_facts_add(profile, &replay->counts, replay->mode, replay->period_ns);
+    recorder_metadata_add(profile, &replay->counts, replay->mode, replay->period_ns);
 }
 
 /* A batch that is cut off at the end of the file was being written when the program died. */

@@ -13,10 +13,10 @@ int recording_other_version(struct slice bytes);
 int recording_version(void);
 
 /* Decodes one process's recording. A recording that breaks off (the program was killed, or replaced itself by exec) is
- * good up to there: the fact "processes_cut_off" is 1 then. Values are samples/count and wall/nanoseconds, or
+ * good up to there: the metadata "processes_cut_off" is 1 then. Values are samples/count and wall/nanoseconds, or
  * cpu/nanoseconds; a thread that stayed where it was is one sample with the count of ticks. Stacks that did not reach
  * the root end in a frame that says so; frames of liboffbeat itself are left out. Places have no names yet
- * (symbolize_profile). Facts are the sampler's own counters. */
+ * (symbolize_profile). The metadata is the sampler's own counters. */
 enum status recording_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 #endif

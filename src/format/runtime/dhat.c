@@ -3,7 +3,7 @@
 #include "format/runtime/dhat.h"
 
 #include "base/array.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/json_members.h"
 #include "format/common/valgrind_frame.h"
 

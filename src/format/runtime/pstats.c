@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/cursor.h"
 #include "format/common/cost_graph.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/json_members.h"
 
 #include <stdlib.h>

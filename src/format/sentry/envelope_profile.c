@@ -2,7 +2,7 @@
 #include "format/sentry/envelope_profile.h"
 
 #include "base/uuid.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/rules.h"
 #include "format/sentry/sentry_extension.h"

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/uuid.h"
-#include "format/common/facts.h"
+#include "format/common/metadata.h"
 
 enum {
     CHUNK_ITEMS_MAX = 64 << 20, /* of each kind; a chunk of the size that is accepted has far fewer */
@@ -837,7 +837,7 @@ void chunk_read_offbeat(struct chunk_decoder *decoder)
         else if (member == TIME && kind == JSON_STRING)
             decoder->chunk.counts_cpu_time = slice_equals_text(json_string(&decoder->reader), "cpu");
         else if (member == FACTS && kind == JSON_OBJECT)
-            facts_read(&decoder->reader, decoder->profile);
+            metadata_read(&decoder->reader, decoder->profile);
         else
             json_skip(&decoder->reader);
     }

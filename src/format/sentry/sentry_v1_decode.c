@@ -5,7 +5,7 @@
 
 #include "base/rfc3339.h"
 #include "base/uuid.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/sentry/sentry_v1_private.h"
 
 static struct string_id read_text(struct v1_decoder *decoder)

@@ -6,7 +6,7 @@
  * type, numbers as thread ids or addresses, negative priorities. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #include "base/json_reader.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
-#include "format/common/facts.h"
+#include "format/common/metadata.h"
 #include "format/sentry/sentry_extension.h"
 #include "profile/sample_times.h"
 
@@ -490,7 +490,7 @@ static void write_offbeat(struct json_writer *writer, const struct profile *prof
 {
     int64_t period = chunk_period_ns(profile);
     bool is_cpu = profile_counts_cpu_time(profile);
-    if (period == 0 && profile->facts.count == 0 && !is_cpu) return;
+    if (period == 0 && profile->metadata.count == 0 && !is_cpu) return;
     json_begin_object_member(writer, "offbeat");
     if (period) {
         json_member_i64(writer, "period_ns", period);
@@ -499,7 +499,7 @@ static void write_offbeat(struct json_writer *writer, const struct profile *prof
         json_member_text(writer, "time", "cpu");
     }
     json_write_key(writer, "facts");
-    facts_write(writer, profile);
+    metadata_write(writer, profile);
     json_end_object(writer);
 }
 

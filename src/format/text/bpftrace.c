@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/hex.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 
 #include <stdlib.h>

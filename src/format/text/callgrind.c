@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "format/common/cost_graph.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 
 #include <stdlib.h>

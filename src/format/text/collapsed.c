@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/frame_name.h"
 #include "format/common/text_line.h"
 #include "profile/frame_kind.h"

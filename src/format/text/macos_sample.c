@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include "format/text/macos_sample.h"
 
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * node is a stack, leaf first; what its children do not account for is its own.  SPDX-License-Identifier: MIT */
 #include "format/text/massif.h"
 
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 #include "format/common/valgrind_frame.h"
 

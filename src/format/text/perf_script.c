@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 #include "base/hex.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 #include "format/common/frame_name.h"
 #include "format/text/perf_maps.h"

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/json_kind.h"
 #include "format/common/json_members.h"
 #include "format/common/text_line.h"

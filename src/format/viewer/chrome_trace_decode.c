@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/json_kind.h"
 #include "format/common/json_members.h"
 #include "profile/processes.h"
@@ -232,7 +232,7 @@ static void read_events(struct decoder *decoder, struct slice events, bool may_e
     bool is_cut = reader.failed && reader.failed_offset == events.size;
     bool is_at_end = is_cut || (!reader.failed && (json_next_byte(&reader) == 0 || json_next_byte(&reader) == ']'));
     if (may_end_early && is_at_end && decoder->events.count > 0) {
-        if (is_cut) profile_add_fact_number(decoder->file.profile, "list_not_ended", 1);
+        if (is_cut) profile_add_metadata_number(decoder->file.profile, "list_not_ended", 1);
         json_reader_fini(&reader);
         return;
     }
@@ -378,9 +378,10 @@ static void give_threads(struct decoder *decoder)
     }
     if (decoder->processes.count != 1) return;
     const struct process_name *process = &decoder->processes.items[0];
-    if (process->pid.index) profile_add_fact_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, process->pid));
+    if (process->pid.index)
+        profile_add_metadata_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, process->pid));
     if (process->name.index)
-        profile_add_fact_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, process->name));
+        profile_add_metadata_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, process->name));
 }
 
 static void add_samples(struct decoder *decoder)
@@ -398,8 +399,8 @@ static void add_samples(struct decoder *decoder)
     if (decoder->track) advance_to(decoder, UINT64_MAX);
     if (decoder->last_ns > decoder->first_ns) profile->duration_ns = decoder->last_ns - decoder->first_ns;
     if (decoder->ends_without_begin)
-        profile_add_fact_number(profile, "ends_without_begin", decoder->ends_without_begin);
-    if (decoder->events_cut) profile_add_fact_number(profile, "events_cut", decoder->events_cut);
+        profile_add_metadata_number(profile, "ends_without_begin", decoder->ends_without_begin);
+    if (decoder->events_cut) profile_add_metadata_number(profile, "events_cut", decoder->events_cut);
 }
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/frame_name.h"
 #include "profile/frame_kind.h"
 #include "format/common/json_kind.h"

@@ -588,8 +588,8 @@ static void add_process(struct decoder *decoder)
     struct profile *profile = decoder->file.profile;
     struct string_id pid = json_parts_string(&decoder->file, decoder->threads[0].own[PID].value),
                      name = json_parts_string(&decoder->file, decoder->threads[0].own[PROCESS_NAME].value);
-    if (pid.index) profile_add_fact_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, pid));
-    if (name.index) profile_add_fact_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, name));
+    if (pid.index) profile_add_metadata_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, pid));
+    if (name.index) profile_add_metadata_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, name));
 }
 
 /* Notes what is in one process: a raw profile has those that Firefox started in it, as nested profiles. */

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/json_reader.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 #include "format/common/json_kind.h"
 #include "format/common/json_members.h"
 

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/json_reader.h"
-#include "format/common/descriptor.h"
+#include "format/common/format_ops.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* What a recording says of its recorder, as facts of the profile: `offbeat info` shows them.
+/* What a recording says of its recorder, as metadata of the profile: `offbeat info` shows them.
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_RECORDING_RECORDER_FACTS_H
-#define OFFBEAT_FORMAT_RECORDING_RECORDER_FACTS_H
+#ifndef OFFBEAT_FORMAT_RECORDING_RECORDER_METADATA_H
+#define OFFBEAT_FORMAT_RECORDING_RECORDER_METADATA_H
 
 #include "format/recording/recording_layout.h"
 #include "profile/profile.h"
@@ -22,7 +22,7 @@ struct recorder_counts {
 };
 
 /* Adds them to PROFILE. PERIOD_NS: more than 0. */
-void recorder_facts_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
-                        uint64_t period_ns);
+void recorder_metadata_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
+                           uint64_t period_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/pprof/pprof_facts.h"
+#include "format/pprof/pprof_metadata.h"
 
 #include "base/hash.h"
 #include "base/hex.h"
@@ -31,15 +31,16 @@ static void append_escaped(struct buffer *out, struct slice text, bool is_key)
     }
 }
 
-void pprof_fact_append(const struct profile *profile, const struct fact *fact, uint32_t tag, struct buffer *out)
+void pprof_metadata_append(const struct profile *profile, const struct metadata_entry *entry, uint32_t tag,
+                           struct buffer *out)
 {
     buffer_append_text(out, PREFIX);
-    append_escaped(out, profile_slice(profile, fact->key), true);
-    if (fact->is_number) {
-        buffer_append_format(out, " = %" PRId64 " (%06" PRIx32 ")", fact->number, tag);
+    append_escaped(out, profile_slice(profile, entry->key), true);
+    if (entry->is_number) {
+        buffer_append_format(out, " = %" PRId64 " (%06" PRIx32 ")", entry->number, tag);
     } else {
         buffer_append_text(out, ": ");
-        append_escaped(out, profile_slice(profile, fact->text), false);
+        append_escaped(out, profile_slice(profile, entry->text), false);
     }
 }
 
@@ -51,15 +52,15 @@ static uint32_t add_to_tag(uint32_t tag, const void *data, size_t size)
     return tag;
 }
 
-uint32_t pprof_fact_tag(const struct profile *profile)
+uint32_t pprof_metadata_tag(const struct profile *profile)
 {
     uint32_t tag = UINT32_C(2166136261);
     tag = add_to_tag(tag, &profile->time_ns, sizeof(profile->time_ns));
     tag = add_to_tag(tag, &profile->duration_ns, sizeof(profile->duration_ns));
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
-        struct slice text = profile_slice(profile, fact->text);
-        tag = add_to_tag(tag, &fact->number, sizeof(fact->number));
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        struct slice text = profile_slice(profile, entry->text);
+        tag = add_to_tag(tag, &entry->number, sizeof(entry->number));
         tag = add_to_tag(tag, text.data, text.size);
     }
     return (tag ^ tag >> 24) & TAG_MASK;
@@ -89,28 +90,28 @@ static struct string_id unescape(struct profile *profile, struct slice text)
 
 static bool has_key(const void *context, uint32_t index, const void *key)
 {
-    const struct profile *profile = ((const struct pprof_facts *)context)->profile;
-    return profile->facts.items[index].key.index == ((const struct string_id *)key)->index;
+    const struct profile *profile = ((const struct pprof_metadata *)context)->profile;
+    return profile->metadata.items[index].key.index == ((const struct string_id *)key)->index;
 }
 
-static void add_fact(struct pprof_facts *facts, struct string_id key, bool is_number, int64_t number,
-                     struct string_id text)
+static void add_entry(struct pprof_metadata *metadata, struct string_id key, bool is_number, int64_t number,
+                      struct string_id text)
 {
-    struct profile *profile = facts->profile;
+    struct profile *profile = metadata->profile;
     uint64_t hash = hash_mix(0, key.index);
-    uint32_t known = index_table_find(&facts->index, hash, has_key, facts, &key);
+    uint32_t known = index_table_find(&metadata->index, hash, has_key, metadata, &key);
     if (known != INDEX_NONE) {
-        struct fact *fact = &profile->facts.items[known];
-        if (is_number && fact->is_number) fact->number = profile_add_values(fact->number, number);
+        struct metadata_entry *entry = &profile->metadata.items[known];
+        if (is_number && entry->is_number) entry->number = profile_add_values(entry->number, number);
         return;
     }
-    size_t count = profile->facts.count;
+    size_t count = profile->metadata.count;
     if (is_number)
-        profile_add_fact_number(profile, profile_c_string(profile, key), number);
+        profile_add_metadata_number(profile, profile_c_string(profile, key), number);
     else
-        profile_add_fact_text(profile, profile_c_string(profile, key), profile_c_string(profile, text));
-    bool is_added = profile->facts.count > count;
-    if (is_added && !index_table_add(&facts->index, hash, (uint32_t)count) && profile->failed == STATUS_OK)
+        profile_add_metadata_text(profile, profile_c_string(profile, key), profile_c_string(profile, text));
+    bool is_added = profile->metadata.count > count;
+    if (is_added && !index_table_add(&metadata->index, hash, (uint32_t)count) && profile->failed == STATUS_OK)
         profile->failed = STATUS_NO_MEMORY;
 }
 
@@ -139,7 +140,7 @@ static struct slice after(struct slice text, size_t size)
     return slice_of(text.data + size, text.size - size);
 }
 
-bool pprof_fact_read(struct pprof_facts *facts, struct slice comment)
+bool pprof_metadata_read(struct pprof_metadata *metadata, struct slice comment)
 {
     if (!begins_with(comment, PREFIX)) return false;
     struct slice rest = after(comment, strlen(PREFIX));
@@ -150,16 +151,16 @@ bool pprof_fact_read(struct pprof_facts *facts, struct slice comment)
     int64_t number = 0;
     if (key.size == 0) return false;
     if (begins_with(rest, " = ") && read_number(after(rest, 3), &number)) {
-        add_fact(facts, unescape(facts->profile, key), true, number, (struct string_id){0});
+        add_entry(metadata, unescape(metadata->profile, key), true, number, (struct string_id){0});
         return true;
     }
     if (!begins_with(rest, ": ")) return false;
-    struct string_id key_id = unescape(facts->profile, key);
-    add_fact(facts, key_id, false, 0, unescape(facts->profile, after(rest, 2)));
+    struct string_id key_id = unescape(metadata->profile, key);
+    add_entry(metadata, key_id, false, 0, unescape(metadata->profile, after(rest, 2)));
     return true;
 }
 
-void pprof_facts_fini(struct pprof_facts *facts)
+void pprof_metadata_fini(struct pprof_metadata *metadata)
 {
-    index_table_fini(&facts->index);
+    index_table_fini(&metadata->index);
 }

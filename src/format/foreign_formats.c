@@ -1,6 +1,6 @@
 /* A table of marks: bytes at a fixed place, a line that begins with a text, or a text anywhere at the front. Marks that
  * distinguish better come first. Kinds that offbeat reads are not here.  SPDX-License-Identifier: MIT */
-#include "format/known_kinds.h"
+#include "format/foreign_formats.h"
 
 enum place {
     AT_START,
@@ -216,10 +216,10 @@ static bool has_mark(struct slice bytes, const struct mark *mark)
 
 static struct slice front_of(struct slice bytes)
 {
-    return slice_of(bytes.data, bytes.size < KNOWN_KIND_BYTES_MAX ? bytes.size : KNOWN_KIND_BYTES_MAX);
+    return slice_of(bytes.data, bytes.size < FOREIGN_FORMAT_BYTES_MAX ? bytes.size : FOREIGN_FORMAT_BYTES_MAX);
 }
 
-bool known_kind_is_certain(struct slice bytes)
+bool foreign_format_is_certain(struct slice bytes)
 {
     bytes = front_of(bytes);
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
@@ -228,7 +228,7 @@ bool known_kind_is_certain(struct slice bytes)
     return false;
 }
 
-const char *known_kind_of(struct slice bytes)
+const char *foreign_format_hint(struct slice bytes)
 {
     bytes = front_of(bytes);
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {

@@ -1,17 +1,17 @@
 /* Kinds of files that offbeat does not read, and what helps.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_KNOWN_KINDS_H
-#define OFFBEAT_FORMAT_KNOWN_KINDS_H
+#ifndef OFFBEAT_FORMAT_FOREIGN_FORMATS_H
+#define OFFBEAT_FORMAT_FOREIGN_FORMATS_H
 
 #include "base/slice.h"
 
-enum { KNOWN_KIND_BYTES_MAX = 4096 }; /* looked at */
+enum { FOREIGN_FORMAT_BYTES_MAX = 4096 }; /* looked at */
 
 /* What BYTES are and which command makes a profile of them, or why there is none; NULL if nobody knows. FILE in the
  * text stands for the name of the file. Constant text. */
-const char *known_kind_of(struct slice bytes);
+const char *foreign_format_hint(struct slice bytes);
 
 /* Whether BYTES are such a kind although a reader of ours may take them for its own: JSON with members that several
  * programs use, and text whose lines end with numbers. */
-bool known_kind_is_certain(struct slice bytes);
+bool foreign_format_is_certain(struct slice bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/recording/recorder_facts.h"
+#include "format/recording/recorder_metadata.h"
 
 #include "base/percent.h"
 #include "base/unsigned.h"
@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const outcome_facts[RECORDER_OUTCOMES] = {"stacks_root",      "stacks_too_deep",
-                                                             "stacks_no_table",  "stacks_bad_memory",
-                                                             "stacks_bad_frame", "stacks_unknown_register"};
-static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel",
-                                                         "lost_no_table", "lost_unreadable"};
-static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
+static const char *const outcome_keys[RECORDER_OUTCOMES] = {"stacks_root",      "stacks_too_deep",
+                                                            "stacks_no_table",  "stacks_bad_memory",
+                                                            "stacks_bad_frame", "stacks_unknown_register"};
+static const char *const loss_keys[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel",
+                                                        "lost_no_table", "lost_unreadable"};
+static const char *const counter_keys[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",
     [RECORDING_SIGNALS] = "signals_sent",
@@ -25,27 +25,27 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TABLE_NS] = "table_build_ns",
     [RECORDING_THREADS_MISSED] = "threads_missed",
     [RECORDING_PERF_PAGES] = "perf_pages",
-    [RECORDING_PERF_ERRNO] = NULL, /* a fact in words */
+    [RECORDING_PERF_ERRNO] = NULL, /* an entry in words */
     [RECORDING_TIMERS] = "perf_timers",
     [RECORDING_TIMER_STACKS] = "timer_stacks",
-    [RECORDING_TIMER_ERRNO] = NULL, /* a fact in words */
+    [RECORDING_TIMER_ERRNO] = NULL, /* an entry in words */
     [RECORDING_SAMPLER_CPU_NS] = "sampler_cpu_ns",
     [RECORDING_TIMES_ASIDE] = "times_aside",
     [RECORDING_ASIDE_NS] = "aside_ns",
-    [RECORDING_END_REASON] = NULL, /* a fact in words */
+    [RECORDING_END_REASON] = NULL, /* an entry in words */
     [RECORDING_TICKS_SPARED] = "ticks_spared",
     [RECORDING_TICKS_LEFT_OUT] = "ticks_left_out",
-    [RECORDING_CPU_MAX_PPM] = NULL, /* a fact in percent */
+    [RECORDING_CPU_MAX_PPM] = NULL, /* an entry in percent */
     [RECORDING_ANSWERS_IN_CALL] = "answers_in_call",
     [RECORDING_SYSTEM_CPU_NS] = "system_cpu_ns",
     [RECORDING_WAIT_BEFORE_NS] = "wait_before_ns",
-    [RECORDING_CLOCK_TICK_NS] = NULL, /* a fact in words */
+    [RECORDING_CLOCK_TICK_NS] = NULL, /* an entry in words */
     [RECORDING_UNSEEN_WAITS_NS] = "unseen_waits_ns",
     [RECORDING_LATE_NS] = "late_ns",
 };
 
 /* How sleeping threads are detected. */
-static void add_idle_fact(struct profile *profile, const struct recorder_counts *counts)
+static void add_idle_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     char text[160];
     int denial = counts->counters[RECORDING_PERF_ERRNO] < 4096 ? (int)counts->counters[RECORDING_PERF_ERRNO] : 0;
@@ -56,11 +56,11 @@ static void add_idle_fact(struct profile *profile, const struct recorder_counts 
                        counts->counters[RECORDING_PERF_PAGES] ? " for threads without a perf event page" : "",
                        strerror(denial));
     }
-    profile_add_fact_text(profile, "idle_detection", text);
+    profile_add_metadata_text(profile, "idle_detection", text);
 }
 
 /* How threads that run are sampled. */
-static void add_running_fact(struct profile *profile, const struct recorder_counts *counts)
+static void add_running_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     enum { NANOSECONDS = 1000000000 };
     char text[200];
@@ -79,11 +79,11 @@ static void add_running_fact(struct profile *profile, const struct recorder_coun
         (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
                        counts->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "", strerror(denial));
     }
-    profile_add_fact_text(profile, "running_threads", text);
+    profile_add_metadata_text(profile, "running_threads", text);
 }
 
 /* Why the sampler ended before the program did. */
-static void add_end_fact(struct profile *profile, const struct recorder_counts *counts)
+static void add_end_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     static const char *const reasons[] = {
         [RECORDING_END_SECCOMP] = "the program installed a seccomp filter",
@@ -95,48 +95,48 @@ static void add_end_fact(struct profile *profile, const struct recorder_counts *
     };
     uint64_t reason = counts->counters[RECORDING_END_REASON];
     if (reason == RECORDING_END_NONE || reason >= sizeof(reasons) / sizeof(*reasons)) return;
-    profile_add_fact_text(profile, "sampler_ended", reasons[reason]);
+    profile_add_metadata_text(profile, "sampler_ended", reasons[reason]);
 }
 
 /* What the sampler was allowed to use. */
-static void add_cpu_max_fact(struct profile *profile, const struct recorder_counts *counts)
+static void add_cpu_max_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     char text[48];
     uint64_t ppm = counts->counters[RECORDING_CPU_MAX_PPM];
     if (ppm == 0) return;
     (void)snprintf(text, sizeof(text), "%g %% of a processor", (double)ppm / PERCENT_PPM);
-    profile_add_fact_text(profile, "cpu_max", text);
+    profile_add_metadata_text(profile, "cpu_max", text);
 }
 
-void recorder_facts_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
-                        uint64_t period_ns)
+void recorder_metadata_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
+                           uint64_t period_ns)
 {
-    add_cpu_max_fact(profile, counts);
+    add_cpu_max_metadata(profile, counts);
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
-        if (counter_facts[i]) profile_add_fact_number(profile, counter_facts[i], (int64_t)counts->counters[i]);
+        if (counter_keys[i]) profile_add_metadata_number(profile, counter_keys[i], (int64_t)counts->counters[i]);
     }
-    if (mode != RECORDING_CPU) add_idle_fact(profile, counts);
-    add_running_fact(profile, counts);
-    add_end_fact(profile, counts);
-    profile_add_fact_number(profile, "samples_taken", (int64_t)counts->taken);
-    profile_add_fact_number(profile, "samples_repeated", (int64_t)counts->repeated);
-    profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)counts->unseen);
+    if (mode != RECORDING_CPU) add_idle_metadata(profile, counts);
+    add_running_metadata(profile, counts);
+    add_end_metadata(profile, counts);
+    profile_add_metadata_number(profile, "samples_taken", (int64_t)counts->taken);
+    profile_add_metadata_number(profile, "samples_repeated", (int64_t)counts->repeated);
+    profile_add_metadata_number(profile, "lost_before_first_stack", (int64_t)counts->unseen);
     for (unsigned i = 0; i < RECORDING_LOSSES; i++) {
         uint64_t periods = (counts->lost_ns[i] + period_ns / 2) / period_ns;
-        profile_add_fact_number(profile, loss_facts[i], (int64_t)periods);
+        profile_add_metadata_number(profile, loss_keys[i], (int64_t)periods);
     }
-    profile_add_fact_number(profile, "short_threads", (int64_t)counts->short_threads);
-    profile_add_fact_number(profile, "too_short_ns", (int64_t)counts->too_short_ns);
-    profile_add_fact_number(profile, "borrowed_ns", (int64_t)counts->borrowed_ns);
+    profile_add_metadata_number(profile, "short_threads", (int64_t)counts->short_threads);
+    profile_add_metadata_number(profile, "too_short_ns", (int64_t)counts->too_short_ns);
+    profile_add_metadata_number(profile, "borrowed_ns", (int64_t)counts->borrowed_ns);
     for (unsigned i = 0; i < RECORDER_OUTCOMES; i++) {
-        profile_add_fact_number(profile, outcome_facts[i], (int64_t)counts->outcomes[i]);
+        profile_add_metadata_number(profile, outcome_keys[i], (int64_t)counts->outcomes[i]);
     }
     uint64_t process_cpu_ns = counts->usage_cpu_ns - counts->first_usage_cpu_ns;
-    profile_add_fact_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
+    profile_add_metadata_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
     uint64_t started_ns = counts->started_cpu_ns, first_ns = counts->first_usage_cpu_ns;
     uint64_t before_ns = difference(first_ns, started_ns);
-    profile_add_fact_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
-    profile_add_fact_number(profile, "processes", 1);
-    profile_add_fact_number(profile, "processes_cut_off",
-                            !counts->is_stopped && counts->counters[RECORDING_END_REASON] == RECORDING_END_NONE);
+    profile_add_metadata_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
+    profile_add_metadata_number(profile, "processes", 1);
+    profile_add_metadata_number(profile, "processes_cut_off",
+                                !counts->is_stopped && counts->counters[RECORDING_END_REASON] == RECORDING_END_NONE);
 }

@@ -1,7 +1,7 @@
 /* What offbeat knows of one format. Each format defines its descriptor beside its code; FORMATS lists them all
  * (doc/adding-a-format.md).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_COMMON_DESCRIPTOR_H
-#define OFFBEAT_FORMAT_COMMON_DESCRIPTOR_H
+#ifndef OFFBEAT_FORMAT_COMMON_FORMAT_OPS_H
+#define OFFBEAT_FORMAT_COMMON_FORMAT_OPS_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"
@@ -24,8 +24,8 @@ enum format_keeps {
     KEEPS_TRANSACTION = 1 << 13,
     KEEPS_ITEMS = 1 << 14, /* the header and the other items of an envelope */
     KEEPS_COMMENTS = 1 << 15,
-    KEEPS_RULES = 1 << 16, /* drop_frames and keep_frames */
-    KEEPS_FACTS = 1 << 17, /* of the recorder */
+    KEEPS_RULES = 1 << 16,             /* drop_frames and keep_frames */
+    KEEPS_RECORDER_METADATA = 1 << 17, /* of the recorder */
     KEEPS_DEVICE = 1 << 18,
     KEEPS_MEMBERS = 1 << 19, /* of Sentry's objects that the model has no place for */
     KEEPS_MEMBERS_OF_SAMPLES = 1 << 20,
@@ -36,7 +36,7 @@ enum format_keeps {
 
     KEEPS_SENTRY_V2 = KEEPS_TIMES | KEEPS_THREADS | KEEPS_PRIORITIES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
                       KEEPS_IMAGES | KEEPS_DEBUG_IDS | KEEPS_ATTRIBUTES | KEEPS_MEASUREMENTS | KEEPS_METADATA |
-                      KEEPS_FACTS | KEEPS_MEMBERS | KEEPS_MEMBERS_OF_SAMPLES | KEEPS_MEMBERS_OF_PROFILE,
+                      KEEPS_RECORDER_METADATA | KEEPS_MEMBERS | KEEPS_MEMBERS_OF_SAMPLES | KEEPS_MEMBERS_OF_PROFILE,
     KEEPS_SENTRY_V1 = KEEPS_SENTRY_V2 | KEEPS_TRANSACTION | KEEPS_DEVICE,
 };
 
