@@ -8,7 +8,7 @@
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/sentry/sentry_v1.h"
-#include "format/sentry/sentry_v1_private.h"
+#include "format/sentry/sentry_decoder_private.h"
 #include "format/sentry/sentry_v2.h"
 
 #define SECOND ((uint64_t)1000000000)
@@ -20,10 +20,10 @@ bool __real_chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
                             const struct sentry_v2_options *options);
 bool __wrap_chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
                             const struct sentry_v2_options *options);
-void __real_chunk_read_payload(struct chunk_decoder *decoder);
-void __wrap_chunk_read_payload(struct chunk_decoder *decoder);
-void __real_v1_read_payload(struct v1_decoder *decoder);
-void __wrap_v1_read_payload(struct v1_decoder *decoder);
+void __real_v2_read_payload(struct chunk_decoder *decoder);
+void __wrap_v2_read_payload(struct chunk_decoder *decoder);
+void __real_v1_read_payload(struct chunk_decoder *decoder);
+void __wrap_v1_read_payload(struct chunk_decoder *decoder);
 
 bool __wrap_chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
                             const struct sentry_v2_options *options)
@@ -32,13 +32,13 @@ bool __wrap_chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
     return __real_chunk_plan_make(plan, profile, options);
 }
 
-void __wrap_chunk_read_payload(struct chunk_decoder *decoder)
+void __wrap_v2_read_payload(struct chunk_decoder *decoder)
 {
     validations++;
-    __real_chunk_read_payload(decoder);
+    __real_v2_read_payload(decoder);
 }
 
-void __wrap_v1_read_payload(struct v1_decoder *decoder)
+void __wrap_v1_read_payload(struct chunk_decoder *decoder)
 {
     validations++;
     __real_v1_read_payload(decoder);

@@ -37,16 +37,6 @@ enum reject_reason reject_reason_of_message(const char *message)
     return REJECT_NONE;
 }
 
-bool rules_allow_size(struct slice payload, enum rules rules, struct rules_result *result)
-{
-    char found[RULES_TEXT_SIZE], expected[RULES_TEXT_SIZE];
-    size_t maximum = rules == RULES_SPEC ? RULES_SPEC_BYTES_MAX : RULES_RELAY_BYTES_MAX;
-    if (payload.size <= maximum) return true;
-    (void)snprintf(expected, sizeof(expected), "at most %zu bytes", maximum);
-    (void)snprintf(found, sizeof(found), "%zu bytes", payload.size);
-    return rules_reject(result, REJECT_EXCEED_SIZE_LIMIT, expected, found, "%s", "");
-}
-
 void rules_result_init(struct rules_result *result)
 {
     *result = (struct rules_result){.accepted = true};

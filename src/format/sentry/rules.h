@@ -86,12 +86,10 @@ enum status rules_validate_chunk(struct slice payload, const struct rules_contex
 enum status rules_validate_profile(struct slice payload, const struct rules_context *context, enum rules rules,
                                    struct rules_result *ret_result, struct error *error);
 
-/* The same by one or two SETS of rules (bits 1 << enum rules), in one reading. RET_RESULT is of the first set that
- * rejects the payload; RELAY comes first. */
-enum status rules_validate_chunk_by(struct slice payload, const struct rules_context *context, unsigned sets,
-                                    struct rules_result *ret_result, struct error *error);
-enum status rules_validate_profile_by(struct slice payload, const struct rules_context *context, unsigned sets,
-                                      struct rules_result *ret_result, struct error *error);
+/* Validates a payload of either version by one or two SETS of rules (bits 1 << enum rules), in one reading. RET_RESULT
+ * is of the first set that rejects the payload; RELAY comes first. */
+enum status rules_validate_by(struct slice payload, bool is_v1, const struct rules_context *context, unsigned sets,
+                              struct rules_result *ret_result, struct error *error);
 
 /* One line: "profiling_invalid_json: profile.samples[17].thread_id: expected string, found number"; "accepted". */
 void rules_result_print(const struct rules_result *result, char *ret_text, size_t size);
@@ -109,7 +107,5 @@ bool rules_reject(struct rules_result *result, enum reject_reason reason, const 
 bool rules_reject_too_few(struct rules_result *result);
 /* Does nothing if COUNT is 0. */
 void rules_repair(struct rules_result *result, const char *what, uint64_t count);
-/* False, and RESULT rejected, if PAYLOAD is larger than RULES allow (V2-10). */
-bool rules_allow_size(struct slice payload, enum rules rules, struct rules_result *result);
 
 #endif

@@ -40,9 +40,9 @@ EXPECT(expected_name_of_frame, "filename, function or instruction_addr", JSON_NO
 const struct expectation expected_time = {"string with an RFC 3339 time", "expected a time of RFC 3339", JSON_STRING};
 const struct expectation expected_once = {"key that comes once", "duplicate key", JSON_NOTHING};
 
-void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile)
+void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile, bool is_v1)
 {
-    *decoder = (struct chunk_decoder){.profile = profile, .reading = READING_BODY};
+    *decoder = (struct chunk_decoder){.profile = profile, .reading = READING_BODY, .is_v1 = is_v1};
     struct sentry_extension *extension = sentry_extension_make(profile);
     decoder->extension = extension ? extension : &decoder->no_extension;
     json_reader_init(&decoder->reader, bytes);
@@ -314,7 +314,7 @@ uint64_t chunk_read_size(struct chunk_decoder *decoder)
     bool is_hex;
     uint64_t offset = chunk_offset(decoder);
     uint64_t value = read_any_address(decoder, &expected_size, &is_hex);
-    if (is_hex) chunk_note(decoder, decoder->is_relative ? BREAKS_BOTH : BREAKS_RELAY, &expected_size, offset);
+    if (is_hex) chunk_note(decoder, decoder->is_v1 ? BREAKS_BOTH : BREAKS_RELAY, &expected_size, offset);
     return value;
 }
 

@@ -51,6 +51,22 @@ struct member_order {
     uint8_t next[MEMBER_ORDER_MAX + 1];
 };
 
+/* Values of a V1 transaction that rules ask for. */
+struct v1_transaction {
+    bool is_there, has_name, has_thread, has_nil_id;
+    char id[UUID_TEXT_SIZE];
+    uint64_t start_ns, end_ns, cpu_start_ms, cpu_end_ms;
+};
+
+/* Members of V1 that only the rules for cocoa ask for. */
+enum {
+    V1_BUILD_NUMBER = 1 << 0,
+    V1_IS_EMULATOR = 1 << 1,
+    V1_LOCALE = 1 << 2,
+    V1_MANUFACTURER = 1 << 3,
+    V1_MODEL = 1 << 4,
+};
+
 struct chunk_decoder {
     struct json_reader reader;
     struct profile *profile;
@@ -72,16 +88,23 @@ struct chunk_decoder {
     struct buffer attributes; /* members that were kept of the objects that are being read */
     enum reading reading;
     struct note notes[READINGS][RULES_COUNT];
-    struct note rejection;   /* where the reader failed since we made it; else expected is NULL */
-    uint64_t version_offset; /* if has_version */
-    bool is_relative;        /* V1: times count from the profile's start, in nanoseconds */
-    bool has_version, is_version_2, has_profile;
-    bool
-        only_validates; /* nothing is kept that no rule asks for, so that a payload of any size gets a result (V2-10) */
+    struct note rejection; /* where the reader failed since we made it; else expected is NULL */
+    bool is_v1;            /* a payload of V1: its times count from the profile's start, in nanoseconds */
+    bool has_version, is_own_version, has_profile; /* OWN: the version that is read */
+    uint64_t version_offset;                       /* byte of the version in the payload, if has_version */
+    bool only_validates; /* keeps only what a rule asks for, so that a payload of any size gets a result (V2-10) */
+    struct {
+        uint64_t start_ns;
+        struct slice transactions;         /* JSON of the list in the input */
+        size_t transaction_count;          /* transactions in the list */
+        bool has_transaction;              /* there is an object beside the list */
+        struct v1_transaction transaction; /* the object, else the first of the list */
+        unsigned described;                /* V1_… */
+    } v1;
 };
 
 /* BYTES and PROFILE outlive the decoder. */
-void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile);
+void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile, bool is_v1);
 void chunk_decoder_fini(struct chunk_decoder *decoder);
 
 /* Where the next value begins. */
@@ -225,20 +248,31 @@ uint64_t chunk_read_size(struct chunk_decoder *decoder);    /* 31, "31", or, wit
 double chunk_read_finite(struct chunk_decoder *decoder);    /* a number that a double holds */
 double chunk_read_measured(struct chunk_decoder *decoder);  /* a number, or a string that holds one (FMT-7) */
 
-/* The values of the members of these names. */
-void chunk_read_profile(struct chunk_decoder *decoder);
-void chunk_read_debug_meta(struct chunk_decoder *decoder);
-void chunk_read_measurements(struct chunk_decoder *decoder);
-void chunk_read_client_sdk(struct chunk_decoder *decoder);
-void chunk_read_offbeat(struct chunk_decoder *decoder);
+/* --- Payloads ----------------------------------------------------------------------------------------------------- */
 
-/* --- Payloads of V2 ----------------------------------------------------------------------------------------------- */
+/* Members that both versions have; the numbers of others follow. */
+enum {
+    PART_PLATFORM,
+    PART_RELEASE,
+    PART_ENVIRONMENT,
+    PART_ID,
+    PART_VERSION,
+    PART_SDK,
+    PART_IMAGES,
+    PART_MEASUREMENTS,
+    PART_PROFILE,
+    PART_OFFBEAT,
+    PARTS_SHARED,
+};
+void chunk_read_part(struct chunk_decoder *decoder, int part);
 
-/* Reads the payload to its end. */
-void chunk_read_payload(struct chunk_decoder *decoder);
-/* Reads only the members that say what the payload is. */
-void chunk_read_header(struct chunk_decoder *decoder);
-/* Puts what DECODER read of BYTES into its profile. */
-enum status chunk_build(struct chunk_decoder *decoder, struct slice bytes, struct error *error);
+/* Read the payload to its end. */
+void v1_read_payload(struct chunk_decoder *decoder);
+void v2_read_payload(struct chunk_decoder *decoder);
+/* Read only the members that say what the payload is. */
+void v1_read_header(struct chunk_decoder *decoder);
+void v2_read_header(struct chunk_decoder *decoder);
+/* Adds to the decoder's profile what DECODER read of BYTES. */
+enum status v2_build(struct chunk_decoder *decoder, struct slice bytes, struct error *error);
 
 #endif

@@ -68,13 +68,13 @@ static struct string_id read_text_if_any(struct chunk_decoder *decoder, struct m
 /* V1's documents require what only the service requires of V2. */
 static unsigned breaks_relay(const struct chunk_decoder *decoder)
 {
-    return decoder->is_relative ? BREAKS_BOTH : BREAKS_RELAY;
+    return decoder->is_v1 ? BREAKS_BOTH : BREAKS_RELAY;
 }
 
 /* V1 has no MEMBERS (bits): its rules allow missing and repeated members. */
 static uint32_t ignored_in_v1(const struct chunk_decoder *decoder, uint32_t members)
 {
-    return decoder->is_relative && decoder->only_validates ? members : 0;
+    return decoder->is_v1 && decoder->only_validates ? members : 0;
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static int64_t read_place(struct chunk_decoder *decoder, struct members *members
     int64_t number = json_i64(&decoder->reader);
     if (number > 0 && number <= UINT32_MAX) return number;
     struct slice json = slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset);
-    if (number != 0 || (decoder->is_relative && json.size > 0 && json.data[0] == '-'))
+    if (number != 0 || (decoder->is_v1 && json.size > 0 && json.data[0] == '-'))
         chunk_note(decoder, breaks_relay(decoder), &expected_u32, offset);
     if (!decoder->reader.failed) chunk_keep_json(decoder, members, number ? OURS : "", json);
     return number;
@@ -138,46 +138,36 @@ static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *mem
     }
 }
 
-static struct string_id read_file_name(struct chunk_decoder *decoder, struct members *members, struct slice *ret_json)
-{
-    uint64_t offset = chunk_offset(decoder);
-    struct string_id name = read_text(decoder, members);
-    *ret_json = slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset);
-    return name;
-}
-
-static void read_frame_address(struct chunk_decoder *decoder, struct members *members, struct chunk_frame *frame)
-{
-    frame->has_address = true;
-    frame->address = chunk_read_address(decoder);
-    if (frame->address == 0) chunk_keep_json(decoder, members, "", slice_of_text("\"0x0\""));
-}
-
-/* The kind of code of the platform that is read next. It is read again as an attribute. */
-static enum chunk_code read_code(struct chunk_decoder *decoder)
+/* Sets FRAME's kind of code. The platform is kept as an attribute. */
+static void read_frame_platform(struct chunk_decoder *decoder, struct members *members, struct chunk_frame *frame)
 {
     static const char *const native[] = {"\"native\"", "\"cocoa\"", "\"rust\""};
-    if (json_peek(&decoder->reader) != JSON_STRING) return CHUNK_CODE_OF_PAYLOAD;
+    if (json_peek(&decoder->reader) != JSON_STRING) {
+        chunk_note(decoder, breaks_relay(decoder), &expected_string, chunk_offset(decoder));
+        chunk_keep_value(decoder, members, OURS);
+        return;
+    }
     struct slice rest = slice_of(decoder->reader.position, (size_t)(decoder->reader.end - decoder->reader.position));
+    frame->code = CHUNK_CODE_OTHER;
     for (size_t i = 0; i < sizeof(native) / sizeof(native[0]); i++) {
         size_t size = strlen(native[i]);
-        if (rest.size >= size && memcmp(rest.data, native[i], size) == 0) return CHUNK_CODE_NATIVE;
+        if (rest.size >= size && memcmp(rest.data, native[i], size) == 0) frame->code = CHUNK_CODE_NATIVE;
     }
-    return CHUNK_CODE_OTHER;
+    chunk_keep_value(decoder, members, "");
 }
 
 static void read_frame(struct chunk_decoder *decoder)
 {
     enum {
         FUNCTION,
-        FILE_NAME,
         ABSOLUTE_PATH,
-        LINE,
-        COLUMN,
-        IN_APP,
-        ADDRESS,
         MODULE,
         PACKAGE,
+        LINE,
+        COLUMN,
+        FILE_NAME,
+        IN_APP,
+        ADDRESS,
         RAW_FUNCTION,
         PLATFORM,
         START_LINE
@@ -206,6 +196,8 @@ static void read_frame(struct chunk_decoder *decoder)
     uint32_t seen = 0;
     struct chunk_frame *frame = ADD_ITEM(decoder, frames);
     if (!frame) return;
+    struct function *function = &frame->function;
+    struct string_id *const texts[] = {&function->name, &frame->absolute_path, &function->module, &function->package};
     _Static_assert(sizeof(known) / sizeof(known[0]) <= MEMBER_ORDER_MAX, "the order of frames' members has room");
     members.order = &decoder->order.frames;
     members.ignored = ignored_in_v1(decoder, 1 << RAW_FUNCTION | 1 << START_LINE);
@@ -214,45 +206,34 @@ static void read_frame(struct chunk_decoder *decoder)
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         seen |= 1u << member;
         switch (member) {
-        case FUNCTION:
-            frame->function.name = read_text(decoder, &members);
+        case LINE:
+        case COLUMN:
+            *(member == LINE ? &frame->line : &frame->column) = read_place(decoder, &members);
             break;
         case FILE_NAME:
-            frame->file_name = read_file_name(decoder, &members, &file_json);
-            break;
-        case ABSOLUTE_PATH:
-            frame->absolute_path = read_text(decoder, &members);
-            break;
-        case LINE:
-            frame->line = read_place(decoder, &members);
-            break;
-        case COLUMN:
-            frame->column = read_place(decoder, &members);
+            file_json.data = decoder->reader.start + chunk_offset(decoder);
+            frame->file_name = read_text(decoder, &members);
+            file_json.size = (size_t)(decoder->reader.position - file_json.data);
             break;
         case IN_APP:
-            frame->function.in_app = json_bool(&decoder->reader) ? IN_APP_YES : IN_APP_NO;
+            function->in_app = json_bool(&decoder->reader) ? IN_APP_YES : IN_APP_NO;
             break;
         case ADDRESS:
-            read_frame_address(decoder, &members, frame);
-            break;
-        case MODULE:
-            frame->function.module = read_text(decoder, &members);
-            break;
-        case PACKAGE:
-            frame->function.package = read_text(decoder, &members);
+            frame->has_address = true;
+            frame->address = chunk_read_address(decoder);
+            if (frame->address == 0) chunk_keep_json(decoder, &members, "", slice_of_text("\"0x0\""));
             break;
         case RAW_FUNCTION:
-            frame->function.system_name = read_text_if_any(decoder, &members);
+            function->system_name = read_text_if_any(decoder, &members);
             break;
         case START_LINE:
-            frame->function.start_line = read_start_line(decoder, &members);
+            function->start_line = read_start_line(decoder, &members);
             break;
         case PLATFORM:
-            frame->code = read_code(decoder);
-            if (json_peek(&decoder->reader) != JSON_STRING)
-                chunk_note(decoder, breaks_relay(decoder), &expected_string, chunk_offset(decoder));
-            chunk_keep_value(decoder, &members, json_peek(&decoder->reader) == JSON_STRING ? "" : OURS);
+            read_frame_platform(decoder, &members, frame);
             break;
+        default:
+            *texts[member] = read_text(decoder, &members);
         }
     }
     /* FMT-3. Native code too: the address is used to find these names. */
@@ -267,7 +248,7 @@ static void read_frame(struct chunk_decoder *decoder)
 /* INDEX_NONE for this value or more. V1 allows digits only, not "-0". */
 static uint32_t read_index(struct chunk_decoder *decoder)
 {
-    if (decoder->is_relative && json_next_byte(&decoder->reader) == '-')
+    if (decoder->is_v1 && json_next_byte(&decoder->reader) == '-')
         chunk_note(decoder, BREAKS_BOTH, &expected_index, chunk_offset(decoder));
     uint64_t index = json_u64(&decoder->reader);
     return index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
@@ -318,10 +299,10 @@ static struct thread_id read_thread_id(struct chunk_decoder *decoder)
 {
     uint64_t offset = chunk_offset(decoder), number;
     if (json_peek(&decoder->reader) == JSON_NUMBER) /* which V1's service takes */
-        chunk_note(decoder, decoder->is_relative ? BREAKS_SPEC : BREAKS_BOTH,
-                   decoder->is_relative ? &expected_digits : &expected_string, offset);
+        chunk_note(decoder, decoder->is_v1 ? BREAKS_SPEC : BREAKS_BOTH,
+                   decoder->is_v1 ? &expected_digits : &expected_string, offset);
     struct slice text = chunk_read_text_or_number(decoder);
-    if (decoder->is_relative && decoder->only_validates) {
+    if (decoder->is_v1 && decoder->only_validates) {
         if (!chunk_parse_decimal(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
         text = number_of_thread(text);
     }
@@ -363,15 +344,6 @@ static double read_seconds(struct chunk_decoder *decoder)
     return seconds;
 }
 
-/* Since 1970, or, in V1, since the profile's start. */
-static void read_time(struct chunk_decoder *decoder, struct chunk_sample *sample)
-{
-    if (decoder->is_relative)
-        sample->time_ns = read_elapsed(decoder);
-    else
-        sample->seconds = read_seconds(decoder);
-}
-
 static void read_sample(struct chunk_decoder *decoder)
 {
     enum { TIME, STACK, THREAD, QUEUE, ALL = 1 << TIME | 1 << STACK | 1 << THREAD };
@@ -386,7 +358,7 @@ static void read_sample(struct chunk_decoder *decoder)
     struct chunk_sample *sample = ADD_ITEM(decoder, samples);
     uint32_t taken = 0;
     if (!sample) return;
-    if (decoder->is_relative) {
+    if (decoder->is_v1) {
         members.known = relative;
         members.known_count = sizeof(relative) / sizeof(relative[0]);
         if (!decoder->only_validates) members.ignored = 1 << QUEUE;
@@ -397,7 +369,10 @@ static void read_sample(struct chunk_decoder *decoder)
         taken |= 1u << member;
         switch (member) {
         case TIME:
-            read_time(decoder, sample);
+            if (decoder->is_v1)
+                sample->time_ns = read_elapsed(decoder);
+            else
+                sample->seconds = read_seconds(decoder);
             break;
         case STACK:
             sample->stack = read_index(decoder);
@@ -412,8 +387,8 @@ static void read_sample(struct chunk_decoder *decoder)
     }
     if ((taken & ALL) != ALL) {
         json_reader_reject(&decoder->reader, STATUS_MALFORMED,
-                           decoder->is_relative ? "sample without elapsed_since_start_ns, stack_id or thread_id"
-                                                : "sample without timestamp, stack_id or thread_id");
+                           decoder->is_v1 ? "sample without elapsed_since_start_ns, stack_id or thread_id"
+                                          : "sample without timestamp, stack_id or thread_id");
     }
     sample->attributes = chunk_take_attributes(decoder, &members);
 }
@@ -450,7 +425,7 @@ static void read_priority(struct chunk_decoder *decoder, struct members *members
     struct json_number number = is_number ? json_number(&decoder->reader) : (struct json_number){0};
     double priority = is_number ? json_number_to_double(&number) : 0;
     bool is_u32 = number.is_integer && priority >= 0 && priority <= UINT32_MAX;
-    bool is_valid = is_u32 && !(decoder->is_relative && number.is_negative); /* "-0" */
+    bool is_valid = is_u32 && !(decoder->is_v1 && number.is_negative); /* "-0" */
     chunk_note(decoder, is_number ? is_valid ? 0 : breaks_relay(decoder) : BREAKS_BOTH, &expected_u32, offset);
     thread->has_priority = number.is_integer && priority >= INT32_MIN && priority <= INT32_MAX;
     thread->priority = thread->has_priority ? (int32_t)priority : 0;
@@ -500,7 +475,7 @@ static void read_thread_metadata(struct chunk_decoder *decoder)
     struct slice key;
     json_object_begin(&decoder->reader);
     while (json_object_next(&decoder->reader, &key)) {
-        bool is_number = decoder->is_relative && decoder->only_validates;
+        bool is_number = decoder->is_v1 && decoder->only_validates;
         struct string_id id = chunk_string(decoder, is_number ? number_of_thread(key) : key);
         uint64_t offset = chunk_offset(decoder);
         if (json_null(&decoder->reader))
@@ -510,7 +485,7 @@ static void read_thread_metadata(struct chunk_decoder *decoder)
     }
 }
 
-void chunk_read_profile(struct chunk_decoder *decoder)
+static void read_profile(struct chunk_decoder *decoder)
 {
     enum { FRAMES, STACKS, SAMPLES, THREADS, TABLES = 1 << FRAMES | 1 << STACKS | 1 << SAMPLES };
     static const struct member known[] = {
@@ -522,7 +497,7 @@ void chunk_read_profile(struct chunk_decoder *decoder)
     static const struct member_rules rules = {
         .required = {[RULES_SPEC] = TABLES | 1 << THREADS, [RULES_RELAY] = TABLES}};
     struct members members = MEMBERS_VALIDATED(known, rules);
-    if (decoder->is_relative) members.known = of_v1; /* if several are missing, the error names the first one */
+    if (decoder->is_v1) members.known = of_v1; /* if several are missing, the error names the first one */
     decoder->has_profile = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -599,7 +574,7 @@ static void read_debug_id(struct chunk_decoder *decoder, struct members *members
     uint64_t offset = chunk_offset(decoder);
     mapping->debug_id = chunk_read_string(decoder);
     bool is_valid = is_debug_id(profile_slice(decoder->profile, mapping->debug_id), &is_plain);
-    if (!is_valid && !decoder->is_relative) chunk_note(decoder, BREAKS_RELAY, &expected_debug_id, offset);
+    if (!is_valid && !decoder->is_v1) chunk_note(decoder, BREAKS_RELAY, &expected_debug_id, offset);
     if (!is_plain) chunk_keep_text(decoder, members, is_valid ? "debug_id" : OURS "debug_id", mapping->debug_id);
 }
 
@@ -620,15 +595,6 @@ static void read_image_uuid(struct chunk_decoder *decoder, struct members *membe
     if (is_build_id && !mapping->build_id.index) mapping->build_id = id;
     const char *name = is_build_id ? is_uuid ? "build_id" : OURS "build_id" : is_uuid ? "uuid" : OURS "uuid";
     chunk_keep_text(decoder, members, name, id);
-}
-
-/* For native code, the documents require more of images; this is known only after reading everything. */
-static void note_incomplete(struct chunk_decoder *decoder, const struct members *members, const char *missing)
-{
-    struct chunk *chunk = &decoder->chunk;
-    if (chunk->incomplete_image.member) return;
-    chunk->incomplete_image.member = missing;
-    chunk->incomplete_image.offset = members->offset;
 }
 
 static void read_image(struct chunk_decoder *decoder)
@@ -653,7 +619,7 @@ static void read_image(struct chunk_decoder *decoder)
     struct mapping mapping = {0};
     bool is_native = true;
     const uint8_t *start = decoder->reader.start + chunk_offset(decoder);
-    if (decoder->is_relative) members.rules = &of_v1;
+    if (decoder->is_v1) members.rules = &of_v1;
     members.ignored = ignored_in_v1(decoder, 1 << CODE_ID);
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -684,8 +650,12 @@ static void read_image(struct chunk_decoder *decoder)
             break;
         }
     }
-    if (is_native && !mapping.image_start) note_incomplete(decoder, &members, "image_addr");
-    if (is_native && !mapping.debug_id.index && !mapping.build_id.index) note_incomplete(decoder, &members, "debug_id");
+    /* For native code, the documents require more of images; the platform may follow. */
+    bool has_id = mapping.debug_id.index || mapping.build_id.index;
+    if (is_native && !(mapping.image_start && has_id) && !decoder->chunk.incomplete_image.member) {
+        decoder->chunk.incomplete_image.member = mapping.image_start ? "debug_id" : "image_addr";
+        decoder->chunk.incomplete_image.offset = members.offset;
+    }
     mapping.attributes = chunk_take_attributes(decoder, &members);
     if (decoder->reader.failed) return;
     decoder->chunk.image_count++;
@@ -702,7 +672,7 @@ static void read_image(struct chunk_decoder *decoder)
     image->mapping = mapping;
 }
 
-void chunk_read_debug_meta(struct chunk_decoder *decoder)
+static void read_debug_meta(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER_OF("images", 0, expected_array)};
     static const struct member_rules rules = {.required = {1, 1}};
@@ -714,7 +684,7 @@ void chunk_read_debug_meta(struct chunk_decoder *decoder)
     decoder->extension->attributes.debug_meta = chunk_take_attributes(decoder, &members);
 }
 
-void chunk_read_client_sdk(struct chunk_decoder *decoder)
+static void read_client_sdk(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER_OF("name", 0, expected_string),
                                           MEMBER_OF("version", 1, expected_string)};
@@ -729,13 +699,6 @@ void chunk_read_client_sdk(struct chunk_decoder *decoder)
 
 /* --- Measurements ------------------------------------------------------------------------------------------------- */
 
-static uint64_t read_measurement_time(struct chunk_decoder *decoder)
-{
-    if (decoder->is_relative) return read_elapsed(decoder);
-    double seconds = chunk_read_finite(decoder);
-    return chunk_seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
-}
-
 static void read_measurement_value(struct chunk_decoder *decoder, struct measurement *measurement)
 {
     static const struct member known[] = {MEMBER_OF("timestamp", 0, expected_finite),
@@ -743,18 +706,20 @@ static void read_measurement_value(struct chunk_decoder *decoder, struct measure
     static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", 0, expected_digits),
                                              MEMBER_OF("value", 1, expected_measured)};
     static const struct member_rules rules = {.required = {3, 3}};
-    struct members members = {.known = decoder->is_relative ? relative : known,
-                              .known_count = 2,
-                              .rules = &rules,
-                              .order = &decoder->order.values};
+    struct members members = {
+        .known = decoder->is_v1 ? relative : known, .known_count = 2, .rules = &rules, .order = &decoder->order.values};
     uint64_t time_ns = 0;
     double value = 0;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
-        if (member == 0)
-            time_ns = read_measurement_time(decoder);
-        else
+        if (member == 1) {
             value = chunk_read_measured(decoder);
+        } else if (decoder->is_v1) {
+            time_ns = read_elapsed(decoder);
+        } else {
+            double seconds = chunk_read_finite(decoder);
+            time_ns = chunk_seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
+        }
     }
     profile_measure(decoder->profile, measurement, time_ns, value);
 }
@@ -770,18 +735,6 @@ static void read_unit(struct chunk_decoder *decoder, struct measurement *measure
     if (!is_one_of(unit, units, SPEC_UNITS)) chunk_note(decoder, BREAKS_SPEC, &expected_spec_unit, offset);
 }
 
-/* A list; V2-9: the examples of documents 001 and 003 have a single object, which no server accepts. */
-static void read_measurement_values(struct chunk_decoder *decoder, struct measurement *measurement)
-{
-    if (json_peek(&decoder->reader) == JSON_OBJECT) {
-        chunk_note(decoder, BREAKS_BOTH, &expected_array, chunk_offset(decoder));
-        read_measurement_value(decoder, measurement);
-        return;
-    }
-    json_array_begin(&decoder->reader);
-    while (json_array_next(&decoder->reader)) read_measurement_value(decoder, measurement);
-}
-
 static void read_measurement(struct chunk_decoder *decoder, struct measurement *measurement)
 {
     enum { UNIT, VALUES };
@@ -793,14 +746,19 @@ static void read_measurement(struct chunk_decoder *decoder, struct measurement *
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         if (member == UNIT) {
             read_unit(decoder, measurement);
-            continue;
+        } else if (json_peek(&decoder->reader) == JSON_OBJECT) {
+            /* V2-9: the examples of documents 001 and 003 have a single object, which no server accepts. */
+            chunk_note(decoder, BREAKS_BOTH, &expected_array, chunk_offset(decoder));
+            read_measurement_value(decoder, measurement);
+        } else {
+            json_array_begin(&decoder->reader);
+            while (json_array_next(&decoder->reader)) read_measurement_value(decoder, measurement);
         }
-        read_measurement_values(decoder, measurement);
     }
     measurement->attributes = chunk_take_attributes(decoder, &members);
 }
 
-void chunk_read_measurements(struct chunk_decoder *decoder)
+static void read_measurements(struct chunk_decoder *decoder)
 {
     struct profile *profile = decoder->profile;
     struct slice key;
@@ -820,7 +778,7 @@ void chunk_read_measurements(struct chunk_decoder *decoder)
 }
 
 /* Our own addition. Other servers ignore it; the decoder ignores what we do not write. */
-void chunk_read_offbeat(struct chunk_decoder *decoder)
+static void read_offbeat(struct chunk_decoder *decoder)
 {
     enum { PERIOD, TIME, FACTS };
     static const struct member known[] = {MEMBER("period_ns", PERIOD), MEMBER("time", TIME), MEMBER("facts", FACTS)};
@@ -841,4 +799,38 @@ void chunk_read_offbeat(struct chunk_decoder *decoder)
         else
             json_skip(&decoder->reader);
     }
+}
+
+/* --- Parts -------------------------------------------------------------------------------------------------------- */
+
+static void read_id(struct chunk_decoder *decoder)
+{
+    if (decoder->is_v1) decoder->reading = READING_BODY; /* the documents' spelling is asked for after the version */
+    decoder->profile->chunk_id = chunk_read_uuid(decoder);
+}
+
+static void read_version(struct chunk_decoder *decoder)
+{
+    decoder->version_offset = chunk_offset(decoder);
+    decoder->has_version = true;
+    decoder->is_own_version = slice_equals_text(json_string(&decoder->reader), decoder->is_v1 ? "1" : "2");
+}
+
+void chunk_read_part(struct chunk_decoder *decoder, int part)
+{
+    static void (*const readers[])(struct chunk_decoder *) = {
+        [PART_ID] = read_id,
+        [PART_VERSION] = read_version,
+        [PART_SDK] = read_client_sdk,
+        [PART_IMAGES] = read_debug_meta,
+        [PART_MEASUREMENTS] = read_measurements,
+        [PART_PROFILE] = read_profile,
+        [PART_OFFBEAT] = read_offbeat,
+    };
+    struct profile *profile = decoder->profile;
+    struct string_id *const texts[] = {&profile->platform, &profile->release, &profile->environment};
+    if (part <= PART_ENVIRONMENT)
+        *texts[part] = chunk_read_string(decoder);
+    else
+        readers[part](decoder);
 }

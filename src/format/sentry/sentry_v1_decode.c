@@ -6,43 +6,34 @@
 #include "base/rfc3339.h"
 #include "base/uuid.h"
 #include "format/common/format_ops.h"
-#include "format/sentry/sentry_v1_private.h"
+#include "format/sentry/sentry_decoder_private.h"
 
-static struct string_id read_text(struct v1_decoder *decoder)
-{
-    return chunk_read_string(&decoder->chunk);
-}
-
-/* Any spelling. */
-static struct string_id read_id(struct v1_decoder *decoder, struct v1_transaction *facts,
+/* Reads an id in any spelling, and notes in VALUES whether it is all zeros. */
+static struct string_id read_id(struct chunk_decoder *decoder, struct v1_transaction *values,
                                 char ret_plain[UUID_TEXT_SIZE])
 {
-    uint64_t offset = chunk_offset(&decoder->chunk);
-    struct slice text = json_string(&decoder->chunk.reader);
-    size_t zeros = 0;
-    if (!uuid_parse(text, ret_plain)) {
-        chunk_reject_value(&decoder->chunk, &expected_uuid, offset);
+    uint64_t offset = chunk_offset(decoder);
+    if (!uuid_parse(json_string(&decoder->reader), ret_plain)) {
+        chunk_reject_value(decoder, &expected_uuid, offset);
         return (struct string_id){0};
     }
-    while (ret_plain[zeros] == '0') zeros++;
-    facts->has_nil_id |= ret_plain[zeros] == 0;
-    return profile_text(decoder->chunk.profile, ret_plain);
+    values->has_nil_id |= strspn(ret_plain, "0") == UUID_TEXT_SIZE - 1;
+    return profile_text(decoder->profile, ret_plain);
 }
 
 /* For the documents a string. The decoder takes any text; its number is for the rules. */
-static struct string_id read_active_thread(struct v1_decoder *decoder)
+static struct string_id read_active_thread(struct chunk_decoder *decoder)
 {
-    struct chunk_decoder *chunk = &decoder->chunk;
-    uint64_t offset = chunk_offset(chunk), number;
-    if (json_peek(&chunk->reader) == JSON_NUMBER) chunk_note(chunk, BREAKS_SPEC, &expected_digits, offset);
-    struct slice text = chunk_read_text_or_number(chunk);
-    if (!chunk_parse_decimal(text, &number)) chunk_note(chunk, BREAKS_BOTH, &expected_whole, offset);
-    return profile_string(chunk->profile, text);
+    uint64_t offset = chunk_offset(decoder), number;
+    if (json_peek(&decoder->reader) == JSON_NUMBER) chunk_note(decoder, BREAKS_SPEC, &expected_digits, offset);
+    struct slice text = chunk_read_text_or_number(decoder);
+    if (!chunk_parse_decimal(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
+    return profile_string(decoder->profile, text);
 }
 
-static void read_transaction(struct v1_decoder *decoder, struct v1_transaction *ret_facts)
+static struct v1_transaction read_transaction(struct chunk_decoder *decoder)
 {
-    enum { ID, NAME, TRACE, THREAD, START, END, CPU_START, CPU_END };
+    enum { START, END, CPU_START, CPU_END, ID, NAME, TRACE, THREAD };
     enum { REQUIRED = 1 << ID | 1 << NAME | 1 << TRACE, CPU = 1 << CPU_START | 1 << CPU_END };
     enum { NOT_NULL = 1 << THREAD | 1 << START | 1 << END | CPU };
     static const struct member known[] = {
@@ -59,325 +50,220 @@ static void read_transaction(struct v1_decoder *decoder, struct v1_transaction *
     struct members members = MEMBERS_VALIDATED(known, rules);
     struct sentry_transaction transaction = {0};
     struct string_id thread = {0};
-    struct v1_transaction facts = {.is_there = true};
+    struct v1_transaction values = {.is_there = true};
+    uint64_t *const numbers[] = {&values.start_ns, &values.end_ns, &values.cpu_start_ms, &values.cpu_end_ms};
     char trace_id[UUID_TEXT_SIZE];
-    if (!decoder->chunk.only_validates) members.ignored = CPU; /* the model has no place for them */
-    json_object_begin(&decoder->chunk.reader);
-    for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
+    if (!decoder->only_validates) members.ignored = CPU; /* the model has no place for them */
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         switch (member) {
         case ID:
-            transaction.id = read_id(decoder, &facts, facts.id);
+            transaction.id = read_id(decoder, &values, values.id);
             break;
         case NAME:
-            transaction.name = read_text(decoder);
-            facts.has_name = transaction.name.index != 0;
+            transaction.name = chunk_read_string(decoder);
+            values.has_name = transaction.name.index != 0;
             break;
         case TRACE:
-            transaction.trace_id = read_id(decoder, &facts, trace_id);
+            transaction.trace_id = read_id(decoder, &values, trace_id);
             break;
         case THREAD:
             thread = read_active_thread(decoder);
-            facts.has_thread = true;
+            values.has_thread = true;
             break;
-        case START:
-            facts.start_ns = transaction.start_ns = chunk_read_u64(&decoder->chunk);
-            break;
-        case END:
-            facts.end_ns = transaction.end_ns = chunk_read_u64(&decoder->chunk);
-            break;
-        case CPU_START:
-            facts.cpu_start_ms = chunk_read_u64(&decoder->chunk);
-            break;
-        case CPU_END:
-            facts.cpu_end_ms = chunk_read_u64(&decoder->chunk);
-            break;
+        default:
+            *numbers[member] = chunk_read_u64(decoder);
         }
     }
-    transaction.attributes = chunk_take_attributes(&decoder->chunk, &members);
+    transaction.start_ns = values.start_ns;
+    transaction.end_ns = values.end_ns;
+    transaction.attributes = chunk_take_attributes(decoder, &members);
     /* The object counts before the list; of the list, the first. */
-    if (decoder->chunk.extension->transaction.id.index == 0) {
-        decoder->chunk.extension->transaction = transaction;
-        decoder->chunk.profile->active_thread = thread;
+    if (decoder->extension->transaction.id.index == 0) {
+        decoder->extension->transaction = transaction;
+        decoder->profile->active_thread = thread;
     }
-    *ret_facts = facts;
+    return values;
+}
+
+static void read_only_transaction(struct chunk_decoder *decoder)
+{
+    decoder->extension->transaction = (struct sentry_transaction){0};
+    decoder->v1.transaction = read_transaction(decoder);
+    decoder->v1.has_transaction = true;
 }
 
 /* Only the first one counts, but all are checked. */
-static void read_transactions(struct v1_decoder *decoder)
+static void read_transactions(struct chunk_decoder *decoder)
 {
-    struct json_reader *reader = &decoder->chunk.reader;
-    size_t start = chunk_offset(&decoder->chunk);
+    struct json_reader *reader = &decoder->reader;
+    size_t start = chunk_offset(decoder);
     json_array_begin(reader);
     while (json_array_next(reader)) {
-        struct v1_transaction facts;
-        read_transaction(decoder, &facts);
-        if (!decoder->transaction.is_there) decoder->transaction = facts;
-        decoder->transaction_count++;
+        struct v1_transaction values = read_transaction(decoder);
+        if (!decoder->v1.transaction.is_there) decoder->v1.transaction = values;
+        decoder->v1.transaction_count++;
     }
-    decoder->transactions = slice_of(reader->start + start, json_reader_taken(reader) - start);
+    decoder->v1.transactions = slice_of(reader->start + start, json_reader_taken(reader) - start);
 }
 
-/* The model holds one transaction. A list that has others stays beside it, where it does not count. */
-static void keep_transactions(struct v1_decoder *decoder, struct members *members)
-{
-    if (decoder->transaction_count + decoder->has_transaction < 2 || decoder->chunk.reader.failed) return;
-    chunk_keep_as(&decoder->chunk, members, "transactions", decoder->transactions);
-}
+/* A text of an object, and its bit in v1.described; TEXT is NULL for is_emulator. */
+struct v1_text {
+    struct string_id *text;
+    unsigned described;
+};
 
-static void read_device(struct v1_decoder *decoder)
-{
-    enum { ARCHITECTURE, MANUFACTURER, MODEL, LOCALE, IS_EMULATOR };
-    static const struct member known[] = {
-        MEMBER_OF("architecture", ARCHITECTURE, expected_string),
-        MEMBER("manufacturer", MANUFACTURER),
-        MEMBER("model", MODEL),
-        MEMBER("locale", LOCALE),
-        MEMBER("is_emulator", IS_EMULATOR),
-    };
-    static const struct member_rules rules = {.required = {1 << ARCHITECTURE, 1 << ARCHITECTURE}};
-    static const unsigned described[] = {[ARCHITECTURE] = 0,
-                                         [MANUFACTURER] = V1_MANUFACTURER,
-                                         [MODEL] = V1_MODEL,
-                                         [LOCALE] = V1_LOCALE,
-                                         [IS_EMULATOR] = V1_IS_EMULATOR};
-    struct members members = MEMBERS_VALIDATED(known, rules);
-    struct sentry_device *device = &decoder->chunk.extension->device;
-    json_object_begin(&decoder->chunk.reader);
-    for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
-        decoder->described |= described[member];
-        switch (member) {
-        case ARCHITECTURE:
-            device->architecture = read_text(decoder);
-            break;
-        case MANUFACTURER:
-            device->manufacturer = read_text(decoder);
-            break;
-        case MODEL:
-            device->model = read_text(decoder);
-            break;
-        case LOCALE:
-            device->locale = read_text(decoder);
-            break;
-        case IS_EMULATOR:
-            device->is_emulator = json_bool(&decoder->chunk.reader);
-            device->has_is_emulator = true;
-            break;
-        }
-    }
-    device->attributes = chunk_take_attributes(&decoder->chunk, &members);
-}
-
-enum { BUILD_NUMBER = 2 }; /* of os */
-
-/* An object of texts: MEMBERS by number into TEXTS. Returns its attributes. */
-static struct string_id read_texts(struct v1_decoder *decoder, struct members *members, struct string_id *const *texts)
+/* Reads an object of texts: the member of number N into TEXTS[N]. Returns its attributes. */
+static struct string_id read_texts(struct chunk_decoder *decoder, struct members *members, const struct v1_text *texts)
 {
     members->keeps = true;
-    json_object_begin(&decoder->chunk.reader);
-    for (int member; (member = chunk_next_member(&decoder->chunk, members)) >= 0;) {
-        *texts[member] = read_text(decoder);
-        if (member == BUILD_NUMBER) decoder->described |= V1_BUILD_NUMBER;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, members)) >= 0;) {
+        decoder->v1.described |= texts[member].described;
+        if (texts[member].text) {
+            *texts[member].text = chunk_read_string(decoder);
+        } else {
+            decoder->extension->device.is_emulator = json_bool(&decoder->reader);
+            decoder->extension->device.has_is_emulator = true;
+        }
     }
-    return chunk_take_attributes(&decoder->chunk, members);
+    return chunk_take_attributes(decoder, members);
 }
 
-static void read_os(struct v1_decoder *decoder)
+static void read_device(struct chunk_decoder *decoder)
+{
+    static const struct member known[] = {MEMBER_OF("architecture", 0, expected_string), MEMBER("manufacturer", 1),
+                                          MEMBER("model", 2), MEMBER("locale", 3), MEMBER("is_emulator", 4)};
+    static const struct member_rules rules = {.required = {1, 1}};
+    struct members members = MEMBERS_VALIDATED(known, rules);
+    struct sentry_device *device = &decoder->extension->device;
+    const struct v1_text texts[] = {{&device->architecture, 0},
+                                    {&device->manufacturer, V1_MANUFACTURER},
+                                    {&device->model, V1_MODEL},
+                                    {&device->locale, V1_LOCALE},
+                                    {NULL, V1_IS_EMULATOR}};
+    device->attributes = read_texts(decoder, &members, texts);
+}
+
+static void read_os(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER_OF("name", 0, expected_string),
-                                          MEMBER_OF("version", 1, expected_string),
-                                          MEMBER("build_number", BUILD_NUMBER)};
+                                          MEMBER_OF("version", 1, expected_string), MEMBER("build_number", 2)};
     static const struct member_rules rules = {.required = {3, 3}};
     struct members members = MEMBERS_VALIDATED(known, rules);
-    struct sentry_os *os = &decoder->chunk.extension->os;
-    os->attributes =
-        read_texts(decoder, &members, (struct string_id *const[]){&os->name, &os->version, &os->build_number});
+    struct sentry_os *os = &decoder->extension->os;
+    const struct v1_text texts[] = {{&os->name, 0}, {&os->version, 0}, {&os->build_number, V1_BUILD_NUMBER}};
+    os->attributes = read_texts(decoder, &members, texts);
 }
 
-static void read_runtime(struct v1_decoder *decoder)
+static void read_runtime(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1)};
     struct members members = MEMBERS(known);
-    struct sentry_runtime *runtime = &decoder->chunk.extension->runtime;
-    runtime->attributes = read_texts(decoder, &members, (struct string_id *const[]){&runtime->name, &runtime->version});
+    struct sentry_runtime *runtime = &decoder->extension->runtime;
+    const struct v1_text texts[] = {{&runtime->name, 0}, {&runtime->version, 0}};
+    runtime->attributes = read_texts(decoder, &members, texts);
 }
 
-static void read_timestamp(struct v1_decoder *decoder)
+static void read_timestamp(struct chunk_decoder *decoder)
 {
-    uint64_t offset = chunk_offset(&decoder->chunk);
-    struct slice text = json_string(&decoder->chunk.reader);
-    if (!rfc3339_parse(text, &decoder->start_ns)) chunk_reject_value(&decoder->chunk, &expected_time, offset);
+    uint64_t offset = chunk_offset(decoder);
+    struct slice text = json_string(&decoder->reader);
+    if (!rfc3339_parse(text, &decoder->v1.start_ns)) chunk_reject_value(decoder, &expected_time, offset);
 }
 
-static void read_version(struct v1_decoder *decoder)
+static void read_dist(struct chunk_decoder *decoder)
 {
-    decoder->version_offset = chunk_offset(&decoder->chunk);
-    decoder->has_version = true;
-    decoder->is_version_1 = slice_equals_text(json_string(&decoder->chunk.reader), "1");
+    decoder->profile->dist = chunk_read_string(decoder);
 }
 
-enum part {
-    VERSION,
-    EVENT,
-    PLATFORM,
-    RELEASE,
-    ENVIRONMENT,
-    DIST,
-    TIMESTAMP,
-    TRANSACTION,
-    TRANSACTIONS,
-    DEVICE,
-    OS,
-    RUNTIME,
-    SDK,
-    IMAGES,
-    MEASUREMENTS,
-    PROFILE,
-    OFFBEAT,
+/* Parts that V2 has not. */
+enum {
+    PART_DIST = PARTS_SHARED,
+    PART_TIMESTAMP,
+    PART_TRANSACTION,
+    PART_TRANSACTIONS,
+    PART_DEVICE,
+    PART_OS,
+    PART_RUNTIME,
+    PARTS,
 };
-
-static void read_part(struct v1_decoder *decoder, enum part part)
-{
-    struct chunk_decoder *chunk = &decoder->chunk;
-    struct profile *profile = chunk->profile;
-    switch (part) {
-    case VERSION:
-        read_version(decoder);
-        break;
-    case EVENT:
-        chunk->reading = READING_BODY; /* the documents' spelling is asked for after the version */
-        profile->chunk_id = chunk_read_uuid(chunk);
-        break;
-    case PLATFORM:
-        profile->platform = read_text(decoder);
-        break;
-    case RELEASE:
-        profile->release = read_text(decoder);
-        break;
-    case ENVIRONMENT:
-        profile->environment = read_text(decoder);
-        break;
-    case DIST:
-        profile->dist = read_text(decoder);
-        break;
-    case TIMESTAMP:
-        read_timestamp(decoder);
-        break;
-    case TRANSACTION:
-        chunk->extension->transaction = (struct sentry_transaction){0};
-        read_transaction(decoder, &decoder->transaction);
-        decoder->has_transaction = true;
-        break;
-    case TRANSACTIONS:
-        read_transactions(decoder);
-        break;
-    case DEVICE:
-        read_device(decoder);
-        break;
-    case OS:
-        read_os(decoder);
-        break;
-    case RUNTIME:
-        read_runtime(decoder);
-        break;
-    case SDK:
-        chunk_read_client_sdk(chunk);
-        break;
-    case IMAGES:
-        chunk_read_debug_meta(chunk);
-        break;
-    case MEASUREMENTS:
-        chunk_read_measurements(chunk);
-        break;
-    case PROFILE:
-        chunk_read_profile(chunk);
-        break;
-    case OFFBEAT:
-        chunk_read_offbeat(chunk);
-        break;
-    }
-}
+static void (*const own_parts[])(struct chunk_decoder *) = {
+    read_dist, read_timestamp, read_only_transaction, read_transactions, read_device, read_os, read_runtime};
 
 enum {
-    HEADER = 1 << VERSION | 1 << EVENT | 1 << PLATFORM | 1 << RELEASE,
-    ALL = (1 << (OFFBEAT + 1)) - 1,
-    NOT_OF_V1 = 1 << SDK | 1 << OFFBEAT, /* its rules ask nothing of them */
+    HEADER = 1 << PART_VERSION | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_RELEASE,
+    ALL = (1 << PARTS) - 1,
+    NOT_OF_V1 = 1 << PART_SDK | 1 << PART_OFFBEAT, /* its rules ask nothing of them */
 };
 
-/* What the sets of rules require differs, and the alias of event_id is unknown to the documents. */
-static void note_absent(struct chunk_decoder *chunk, const struct members *members, bool has_event_id)
+/* The sets of rules require different members, and the documents do not know the alias of event_id. */
+static void note_absent(struct chunk_decoder *decoder, const struct members *members, bool has_event_id)
 {
-    chunk->reading = READING_BODY;
-    if (!has_event_id) chunk_note_absent(chunk, BREAKS_SPEC, &expected_uuid, "event_id", members->offset);
-    if (!(members->seen & 1 << RELEASE))
-        chunk_note_absent(chunk, BREAKS_SPEC, &expected_string, "release", members->offset);
-    if (!(members->seen & 1 << TIMESTAMP))
-        chunk_note_absent(chunk, BREAKS_RELAY, &expected_time, "timestamp", members->offset);
+    decoder->reading = READING_BODY;
+    if (!has_event_id) chunk_note_absent(decoder, BREAKS_SPEC, &expected_uuid, "event_id", members->offset);
+    if (!(members->seen & 1 << PART_RELEASE))
+        chunk_note_absent(decoder, BREAKS_SPEC, &expected_string, "release", members->offset);
+    if (!(members->seen & 1 << PART_TIMESTAMP))
+        chunk_note_absent(decoder, BREAKS_RELAY, &expected_time, "timestamp", members->offset);
 }
 
-static void read_members(struct v1_decoder *decoder, uint32_t chosen)
+static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
 {
     static const struct member known[] = {
-        MEMBER("version", VERSION),
-        MEMBER_OF("platform", PLATFORM, expected_string),
-        MEMBER_OF("event_id", EVENT, expected_uuid),
-        MEMBER_OF("profile_id", EVENT, expected_uuid),
-        MEMBER_OF("release", RELEASE, expected_string),
-        MEMBER("environment", ENVIRONMENT),
-        MEMBER("dist", DIST),
-        MEMBER_OF("timestamp", TIMESTAMP, expected_time),
-        MEMBER("transaction", TRANSACTION),
-        MEMBER_OF("device", DEVICE, expected_object),
-        MEMBER_OF("transactions", TRANSACTIONS, expected_array),
-        MEMBER_OF("os", OS, expected_object),
-        MEMBER("runtime", RUNTIME),
-        MEMBER("client_sdk", SDK),
-        MEMBER_OF("debug_meta", IMAGES, expected_object),
-        MEMBER_OF("measurements", MEASUREMENTS, expected_object),
-        MEMBER_OF("profile", PROFILE, expected_object),
-        MEMBER("offbeat", OFFBEAT),
+        MEMBER("version", PART_VERSION),
+        MEMBER_OF("platform", PART_PLATFORM, expected_string),
+        MEMBER_OF("event_id", PART_ID, expected_uuid),
+        MEMBER_OF("profile_id", PART_ID, expected_uuid),
+        MEMBER_OF("release", PART_RELEASE, expected_string),
+        MEMBER("environment", PART_ENVIRONMENT),
+        MEMBER("dist", PART_DIST),
+        MEMBER_OF("timestamp", PART_TIMESTAMP, expected_time),
+        MEMBER("transaction", PART_TRANSACTION),
+        MEMBER_OF("device", PART_DEVICE, expected_object),
+        MEMBER_OF("transactions", PART_TRANSACTIONS, expected_array),
+        MEMBER_OF("os", PART_OS, expected_object),
+        MEMBER("runtime", PART_RUNTIME),
+        MEMBER("client_sdk", PART_SDK),
+        MEMBER_OF("debug_meta", PART_IMAGES, expected_object),
+        MEMBER_OF("measurements", PART_MEASUREMENTS, expected_object),
+        MEMBER_OF("profile", PART_PROFILE, expected_object),
+        MEMBER("offbeat", PART_OFFBEAT),
     };
-    enum { REQUIRED = 1 << PLATFORM | 1 << EVENT | 1 << DEVICE | 1 << OS | 1 << PROFILE };
-    enum { NOT_NULL = 1 << IMAGES | 1 << MEASUREMENTS | 1 << TRANSACTIONS };
+    enum { REQUIRED = 1 << PART_PLATFORM | 1 << PART_ID | 1 << PART_DEVICE | 1 << PART_OS | 1 << PART_PROFILE };
+    enum { NOT_NULL = 1 << PART_IMAGES | 1 << PART_MEASUREMENTS | 1 << PART_TRANSACTIONS };
     static const struct member_rules rules = {
         .required = {REQUIRED, REQUIRED},
-        .not_null = {[RULES_SPEC] = NOT_NULL | 1 << RELEASE, [RULES_RELAY] = NOT_NULL | 1 << TIMESTAMP},
-        .header = 1 << PLATFORM | 1 << EVENT,
+        .not_null = {[RULES_SPEC] = NOT_NULL | 1 << PART_RELEASE, [RULES_RELAY] = NOT_NULL | 1 << PART_TIMESTAMP},
+        .header = 1 << PART_PLATFORM | 1 << PART_ID,
     };
     struct members members = MEMBERS_VALIDATED(known, rules);
     bool has_event_id = false;
     members.ignored = ALL & ~chosen;
-    json_object_begin(&decoder->chunk.reader);
-    for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
-        if (member == EVENT) has_event_id = slice_equals_text(members.key, "event_id");
-        read_part(decoder, (enum part)member);
+    json_object_begin(&decoder->reader);
+    for (int part; (part = chunk_next_member(decoder, &members)) >= 0;) {
+        if (part == PART_ID) has_event_id = slice_equals_text(members.key, "event_id");
+        if (part < PARTS_SHARED)
+            chunk_read_part(decoder, part);
+        else
+            own_parts[part - PARTS_SHARED](decoder);
     }
-    note_absent(&decoder->chunk, &members, has_event_id);
-    keep_transactions(decoder, &members);
-    decoder->chunk.extension->attributes.chunk = chunk_take_attributes(&decoder->chunk, &members);
+    note_absent(decoder, &members, has_event_id);
+    /* The model has one transaction. A list that has others becomes an attribute. */
+    if (decoder->v1.transaction_count + decoder->v1.has_transaction >= 2 && !decoder->reader.failed)
+        chunk_keep_as(decoder, &members, "transactions", decoder->v1.transactions);
+    decoder->extension->attributes.chunk = chunk_take_attributes(decoder, &members);
+    (void)json_reader_finish(&decoder->reader, NULL);
 }
 
-void v1_read_payload(struct v1_decoder *decoder)
+void v1_read_payload(struct chunk_decoder *decoder)
 {
-    read_members(decoder, decoder->chunk.only_validates ? ALL & ~NOT_OF_V1 : ALL);
-    (void)json_reader_finish(&decoder->chunk.reader, NULL);
+    read_members(decoder, decoder->only_validates ? ALL & ~NOT_OF_V1 : ALL);
 }
 
-void v1_read_header(struct v1_decoder *decoder)
+void v1_read_header(struct chunk_decoder *decoder)
 {
     read_members(decoder, HEADER);
-    (void)json_reader_finish(&decoder->chunk.reader, NULL);
-}
-
-void v1_decoder_init(struct v1_decoder *decoder, struct slice bytes, struct profile *profile)
-{
-    *decoder = (struct v1_decoder){0};
-    chunk_decoder_init(&decoder->chunk, bytes, profile);
-    decoder->chunk.is_relative = true;
-}
-
-void v1_decoder_fini(struct v1_decoder *decoder)
-{
-    chunk_decoder_fini(&decoder->chunk);
 }
 
 static uint64_t add_limited(uint64_t a, uint64_t b)
@@ -386,56 +272,54 @@ static uint64_t add_limited(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* From nanoseconds since the start to nanoseconds since 1970. */
-static void add_start(struct v1_decoder *decoder)
+/* Changes nanoseconds since the start to nanoseconds since 1970. */
+static void add_start(struct chunk_decoder *decoder)
 {
-    struct chunk *chunk = &decoder->chunk.chunk;
-    struct profile *profile = decoder->chunk.profile;
-    for (size_t i = 0; i < chunk->samples.count; i++) {
-        chunk->samples.items[i].time_ns = add_limited(chunk->samples.items[i].time_ns, decoder->start_ns);
+    struct profile *profile = decoder->profile;
+    for (size_t i = 0; i < decoder->chunk.samples.count; i++) {
+        uint64_t *time_ns = &decoder->chunk.samples.items[i].time_ns;
+        *time_ns = add_limited(*time_ns, decoder->v1.start_ns);
     }
     for (size_t i = 0; i < profile->measurements.count; i++) {
         struct measurement *measurement = &profile->measurements.items[i];
         for (size_t k = 0; k < measurement->count; k++) {
-            measurement->values[k].time_ns = add_limited(measurement->values[k].time_ns, decoder->start_ns);
+            measurement->values[k].time_ns = add_limited(measurement->values[k].time_ns, decoder->v1.start_ns);
         }
     }
 }
 
-static enum status decode(struct v1_decoder *decoder, struct error *error)
+static enum status decode(struct chunk_decoder *decoder, struct error *error)
 {
-    struct json_reader *reader = &decoder->chunk.reader;
-    struct profile *profile = decoder->chunk.profile;
-    if (json_peek(reader) != JSON_OBJECT) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
+    struct profile *profile = decoder->profile;
+    if (json_peek(&decoder->reader) != JSON_OBJECT)
+        return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
     v1_read_payload(decoder);
-    enum status status = json_reader_status(reader, error);
+    enum status status = json_reader_status(&decoder->reader, error);
     if (status != STATUS_OK) return status;
-    if (decoder->has_version && !decoder->is_version_1) {
+    if (decoder->has_version && !decoder->is_own_version) {
         return error_set(error, STATUS_UNSUPPORTED, 0, "%s: not version 1 of the sample format",
                          reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
-    if (!decoder->has_version || !decoder->chunk.has_profile) {
-        return error_set(error, STATUS_MALFORMED, 0, "%s: no %s", reject_reason_name(REJECT_INVALID_JSON),
-                         decoder->has_version ? "profile" : "version");
-    }
+    if (!decoder->has_version || !decoder->has_profile)
+        return chunk_reject(error, REJECT_INVALID_JSON, decoder->has_version ? "no profile" : "no version");
     add_start(decoder);
-    decoder->chunk.extension->sample_format = 1;
+    decoder->extension->sample_format = 1;
     profile->has_ticks = true;
-    status = chunk_to_profile(&decoder->chunk.chunk, profile, error);
+    status = chunk_to_profile(&decoder->chunk, profile, error);
     if (status != STATUS_OK) return status;
-    uint64_t end_ns =
-        profile->samples.count ? add_limited(profile_start_ns(profile), profile->duration_ns) : decoder->start_ns;
-    profile->time_ns = profile_start_at(decoder->start_ns);
-    profile->duration_ns = end_ns - decoder->start_ns;
+    uint64_t start_ns = decoder->v1.start_ns;
+    uint64_t end_ns = profile->samples.count ? add_limited(profile_start_ns(profile), profile->duration_ns) : start_ns;
+    profile->time_ns = profile_start_at(start_ns);
+    profile->duration_ns = end_ns - start_ns;
     return STATUS_OK;
 }
 
 enum status sentry_v1_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct v1_decoder decoder;
-    v1_decoder_init(&decoder, bytes, profile);
+    struct chunk_decoder decoder;
+    chunk_decoder_init(&decoder, bytes, profile, true);
     enum status status = decode(&decoder, error);
-    v1_decoder_fini(&decoder);
+    chunk_decoder_fini(&decoder);
     return status;
 }
 

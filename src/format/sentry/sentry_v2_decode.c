@@ -10,100 +10,51 @@
 
 #include <stdio.h>
 
-enum { VERSION, PROFILER, CHUNK, PLATFORM, RELEASE, ENVIRONMENT, DIST, SDK, IMAGES, MEASUREMENTS, PROFILE, OFFBEAT };
+enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PARTS };
 enum {
-    HEADER = 1 << VERSION | 1 << CHUNK | 1 << PLATFORM | 1 << RELEASE,
-    ALL = (1 << (OFFBEAT + 1)) - 1,
+    HEADER = 1 << PART_VERSION | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_RELEASE,
+    ALL = (1 << PARTS) - 1,
 };
-
-static void read_version(struct chunk_decoder *decoder)
-{
-    decoder->version_offset = chunk_offset(decoder);
-    decoder->has_version = true;
-    decoder->is_version_2 = slice_equals_text(json_string(&decoder->reader), "2");
-}
-
-/* The server ignores it, whatever it is. */
-static void read_dist(struct chunk_decoder *decoder, struct members *members)
-{
-    if (json_peek(&decoder->reader) == JSON_STRING)
-        decoder->profile->dist = chunk_read_string(decoder);
-    else
-        chunk_keep_value(decoder, members, "");
-}
-
-static void read_member(struct chunk_decoder *decoder, struct members *members, int member)
-{
-    struct profile *profile = decoder->profile;
-    switch (member) {
-    case VERSION:
-        read_version(decoder);
-        break;
-    case PROFILER:
-        profile->profiler_id = chunk_read_uuid(decoder);
-        break;
-    case CHUNK:
-        profile->chunk_id = chunk_read_uuid(decoder);
-        break;
-    case PLATFORM:
-        profile->platform = chunk_read_string(decoder);
-        break;
-    case RELEASE:
-        profile->release = chunk_read_string(decoder);
-        break;
-    case ENVIRONMENT:
-        profile->environment = chunk_read_string(decoder);
-        break;
-    case DIST:
-        read_dist(decoder, members);
-        break;
-    case SDK:
-        chunk_read_client_sdk(decoder);
-        break;
-    case IMAGES:
-        chunk_read_debug_meta(decoder);
-        break;
-    case MEASUREMENTS:
-        chunk_read_measurements(decoder);
-        break;
-    case PROFILE:
-        chunk_read_profile(decoder);
-        break;
-    case OFFBEAT:
-        chunk_read_offbeat(decoder);
-        break;
-    }
-}
 
 static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
 {
     static const struct member known[] = {
-        MEMBER_OF("version", VERSION, expected_string),
-        MEMBER_OF("profiler_id", PROFILER, expected_uuid),
-        MEMBER_OF("chunk_id", CHUNK, expected_uuid),
-        MEMBER_OF("platform", PLATFORM, expected_string),
-        MEMBER_OF("release", RELEASE, expected_string),
-        MEMBER("environment", ENVIRONMENT),
-        MEMBER("dist", DIST),
-        MEMBER_OF("client_sdk", SDK, expected_object),
-        MEMBER_OF("debug_meta", IMAGES, expected_object),
-        MEMBER_OF("measurements", MEASUREMENTS, expected_object),
-        MEMBER_OF("profile", PROFILE, expected_object),
-        MEMBER("offbeat", OFFBEAT),
-        MEMBER_OF("profile_id", CHUNK, expected_uuid),
-        MEMBER_OF("event_id", CHUNK, expected_uuid),
+        MEMBER_OF("version", PART_VERSION, expected_string),
+        MEMBER_OF("profiler_id", PART_PROFILER, expected_uuid),
+        MEMBER_OF("chunk_id", PART_ID, expected_uuid),
+        MEMBER_OF("platform", PART_PLATFORM, expected_string),
+        MEMBER_OF("release", PART_RELEASE, expected_string),
+        MEMBER("environment", PART_ENVIRONMENT),
+        MEMBER("dist", PART_DIST),
+        MEMBER_OF("client_sdk", PART_SDK, expected_object),
+        MEMBER_OF("debug_meta", PART_IMAGES, expected_object),
+        MEMBER_OF("measurements", PART_MEASUREMENTS, expected_object),
+        MEMBER_OF("profile", PART_PROFILE, expected_object),
+        MEMBER("offbeat", PART_OFFBEAT),
+        MEMBER_OF("profile_id", PART_ID, expected_uuid),
+        MEMBER_OF("event_id", PART_ID, expected_uuid),
     };
-    enum { REQUIRED = 1 << PROFILER | 1 << CHUNK | 1 << PLATFORM | 1 << SDK | 1 << PROFILE };
+    enum { REQUIRED = 1 << PART_PROFILER | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_SDK | 1 << PART_PROFILE };
     static const struct member_rules rules = {
-        .required = {[RULES_SPEC] = REQUIRED | 1 << RELEASE, [RULES_RELAY] = REQUIRED},
-        .not_null = {[RULES_SPEC] = 1 << VERSION, [RULES_RELAY] = 1 << VERSION | 1 << IMAGES | 1 << MEASUREMENTS},
+        .required = {[RULES_SPEC] = REQUIRED | 1 << PART_RELEASE, [RULES_RELAY] = REQUIRED},
+        .not_null = {[RULES_SPEC] = 1 << PART_VERSION,
+                     [RULES_RELAY] = 1 << PART_VERSION | 1 << PART_IMAGES | 1 << PART_MEASUREMENTS},
         .header = HEADER,
         .is_metadata = true,
     };
     struct members members = MEMBERS_VALIDATED(known, rules);
     members.ignored = ALL & ~chosen;
     json_object_begin(&decoder->reader);
-    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) read_member(decoder, &members, member);
+    for (int part; (part = chunk_next_member(decoder, &members)) >= 0;) {
+        if (part < PARTS_SHARED)
+            chunk_read_part(decoder, part);
+        else if (part == PART_PROFILER)
+            decoder->profile->profiler_id = chunk_read_uuid(decoder);
+        else if (json_peek(&decoder->reader) == JSON_STRING)
+            decoder->profile->dist = chunk_read_string(decoder);
+        else
+            chunk_keep_value(decoder, &members, ""); /* servers ignore DIST, whatever it is */
+    }
     decoder->extension->attributes.chunk = chunk_take_attributes(decoder, &members);
 }
 
@@ -128,10 +79,10 @@ static bool is_another_version(struct slice bytes)
     return is_another;
 }
 
-enum status chunk_build(struct chunk_decoder *decoder, struct slice bytes, struct error *error)
+enum status v2_build(struct chunk_decoder *decoder, struct slice bytes, struct error *error)
 {
     enum status status = json_reader_status(&decoder->reader, error);
-    if (!decoder->is_version_2 && is_another_version(bytes)) {
+    if (!decoder->is_own_version && is_another_version(bytes)) {
         return error_set(error, STATUS_UNSUPPORTED, 0, "%s: only version 2 of the sample format is read",
                          reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
@@ -139,22 +90,20 @@ enum status chunk_build(struct chunk_decoder *decoder, struct slice bytes, struc
     if (!decoder->has_version && !decoder->has_profile) {
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
     }
-    if (!decoder->is_version_2 || !decoder->has_profile) {
-        return error_set(error, STATUS_MALFORMED, 0, "%s: no %s", reject_reason_name(REJECT_INVALID_JSON),
-                         decoder->has_profile ? "version" : "profile");
-    }
+    if (!decoder->is_own_version || !decoder->has_profile)
+        return chunk_reject(error, REJECT_INVALID_JSON, decoder->has_profile ? "no version" : "no profile");
     decoder->extension->sample_format = 2;
     decoder->profile->has_ticks = true;
     return chunk_to_profile(&decoder->chunk, decoder->profile, error);
 }
 
-void chunk_read_payload(struct chunk_decoder *decoder)
+void v2_read_payload(struct chunk_decoder *decoder)
 {
     read_members(decoder, ALL);
     (void)json_reader_finish(&decoder->reader, NULL);
 }
 
-void chunk_read_header(struct chunk_decoder *decoder)
+void v2_read_header(struct chunk_decoder *decoder)
 {
     read_members(decoder, HEADER);
 }
@@ -162,11 +111,11 @@ void chunk_read_header(struct chunk_decoder *decoder)
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct chunk_decoder decoder;
-    chunk_decoder_init(&decoder, bytes, profile);
+    chunk_decoder_init(&decoder, bytes, profile, false);
     bool is_object = json_peek(&decoder.reader) == JSON_OBJECT;
-    if (is_object) chunk_read_payload(&decoder);
+    if (is_object) v2_read_payload(&decoder);
     enum status status =
-        is_object ? chunk_build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
+        is_object ? v2_build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
     chunk_decoder_fini(&decoder);
     return status;
 }

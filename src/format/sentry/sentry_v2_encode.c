@@ -547,8 +547,7 @@ static enum status validate(const struct profile *profile, struct slice payload,
     const struct rules_context context = {
         .is_in_envelope = true, .platform = slice_of_text(sentry_v2_platform(profile)), .has_transaction = true};
     unsigned sets = sentry_extension(profile)->sample_format == 0 ? RULES_BOTH : 1 << RULES_RELAY;
-    enum status status = is_v1 ? rules_validate_profile_by(payload, &context, sets, ret_result, error)
-                               : rules_validate_chunk_by(payload, &context, sets, ret_result, error);
+    enum status status = rules_validate_by(payload, is_v1, &context, sets, ret_result, error);
     return status == STATUS_OK ? rules_result_status(ret_result, error) : status;
 }
 
