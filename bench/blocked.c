@@ -30,7 +30,7 @@ static const char *details_path; /* NULL: not wanted */
 static FILE *details;
 static pid_t own_pid;
 static _Atomic bool is_over;
-static struct recording_writer writer; /* of records that nobody reads */
+static struct recording_writer writer; /* records that nobody reads */
 static struct modules modules;
 static struct threads threads;
 

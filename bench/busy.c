@@ -19,13 +19,13 @@ enum {
     DEPTH_MAX = 24,
     PIECES_OF_WORK = 9000,
     PIECES_AROUND = 2500, /* some 50 ms, in which the processor's speed is taken to be the same */
-    NOISE_NS = 1000,      /* by which pieces differ without an interruption */
+    NOISE_NS = 1000,      /* difference between two pieces without an interruption */
 };
 
 struct thread {
     pthread_t thread;
     uint32_t *pieces_ns;
-    uint64_t cpu_ns, off_ns; /* for all pieces; off the processor meanwhile */
+    uint64_t cpu_ns, off_ns; /* time of all pieces, and time off the processor between their start and end */
 };
 
 static struct thread threads[THREADS];
@@ -77,7 +77,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* What of COUNT PIECES_NS, which are sorted here, is more than their median. */
+/* Returns the part of COUNT PIECES_NS above their median, ns. Sorts them. */
 static uint64_t excess_around(uint32_t *pieces_ns, size_t count)
 {
     uint64_t excess_ns = 0;
@@ -100,7 +100,7 @@ static uint64_t excess_of(const struct thread *thread)
     return excess_ns > thread->off_ns ? excess_ns - thread->off_ns : 0;
 }
 
-/* Its pages are there before the time begins. */
+/* Returns an array whose pages are already in memory, so that no page fault is measured. */
 static uint32_t *make_pieces(void)
 {
     uint32_t *pieces_ns = malloc(piece_count * sizeof(*pieces_ns));

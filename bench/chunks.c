@@ -1,6 +1,7 @@
-/* How fast sample format V2 is read, and read and validated, from memory: chunks FILE…  One row a file, in MB of JSON a
- * second of one processor: the JSON reader alone (every value checked and passed over), decoding into the model, and
- * decoding with the result of the same reading. Measured by chunks.py.  SPDX-License-Identifier: MIT */
+/* Measures the speed of reading, and of reading and validating, sample format V2 from memory: chunks FILE…  One row a
+ * file, in MB of JSON a second of one processor: the JSON reader alone (every value checked and passed over), decoding
+ * into the model, and decoding with the result of the same reading. Measured by chunks.py.  SPDX-License-Identifier:
+ * MIT */
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "format/sentry/rules.h"

@@ -20,7 +20,7 @@
 
 enum { THREADS = 100, SHORTEST_NS = 3000000, LONGEST_NS = 20000000, TIMEOUT_GRAIN_NS = 1000000 };
 
-/* What a thread waits with: nothing of it is ever signalled, written to or woken. */
+/* The objects that a thread waits on: nothing ever signals, writes to or wakes them. */
 struct waiting {
     uint64_t wait_ns;
     int epoll, silent_socket;

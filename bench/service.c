@@ -68,7 +68,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* Of the threads of this process whose name begins with "offbeat". */
+/* Returns the CPU time of the threads of this process whose name begins with "offbeat". */
 static uint64_t own_threads_ns(void)
 {
     uint64_t sum = 0;

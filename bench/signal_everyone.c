@@ -1,4 +1,4 @@
-/* What a simple wall-clock profiler does to a program: preloaded, sends every thread a signal 101 times a second, with
+/* Acts as a simple wall-clock profiler: preloaded, sends every thread a signal 101 times a second, with
  * a handler that does nothing and SA_RESTART. SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* What a span costs the program: nanoseconds for its start and for its finish. A module, so that thread-local storage
- * is reached as in a library that is loaded. Used by sdk.py.  SPDX-License-Identifier: MIT */
+/* Measures the cost of a span for the program: nanoseconds for its start and for its finish. A module, so that
+ * thread-local storage is reached as in a library that is loaded. Used by sdk.py.  SPDX-License-Identifier: MIT */
 #include "trace/trace.h"
 
 #include <time.h>

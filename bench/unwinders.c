@@ -22,7 +22,7 @@
 
 enum { FRAMES_MAX = 512, STACKS_MAX = 1 << 17 };
 
-static struct recording_writer writer; /* of records that nobody reads */
+static struct recording_writer writer; /* records that nobody reads */
 static struct modules modules;
 static struct slot slot;
 static pid_t own_pid;

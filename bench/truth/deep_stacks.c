@@ -22,7 +22,7 @@ FUNCTION static void deep_stack(void)
     KEEP_FRAME();
 }
 
-/* It writes over what the other one has left. */
+/* Overwrites the stack that the deep recursion has left. */
 FUNCTION static void shallow_stack(void)
 {
     volatile char array[depth * 1024];

@@ -22,7 +22,7 @@ struct part {
     double all, ran;
 };
 
-/* In a piece of more than half a millisecond the thread had no processor for a while. */
+/* Adds PIECE to PART, unless it is over half a millisecond: the thread had no processor for a part of it. */
 static INLINED void add(struct part *part, uint64_t piece)
 {
     double seconds = (double)piece / ticks_a_second;

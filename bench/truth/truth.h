@@ -1,4 +1,4 @@
-/* What the programs of `./dev bench truth` share: each measures its own functions with clocks and prints, on standard
+/* Shared by the programs of `./dev bench truth`: each measures its own functions with clocks and prints, on standard
  * error, what a profile of it must say:
  *
  *   TRUTH NAME WALL CPU    seconds during which stacks contain the function NAME; several lines of one name are summed
@@ -76,7 +76,7 @@ static INLINED void spin_us(double us)
     while (ticks() < end) __asm__ volatile("pause");
 }
 
-/* From a half to one and a half of US, so that no sampler is in step with the program. */
+/* Returns a random time between 0.5 and 1.5 US, so that no sampler is in step with the program. */
 static inline double about(double us)
 {
     return us * (0.5 + drand48());

@@ -25,7 +25,7 @@ static int wait_by_epoll(int epoll)
     return epoll_wait(epoll, &found, 1, 1);
 }
 
-/* Its wake-ups stop the others, wherever they are. */
+/* Sleeps; each of its wake-ups interrupts another thread wherever that is. */
 static void *sleeps(void *number)
 {
     int me = (int)(intptr_t)number;

@@ -18,11 +18,11 @@
 
 enum {
     OPEN_FOLDERS_MAX = 8,
-    UNKNOWN_BYTES_MAX = 512, /* what is shorter need not be recognised */
+    UNKNOWN_BYTES_MAX = 512, /* shorter files need not be recognised */
     PLACELESS_BYTES_MAX = 16,
 };
 
-/* What must not get less without a word. */
+/* The counts that must not shrink without a message. */
 struct reading {
     enum status status;
     const struct format *format;
@@ -93,7 +93,7 @@ static void cut_file(const char *path, struct slice file)
     size_t step = file.size / length_max + 1;
     file_count++;
     for (size_t length = 1; length < file.size; length += step) {
-        uint8_t *bytes = malloc(length); /* of this size: a sanitizer sees what is read after it */
+        uint8_t *bytes = malloc(length); /* exact size: a sanitizer sees each read past the end */
         if (!bytes) exit(1);
         memcpy(bytes, file.data, length);
         struct reading cut = read_bytes(slice_of(bytes, length));

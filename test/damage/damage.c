@@ -24,10 +24,11 @@
 
 enum {
     DAMAGES_MIN = 8,
-    SECONDS_MAX = 10,       /* of a processor, for one decoding */
-    WAIT_SECONDS_MAX = 120, /* of the clock, for one decoding */
+    SECONDS_MAX = 10,       /* CPU time of one decoding */
+    WAIT_SECONDS_MAX = 120, /* wall time of one decoding */
     OPEN_FOLDERS_MAX = 8,
-    MEMORY_BYTES = 64 << 20, /* and so much for each byte of the decompressed file: doc/formats/limits.md */
+    MEMORY_BYTES =
+        64 << 20, /* plus MEMORY_BYTES_A_BYTE for each byte of the decompressed file: doc/formats/limits.md */
     MEMORY_BYTES_A_BYTE = 128,
 };
 
@@ -83,7 +84,7 @@ static uint64_t damages_for(size_t size)
     return bytes_max == 0 || count > count_max ? count_max : count;
 }
 
-/* Until something is wrong. */
+/* Damages ORIGINAL again and again until something is wrong. */
 static void damage_bytes(struct slice original)
 {
     if (original.size == 0) return;
@@ -106,7 +107,7 @@ static void damage_bytes(struct slice original)
     free(bytes);
 }
 
-/* In a sanitizer's build the address space is full already, and large allocations are what its options reject. */
+/* Limits the address space. A sanitizer's build has its own limit: its options reject large allocations. */
 static void limit_memory(size_t raw_size)
 {
 #ifndef __SANITIZE_ADDRESS__

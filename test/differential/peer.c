@@ -10,10 +10,10 @@
 struct peer {
     struct tracee *tracee;
     unw_addr_space_t space;
-    void *argument; /* of libunwind's own functions */
+    void *argument; /* argument of libunwind's own functions */
 };
 
-/* They have no room for a context of ours. */
+/* libunwind's accessors have no room for our context. */
 static struct peer *current;
 
 static int access_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *argument)
@@ -94,7 +94,7 @@ void peer_forget(struct peer *peer)
     peer->argument = _UPT_create(peer->tracee->pid);
 }
 
-/* At either instruction of "mov $15, %rax; syscall": unw_is_signal_frame does not report it in all places. */
+/* True at either instruction of "mov $15, %rax; syscall", which unw_is_signal_frame does not always report. */
 static bool returns_from_signal(uint64_t address)
 {
     const uint64_t first_word = 0x0f0000000fc0c748;
@@ -111,8 +111,8 @@ static bool is_in_module(const struct tracee *tracee, uint64_t address)
     return false;
 }
 
-/* From code without frame information libunwind continues to what looks like an address, on the stack for instance, or
- * takes it for the outermost frame. Entry code, which has none either, was called by nobody and calls others. */
+/* True if libunwind may continue wrongly from ADDRESS: from code without frame information it goes to anything that
+ * looks like an address, or takes the frame for the outermost one. Entry code is an exception: nothing called it. */
 static bool is_root(struct peer *peer, uint64_t lookup, bool is_first)
 {
     unw_proc_info_t procedure;

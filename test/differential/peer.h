@@ -13,7 +13,7 @@ void peer_free(struct peer *peer);
 /* Addresses as unwind_walk gives them. */
 void peer_walk(struct peer *peer, struct stack *ret_stack);
 
-/* After modules have come or gone. */
+/* Forgets the modules. Called after modules were loaded or unloaded. */
 void peer_forget(struct peer *peer);
 
 #endif

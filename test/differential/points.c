@@ -77,7 +77,7 @@ static void compare(struct peer *peer)
     }
 }
 
-/* In a system call, the instruction before is syscall: there a walk without registers must give the same or give up. */
+/* Compares the walk without registers in a system call: it must give the same stack or give up. */
 static void compare_blocked(void)
 {
     uint64_t word = 0;

@@ -48,7 +48,7 @@ static const struct tracee_module *innermost_module(void)
     return NULL;
 }
 
-/* At "lea -8(%r10), %rsp; ret", or at its second instruction. */
+/* True at "lea -8(%r10), %rsp; ret", or at its second instruction. */
 static bool is_after_pops_of_a_realigned_frame(void)
 {
     const uint64_t bytes = 0xc3f8628d49, mask = 0xffffffffff;
@@ -57,8 +57,8 @@ static bool is_after_pops_of_a_realigned_frame(void)
            (tracee_read_word(&tracee, tracee.registers.rip - 4, &word) && (word & mask) == bytes);
 }
 
-/* Why the stacks may differ here, or ours may be incomplete; NULL if they may not: seen in the disassembly, or
- * concluded from what both walks say. */
+/* Returns the reason why the stacks may differ here or ours may be incomplete, or NULL. The reasons come from the
+ * disassembly or from both walks. */
 static const char *excuse(void)
 {
     const struct tracee_module *module = innermost_module();
@@ -127,7 +127,7 @@ static int resume(pid_t pid, int how, int signal)
     return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
 }
 
-/* After the int3 of steps_end is a "nopl 0x5e(%rax)". */
+/* True at the int3 of steps_end, which is followed by "nopl 0x5e(%rax)". */
 static bool is_at_the_end(void)
 {
     uint64_t word = 0;

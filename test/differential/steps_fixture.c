@@ -92,7 +92,7 @@ __attribute__((noreturn)) SEPARATE static void leaves(long a)
     longjmp(out, 1);
 }
 
-/* Its last instruction is a call. */
+/* Ends with a call as its last instruction. */
 __attribute__((noreturn)) SEPARATE static void ends_with_a_call(long a)
 {
     sink = a;

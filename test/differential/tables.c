@@ -101,9 +101,9 @@ static struct difference *differences;
 static size_t difference_count;
 static struct restore *restores;
 static size_t restore_count;
-static uint64_t cie_offset; /* of the function that is read */
+static uint64_t cie_offset; /* CIE of the function that is read */
 static const struct frame_table *table;
-static uint64_t link_base; /* what the table's addresses are relative to, as the file numbers it */
+static uint64_t link_base; /* base of the table's addresses, as a file address */
 static bool is_debug_frame;
 static bool is_compressed; /* .debug_frame: the sampler cannot read it, and rows are counted only */
 
@@ -500,7 +500,7 @@ static int compare_ranges(const void *a, const void *b)
     return (left->end > right->end) - (left->end < right->end);
 }
 
-/* How many functions hold PC, counted from the functions that begin up to it. */
+/* True if several functions contain PC, counted from the functions that begin at or below it. */
 static bool is_in_several(uint64_t pc)
 {
     enum { LOOKED_BACK = 64 };

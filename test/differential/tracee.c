@@ -94,7 +94,7 @@ static void build_table(struct tracee_module *module, struct image *image)
     free(debug);
 }
 
-/* What must be added to the file's addresses where the byte at FILE_OFFSET is mapped at START. */
+/* Finds the difference between runtime and file addresses where the byte at FILE_OFFSET is mapped at START. */
 static bool find_bias(struct image *image, uint64_t start, uint64_t file_offset, uint64_t *ret_bias)
 {
     Elf64_Ehdr header;

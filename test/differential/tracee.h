@@ -12,9 +12,9 @@ enum { TRACEE_MODULES_MAX = 512, TRACEE_FRAMES_MAX = 2048, TRACEE_BLOCK = 16 << 
 
 struct stack {
     size_t count;
-    uint64_t addresses[TRACEE_FRAMES_MAX]; /* as unwind_walk gives them */
+    uint64_t addresses[TRACEE_FRAMES_MAX]; /* return addresses, leaf first, as unwind_walk gives them */
     bool reached_root;
-    enum unwind_outcome outcome; /* of ours */
+    enum unwind_outcome outcome; /* outcome of our walk */
 };
 
 struct tracee_module {
@@ -26,20 +26,20 @@ struct tracee_module {
 };
 
 struct tracee {
-    pid_t pid; /* of the thread that is looked at */
+    pid_t pid; /* the stopped thread */
     struct user_regs_struct registers;
     size_t module_count;
     struct tracee_module modules[TRACEE_MODULES_MAX];
     struct unwind_module items[TRACEE_MODULES_MAX];
-    uint64_t generation;                /* of ITEMS */
-    struct rule_cache cache;            /* of ITEMS */
-    struct resume_cache resume_cache;   /* of our walks */
-    uint64_t block_address, block_size; /* what is in BLOCK, since the last stop */
+    uint64_t generation;                /* same index as ITEMS */
+    struct rule_cache cache;            /* same index as ITEMS */
+    struct resume_cache resume_cache;   /* cache of our walks */
+    uint64_t block_address, block_size; /* memory that BLOCK holds since the last stop */
     uint8_t block[TRACEE_BLOCK];
     uint64_t table_bytes, table_rows;
 };
 
-/* After every stop: takes the registers and forgets the memory. False if the process is gone. */
+/* Reads the registers and forgets the memory, after each stop. Returns false if the process is gone. */
 bool tracee_look(struct tracee *tracee);
 
 /* Reads the list of modules again, and builds tables for new ones. */
@@ -51,7 +51,7 @@ bool tracee_read_word(struct tracee *tracee, uint64_t address, uint64_t *ret_wor
 /* Our walk from REGISTERS. */
 void tracee_walk(struct tracee *tracee, struct stack *ret_stack);
 
-/* From IP and SP alone. Returns how often a frame pointer was recovered. */
+/* Walks from IP and SP alone. Returns how often a frame pointer was recovered. */
 size_t tracee_walk_without_registers(struct tracee *tracee, struct stack *ret_stack);
 
 /* "file+0x123" for ADDRESS, in a buffer that lasts for four calls. */

@@ -1,4 +1,4 @@
-/* What the store reads from its files may be damaged: columns, packed payloads, stacks of a service, and entries of
+/* The files of the store may be damaged: columns, packed payloads, stacks of a service, and entries of
  * rollups. The first byte chooses which one the rest is. Text that is split into columns comes back.
  * SPDX-License-Identifier: MIT */
 #include "store/columns.h"

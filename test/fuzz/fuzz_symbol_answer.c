@@ -1,4 +1,4 @@
-/* What the server and the process that reads debug files write to each other: neither trusts the other's bytes. Every
+/* The messages between the server and the process that reads debug files: neither trusts the other's bytes. Every
  * input is read as an answer and as a request; what was read of a request is written and read again.
  * SPDX-License-Identifier: MIT */
 #include "serve/symbol_answer.h"

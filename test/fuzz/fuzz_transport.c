@@ -1,4 +1,4 @@
-/* What a server says, and what is given to be sent, may be any bytes. No limit is longer than a day or ever
+/* The answers of a server and the envelopes to send may be any bytes. No limit is longer than a day or ever
  * shortened; a DSN that is accepted gives an address without blanks; of an envelope each item is sent or counted, and
  * what is sent is an envelope again.  SPDX-License-Identifier: MIT */
 #include "transport/dsn.h"
@@ -29,7 +29,7 @@ static struct rate_limits try_limits(struct slice bytes)
         for (unsigned j = 0; j < CATEGORY_COUNT; j++)
             demand(limits.until_ns[j] <= most && limits.until_ns[j] >= before.until_ns[j]);
     }
-    limits.all_until_ns = 0; /* which would leave nothing to be sent */
+    limits.all_until_ns = 0; /* such a limit would leave nothing to send */
     return limits;
 }
 

@@ -1,10 +1,11 @@
-/* Which times survive being written and read.  SPDX-License-Identifier: MIT */
+/* The times that survive writing and reading. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TEST_FUZZ_TIMES_H
 #define OFFBEAT_TEST_FUZZ_TIMES_H
 
 #include "profile/profile.h"
 
-/* From the year 2096 on a double of nanoseconds, which is how the backend reads times, no longer has microseconds. */
+/* True if all times of PROFILE are before the year 2096: later ones have no microseconds in a double of nanoseconds,
+ * which the backend uses. */
 static inline bool has_exact_times(const struct profile *profile)
 {
     const uint64_t limit_ns = (uint64_t)4 * 1000000000 * 1000000000;

@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* What services are usually allowed. Not on it: perf_event_open, process_vm_readv, ptrace, kcmp, bpf, userfaultfd,
- * io_uring_setup, membarrier, close_range, unshare. */
+/* The calls that services are usually allowed. Missing: perf_event_open, process_vm_readv, ptrace, kcmp, bpf,
+ * userfaultfd, io_uring_setup, membarrier, close_range, unshare. */
 static const uint16_t allowed[] = {
     SYS_read,
     SYS_write,
@@ -101,7 +101,7 @@ static const uint16_t allowed[] = {
 
 enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]) };
 
-/* For all threads, the sampler's included. */
+/* Installs the filter for all threads, the sampler's included. */
 static void confine(void)
 {
     struct sock_filter filter[ALLOWED + 3];
@@ -173,7 +173,7 @@ static void *run_strict(void *argument)
 static void storm_seccomp_strict(void)
 {
     int ends[2];
-    if (prctl(PR_GET_SECCOMP) != 0) return; /* who is under a filter cannot become strict */
+    if (prctl(PR_GET_SECCOMP) != 0) return; /* a process under a filter cannot become strict */
     uint32_t value = 0;
     CHECK(pipe(ends) == 0);
     storm_crowd(1);

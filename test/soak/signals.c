@@ -119,7 +119,7 @@ static void count_own(int number, siginfo_t *information, void *context)
         strange_calls++;
 }
 
-/* As well-behaved libraries do: passes other signals to the handler that was installed before. */
+/* Counts its own signals and passes others to the earlier handler, as well-behaved libraries do. */
 static void count_and_chain(int number, siginfo_t *information, void *context)
 {
     if (is_own(information)) own_calls++;
@@ -209,7 +209,8 @@ static void storm_mask_of_urg_handler(void)
 
 /* --- Small alternate stacks --------------------------------------------------------------------------------------- */
 
-/* Where the kernel's frame ends, 1 KB is for the sampler and 1 KB for the handler here. FRAMES of them fit. */
+/* Maps an alternate stack for FRAMES signals: each has the kernel's frame, 1 KB for the sampler and 1 KB for the
+ * handler here. */
 static void *map_alternate_stack(size_t frames, stack_t *ret_stack)
 {
     size_t size = frames * (getauxval(AT_MINSIGSTKSZ) + 1024) + 1024;
@@ -277,7 +278,7 @@ static void take_some(uint64_t set)
     for (unsigned i = 0; i < 20; i++) {
         struct timespec limit = {.tv_nsec = 1000000};
         siginfo_t information;
-        storm_work(i); /* and so is worth a signal */
+        storm_work(i); /* time enough for a signal */
         if (syscall(SYS_rt_sigtimedwait, &set, &information, &limit, 8) > 0) note_taken(&information);
     }
 }
@@ -363,7 +364,8 @@ static void storm_signalfd(void)
     CHECK(taken_in_error <= taken / 1000);
 }
 
-/* Between the sampler's look at what a thread blocks and its signal are some microseconds. */
+/* Waits for signals at random times: some microseconds pass between the sampler's check of blocked signals and its
+ * signal. */
 static void storm_sigwait_at_times(void)
 {
     run_takers(run_sigwait_at_times, run_sigwait_at_times, false);

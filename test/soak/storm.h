@@ -1,4 +1,4 @@
-/* What the storms share. A storm is a program's life at its worst, for some seconds: it does things that a sampler in
+/* Shared by the storms. A storm is a program's life at its worst, for some seconds: it does things that a sampler in
  * its process could upset, and checks all the while that they come out right.  SPDX-License-Identifier: MIT */
 #ifndef TEST_SOAK_STORM_H
 #define TEST_SOAK_STORM_H
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* What does not hold ends the program with status 1 and a line that says where. */
+/* A check that does not hold ends the program with status 1 and a line that says where. */
 #define CHECK(condition) ((condition) ? (void)0 : storm_fail(__FILE__, __LINE__, #condition))
 void storm_fail(const char *file, int line, const char *what) __attribute__((noreturn, cold));
 

@@ -74,7 +74,7 @@ enum { RAW_STACK = 32 << 10 };
 static _Atomic uint32_t raw_tid; /* the kernel clears it, and wakes, when the thread has left its stack */
 static _Atomic uint32_t raw_result;
 
-/* It shares the thread-local storage of the one that made it, which does nothing but wait meanwhile: no libc here. */
+/* Runs without libc: the thread shares the thread-local storage of its creator, which only waits meanwhile. */
 static int run_raw(void *unused)
 {
     uint32_t value = 1;

@@ -16,7 +16,7 @@ enum { CODE_SIZE = 16, UNREADABLE = 1, READ = 2, HITS_AN_ANSWER = 8 };
 /* A thread after the last bytes of CODE, with the arguments of a call that adds a filter. */
 struct interrupted {
     uint8_t code[CODE_SIZE];
-    uint64_t frame[2]; /* where its frame pointer is: the next one, and a return address */
+    uint64_t frame[2]; /* target of the frame pointer: the next one, and a return address */
     struct unwind_module module;
     struct unwind_modules modules;
     struct slot slot;
@@ -88,7 +88,7 @@ TEST(the_handler_makes_no_system_call_under_a_new_filter)
 
 enum { HITS_MAX = 100, SCANS = 4000 };
 
-/* How often each of COUNT hits between two scans was kept; every other one is in a call. */
+/* Counts how often each of COUNT hits between two scans was kept. Every second hit is in a call. */
 static uint32_t keep(uint32_t count, enum hit_kind preferred, uint32_t ret_kept[HITS_MAX])
 {
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
@@ -110,7 +110,7 @@ static uint32_t keep(uint32_t count, enum hit_kind preferred, uint32_t ret_kept[
     return answers;
 }
 
-/* Of the hits from FIRST on, before END, each STEPth was kept equally often, CHANCE of all scans: within five standard
+/* Checks that each STEPth hit from FIRST to before END was kept in CHANCE of all scans, within five standard
  * deviations. */
 static bool are_kept(const uint32_t *kept, uint32_t first, uint32_t end, uint32_t step, double chance)
 {
@@ -153,7 +153,7 @@ TEST(one_hit_of_the_preferred_kind_is_kept)
     CHECK(are_kept(kept, 0, 1, 1, 1));
 }
 
-/* Of ten hits, two are the ends of calls of 30 and 60 intervals. */
+/* Two of ten hits are the ends of calls of 30 and 60 intervals. */
 TEST(long_calls_have_an_answer_apart_for_all_their_time)
 {
     enum { FIRST = 3, SECOND = 7, HITS = 10, LONG = 20 };

@@ -1,4 +1,4 @@
-/* What the small things everything is on must do.  SPDX-License-Identifier: MIT */
+/* The small types and functions that everything else uses.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/buffer.h"

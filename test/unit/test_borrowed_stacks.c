@@ -129,7 +129,7 @@ TEST(each_borrower_has_all_stacks_where_there_is_room)
     CHECK(fabs(shares[BLOCKED][0] - 100) < 0.01);
 }
 
-/* Of three samples for each, and of sixty. */
+/* Tried with three samples for each borrower, and with sixty. */
 TEST(each_borrower_has_some_stacks_and_all_of_them_have_each)
 {
     double exact[VALUES][2];

@@ -200,7 +200,7 @@ static int64_t plain_flat(unsigned function)
     return sum;
 }
 
-/* Of the functions in KEPT, with what the edge is. */
+/* Returns the weight of the edge FROM → TO among the functions in KEPT, and its properties. */
 static int64_t plain_weight(unsigned from, unsigned to, const bool *kept, bool *ret_exists, bool *ret_residual)
 {
     int64_t sum = 0;

@@ -133,7 +133,8 @@ TEST(what_has_a_mark_is_known_by_it)
             CHECK_UINT(compression_detect(slice_of(packed[i].bytes.data, cut)), COMPRESSION_NONE);
         }
     }
-    CHECK_UINT(compression_detect(slice_of_text("x^2")), COMPRESSION_ZLIB); /* by chance: only decompression shows it */
+    CHECK_UINT(compression_detect(slice_of_text("x^2")),
+               COMPRESSION_ZLIB); /* a coincidence that only decompression shows */
     CHECK_UINT(compression_detect(slice_of_text("{}")), COMPRESSION_NONE);
 }
 

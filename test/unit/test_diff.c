@@ -88,7 +88,7 @@ static void record(uint64_t counts[FUNCTIONS], unsigned count, double factor)
     }
 }
 
-/* In how many of ROUNDS comparisons some function exceeds noise, or with ONLY_FIRST the first one. */
+/* Counts the comparisons of ROUNDS in which a function exceeds noise; with ONLY_FIRST, the first function. */
 static unsigned count_alarms(unsigned rounds, unsigned base_count, unsigned new_count, double factor, bool only_first)
 {
     unsigned alarms = 0;

@@ -160,7 +160,7 @@ TEST(a_file_that_is_cut_short_anywhere_is_read_as_far_as_it_goes)
 {
     struct buffer bytes = read_bytes(FIXTURE("chain-dwarf5"));
     for (size_t size = 0; size < bytes.size; size += size < 1024 ? 1 : 61) {
-        uint8_t *copy = malloc(size ? size : 1); /* so that a sanitizer sees each read past the end */
+        uint8_t *copy = malloc(size ? size : 1); /* exact size: a sanitizer sees each read past the end */
         CHECK(copy);
         memcpy(copy, bytes.data, size);
         ask_everything(slice_of(copy, size));
@@ -250,7 +250,7 @@ TEST(an_address_after_the_end_belongs_to_no_function)
     CHECK(elf_symbols_find(&symbols, outer->end) != outer);
     CHECK(!elf_symbols_find(&symbols, 0));
     CHECK(!elf_symbols_find(&symbols, UINT64_MAX));
-    CHECK(endless && !endless->is_sized); /* so it ends where the next one begins */
+    CHECK(endless && !endless->is_sized); /* it ends where the next one begins */
     CHECK_UINT(endless->end, endless[1].address);
     elf_symbols_fini(&symbols);
     elf_file_close(&file);

@@ -11,7 +11,7 @@
 #include <math.h>
 
 enum { PLACES = 2, RUNS_MIN = 400, RUNS_MAX = 4000, BURSTS_MAX = 40000000, TICKS_A_RUN = 1000 };
-static const double first_part = 0.3; /* of the bursts and of the waits are in the first place */
+static const double first_part = 0.3; /* share of the bursts and of the waits in the first place */
 
 /* --- What happens ------------------------------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static struct {
     uint64_t written_ns[2][PLACES], without_stack_ns;
     unsigned last[2];
     bool has_last[2], is_written;  /* something of the open tick */
-    double weights[2], squares[2]; /* of the samples */
+    double weights[2], squares[2]; /* sums over the samples */
     uint64_t fields[8];
     unsigned field_count;
     enum recording_kind kind;
@@ -167,7 +167,7 @@ struct simulation {
     struct program program;
     struct sampler sampler;
     struct watched_thread thread;
-    uint64_t timer_cpu_ns; /* when the timer goes off next */
+    uint64_t timer_cpu_ns; /* CPU time of the next timer signal */
     uint64_t taken[64];    /* places of its samples since the tick before */
     unsigned taken_count;
 };
@@ -255,7 +255,7 @@ static void simulate(struct simulation *simulation, uint64_t seed, uint64_t burs
 
 struct figures {
     double bias,
-        of_mean; /* of the share of the first place, of CPU time or of blocked time; the deviation of the bias */
+        of_mean; /* the share of the first place, of CPU time or of blocked time, and the deviation of its bias */
     double deviation, predicted;
 };
 
@@ -499,9 +499,9 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
     delay_ns = 0;
 }
 
-/* Of 200 ms a thread ran for 10 and waited for 50, as the kernel counted; it is awake at the last scan. What it waited
- * since then is at most half of the time since the scan before, and no more than late ticks leave to threads of its
- * routine, of which they met every second one asleep. */
+/* A thread ran for 10 of 200 ms and waited for 50, as the kernel counted; it is awake at the last scan. Its waiting
+ * time since then is at most half of the time since the scan before, and no more than late ticks leave to threads of
+ * its routine, of which they met every second one asleep. */
 TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
 {
     enum { MS = 1000000 };
@@ -530,7 +530,7 @@ TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
     delay_ns = 0;
 }
 
-/* Of 50 ms a thread waited, while ticks were late. */
+/* A thread waited for 50 ms while ticks were late. */
 TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
 {
     enum { MS = 1000000 };
@@ -560,7 +560,7 @@ TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
     delay_ns = 0;
 }
 
-/* Of 10 ms on a processor, 3 were switches to other threads; of 200 ms, 190 were spent asleep. */
+/* 3 of 10 ms on a processor were switches to other threads; 190 of 200 ms were spent asleep. */
 TEST(time_of_switches_is_spent_where_the_thread_sleeps)
 {
     enum { MS = 1000000 };

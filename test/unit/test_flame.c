@@ -247,7 +247,7 @@ static void plain_sums(const char *path, unsigned depth, int64_t *ret_cum, int64
     }
 }
 
-/* How many different paths there are that are wider than one of PARTS, the root included. */
+/* Counts the different paths that are wider than one of PARTS, the root included. */
 static size_t plain_count(uint64_t parts)
 {
     static char seen[PATHS_MAX][STACK_TEXT_BYTES];

@@ -1,4 +1,4 @@
-/* How formats are distinguished: by content alone, through gzip.  SPDX-License-Identifier: MIT */
+/* Formats are distinguished by content alone, through gzip.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "detected.h"

@@ -1,4 +1,4 @@
-/* What reading and writing JSON must do.  SPDX-License-Identifier: MIT */
+/* Reading and writing JSON.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/json_place.h"

@@ -22,7 +22,7 @@ static const char *name_of(enum lifecycle_action action)
         CHECK_TEXT(name_of(check_step.action), (expected));                                                            \
     } while (0)
 
-/* That nothing is done, and why. */
+/* Checks that nothing is done, for the reason WHY. */
 #define CHECK_NO_OPERATION(step, why)                                                                                  \
     do {                                                                                                               \
         struct lifecycle_step check_step = (step);                                                                     \
@@ -45,9 +45,9 @@ static struct lifecycle_step begin(struct lifecycle_options options, double draw
     return lifecycle_init(&machine, &options, LIFECYCLE_KEPT_NOTHING, draw, no);
 }
 
-static uint32_t token; /* of the last root that started */
+static uint32_t token; /* token of the last root that started */
 
-/* In a separate trace. */
+/* Starts a root in a trace of its own. */
 static struct lifecycle_step root(bool is_sampled)
 {
     static uint64_t last_trace = 1000;
@@ -299,10 +299,10 @@ TEST(SES_9_an_open_trace_extends_the_session_to_its_last_root)
     CHECK_STEP(root(true), "nothing");
     uint32_t second = token;
     CHECK_STEP(lifecycle_background(&machine), "nothing");
-    CHECK_STEP(root(true), "nothing"); /* of no session */
+    CHECK_STEP(root(true), "nothing"); /* no session */
     uint32_t between = token;
     CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
-    CHECK_STEP(root(true), "nothing"); /* of a session that is not sampled */
+    CHECK_STEP(root(true), "nothing"); /* a session that is not sampled */
     CHECK_STEP(end(first, true), "nothing");
     CHECK_STEP(end(between, true), "nothing");
     CHECK_STEP(end(second, true), "finish chunk");
@@ -350,7 +350,7 @@ TEST(SES_9_a_root_of_another_trace_does_not_carry_the_session)
     CHECK_STEP(root_of(8), "nothing");
     CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
     CHECK_STEP(root_of(9), "nothing");
-    CHECK_STEP(root_of(8), "nothing"); /* what began in the background belongs to no session */
+    CHECK_STEP(root_of(8), "nothing"); /* a root that began in the background belongs to no session */
     CHECK_STEP(end(first, true), "finish chunk");
 }
 
@@ -531,7 +531,7 @@ TEST(SES_9_SES_10_an_unsampled_launch_root_extends_the_session)
     CHECK_STEP(root(false), "nothing");
     uint32_t first = token;
     CHECK_STEP(lifecycle_background(&machine), "nothing");
-    CHECK_STEP(root(true), "nothing"); /* of no session, and not of the start */
+    CHECK_STEP(root(true), "nothing"); /* neither in a session nor in the app start */
     CHECK_STEP(end(token, true), "nothing");
     CHECK_STEP(end(first, false), "finish chunk");
     CHECK_STEP(launch(ui(trace()), LIFECYCLE_KEPT_YES, no, no), "start");
@@ -611,7 +611,7 @@ TEST(after_the_end_nothing_happens_and_init_begins_again)
 static void check_transition(enum lifecycle_profiler before, struct lifecycle_step step)
 {
     static const struct {
-        bool is_allowed[3]; /* before: idle, running, finishing */
+        bool is_allowed[3]; /* earlier states: idle, running, finishing */
         int after;          /* -1: as before */
     } rules[] = {[LIFECYCLE_NOTHING] = {{true, true, true}, -1},
                  [LIFECYCLE_START] = {{true, false, false}, LIFECYCLE_RUNNING},

@@ -31,7 +31,7 @@ static bool is_leaf(const struct profile *profile, size_t sample, const char *na
     return strcmp(profile_c_string(profile, function->name), name) == 0;
 }
 
-/* What the function NAME has itself, or all functions if NAME is NULL. */
+/* Returns the self value of the function NAME, or of all functions if NAME is NULL. */
 static int64_t sum_of(const struct profile *profile, const char *name, const char *type)
 {
     int column = profile_value_index(profile, type);

@@ -43,7 +43,7 @@ static void check_contents(const struct profile *profile)
     const int64_t first_ns = 1700000000000000000;
     CHECK_UINT(profile->value_type_count, 2);
     CHECK_TEXT(text(profile, profile->value_types[0].type), "samples");
-    CHECK_TEXT(text(profile, profile->value_types[1].type), "cpu"); /* of the first profile: the one to show */
+    CHECK_TEXT(text(profile, profile->value_types[1].type), "cpu"); /* the type of the first profile is the default */
     CHECK_UINT(profile->samples.count, 4);
     CHECK_INT(profile->time_ns, first_ns);
     CHECK_UINT(profile->duration_ns, 2000000000);

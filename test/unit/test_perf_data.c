@@ -12,7 +12,7 @@ enum {
     SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
     SAMPLE_ID_ALL = 1 << 18,
     ATTR_SIZE = 88,
-    INTERRUPT_SIZE = 16, /* of the fields of an attribute up to the registers of interrupts */
+    INTERRUPT_SIZE = 16, /* bytes of the fields of an attribute up to the registers of interrupts */
     REGISTERS = 1 << PERF_X86_BP | 1 << PERF_X86_SP | 1 << PERF_X86_IP,
     FILE_BYTES_MAX = 64 << 20,
 };
@@ -163,7 +163,7 @@ static void put_round(struct buffer *file)
     end_record(file, begin_record(file, PERF_RECORD_FINISHED_ROUND, 0));
 }
 
-/* What FILE is read as, or the message that rejects it, in OUT. FILE is freed. */
+/* Reads FILE into OUT as text, or writes the message that rejects it. Frees FILE. */
 static const char *read_file(struct buffer *out, struct buffer *file, unsigned what)
 {
     struct profile profile;
@@ -527,7 +527,7 @@ TEST(namespaces_that_differ_from_the_first_ones_are_a_label)
     put_sample(&file, 0, 8, 6, NULL, 0);
     put_namespaces(&file, 8, 9, 0x1ff, 7); /* a kernel with more kinds */
     put_sample(&file, 0, 8, 8, NULL, 0);
-    put_namespaces(&file, 8, 2, 0, 9); /* and one with fewer */
+    put_namespaces(&file, 8, 2, 0, 9); /* fewer namespaces */
     put_sample(&file, 0, 8, 10, NULL, 0);
     put_sample(&file, 0, 9, 11, NULL, 0); /* no record */
     CHECK_TEXT(read_file(&out, &file, DUMP_LABELS),

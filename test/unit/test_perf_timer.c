@@ -1,4 +1,4 @@
-/* What is read from the memory that the kernel writes stacks to, and may write over at any moment: nothing in it leads
+/* Reads the memory that the kernel writes stacks to, and may overwrite at any moment: nothing in it leads
  * outside of it. The page after it cannot be read.  SPDX-License-Identifier: MIT */
 #include "sampler/perf_timer.h"
 #include "sampler/chance.h"
@@ -34,7 +34,7 @@ static void put_header(uint64_t position, uint16_t size)
     put_word(position, word);
 }
 
-/* As the kernel does: before what it wrote last. */
+/* Writes a sample in front of the last one, as the kernel does. */
 static void put_sample(uint64_t filled)
 {
     uint64_t at = timer.control->data_head - WORDS * 8;

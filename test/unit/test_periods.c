@@ -1,4 +1,4 @@
-/* How a timer that sees user code only divides its periods (periods.h), simulated: a thread in calls, in page faults
+/* Simulates how a timer that sees user code only divides its periods: a thread in calls, in page faults
  * and in user code by chance, a timer, and hits at the kernel's ticks. What stacks of each kind stand for is compared
  * with what the thread did: without bias where there are many hits, and no more in calls than inside the kernel.
  * SPDX-License-Identifier: MIT */
@@ -38,7 +38,7 @@ static enum place where(struct program *program)
     return at < program->phase->calls + program->phase->faults ? FAULT : USER;
 }
 
-/* Of one run: the time that stacks of each kind stand for, in periods. */
+/* The time that stacks of each kind stand for in one run, in periods. */
 struct result {
     double given[PLACES];
     uint64_t kernel;
@@ -49,7 +49,7 @@ struct slot_answer {
     bool is_there, was_in_call;
 };
 
-/* As signal_entry.S does. */
+/* Handles a hit as signal_entry.S does. */
 static void hit(struct program *program, struct slot_answer *answer, enum hit_kind preferred)
 {
     bool in_call = where(program) == CALL;
@@ -63,8 +63,8 @@ static void hit(struct program *program, struct slot_answer *answer, enum hit_ki
     answer->is_there = true;
 }
 
-/* How stacks in calls are received: from the thread's CPU clock, or by a request when the thread was inside the kernel.
- */
+/* The ways to receive stacks in calls: from the thread's CPU clock, or by a request while the thread was inside the
+ * kernel. */
 enum way { BY_CLOCK, BY_REQUEST };
 
 struct sampled {
@@ -73,7 +73,7 @@ struct sampled {
     enum hit_kind preferred;
     bool is_asked;
     uint64_t user;         /* stacks that were not read yet */
-    uint64_t open_periods; /* of a call that continues */
+    uint64_t open_periods; /* periods of a call that continues */
     uint64_t written_ns;
 };
 
@@ -86,7 +86,7 @@ static double given(struct sampled *sampled, uint64_t period)
     return periods;
 }
 
-/* As tick.c has it: first the timer's stacks, then the answer. */
+/* Scans as tick.c does: first the timer's stacks, then the answer. */
 static void scan(struct sampled *sampled, enum way way, uint64_t period, struct result *result)
 {
     struct periods *periods = &sampled->periods;

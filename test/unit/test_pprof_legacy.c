@@ -24,7 +24,7 @@ static bool read_capture(const char *name, const char *suffix, struct buffer *by
     return file_read(path, bytes, NULL) == STATUS_OK;
 }
 
-/* What BYTES hold, as text; found out by content among all formats. */
+/* Returns BYTES as text. The format is detected by content. */
 static struct buffer raw_text(struct slice bytes)
 {
     struct profile profile;

@@ -36,7 +36,7 @@ static struct label_set_id add_label(struct profile *profile, const char *key, c
     return profile_add_labels(profile, &label, 1);
 }
 
-/* With the empty one. */
+/* Counts the stacks, the empty one included. */
 static size_t count_stacks(const struct profile *profile)
 {
     size_t count = 0;
@@ -470,7 +470,7 @@ static void build_by_chance(struct profile *profile, uint32_t chance, uint64_t f
     }
 }
 
-/* That each sample has the addresses that it had. */
+/* Checks that each sample kept its addresses. */
 static void check_merged(const struct profile *into, size_t first, const struct profile *from)
 {
     for (size_t i = 0; i < from->samples.count; i++) {
@@ -561,7 +561,7 @@ TEST(merging_finds_what_is_there_in_whatever_order_it_comes)
     CHECK_UINT(into.samples.count, PLACES);
     for (size_t i = 0; i < PLACES; i++) CHECK_INT(profile_sample_values(&into, i)[0], 5);
 
-    /* What differs from the one expected in a single field is another. */
+    /* A place that differs in one field is a different place. */
     add_places(&from, PLACES, 0, 1);
     from.functions.items[2].start_line++;
     from.lines.items[3].line++;
@@ -743,7 +743,7 @@ TEST(own_frames_are_hidden_and_their_time_is_the_callers)
     static const char *const stacks[][3] = {
         {"/lib/liboffbeat.so.0.1.0", "/lib/libc.so.6", "/bin/a"},
         {"/lib/libc.so.6", "/lib/liboffbeat.so", "/bin/a"},
-        {"/lib/liboffbeat.something", "/lib/libmyliboffbeat.so", "/bin/a"}, /* of others */
+        {"/lib/liboffbeat.something", "/lib/libmyliboffbeat.so", "/bin/a"}, /* places of other mappings */
         {"/lib/liboffbeat.so", "/lib/liboffbeat-first.so", "/opt/liboffbeat.so.0"},
     };
     static const char *const leaves[] = {"/lib/libc.so.6", "/lib/libc.so.6", "/lib/liboffbeat.something",

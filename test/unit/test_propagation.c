@@ -1,5 +1,5 @@
-/* What goes from process to process with a request: sentry-trace, traceparent, baggage; and which transactions are
- * sampled (facts §3.8).  SPDX-License-Identifier: MIT */
+/* Headers that a request carries from process to process: sentry-trace, traceparent, baggage; and which transactions
+ * are sampled (facts §3.8).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "trace/propagation.h"

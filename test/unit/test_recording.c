@@ -1,4 +1,4 @@
-/* What the sampler writes is what the reader sees: recordings of random stacks, written and read back.
+/* The reader sees exactly the samples that the sampler writes: recordings of random stacks, written and read back.
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
@@ -73,7 +73,7 @@ static void write_samples(void)
     }
 }
 
-/* What WRITE writes. The caller frees. */
+/* Returns what WRITE writes. The caller frees it. */
 static struct slice recording_of(enum recording_mode chosen, void (*write)(void))
 {
     char path[] = "/tmp/offbeat-test-recording-XXXXXX";
@@ -313,7 +313,7 @@ static void write_starved(void)
     recording_begin(&writer, RECORDING_STOP, 0);
 }
 
-/* Its samples at the stack with this leaf, or without one: the values, and whether they say that they are borrowed. */
+/* Checks the samples of the stack with this leaf, or without one: values and borrowed labels. */
 static unsigned add_of_thread(const struct profile *profile, uint32_t thread, uint64_t leaf, int64_t ret_sum[5])
 {
     unsigned borrowed = 0;

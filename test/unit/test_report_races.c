@@ -166,7 +166,7 @@ TEST(eight_threads_compute_reports_with_one_grouping)
     begin();
     size_t string_count = filled.strings.count, stack_count = profile_stack_limit(&filled);
     CHECK_INT(grouping_init(&shared_grouping, &filled, &options, NULL), STATUS_OK);
-    CHECK(shared_grouping.names.added.strings.count > 1); /* else it needs no further names */
+    CHECK(shared_grouping.names.added.strings.count > 1); /* a child needs no further names */
     compute_in_threads(reports, sizeof(reports) / sizeof(reports[0]));
     CHECK_UINT(filled.strings.count, string_count);
     CHECK_UINT(profile_stack_limit(&filled), stack_count);

@@ -160,7 +160,7 @@ TEST(a_profile_through_firefox_keeps_stacks_times_and_values)
     for_each_profile(real_path("cpuprofile/*.cpuprofile"), check_firefox, 2);
 }
 
-/* What is written for readers only must be written of everything. */
+/* Data that is written for readers only must be written for every element. */
 static bool check_all_targets(struct profile *profile, const char *path)
 {
     static const struct format *const written[] = {&format_collapsed, &format_speedscope, &format_firefox,

@@ -1,4 +1,4 @@
-/* Who accepts a chunk of V2, and why not (V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7, FMT-1 FMT-2 FMT-3 FMT-4
+/* Acceptance of V2 chunks, and the reasons for rejection (V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7, FMT-1 FMT-2 FMT-3 FMT-4
  * FMT-5 FMT-6 FMT-7, REL-1; facts §1.2, §1.3, §5): each case changes one thing in a chunk that both sets of rules
  * accept, and says what either makes of it.  SPDX-License-Identifier: MIT
  */
@@ -45,7 +45,7 @@ static char *changed(const char *chunk, const char *from, const char *to)
     return text;
 }
 
-/* What RULES say of PAYLOAD, with the repairs after it. */
+/* Returns the result of RULES for PAYLOAD, followed by the repairs. */
 static const char *say(const char *payload, const struct rules_context *context, enum rules rules)
 {
     static char text[1024];
@@ -273,7 +273,7 @@ TEST(a_file_that_is_not_json_is_reported_first)
                JSON "profile.samples[0]: expected valid JSON, found expected a string at byte 38");
     CHECK_TEXT(say("{}{}", NULL, RULES_RELAY),
                JSON "expected valid JSON, found more bytes after the end of the value at byte 2");
-    /* What says of what kind it is counts before what is wrong further in. */
+    /* The fields that decide the kind are checked before the ones further in. */
     CHECK_TEXT(say("{\"profile\":{\"samples\":5},\"platform\":\"x\",\"version\":\"1\","
                    "\"chunk_id\":\"9723ec98a59b4cf9a8321939aa98f852\"}",
                    NULL, RULES_RELAY),

@@ -1,5 +1,5 @@
-/* Who is accepted as a profile of V1, by the documents and by the real service, and why not (V1-1 V1-2 V1-3 V1-4,
- * FMT-3 FMT-6 FMT-7, REL-1; facts §1.4). Each case is a profile that is accepted with one text in it replaced.
+/* Acceptance of V1 profiles, by the documents and by the real service, and the reasons for rejection (V1-1 V1-2 V1-3
+ * V1-4, FMT-3 FMT-6 FMT-7, REL-1; facts §1.4). Each case is a profile that is accepted with one text in it replaced.
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 

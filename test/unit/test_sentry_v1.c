@@ -364,7 +364,7 @@ TEST(a_merge_takes_what_the_first_profile_lacks)
     CHECK_STRING(&into, sentry_extension(&into)->transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
     CHECK_STRING(&into, sentry_extension(&into)->device.model, "iPhone14,8");
     CHECK_UINT(sentry_extension(&into)->images.count, 1);
-    CHECK_UINT(sentry_extension(&into)->passthrough_items.count, 0); /* of an envelope that is not there any more */
+    CHECK_UINT(sentry_extension(&into)->passthrough_items.count, 0); /* the envelope is already freed */
     profile_fini(&into);
 }
 

@@ -161,7 +161,7 @@ TEST(a_chunk_is_written_byte_for_byte_as_expected)
     profile_fini(&profile);
 }
 
-/* What writing it as a chunk would give. */
+/* Returns the result of encoding PROFILE as a chunk. */
 static enum status try_encoding(const struct profile *profile, struct error *error)
 {
     struct buffer out;
@@ -302,7 +302,7 @@ TEST(what_a_chunk_can_hold_survives_being_written_and_read)
     const struct thread *worker = profile_thread(&read, read.samples.thread[1]);
     CHECK_TEXT(profile_c_string(&read, worker->id), "102");
     CHECK_TEXT(profile_c_string(&read, worker->name), "worker");
-    CHECK_INT(worker->priority, -5); /* by a name of ours (FMT-5) */
+    CHECK_INT(worker->priority, -5); /* our own name (FMT-5) */
     const struct location *work = profile_location(&read, profile_stack(&read, read.samples.stack[0]).location);
     const struct mapping *program = profile_mapping(&read, work->mapping);
     CHECK_UINT(program->image_start, 0x555500000000);
@@ -384,7 +384,7 @@ TEST(ticks_in_which_a_thread_ran_are_never_thinned_SES_12)
     const int64_t period_ns = (int64_t)(SECOND / 100), all_ns = TICKS * period_ns, some_ns = period_ns / 4;
     const struct {
         int64_t cpu_ns, runnable_ns;
-        size_t samples; /* that are written, without the end */
+        size_t samples; /* events to write, without the end */
     } cases[] = {{all_ns, 0, TICKS}, {0, all_ns, TICKS}, {period_ns, 0, TICKS}, {some_ns, some_ns, 4}, {0, 0, 4}};
     struct sentry_v2_options options = {.thins_idle = true};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -458,7 +458,7 @@ TEST(a_profile_without_times_is_laid_out_one_sample_after_the_other)
     written.samples.values[0] = 2;
     add_sample(&written, thread_of(&written, "2", ""), written.samples.stack[0], 0, 4);
     encode_and_decode(&written, NULL, &read);
-    CHECK_UINT(read.samples.count, 7 + 2); /* and the ends of two threads */
+    CHECK_UINT(read.samples.count, 7 + 2); /* the ends of two threads */
     CHECK_UINT(read.time_ns, START_NS);
     CHECK_UINT((read.duration_ns + 500) / 1000, 40000);
     profile_fini(&written);
@@ -626,7 +626,7 @@ TEST(a_damaged_chunk_is_read_without_harm)
     buffer_fini(&out);
 }
 
-/* What was read from TEXT, written. To be finished. */
+/* Decodes TEXT and encodes it again. The caller frees it. */
 static struct buffer rewritten(const char *text)
 {
     struct profile profile;

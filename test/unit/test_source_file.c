@@ -87,7 +87,7 @@ TEST(folders_above_and_trimmed_paths_are_searched_as_in_pprof)
     files.search.is_pprof = true;
     CHECK_TEXT(first_line("b.c"), "b");
     CHECK_TEXT(first_line("/proc/self/cwd/b.c"), "b");
-    CHECK_TEXT(first_line("/other/src/a.c"), "one"); /* what follows the name of the folder */
+    CHECK_TEXT(first_line("/other/src/a.c"), "one"); /* the rest of the path */
     CHECK_TEXT(first_line("/other/a.c"), "");
     search(folders, "/x:/other/");
     files.search.is_pprof = true;

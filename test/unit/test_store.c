@@ -282,7 +282,7 @@ TEST(a_repeated_chunk_is_stored_once_after_roll_ups_of_earlier_days)
     store_close(store);
     store = open_store();
     CHECK_UINT(store_update_rollups(store, DAY(20), &rolled_up, NULL), STATUS_OK);
-    CHECK_UINT(rolled_up, 6 * 3); /* that of day 2 is written first */
+    CHECK_UINT(rolled_up, 6 * 3); /* day 2 is written first */
     CHECK_UINT(add_chunk(store, 5, DAY(20)), 1);
     CHECK_UINT(add_chunk(store, 5, DAY(1)), 1);
     CHECK_UINT(add_chunk(store, 5, DAY(20)), 1);
@@ -726,7 +726,7 @@ static void *open_new_days(void *failures)
     return NULL;
 }
 
-/* As the writer and the thread of the roll-ups at midnight. */
+/* Acts as the writer and the rollup thread at midnight. */
 TEST(threads_open_the_same_new_day)
 {
     pthread_t threads[OPENERS];

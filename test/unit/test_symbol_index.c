@@ -233,7 +233,7 @@ TEST(the_index_that_was_not_used_for_the_longest_time_makes_room)
 
 /* --- Code without a file ------------------------------------------------------------------------------------------ */
 
-/* What each of two places without a file is called when the map of the process holds TEXT. */
+/* Checks the names of two places without a file when the map of the process holds TEXT. */
 static void name_by_map(const char *text, int64_t profile_start, const char *expected_first,
                         const char *expected_second)
 {

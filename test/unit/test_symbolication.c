@@ -129,8 +129,8 @@ static uint64_t count_processes(const struct scene *scene)
     return counts.asked;
 }
 
-/* What a query finds: the first letter of the names, when all places have one and it is the same; '-' if none has;
- * '?' otherwise. */
+/* Returns the first letter of the names that a query finds, if all places have the same; '-' if none has a name; '?'
+ * otherwise. */
 struct query {
     struct scene *scene;
     uint64_t project;
@@ -212,7 +212,7 @@ TEST(queries_of_one_image_wait_for_one_process)
 }
 
 struct patience {
-    bool is_reader; /* that waited last */
+    bool is_reader; /* the last query that waited */
     unsigned calls;
 };
 

@@ -40,7 +40,7 @@ struct scene {
     struct profile profile;
     struct mapping mapping;
     struct mapping_id mapping_id;
-    uint64_t distance; /* of the process's addresses from the file's */
+    uint64_t distance; /* difference of the process's addresses from the file's */
     struct symbolizer_options options;
     struct symbolizer_result result;
 };
@@ -896,7 +896,7 @@ TEST(names_of_cpp_and_rust_are_demangled_and_others_left_alone)
 
 TEST(a_name_that_would_fill_the_memory_stays_mangled)
 {
-    char name[1024] = "_Z1fSt4pairIiiE"; /* S_ is now std::pair, S0_ this one */
+    char name[1024] = "_Z1fSt4pairIiiE"; /* S_ is std::pair here, S0_ this one */
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     for (size_t i = 0; i < 30; i++) { /* each parameter is a pair of the one before: 2^30 ints */
         char part[32];

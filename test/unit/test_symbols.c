@@ -1,4 +1,4 @@
-/* What the server asks the reader of debug files, and how it survives it.  SPDX-License-Identifier: MIT */
+/* Requests of the server to the reader of debug files, and failures of the reader.  SPDX-License-Identifier: MIT */
 #include "base/leb128.h"
 #include "base/sha1.h"
 #include "serve/symbol_answer.h"
@@ -108,7 +108,7 @@ TEST(reads_an_answer_and_rejects_each_damage)
 
 static atomic_bool is_ending;
 
-/* What becomes of a process that is this shell script. */
+/* Runs SCRIPT as the reader and returns how it ends. */
 static enum status ask(const char *script, const char *request, struct buffer *answer, struct error *error)
 {
     char path[] = "/tmp/offbeat-reader-XXXXXX";

@@ -336,10 +336,10 @@ static void grow(uint32_t chance)
 
 struct sums {
     int64_t self, total;
-    bool is_seen; /* in the sample at hand */
+    bool is_seen; /* the current sample contains it */
 };
 
-/* Of the samples of THREAD; 0: of all. */
+/* Sums over the samples of THREAD; 0: all threads. */
 static void add_up(uint32_t thread, struct sums sums[NAMES])
 {
     memset(sums, 0, NAMES * sizeof(*sums));

@@ -45,7 +45,7 @@ static void on_finished(void *data, struct trace_transaction *transaction)
     heard.finished++;
     heard.finished_spans += trace_transaction_facts(transaction).span_count + 1;
     (void)pthread_mutex_unlock(&heard.lock);
-    trace_transaction_free(before); /* which may report */
+    trace_transaction_free(before); /* it may report */
 }
 
 static void on_discarded(void *data, const char *reason, const char *category, uint64_t quantity)
@@ -422,7 +422,7 @@ TEST(root_and_spans_name_the_thread_they_started_on_LNK_2_LNK_3)
     CHECK_SLICE(transaction->root.thread_name, "at start");
     for (size_t i = 0; i < 2; i++) {
         const struct span *span = &transaction->spans.items[i];
-        CHECK(slice_equal(span->thread_id, span->description)); /* what that thread said of itself */
+        CHECK(slice_equal(span->thread_id, span->description)); /* the thread's own description */
         CHECK(!slice_equal(span->thread_id, transaction->root.thread_id));
         CHECK_SLICE(span->thread_name, "worker");
     }
@@ -527,7 +527,7 @@ TEST(a_child_may_outlive_its_parent_but_not_the_root)
 
 /* --- Everything is accounted for ---------------------------------------------------------------------------------- */
 
-/* What is held back until the last reference is given up. */
+/* The data that is kept until the last reference is released. */
 static void let_go(void)
 {
     trace_transaction_free(heard.last);
@@ -553,7 +553,7 @@ TEST(a_transaction_has_at_most_1000_spans_and_the_others_are_reported)
     for (size_t i = 0; i < TRACE_SPANS_MAX + 7; i++) trace_span_finish(trace_span_start_child(root, "op", NULL));
     struct trace_parent parent;
     struct trace_span *beyond = trace_span_start_child(root, "op", NULL);
-    CHECK(trace_span_parent(beyond, &parent)); /* what it calls still belongs to the trace */
+    CHECK(trace_span_parent(beyond, &parent)); /* the functions that it calls still belong to the trace */
     trace_span_finish(beyond);
     trace_span_finish(root);
     CHECK_UINT(send_last()->spans.count, TRACE_SPANS_MAX);
@@ -766,7 +766,7 @@ TEST(the_number_the_rate_and_the_decision_of_a_trace_fit_together)
         sampled += is_sampled;
         trace_span_finish(root);
     }
-    CHECK(sampled > 6 && sampled < 58); /* else once in many billion times */
+    CHECK(sampled > 6 && sampled < 58); /* otherwise about once in 2^53 times */
     CHECK(!heard.debug);
     end(tracer);
 }
@@ -781,7 +781,7 @@ TEST(a_rate_of_nought_is_a_rate)
     end(tracer);
 }
 
-/* Against what is decided here by rate. */
+/* Compares with a decision by rate. */
 static void check_received(const char *decision, enum trace_decision own, bool is_sampled, const char *baggage)
 {
     char header[TRACE_HEADER_SIZE];

@@ -1,4 +1,4 @@
-/* What links transactions and spans to profiles, and what clients report (LNK-1…3, ENV-2; facts §2.7, §3.4).
+/* Links of transactions and spans to profiles, and client reports (LNK-1…3, ENV-2; facts §2.7, §3.4).
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 

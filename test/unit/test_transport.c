@@ -1,5 +1,5 @@
-/* What the transport knows without a network: DSNs, rate limits, what is counted, what is left of an envelope, and the
- * spool (requirements ENV-1, ENV-2; facts §2.4, §2.6, §2.7).  SPDX-License-Identifier: MIT */
+/* The parts of the transport that need no network: DSNs, rate limits, what is counted, what is left of an envelope, and
+ * the spool (requirements ENV-1, ENV-2; facts §2.4, §2.6, §2.7).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "format/sentry/client_report.h"
@@ -435,7 +435,7 @@ TEST(deletes_partial_files_of_dead_processes_only)
     delete_spool(&spool);
 }
 
-/* What a program does that closes all descriptors, and opens its own folder. */
+/* Closes all descriptors and opens FOLDER, as some programs do. */
 static void take_number(int number, const char *path)
 {
     int other = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -462,10 +462,10 @@ TEST(a_number_that_the_program_has_given_another_file_is_left_alone)
     CHECK_UINT(count_files(&spool), 1);
     delete_spool(&spool);
     CHECK(close(number) == 0 && close(second) == 0); /* both are still open */
-    CHECK(rmdir(others) == 0);                       /* and nothing is in the other folder */
+    CHECK(rmdir(others) == 0);                       /* the other folder is empty */
 }
 
-/* In its own process, as the limit stays. */
+/* Runs in its own process, as the limit stays. */
 TEST(a_disk_without_room_leaves_nothing_after)
 {
     struct spool spool = new_spool();

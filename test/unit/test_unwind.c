@@ -320,11 +320,11 @@ TEST(an_augmentation_is_followed_as_far_as_it_is_known)
     put(assembled, 0x7c, 1); /* data in units of -4 */
     put(assembled, 0x90, 1); /* RIP, as a long LEB128 */
     put(assembled, 0, 1);
-    put(assembled, 7, 1);    /* so many bytes of augmentation */
+    put(assembled, 7, 1);    /* size of the augmentation, bytes */
     put(assembled, 0x9b, 1); /* personality: indirect, relative, 4 bytes */
     put(assembled, 0x12345678, 4);
-    put(assembled, 0x1b, 1); /* of exception tables */
-    put(assembled, 0x1b, 1); /* of addresses: relative, 4 bytes */
+    put(assembled, 0x1b, 1); /* encoding of exception tables */
+    put(assembled, 0x1b, 1); /* encoding of addresses: relative, 4 bytes */
     finish(assembled);
     size_t place = assembled->size;
     begin(assembled, place + 4);
@@ -469,7 +469,7 @@ TEST(a_lookup_gives_the_rule_that_the_table_has)
     put_cie(assembled, "zS", END);
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         if (i == FUNCTIONS / 2) put_cie(assembled, "", END);
-        pairs[i][0] = CODE + i * 2 * SIZE; /* and a gap after it */
+        pairs[i][0] = CODE + i * 2 * SIZE; /* a gap after it */
         pairs[i][1] = SECTION_ADDRESS + assembled->size;
         begin_fde(assembled, pairs[i][0], SIZE);
         if (i < FUNCTIONS / 2) put(assembled, 0, 1);
@@ -564,7 +564,7 @@ TEST(debug_frame_describes_what_eh_frame_does_not)
     frame_table_fini(&table);
 }
 
-/* By turns, so that nothing of one CIE is taken for what the next one says. */
+/* The CIEs alternate, so that nothing of one is used for the next. */
 TEST(functions_of_several_cies_begin_with_their_own_rules)
 {
     struct assembled *assembled = fresh();
@@ -653,7 +653,7 @@ static enum unwind_outcome walk_with(struct scene *scene, struct rule_cache *cac
     return unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
 }
 
-/* Without a cache, with an empty one, and with the one that this filled: always the same. */
+/* Walks without a cache, with an empty one and with a filled one; the results must be equal. */
 static enum unwind_outcome walk(struct scene *scene)
 {
     static struct rule_cache cache;
@@ -728,7 +728,7 @@ TEST(a_return_address_after_a_noreturn_call_belongs_to_the_caller)
     put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0e, 48, END);
     enter(scene, 0x200, 0);          /* the innermost frame is looked up as it is */
     scene->stack[2] = CODE + 0x200;  /* a call at the very end of the function at 0x100 */
-    scene->stack[4] = CODE + 0x1000; /* and of the root */
+    scene->stack[4] = CODE + 0x1000; /* the root */
     CHECK_UINT(walk(scene), UNWIND_ROOT);
     CHECK_UINT(scene->count, 3);
     frame_table_fini(&scene->table);
@@ -811,7 +811,7 @@ TEST(a_clone_call_begins_the_new_thread_and_returns_in_the_old)
     CHECK_UINT(scene->count, 1);
     frame_table_fini(&scene->table);
 
-    scene = clone_scene(16, UNDEFINED); /* too far apart to be that */
+    scene = clone_scene(16, UNDEFINED); /* the distance is too large for one function */
     scene->registers.values[MACHINE_FP] = 1;
     CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
     frame_table_fini(&scene->table);
@@ -881,7 +881,7 @@ TEST(the_trampoline_of_a_signal_handler_has_an_exact_address)
     struct scene *scene = signal_scene();
     enter(scene, 0x110, 9);
     scene->stack[9] = CODE + 0x200;   /* the handler returns to the first instruction: nobody called it */
-    scene->stack[15] = STACK + 8 * 2; /* what follows is as in the test before */
+    scene->stack[15] = STACK + 8 * 2; /* the rest is as in the test above */
     scene->stack[16] = CODE + 0x300;
     scene->stack[17] = STACK + 8 * 4;
     scene->stack[4] = CODE + 0xf10;
@@ -951,7 +951,7 @@ TEST(what_cannot_be_a_frame_ends_the_walk_and_says_so)
     scene->registers.values[MACHINE_FP] = 8;
     CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
     CHECK_UINT(scene->count, 1);
-    enter(scene, 0x810, 0); /* how entry code marks the root */
+    enter(scene, 0x810, 0); /* the mark of the root in entry code */
     scene->registers.values[MACHINE_FP] = 0;
     CHECK_UINT(walk(scene), UNWIND_ROOT);
     enter(scene, 0x810, 0);
@@ -994,7 +994,7 @@ TEST(its_own_cached_rule_is_that_address_alone)
     CHECK_UINT(rule_cache_find(&cache, first, &module), 0);
     CHECK_UINT(rule_cache_find(&cache, second, &module), 2);
     CHECK_UINT(module, 1);
-    rule_cache_keep(&cache, second, 4096, 3); /* what has no room is not kept */
+    rule_cache_keep(&cache, second, 4096, 3); /* frames without room are dropped */
     rule_cache_keep(&cache, far, 1, 3);
     CHECK_UINT(rule_cache_find(&cache, second, &module), 2);
     CHECK_UINT(rule_cache_find(&cache, far, &module), 0);
@@ -1036,7 +1036,7 @@ TEST(reports_a_module_whose_table_must_be_built)
     CHECK_UINT(unwind_walk(&modules, &registers, &memory, NULL, addresses, 4, &count), UNWIND_PENDING);
     CHECK_UINT(count, 1);
     static const struct frame_lookup lookup;
-    module.lookup = &lookup; /* and a walk that has no room for it */
+    module.lookup = &lookup; /* a walk without room for it */
     module.is_pending = false;
     CHECK_UINT(unwind_walk(&modules, &registers, &memory, NULL, addresses, 4, &count), UNWIND_PENDING);
 }
@@ -1057,7 +1057,7 @@ static uint64_t random_number(void)
 /* A program of five functions, each of which finds its caller in another way, that call and return at random. The root
  * is at CODE + 0xf00, function i at CODE + 0x100 * i. */
 struct simulated_frame {
-    uint64_t cfa, fp, rbx; /* of the caller, to be restored */
+    uint64_t cfa, fp, rbx; /* the caller's value, to be restored */
 };
 
 struct simulated {
@@ -1090,7 +1090,7 @@ static void simulate_call(struct simulated *simulated, uint64_t function)
     simulated->frames[simulated->depth++] =
         (struct simulated_frame){.cfa = cfa, .fp = simulated->fp, .rbx = simulated->rbx};
     *word_at(simulated, cfa - 8) = simulated->ip;
-    bool is_written = random_number() % 8 == 0; /* else what earlier calls left still is there */
+    bool is_written = random_number() % 8 == 0; /* clears what earlier calls left */
     for (unsigned i = 2; is_written && i < 8; i++) *word_at(simulated, cfa - 8 * i) = random_number() % 3;
     if (function == 2 || function == 3) *word_at(simulated, cfa - 16) = simulated->fp;
     if (function == 4) {
@@ -1175,11 +1175,11 @@ TEST(a_walk_that_continues_from_the_one_before_gives_the_same_stack)
         taken_over += resume_cache.count > fresh ? resume_cache.count - fresh : 0;
     }
     CHECK(frames > 200000);
-    CHECK(taken_over > frames / 4); /* else nothing was tried */
+    CHECK(taken_over > frames / 4); /* the case was really tried */
     frame_table_fini(&threads[0].scene->table);
 }
 
-/* What is where frames were is what it was, but the stack has another shape. */
+/* The memory of the frames is unchanged, but the stack has another shape. */
 TEST(does_not_resume_a_walk_if_registers_lead_elsewhere)
 {
     static struct resume_cache resume_cache;
@@ -1261,7 +1261,7 @@ static enum unwind_outcome walk_without_registers(struct scene *scene, size_t *r
                                          &scene->count, ret_recovered_count);
 }
 
-/* At 0x700 of a table that does not describe it, called from 0xf10. */
+/* The code at 0x700 is not in the table; its caller is at 0xf10. */
 static enum unwind_outcome walk_from_undescribed(struct scene *scene, const char *bytes, size_t size)
 {
     struct unwind_code code = {.read = read_code};
@@ -1310,7 +1310,7 @@ TEST(a_frame_pointer_is_recovered_where_a_direct_call_proves_it)
 {
     size_t recovered_count = 0;
     struct scene *scene = blocked_scene();
-    scene->stack[10 + 3] = CODE + 0xf10; /* what an older call left is at the wrong distance */
+    scene->stack[10 + 3] = CODE + 0xf10; /* a return address of an older call is at the wrong distance */
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
     CHECK_UINT(recovered_count, 1);
     CHECK_UINT(scene->count, 2);
@@ -1378,7 +1378,7 @@ TEST(a_frame_pointer_is_never_guessed)
 {
     size_t recovered_count = 0;
     struct scene *scene = blocked_scene();
-    put_call(0xf10, 0x208); /* of something else */
+    put_call(0xf10, 0x208); /* belongs to something else */
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
     frame_table_fini(&scene->table);
 
@@ -1547,8 +1547,8 @@ TEST(every_operation_of_expressions_computes_what_the_standard_says)
     CHECK_EVALUATES(3, 0x33, 0x34, 0x14);            /* over */
     CHECK_EVALUATES((uint64_t)-2, 0x33, 0x35, 0x1c); /* 3 - 5 */
     CHECK_EVALUATES(2, 0x33, 0x35, 0x16, 0x1c);      /* swap */
-    CHECK_EVALUATES(1, 0x33, 0x35, 0x1a);            /* and */
-    CHECK_EVALUATES(7, 0x33, 0x35, 0x21);            /* or */
+    CHECK_EVALUATES(1, 0x33, 0x35, 0x1a);            /* DW_OP_and */
+    CHECK_EVALUATES(7, 0x33, 0x35, 0x21);            /* DW_OP_or */
     CHECK_EVALUATES(6, 0x33, 0x35, 0x27);            /* xor */
     CHECK_EVALUATES(15, 0x33, 0x35, 0x1e);           /* mul */
     CHECK_EVALUATES((uint64_t)-3, 0x33, 0x1f);       /* neg */
@@ -1566,7 +1566,7 @@ TEST(every_operation_of_expressions_computes_what_the_standard_says)
     CHECK_EVALUATES(0, 0x33, 0x09, 0xff, 0x2d);                /* lt */
     CHECK_EVALUATES(3, 0x33, 0x2f, 1, 0, 0x34);                /* skip over the 4 */
     CHECK_EVALUATES(5, 0x35, 0x31, 0x28, 1, 0, 0x34);          /* branch taken */
-    CHECK_EVALUATES(4, 0x35, 0x30, 0x28, 1, 0, 0x34);          /* and not */
+    CHECK_EVALUATES(4, 0x35, 0x30, 0x28, 1, 0, 0x34);          /* branch not taken */
     CHECK_EVALUATES(3, 0x33, 0x96);                            /* nop */
 }
 
@@ -1592,7 +1592,7 @@ static bool read_descriptor(void *context, uint64_t offset, void *bytes, size_t 
     return pread(*(const int *)context, bytes, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* This program's own .eh_frame, in memory of exactly its size. */
+/* Copies this program's own .eh_frame into memory of exactly its size. */
 static uint8_t *own_eh_frame(struct elf_section_place *ret_place)
 {
     struct elf_frame_sections sections = {0};
