@@ -1,0 +1,35 @@
+"""The commands of README.md work when they are pasted in order. Argument: the build folder.
+SPDX-License-Identifier: MIT"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+from tap import case, check, main  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+# Commands that do not end, need a server or another tool, or have a test of their own.
+SKIPPED = re.compile(r'offbeat (view|serve|send|upload-debug)\b|perf\.data|"\$url')
+
+
+def commands_of(document):
+    """Each indented line that runs offbeat."""
+    return [line for line in re.findall(r"^    (offbeat .*)$", document, re.MULTILINE) if not SKIPPED.search(line)]
+
+
+@case
+def each_command_of_the_readme_works():
+    commands = commands_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    check(len(commands) > 12, "the commands were not found")
+    search = f"{BUILD}:{BUILD}/example:{os.environ['PATH']}"
+    with tempfile.TemporaryDirectory() as folder:
+        for command in commands:
+            done = subprocess.run(["sh", "-c", command], cwd=folder, env={**os.environ, "PATH": search}, capture_output=True, text=True, check=False)
+            check(done.returncode == 0, f"{command}: status {done.returncode}\n{done.stderr}")
+
+
+main()
