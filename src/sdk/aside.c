@@ -7,19 +7,16 @@
 
 #include "base/descriptor_table.h"
 #include "base/invariant.h"
+#include "base/futex.h"
 #include "base/kernel.h"
-#include "base/timespec.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
-#include "sdk/locks.h"
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
 #include "sdk/sender.h"
 #include "sdk/worker.h"
 
-#include <errno.h>
 #include <linux/capability.h>
-#include <linux/futex.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,11 +26,11 @@
 enum { RAW_THREADS_MAX = 8 };
 
 static struct {
-    _Atomic uint32_t alive; /* a futex: those that were started and have not ended */
+    _Atomic uint32_t alive; /* number of threads that were started and have not ended; a futex */
     _Atomic pid_t tids[RAW_THREADS_MAX];
     atomic_bool is_wanted;  /* threads shall step aside */
-    atomic_bool may_differ; /* rights of the program's threads were changed one by one */
-    bool had_end_thread;    /* the thread of at_exit.c was there */
+    atomic_bool may_differ; /* the program changed rights of its threads one by one */
+    bool had_end_thread;    /* the thread of at_exit.c existed */
 } aside;
 
 static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
@@ -50,7 +47,7 @@ void own_threads_end_one(void)
 {
     uint32_t alive = atomic_load(&aside.alive); /* 0 in a child that a thread of the library forked */
     while (alive > 0 && !atomic_compare_exchange_weak(&aside.alive, &alive, alive - 1)) continue;
-    (void)kernel_call3(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAKE_PRIVATE, INT32_MAX);
+    futex_wake(&aside.alive);
 }
 
 void own_threads_begin(const char *name)
@@ -64,11 +61,10 @@ void own_threads_begin(const char *name)
     }
 }
 
-/* Who writes on 0, 1 or 2 must not write into a socket of ours. */
+/* Opens /dev/null as 0, 1 and 2, so that code that writes there does not write into one of the library's sockets. */
 void own_threads_take_descriptors(void)
 {
-    const struct offbeat_options *options = sdk_options();
-    if (options->log || options->before_send || !descriptor_table_take(-1)) return;
+    if (atomic_load(&library.calls_program) || !descriptor_table_take(-1)) return;
     has_own_descriptors = true;
     for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_open("/dev/null", O_RDWR, 0);
 }
@@ -102,17 +98,13 @@ bool own_threads_shall_leave(void)
     return atomic_load(&aside.is_wanted);
 }
 
-static bool is_this_process(void)
-{
-    return sdk_is_ours() && kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&library.pid);
-}
-
 bool sdk_has_threads(void)
 {
-    return atomic_load(&aside.alive) > 0 && is_this_process();
+    return atomic_load(&aside.alive) > 0 && sdk_is_ours() &&
+           kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&library.pid);
 }
 
-/* Forgets those that the kernel no longer has. */
+/* True if the kernel still has a thread of the library. Forgets the ids of the others. */
 static bool has_tids(void)
 {
     bool has = false;
@@ -131,12 +123,10 @@ static bool has_tids(void)
 
 bool own_threads_await_end(uint64_t deadline_ns)
 {
-    struct timespec deadline = timespec_of(deadline_ns);
-    struct timespec pause = {.tv_nsec = 50000};
+    const struct timespec pause = {.tv_nsec = 50000};
     for (uint32_t alive = atomic_load(&aside.alive); alive > 0; alive = atomic_load(&aside.alive)) {
         if (sdk_monotonic_ns() >= deadline_ns) return false;
-        (void)kernel_call6(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAIT_BITSET_PRIVATE, alive,
-                           kernel_address(&deadline), 0, FUTEX_BITSET_MATCH_ANY);
+        futex_wait(&aside.alive, alive, deadline_ns);
     }
     while (has_tids()) {
         if (sdk_monotonic_ns() >= deadline_ns) return false;
@@ -147,16 +137,11 @@ bool own_threads_await_end(uint64_t deadline_ns)
 
 /* --- Stepping aside ----------------------------------------------------------------------------------------------- */
 
-static uint64_t limit_ns(enum sdk_absence absence)
-{
-    return absence == SDK_ASIDE ? 500 * MILLISECOND_NS : 2000 * MILLISECOND_NS; /* on an idle machine it takes one */
-}
-
-/* The threads that start others, then the rest. */
+/* Ends the threads that start others, then the rest. False after DEADLINE_NS. */
 static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
 {
     bool is_in_time = true;
-    profiler_lock();
+    lock_take(LOCK_PROFILER);
     atomic_store(&aside.is_wanted, true);
     sampler_wake();
     rebirth_wake();
@@ -164,36 +149,30 @@ static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
     if (is_in_time) sender_step_aside(absence == SDK_ASIDE_FOR_GOOD);
     aside.had_end_thread = is_in_time && at_exit_is_there();
     if (aside.had_end_thread) at_exit_leave();
-    profiler_unlock();
+    callbacks_give_lock(LOCK_PROFILER);
     return is_in_time && own_threads_await_end(deadline_ns);
 }
 
-/* Of sdk_step_aside, by the same thread. */
+/* Gives LOCK_TURN, which this thread took in sdk_step_aside. */
 static void give_turn(void)
 {
     (void)lock_check_held(LOCK_TURN);
     lock_give(LOCK_TURN);
 }
 
-/* Without a lock: a thread of the program that holds one may be under the filter, too. */
+/* Ends the library without a lock: a thread of the program that holds one may be under the filter, too. */
 static void end_library(void)
 {
     atomic_store(&library.is_on, false);
     callbacks_forbid();
 }
 
-/* Under LOCK_PROFILER. The sender is last: if another thread cannot start, its own has not started. */
-static bool start_threads(void)
-{
-    bool is_started = !aside.had_end_thread || at_exit_prepare();
-    return is_started && worker_come_back() && rebirth_come_back() && sender_come_back();
-}
-
 bool sdk_step_aside(enum sdk_absence absence)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_has_threads() || lock_any_is_held() || is_own_thread) return false;
-    uint64_t deadline_ns = sdk_monotonic_ns() + limit_ns(absence);
+    uint64_t limit_ms = absence == SDK_ASIDE ? 500 : 2000; /* it takes 1 ms on an idle machine */
+    uint64_t deadline_ns = sdk_monotonic_ns() + limit_ms * MILLISECOND_NS;
     bool has_ended = false;
     if (lock_take_until(LOCK_TURN, deadline_ns)) {
         has_ended = end_threads(absence, deadline_ns);
@@ -201,26 +180,26 @@ bool sdk_step_aside(enum sdk_absence absence)
     }
     if (!has_ended)
         sdk_debug("the library's threads did not end in time for a call of the program; the call runs nevertheless");
-    errno = kept_errno;
     return has_ended;
 }
 
 void sdk_come_back(void)
 {
-    int kept_errno = errno;
-    profiler_lock();
+    KEEP_ERRNO;
+    lock_take(LOCK_PROFILER);
     atomic_store(&aside.is_wanted, false);
     atomic_store(&aside.may_differ, false);
-    bool is_started = start_threads();
+    /* The sender is last: if another thread cannot start, its own has not started. */
+    bool is_started = !aside.had_end_thread || at_exit_prepare();
+    is_started = is_started && worker_come_back() && rebirth_come_back() && sender_come_back();
     if (!is_started) {
         sdk_debug("no thread can be made any more: the next launch sends what is left");
         atomic_store(&library.is_without_threads, true);
         end_library();
     }
-    profiler_unlock();
+    callbacks_give_lock(LOCK_PROFILER);
     if (!is_started) sender_keep();
     give_turn();
-    errno = kept_errno;
 }
 
 void sdk_stay_away(void)
@@ -237,7 +216,7 @@ struct capabilities {
     struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3];
 };
 
-/* Of the thread TID, or the calling one: 0. */
+/* Reads the capabilities of the thread TID; 0 is the calling thread. */
 static bool read_capabilities(pid_t tid, struct capabilities *ret)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = tid};

@@ -7,41 +7,41 @@
 
 #include <stdbool.h>
 
-/* For liboffbeat-first.so: starts to record, if `offbeat record` wants it, before libc knows its ENVIRONMENT. */
+/* Starts the recording of `offbeat record` if ENVIRONMENT asks for one. Called by liboffbeat-first.so before libc has
+ * its environment. */
 void sdk_record_first(char **environment);
 
-/* For _exit: writes the end of the recording of `offbeat record`. Does nothing in a child of vfork, and in one that
- * has no sampler. Bounded; async-signal-safe. */
+/* Writes the end of the recording of `offbeat record`. Called by _exit; does nothing in a child of vfork and in a child
+ * without a sampler. Bounded; async-signal-safe. */
 void sdk_end_recording(void);
 
 enum sdk_absence {
-    SDK_ASIDE,         /* the call needs a process of one thread: waits a moment at most */
-    SDK_ASIDE_RIGHTS,  /* libc ends the process if threads have different rights: waits longer */
-    SDK_ASIDE_FOR_GOOD /* a seccomp filter: stores first what is to be sent */
+    SDK_ASIDE,         /* a call that needs a process of one thread: a short wait */
+    SDK_ASIDE_RIGHTS,  /* a change of rights, which must be the same on all threads: a longer wait */
+    SDK_ASIDE_FOR_GOOD /* a seccomp filter: pending envelopes are stored first */
 };
 
 /* True if this process has threads of the library; not in a child of vfork, which has the memory of its parent. */
 bool sdk_has_threads(void);
 
-/* Ends them. False if there are none or they do not end in time; they continue then. If true, exactly one of the next
- * two functions must follow. Keeps errno, as they all do. */
+/* Ends the library's threads. False if there are none or they do not end in time: they continue then. After true,
+ * exactly one of sdk_come_back and sdk_stay_away must follow. All three keep errno. */
 bool sdk_step_aside(enum sdk_absence absence);
 
-/* Starts them again. Where the kernel denies that, the library ends, and the next launch sends what is left. */
+/* Starts the threads again. If the kernel denies that, the library ends, and the next launch sends the rest. */
 void sdk_come_back(void);
 
-/* The library ends. Makes no system call: a seccomp filter is in force. */
+/* Ends the library without a system call, because a seccomp filter is in force. */
 void sdk_stay_away(void);
 
-/* --- Rights: libc changes them on each of its threads, and ends the process if that fails on some of them only -------
- */
+/* --- Rights: libc changes them on each of its threads, and ends the process if only some changes fail ------------- */
 
-/* The calling thread is about to have libc change the rights of all threads: the library's threads step aside if
- * their rights may differ from the calling thread's. True: sdk_come_back must follow. */
+/* Makes the library's threads step aside if their rights may differ from the calling thread's, which is about to have
+ * libc change the rights of all threads. After true, sdk_come_back must follow. */
 bool sdk_step_aside_if_rights_differ(void);
 
-/* The calling thread has changed only its own rights. If it gave up capabilities for good, the library's threads do
- * the same; otherwise they follow at the next sdk_step_aside_if_rights_differ. */
+/* Lets the library's threads give up the capabilities that the calling thread, alone, has given up for good. Other
+ * changes of its rights follow at the next sdk_step_aside_if_rights_differ. */
 void sdk_follow_rights(void);
 
 #endif

@@ -1,31 +1,17 @@
 /* The end of the process. exit may be called by a signal handler that interrupted malloc, or one of our own
  * functions: the thread that exits then holds locks that it will never give up. So it takes none and allocates
- * nothing. A thread that was started earlier ends the library; the exiting thread waits for it, but no longer than
- * promised. SPDX-License-Identifier: MIT */
+ * nothing. A thread that was started in advance ends the library; the exiting thread waits for it, at most as
+ * long as promised. SPDX-License-Identifier: MIT */
+#include "base/futex.h"
 #include "base/kernel.h"
-#include "base/timespec.h"
 #include "sdk/locks.h"
 #include "sdk/sdk_private.h"
 
-#include <linux/futex.h>
-
-#define GRACE_NS ((uint64_t)3000000000) /* <offbeat.h> promises it: storing what is left, and what TLS computes */
+#define GRACE_NS ((uint64_t)3000000000) /* time to store pending envelopes and for TLS; <offbeat.h> promises it */
 
 enum order { NO_THREAD, WAIT, LEAVE, END };
 
 static _Atomic uint32_t order, has_ended; /* futexes */
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
-{
-    struct timespec deadline = timespec_of(deadline_ns);
-    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value,
-                       deadline_ns ? kernel_address(&deadline) : 0, 0, FUTEX_BITSET_MATCH_ANY);
-}
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
-}
 
 static void *wait_for_order(void *unused)
 {
@@ -50,7 +36,7 @@ static void *wait_for_order(void *unused)
 bool at_exit_prepare(void)
 {
     uint32_t leave = LEAVE, none = NO_THREAD;
-    if (atomic_compare_exchange_strong(&order, &leave, WAIT)) return true; /* it is about to leave, and stays */
+    if (atomic_compare_exchange_strong(&order, &leave, WAIT)) return true; /* it is about to leave, but stays */
     if (!atomic_compare_exchange_strong(&order, &none, WAIT)) return true;
     if (thread_start(wait_for_order, NULL)) return true;
     atomic_store(&order, NO_THREAD);
@@ -78,13 +64,12 @@ void at_exit_run(void)
 {
     uint32_t wait = WAIT;
     uint64_t now_ns = 0, deadline_ns;
-    /* First: under a seccomp filter, where the library has ended, any system call may kill. */
+    /* Checked first: under a seccomp filter, where the library has ended, any system call may kill. */
     if (!atomic_load(&library.is_on) || lock_any_is_held()) return;
     if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&library.pid)) return;
     if (atomic_compare_exchange_strong(&order, &wait, END)) futex_wake(&order);
     if (atomic_load(&order) != END || !kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
     deadline_ns = now_ns + atomic_load(&library.shutdown_timeout_ms) * (uint64_t)1000000 + GRACE_NS;
-    while (!atomic_load(&has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns) {
+    while (!atomic_load(&has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns)
         futex_wait(&has_ended, 0, deadline_ns);
-    }
 }

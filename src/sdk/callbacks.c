@@ -4,7 +4,6 @@
 #include "base/invariant.h"
 #include "base/kernel.h"
 #include "base/timespec.h"
-#include "sdk/locks.h"
 #include "sdk/sdk_private.h"
 
 #include <errno.h>
@@ -22,10 +21,10 @@ enum { LINES_MAX = 4, LINE_SIZE = 1024 };
 
 static struct {
     pthread_rwlock_t calls;
-    atomic_bool may_call; /* from init until the end of the shutdown */
+    atomic_bool may_call; /* true from init until the end of the shutdown */
     _Atomic(struct settings *) settings;
-    atomic_bool is_debug;             /* of the settings: threads of the program ask at any time */
-    char lines[LINES_MAX][LINE_SIZE]; /* under LOCK_LINES */
+    atomic_bool is_debug;             /* copy from the settings, for threads of the program */
+    char lines[LINES_MAX][LINE_SIZE]; /* guarded by LOCK_LINES */
     _Atomic size_t line_count;        /* written under LOCK_LINES */
 } callbacks = {.calls = PTHREAD_RWLOCK_INITIALIZER};
 
@@ -43,10 +42,9 @@ const struct offbeat_options *sdk_options(void)
 
 /* --- Calls -------------------------------------------------------------------------------------------------------- */
 
-/* Checks before it takes the lock, so that rejected calls do not make the end wait. */
 bool callback_begin(void)
 {
-    if (!atomic_load(&callbacks.may_call)) return false;
+    if (!atomic_load(&callbacks.may_call)) return false; /* checked first: rejected calls do not make the end wait */
     lock_check_order(LOCK_CALLS);
     if (pthread_rwlock_rdlock(&callbacks.calls) != 0) return false;
     lock_note_taken(LOCK_CALLS);
@@ -89,7 +87,7 @@ void callbacks_forbid(void)
 void callbacks_end(uint64_t deadline_ns)
 {
     const struct timespec deadline = timespec_of(deadline_ns);
-    callbacks_forbid(); /* first, so that no new ones keep us waiting */
+    callbacks_forbid(); /* no new call makes this wait longer */
     if (pthread_rwlock_clockwrlock(&callbacks.calls, CLOCK_MONOTONIC, &deadline) != 0) return;
     (void)pthread_rwlock_unlock(&callbacks.calls);
 }
@@ -104,7 +102,7 @@ void callbacks_forget(void)
 
 /* --- Lines for people --------------------------------------------------------------------------------------------- */
 
-/* A standard error that is a closed pipe, or a file at its largest, must not end the program. */
+/* Writes LINE without the signals that end a program whose standard error is a closed pipe or a file at its largest. */
 static void write_on_standard_error(const char *line)
 {
     char text[LINE_SIZE + 16];
@@ -129,10 +127,9 @@ static void write_on_standard_error(const char *line)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* LINE may contain strings of the program and of servers: control characters are replaced. */
 void callbacks_write_line(const struct offbeat_options *options, const char *line)
 {
-    char plain[LINE_SIZE];
+    char plain[LINE_SIZE]; /* LINE may contain strings of the program and of servers: no control characters */
     size_t size = 0;
     for (; line[size] && size < sizeof(plain) - 1; size++) {
         unsigned char byte = (unsigned char)line[size];
@@ -141,34 +138,19 @@ void callbacks_write_line(const struct offbeat_options *options, const char *lin
     plain[size] = '\0';
     if (!options->log)
         write_on_standard_error(plain);
-    else if (!own_threads_have_descriptors()) /* else it is left of an earlier init, without a function */
+    else if (!own_threads_have_descriptors()) /* such a thread is left of an earlier init, without a function */
         options->log(options->log_data, plain);
 }
 
 static void say_line(const char *line)
 {
-    int kept_errno = errno;
-    if (callback_begin()) {
-        callbacks_write_line(sdk_options(), line);
-        callback_end();
-    }
-    errno = kept_errno;
+    KEEP_ERRNO;
+    if (!callback_begin()) return;
+    callbacks_write_line(sdk_options(), line);
+    callback_end();
 }
 
-/* A signal handler may have interrupted the thread while it held LOCK_LINES. */
-static void add_line(const char line[LINE_SIZE])
-{
-    if (lock_is_held(LOCK_LINES)) return;
-    lock_take(LOCK_LINES);
-    size_t count = atomic_load(&callbacks.line_count);
-    if (count < LINES_MAX) {
-        memcpy(callbacks.lines[count], line, LINE_SIZE);
-        atomic_store(&callbacks.line_count, count + 1);
-    }
-    lock_give(LOCK_LINES);
-}
-
-__attribute__((noinline)) static void take_and_write_lines(void)
+__attribute__((noinline)) static void write_queued_lines(void)
 {
     char lines[LINES_MAX][LINE_SIZE];
     lock_take(LOCK_LINES);
@@ -178,21 +160,29 @@ __attribute__((noinline)) static void take_and_write_lines(void)
     for (size_t i = 0; i < count; i++) say_line(lines[i]);
 }
 
-void callbacks_write_lines(void)
+void callbacks_give_lock(enum sdk_lock lock)
 {
-    if (atomic_load(&callbacks.line_count) > 0 && !lock_any_is_held()) take_and_write_lines();
+    lock_give(lock);
+    if (atomic_load(&callbacks.line_count) > 0 && !lock_any_is_held()) write_queued_lines();
 }
 
 static void say(const char *format, va_list arguments)
 {
     char line[LINE_SIZE];
-    int kept_errno = errno;
+    KEEP_ERRNO;
     (void)vsnprintf(line, sizeof(line), format, arguments);
-    if (lock_any_is_held())
-        add_line(line);
-    else
+    if (!lock_any_is_held()) {
         say_line(line);
-    errno = kept_errno;
+        return;
+    }
+    if (lock_is_held(LOCK_LINES)) return; /* a signal handler has interrupted the code below */
+    lock_take(LOCK_LINES);
+    size_t count = atomic_load(&callbacks.line_count);
+    if (count < LINES_MAX) {
+        memcpy(callbacks.lines[count], line, LINE_SIZE);
+        atomic_store(&callbacks.line_count, count + 1);
+    }
+    lock_give(LOCK_LINES);
 }
 
 void sdk_say(const char *format, ...)

@@ -43,7 +43,7 @@ struct run {
     uint64_t timeout_ns;
     const atomic_bool *is_cancelled;
     uint8_t *helper_stack;
-    int status; /* as the helper's parent saw it; -1: it was not run, or had to be killed */
+    int status; /* wait status of the helper; -1: it was not run, or had to be killed */
 };
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
@@ -54,21 +54,9 @@ static bool is_executable(const char *path)
     return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-static bool find_beside(const char *library, char ret_path[PATH_MAX])
-{
-    static const char *const places[] = {"offbeat-helper", "../libexec/offbeat/offbeat-helper",
-                                         "../../libexec/offbeat/offbeat-helper"};
-    const char *slash = strrchr(library, '/');
-    for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-        int length = snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)(slash - library), library, places[i]);
-        if (length > 0 && length < PATH_MAX && is_executable(ret_path)) return true;
-    }
-    return false;
-}
-
-/* The file that this code was loaded from; false if its folder cannot be trusted. For a program that has the static
- * library inside, dladdr gives what the caller of exec put into argv[0], so the kernel is asked instead; and a user
- * who starts a set-user-ID program may link it into their own folder. */
+/* Returns the file that this code was loaded from; false if its folder cannot be trusted. For a program that has the
+ * static library inside, dladdr gives what the caller of exec put into argv[0], so the kernel is asked instead; and a
+ * user who starts a set-user-ID program may link it into their own folder. */
 static bool find_own_file(char ret_path[PATH_MAX])
 {
     Dl_info own, program;
@@ -85,19 +73,26 @@ static bool find_own_file(char ret_path[PATH_MAX])
 
 bool helper_find(const char *chosen, char ret_path[PATH_MAX])
 {
+    static const char *const places[] = {"offbeat-helper", "../libexec/offbeat/offbeat-helper",
+                                         "../../libexec/offbeat/offbeat-helper"};
     char own[PATH_MAX];
     if (chosen && *chosen) {
         int length = snprintf(ret_path, PATH_MAX, "%s", chosen);
         return length < PATH_MAX && is_executable(ret_path);
     }
-    if (find_own_file(own) && find_beside(own, ret_path)) return true;
+    const char *slash = find_own_file(own) ? strrchr(own, '/') : NULL;
+    for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+        int length = snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)(slash - own), own, places[i]);
+        if (length > 0 && length < PATH_MAX && is_executable(ret_path)) return true;
+    }
     (void)snprintf(ret_path, PATH_MAX, "%s", OFFBEAT_HELPER_PATH);
     return is_executable(ret_path);
 }
 
 /* --- The two processes: no libc in them, for they share the host's memory ----------------------------------------- */
 
-/* After a kill, nobody needs the result of the helper, and shared memory lives as long as its last user. */
+/* Makes the kernel kill the calling process with its parent: nobody needs the result of the helper then, and shared
+ * memory lives as long as its last user. */
 static void end_with_parent(void)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
@@ -109,7 +104,7 @@ static int become_helper(void *context)
     uint64_t none = 0;
     end_with_parent();
     for (int number = 1; number <= SIGRTMAX_OF_KERNEL; number++)
-        kernel_handle_as_usual(number); /* what is ignored stays so */
+        kernel_handle_as_usual(number); /* exec would keep ignored signals ignored */
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&none), 0, sizeof(none));
     int nothing = kernel_open("/dev/null", O_RDWR, 0);
     for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_call3(SYS_dup2, nothing, number, 0);
@@ -140,7 +135,7 @@ static int run_between(void *context)
 {
     struct run *run = context;
     end_with_parent();
-    (void)kernel_call3(SYS_close_range, 0, UINT32_MAX, 0); /* what the host closes shall be closed */
+    (void)kernel_call3(SYS_close_range, 0, UINT32_MAX, 0); /* keeps nothing open that the host closes */
     kernel_handle_as_usual(SIGCHLD);                       /* a process that ignores it receives no status */
     long child =
         kernel_clone(become_helper, run, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL);
@@ -151,9 +146,9 @@ static int run_between(void *context)
 
 /* --- The host's side ---------------------------------------------------------------------------------------------- */
 
-/* Nothing else of the environment: LD_PRELOAD would have the helper profiled, too, and DEBUGINFOD_URLS would have it
- * ask the network. With AT_SECURE there is none of it. */
-static size_t choose_variables(struct run *run, char *memory)
+/* Writes the helper's environment to MEMORY. Other variables are left out: LD_PRELOAD would make the library profile
+ * the helper, too, and DEBUGINFOD_URLS would make the helper ask the network. With AT_SECURE it has no variables. */
+static void choose_variables(struct run *run, char *memory)
 {
     static const char *const names[] = {"PATH",   "HOME", "XDG_CACHE_HOME", RECORD_ENVIRONMENT_CACHE_DIRECTORY,
                                         "TMPDIR", "LANG", "LD_LIBRARY_PATH"};
@@ -165,16 +160,6 @@ static size_t choose_variables(struct run *run, char *memory)
         run->variables[count++] = variable;
     }
     run->variables[count] = NULL;
-    return count;
-}
-
-static int run_and_wait(struct run *run, uint8_t *stack)
-{
-    long between = kernel_clone(run_between, run, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
-    if (between < 0) return -1;
-    while (waitpid((pid_t)between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
-    if (run->status == -1 || !WIFEXITED(run->status)) return -1;
-    return WEXITSTATUS(run->status) == EXEC_FAILED ? -1 : WEXITSTATUS(run->status);
 }
 
 struct helper {
@@ -182,7 +167,8 @@ struct helper {
     uint64_t timeout_ns;
     pthread_t thread;
     pid_t thread_id;
-    uint8_t *memory; /* for the two processes. Here a leak checker finds it: it cannot stop a thread that is in vfork */
+    uint8_t
+        *memory; /* memory of the two processes; here a leak checker finds it, which cannot stop a thread in vfork */
     int status;
     atomic_bool has_ended, is_cancelled;
 };
@@ -196,10 +182,12 @@ static int run_helper(struct helper *helper)
     helper->memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
     if (!helper->memory) return -1;
     run.helper_stack = helper->memory + STACK_BYTES;
-    (void)choose_variables(&run, (char *)helper->memory + (size_t)2 * STACK_BYTES);
-    int status = run_and_wait(&run, helper->memory);
+    choose_variables(&run, (char *)helper->memory + (size_t)2 * STACK_BYTES);
+    long between = kernel_clone(run_between, &run, helper->memory + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
+    while (between >= 0 && waitpid((pid_t)between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
     free(helper->memory);
-    return status;
+    if (run.status == -1 || !WIFEXITED(run.status) || WEXITSTATUS(run.status) == EXEC_FAILED) return -1;
+    return WEXITSTATUS(run.status);
 }
 
 static void *see_to_helper(void *context)

@@ -1,5 +1,5 @@
-/* Runs the helper program (src/helper) without the host noticing: no SIGCHLD, no child that its wait could find, no
- * descriptor or variable of it that would reach the helper.  SPDX-License-Identifier: MIT */
+/* Runs the helper program (src/helper) unnoticed by the host: no SIGCHLD, no child that its wait could find, and none
+ * of its descriptors or variables reaches the helper.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_HELPER_PROCESS_H
 #define OFFBEAT_SDK_HELPER_PROCESS_H
 
@@ -18,9 +18,10 @@ struct helper;
  * confined. */
 struct helper *helper_start(const char *path, const char *request, const char *payloads, uint64_t timeout_ns);
 bool helper_has_ended(const struct helper *helper);
-/* Kills it soon. */
+/* Makes the helper end soon. */
 void helper_cancel(struct helper *helper);
-/* Waits until it has ended, and frees HELPER. Its exit status, or -1 if it could not be run or was killed. */
+/* Waits until the helper has ended, and frees HELPER. Returns its exit status, or -1 if it could not be run or was
+ * killed. */
 int helper_finish(struct helper *helper);
 
 #endif

@@ -1,8 +1,8 @@
 /* Three ways to run a profiler, of which the options choose one: the program starts it (manual), sampled root spans
  * start it (trace), or single transactions are profiled (V1). In the first two the session must be sampled.
  *
- * Roots carry in their token the number of the session to which they belong, the place of their trace, and whether they
- * are the one of the program's start. SPDX-License-Identifier: MIT */
+ * The token of a root contains the number of the session to which it belongs, the place of its trace, and whether it is
+ * the root of the program's start. SPDX-License-Identifier: MIT */
 #include "sdk/lifecycle.h"
 
 static const struct lifecycle_step nothing;
@@ -29,7 +29,7 @@ static bool follows_roots(const struct lifecycle *lifecycle)
 
 /* --- The profiler ------------------------------------------------------------------------------------------------- */
 
-static struct lifecycle_step run(struct lifecycle *lifecycle, enum lifecycle_action action)
+static struct lifecycle_step run_with(struct lifecycle *lifecycle, enum lifecycle_action action)
 {
     lifecycle->profiler = LIFECYCLE_RUNNING;
     lifecycle->profiler_session = lifecycle->session;
@@ -93,7 +93,7 @@ struct lifecycle_step lifecycle_init(struct lifecycle *lifecycle, const struct l
     lifecycle->is_sampled = is_kept ? kept == LIFECYCLE_KEPT_YES : is_drawn(rate, draw);
     if (!is_kept || !lifecycle->is_sampled) return nothing;
     if (options->mode == LIFECYCLE_TRACE) lifecycle->app_start = LIFECYCLE_AWAITS_ROOT;
-    return run(lifecycle, LIFECYCLE_START);
+    return run_with(lifecycle, LIFECYCLE_START);
 }
 
 /* --- Manual ------------------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle)
         return no_operation("start_profiler does nothing: the profiler is running");
     if (lifecycle->is_in_background) return no_operation("start_profiler does nothing: the session has ended");
     if (lifecycle->is_limited) return no_operation("start_profiler does nothing: the server wants no profiles now");
-    return run(lifecycle, LIFECYCLE_START);
+    return run_with(lifecycle, LIFECYCLE_START);
 }
 
 struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle)
@@ -123,16 +123,11 @@ struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle)
 
 /* --- Roots -------------------------------------------------------------------------------------------------------- */
 
-/* Of a token, from the lowest bit on: the start of the program, the trace's place plus one, the session. */
+/* Parts of a token, from the lowest bit on: the start of the program, the trace's place plus one, the session. */
 enum { APP_START_BIT = 1, PLACE_SHIFT = 1, PLACE_MASK = 63, SESSION_SHIFT = 7, SESSION_MASK = 0xffffff };
 
-static uint32_t session_of(uint32_t token)
-{
-    return token >> SESSION_SHIFT & SESSION_MASK;
-}
-
-/* The session that a root of TRACE continues: an open root of the trace began in it, and the profiler still runs for
- * it although the user has left. 0: no session. */
+/* Returns the session that a root of TRACE continues: an open root of the trace began in it, and the profiler still
+ * runs for it although the user has left. 0: no session. */
 static uint32_t carried_session(const struct lifecycle *lifecycle, uint64_t trace)
 {
     if (lifecycle->options.has_v1 || lifecycle->profiler != LIFECYCLE_RUNNING) return 0;
@@ -145,15 +140,7 @@ static uint32_t carried_session(const struct lifecycle *lifecycle, uint64_t trac
     return 0;
 }
 
-/* Roots that begin in the background belong to no session, 0, unless their trace carries one. */
-static uint32_t session_of_new_root(const struct lifecycle *lifecycle, bool is_sampled, uint64_t trace)
-{
-    uint32_t carried = is_sampled ? carried_session(lifecycle, trace) : 0;
-    if (carried) return carried;
-    return lifecycle->options.has_v1 || !lifecycle->is_in_background ? lifecycle->session & SESSION_MASK : 0;
-}
-
-/* The place of a root of TRACE in SESSION, plus one; 0 where all are taken. */
+/* Counts a root of TRACE in SESSION. Returns its place plus one; 0 if all places are taken. */
 static uint32_t note_trace(struct lifecycle *lifecycle, uint64_t trace, uint32_t session)
 {
     uint32_t place = 0;
@@ -171,34 +158,30 @@ static uint32_t note_trace(struct lifecycle *lifecycle, uint64_t trace, uint32_t
     return place;
 }
 
-static void forget_trace(struct lifecycle *lifecycle, uint32_t token)
-{
-    uint32_t place = token >> PLACE_SHIFT & PLACE_MASK;
-    if (place > 0 && lifecycle->traces[place - 1].roots > 0) lifecycle->traces[place - 1].roots--;
-}
-
 static struct lifecycle_step start_for_root(struct lifecycle *lifecycle)
 {
     if (lifecycle->profiler == LIFECYCLE_RUNNING) return nothing;
-    if (lifecycle->options.has_v1) return lifecycle->is_limited ? nothing : run(lifecycle, LIFECYCLE_START);
+    if (lifecycle->options.has_v1) return lifecycle->is_limited ? nothing : run_with(lifecycle, LIFECYCLE_START);
     if (!may_run(lifecycle)) return nothing;
-    if (lifecycle->profiler == LIFECYCLE_IDLE) return run(lifecycle, LIFECYCLE_START);
+    if (lifecycle->profiler == LIFECYCLE_IDLE) return run_with(lifecycle, LIFECYCLE_START);
     bool is_of_session = lifecycle->profiler_session == lifecycle->session;
-    return run(lifecycle, is_of_session ? LIFECYCLE_KEEP_ON : LIFECYCLE_RESTART);
+    return run_with(lifecycle, is_of_session ? LIFECYCLE_KEEP_ON : LIFECYCLE_RESTART);
 }
 
 struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint64_t trace,
                                              uint32_t *ret_token)
 {
     bool is_app_start = lifecycle->app_start == LIFECYCLE_AWAITS_ROOT;
-    uint32_t session = session_of_new_root(lifecycle, is_sampled, trace);
+    uint32_t session = is_sampled ? carried_session(lifecycle, trace) : 0;
+    /* A root that begins in the background belongs to no session, unless its trace carries one. */
+    if (session == 0 && (lifecycle->options.has_v1 || !lifecycle->is_in_background))
+        session = lifecycle->session & SESSION_MASK;
     *ret_token = session << SESSION_SHIFT | (is_app_start ? APP_START_BIT : 0);
     if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
     if (is_app_start) lifecycle->app_start = LIFECYCLE_IN_ROOT;
     if (!is_sampled || session == 0) return nothing;
     *ret_token |= note_trace(lifecycle, trace, session) << PLACE_SHIFT;
-    bool is_of_now = session == (lifecycle->session & SESSION_MASK);
-    if (!is_of_now) {
+    if (session != (lifecycle->session & SESSION_MASK)) {
         lifecycle->carried_roots++;
         return nothing;
     }
@@ -206,16 +189,7 @@ struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool i
     return start_for_root(lifecycle);
 }
 
-static void take_root_off(struct lifecycle *lifecycle, uint32_t session)
-{
-    if (session == lifecycle->session) {
-        if (lifecycle->roots > 0) lifecycle->roots--;
-    } else if (session >= lifecycle->profiler_session && lifecycle->carried_roots > 0) {
-        lifecycle->carried_roots--;
-    }
-}
-
-/* Stops the profiler if no root needs it any more. */
+/* Stops the profiler if no open root needs it. */
 static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
 {
     if (lifecycle->profiler != LIFECYCLE_RUNNING) return nothing;
@@ -223,16 +197,20 @@ static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
     if (lifecycle->carried_roots > 0 || lifecycle->app_start != LIFECYCLE_STARTED) return nothing;
     if (lifecycle->roots == 0) return finish_chunk(lifecycle);
     if (lifecycle->profiler_session == lifecycle->session) return nothing;
-    return may_run(lifecycle) ? run(lifecycle, LIFECYCLE_RESTART) : finish_chunk(lifecycle);
+    return may_run(lifecycle) ? run_with(lifecycle, LIFECYCLE_RESTART) : finish_chunk(lifecycle);
 }
 
 struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled)
 {
     if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
     if (token & APP_START_BIT) lifecycle->app_start = LIFECYCLE_STARTED;
-    if (is_sampled) {
-        forget_trace(lifecycle, token);
-        take_root_off(lifecycle, session_of(token));
+    if (!is_sampled) return stop_after_root(lifecycle);
+    uint32_t place = token >> PLACE_SHIFT & PLACE_MASK, session = token >> SESSION_SHIFT & SESSION_MASK;
+    if (place > 0 && lifecycle->traces[place - 1].roots > 0) lifecycle->traces[place - 1].roots--;
+    if (session == lifecycle->session) {
+        if (lifecycle->roots > 0) lifecycle->roots--;
+    } else if (session >= lifecycle->profiler_session && lifecycle->carried_roots > 0) {
+        lifecycle->carried_roots--;
     }
     return stop_after_root(lifecycle);
 }
@@ -254,13 +232,6 @@ struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle)
 
 /* --- Sessions of a user ------------------------------------------------------------------------------------------- */
 
-/* A profile that only completes its last chunk does not belong to a trace. */
-static bool carries_trace(const struct lifecycle *lifecycle)
-{
-    if (!follows_roots(lifecycle) || lifecycle->profiler != LIFECYCLE_RUNNING) return false;
-    return lifecycle->roots > 0 || lifecycle->carried_roots > 0 || lifecycle->app_start == LIFECYCLE_IN_ROOT;
-}
-
 struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle)
 {
     if (lifecycle->is_closed) return nothing;
@@ -269,7 +240,10 @@ struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle)
     if (lifecycle->is_in_background) return no_operation("background does nothing: the program is in the background");
     lifecycle->is_in_background = true;
     if (lifecycle->options.has_v1) return nothing;
-    return carries_trace(lifecycle) ? nothing : stop(lifecycle);
+    bool has_root = lifecycle->roots > 0 || lifecycle->carried_roots > 0 || lifecycle->app_start == LIFECYCLE_IN_ROOT;
+    /* A profile that only completes its last chunk does not belong to a trace. */
+    bool carries_trace = follows_roots(lifecycle) && lifecycle->profiler == LIFECYCLE_RUNNING && has_root;
+    return carries_trace ? nothing : stop(lifecycle);
 }
 
 struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw)

@@ -12,16 +12,16 @@
 
 enum lifecycle_mode { LIFECYCLE_MANUAL, LIFECYCLE_TRACE };
 
-/* What an earlier launch decided for the profile of the next one's start (SES-10). */
+/* The decision of an earlier launch about the profile of this one's start (SES-10). */
 enum lifecycle_kept { LIFECYCLE_KEPT_NOTHING, LIFECYCLE_KEPT_NO, LIFECYCLE_KEPT_YES };
 
-/* {0} is the default of each. */
+/* {0} has the defaults. */
 struct lifecycle_options {
     enum lifecycle_mode mode;
     double profile_session_sample_rate;
     bool has_v1;      /* profiles_sample_rate or profiles_sampler is set: the other options have no effect (SES-8) */
     bool has_tracing; /* traces_sample_rate or traces_sampler is set */
-    bool is_ui;       /* a session is a user's, not the process's (SES-9) */
+    bool is_ui;       /* sessions are a user's, not the process's (SES-9) */
     bool starts_on_app_start;
 };
 
@@ -31,7 +31,7 @@ enum lifecycle_action {
     LIFECYCLE_STOP,         /* stop it now, and send what it has */
     LIFECYCLE_RESTART,      /* stop, then start */
     LIFECYCLE_FINISH_CHUNK, /* let it run to the end of the chunk, then call lifecycle_chunk_ended */
-    LIFECYCLE_KEEP_ON,      /* it was finishing its chunk, and continues as if not */
+    LIFECYCLE_KEEP_ON,      /* let it continue after the chunk that it was finishing */
 };
 
 struct lifecycle_step {
@@ -42,7 +42,7 @@ struct lifecycle_step {
 enum lifecycle_profiler { LIFECYCLE_IDLE, LIFECYCLE_RUNNING, LIFECYCLE_FINISHING };
 enum lifecycle_app_start { LIFECYCLE_STARTED, LIFECYCLE_AWAITS_ROOT, LIFECYCLE_IN_ROOT };
 
-/* Sampled roots of one trace that began in one session; a free place has no roots. */
+/* Counts sampled roots of one trace that began in one session; a free place has no roots. */
 struct lifecycle_trace {
     uint64_t trace;
     uint32_t session, roots;
@@ -53,48 +53,49 @@ enum { LIFECYCLE_TRACES_MAX = 63 }; /* roots of more open traces do not let late
 /* All members are private unless a comment says public. */
 struct lifecycle {
     struct lifecycle_options options;
-    enum lifecycle_kept for_next_launch; /* public: what to keep on disk; KEPT_NOTHING: forget what is there */
+    enum lifecycle_kept for_next_launch; /* public: decision to keep on disk; KEPT_NOTHING: delete the file */
     enum lifecycle_profiler profiler;    /* public */
     enum lifecycle_app_start app_start;
     bool is_sampled; /* the session */
     bool is_in_background, is_limited, is_closed;
-    uint32_t session, profiler_session; /* now; and in which the profiler was started */
-    size_t roots;                       /* sampled ones that are open and began in this session */
-    size_t carried_roots;               /* … in an earlier one that the profiler still serves */
+    uint32_t session;
+    uint32_t profiler_session; /* session in which the profiler was started */
+    size_t roots;              /* number of open sampled roots that began in this session */
+    size_t carried_roots;      /* number of those that began in an earlier session, for which the profiler still runs */
     struct lifecycle_trace traces[LIFECYCLE_TRACES_MAX];
 };
 
-/* The warning number INDEX about OPTIONS, a constant string; NULL if there are no more. No warning is fatal. */
+/* Returns warning number INDEX about OPTIONS, a constant string; NULL after the last one. No warning is fatal. */
 const char *lifecycle_warning(const struct lifecycle_options *options, size_t index);
 
-/* The first step. DRAW decides the session, unless KEPT has; DRAW_NEXT the start of the next launch. */
+/* Returns the first step. DRAW decides the session, unless KEPT did; DRAW_NEXT decides the next launch's start. */
 struct lifecycle_step lifecycle_init(struct lifecycle *lifecycle, const struct lifecycle_options *options,
                                      enum lifecycle_kept kept, double draw, double draw_next);
 
-/* What the program asks for (SES-4, SES-7). */
+/* Events: the program starts or stops the profiler (SES-4, SES-7). */
 struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle);
 struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle);
 
-/* A root span begins and ends; IS_SAMPLED is the same both times. With V1 options it is the result of
+/* Events: a root span begins and ends. IS_SAMPLED is the same both times; with V1 options it is the result of
  * lifecycle_profiles_transaction. TRACE is a hash of its trace's id: a root of a carried trace joins its session. The
  * caller passes RET_TOKEN to lifecycle_root_ended; its highest bit is free. */
 struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint64_t trace,
                                              uint32_t *ret_token);
 struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled);
-/* V1: whether a transaction is profiled, by the rate that profiles_sampler gave for it, else profiles_sample_rate. */
+/* True if V1 profiles a transaction. RATE is the answer of profiles_sampler, or profiles_sample_rate without it. */
 bool lifecycle_profiles_transaction(const struct lifecycle *lifecycle, bool is_sampled, double rate, double draw);
 
-/* The chunk is full, or was finished as FINISH_CHUNK asked for. */
+/* Event: the chunk is full, or was finished because FINISH_CHUNK asked for it. */
 struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle);
 
-/* The user leaves the program and comes back (SES-9). */
+/* Events: the user leaves the program and comes back (SES-9). */
 struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle);
 struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw);
 
-/* The server wants no profiles now, or wants them again (facts §3.7). */
+/* Event: a rate limit of the server for profiles begins or ends (facts §3.7). */
 struct lifecycle_step lifecycle_set_limited(struct lifecycle *lifecycle, bool is_limited);
 
-/* The end; every later call does nothing. */
+/* Event: the library ends. Every later call does nothing. */
 struct lifecycle_step lifecycle_close(struct lifecycle *lifecycle);
 
 #endif

@@ -16,11 +16,11 @@
         PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,    \
             PTHREAD_MUTEX_INITIALIZER                                                                                  \
     }
-static pthread_mutex_t mutexes[] = ALL_FREE; /* that of LOCK_CALLS is not used */
+static pthread_mutex_t mutexes[] = ALL_FREE; /* the mutex of LOCK_CALLS is not used */
 _Static_assert(sizeof(mutexes) / sizeof(mutexes[0]) == LOCK_COUNT, "a mutex for each lock");
 
-/* How often this thread holds each lock, eight bits each, so that the order is one comparison. Initial-exec: see
- * trace/thread.c. */
+/* Number of times that this thread holds each lock, eight bits each, so that the order is one comparison.
+ * Initial-exec: see trace/current_thread.c. */
 static __thread uint64_t held __attribute__((tls_model("initial-exec")));
 
 enum { BITS = 8, COUNT_MAX = 255 };
@@ -33,17 +33,11 @@ static uint64_t count_of(enum sdk_lock lock)
 
 static atomic_bool was_forked_while_held;
 
-/* Nothing from LOCK on is held, but LOCK_CALLS may be taken again. */
-static bool is_in_order(enum sdk_lock lock)
-{
-    unsigned first = lock == LOCK_CALLS ? lock + 1 : lock;
-    return held >> first * BITS == 0;
-}
-
-/* In the field the lock is taken nevertheless: a wrong order may deadlock, but seldom does. */
 void lock_check_order(enum sdk_lock lock)
 {
-    (void)INVARIANT(is_in_order(lock));
+    unsigned first = lock == LOCK_CALLS ? lock + 1 : lock; /* LOCK_CALLS may be taken again */
+    /* In the field the lock is taken nevertheless: a wrong order may deadlock, but seldom does. */
+    (void)INVARIANT(held >> first * BITS == 0);
 }
 
 void lock_note_taken(enum sdk_lock lock)
@@ -51,9 +45,9 @@ void lock_note_taken(enum sdk_lock lock)
     if (count_of(lock) < COUNT_MAX) held += UINT64_C(1) << lock * BITS;
 }
 
-/* In a child that was forked between taking and giving, nothing is held. */
 void lock_note_given(enum sdk_lock lock)
 {
+    /* A child that was forked between taking and giving holds nothing. */
     if (count_of(lock) > 0) held -= UINT64_C(1) << lock * BITS;
 }
 

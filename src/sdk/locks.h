@@ -1,6 +1,6 @@
 /* The locks of the library's front, and their order.
  *
- * A thread takes locks only in the order of enum sdk_lock, top to bottom. The locks of measurements.c, trace/ and
+ * A thread takes locks only in the order of enum sdk_lock, top to bottom. The locks of measurements, trace/ and
  * transport/ come after all of them. Each lock_take checks that (base/invariant.h); a lock that is waited for with a
  * deadline may come out of order, because it cannot deadlock.
  *
@@ -25,27 +25,27 @@ enum sdk_lock {
     LOCK_COUNT
 };
 
-void lock_take(enum sdk_lock lock); /* any but LOCK_CALLS; likewise below */
-/* False if another thread holds it until DEADLINE_NS. */
+void lock_take(enum sdk_lock lock); /* here and below: any but LOCK_CALLS */
+/* Takes LOCK. False if another thread holds it until DEADLINE_NS. */
 bool lock_take_until(enum sdk_lock lock, uint64_t deadline_ns);
 void lock_give(enum sdk_lock lock);
 /* Gives LOCK, which this thread holds, waits for CHANGED, and takes LOCK again. False after DEADLINE_NS. */
 bool lock_wait(enum sdk_lock lock, pthread_cond_t *changed, uint64_t deadline_ns);
 
-/* This thread; true also in a signal handler that interrupted it at that moment. */
+/* True if this thread holds LOCK, or, in a signal handler, is just taking or giving it. */
 bool lock_is_held(enum sdk_lock lock);
 bool lock_any_is_held(void); /* one of the last three */
 
-/* For functions whose caller must hold LOCK. A failed check is no fault in a child that was forked by a signal handler
+/* Checks that the calling thread holds LOCK. A failed check is no fault in a child that was forked by a signal handler
  * while its thread held a lock, and that returns from the handler. */
 bool lock_check_held(enum sdk_lock lock);
 
-/* For the lock of calls, which callbacks.c has: its order, and that it was taken or given. */
+/* Notes the use of LOCK_CALLS, whose lock callbacks.c has: a check of the order, taken, given. */
 void lock_check_order(enum sdk_lock lock);
 void lock_note_taken(enum sdk_lock lock);
 void lock_note_given(enum sdk_lock lock);
 
-/* In a forked child: all are free. */
+/* Frees all locks in a forked child. */
 void locks_forget(void);
 
 #endif

@@ -25,22 +25,22 @@ static bool join(char ret_path[PATH_MAX], const char *folder, const char *name)
     return snprintf(ret_path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
 }
 
-static bool ends_with(const char *text, const char *suffix)
+static bool has_suffix(const char *text, const char *suffix)
 {
     size_t size = strlen(text), suffix_size = strlen(suffix);
     return size > suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
 }
 
-/* --- Who it is ---------------------------------------------------------------------------------------------------- */
+/* --- The identity of a process ------------------------------------------------------------------------------------ */
 
 /* Identifies a process as long as the machine runs. */
 struct identity {
     long pid;
-    unsigned long long start; /* in ticks since the machine started: proc_pid_stat(5), field 22 */
+    unsigned long long start; /* clock ticks since the machine started: proc_pid_stat(5), field 22 */
     unsigned long long name_space;
 };
 
-/* 0: there is no such process, or it has ended and only waits for its parent. */
+/* Returns the start time of process PID; 0: there is no such process, or it has ended and only waits for its parent. */
 static unsigned long long start_of(long pid)
 {
     enum { STATE = 3, START = 22 };
@@ -49,7 +49,7 @@ static unsigned long long start_of(long pid)
     unsigned long long start = 0;
     (void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     if (file_read(path, &text, NULL) == STATUS_OK) buffer_append_byte(&text, 0);
-    const char *field = text.size > 0 && !text.failed ? strrchr((const char *)text.data, ')') : NULL; /* of its name */
+    const char *field = text.size > 0 && !text.failed ? strrchr((const char *)text.data, ')') : NULL;
     bool is_dead = !field || !field[1] || field[2] == 'Z' || field[2] == 'X';
     for (int number = STATE - 1; field && number < START; number++) field = strchr(field + 1, ' ');
     if (field && !is_dead) start = strtoull(field, NULL, 10);
@@ -64,18 +64,12 @@ static struct identity own_identity(void)
     return (struct identity){getpid(), start_of(getpid()), has_space ? status.st_ino : 0};
 }
 
-static bool read_identity(const char *name, struct identity *ret_identity)
-{
-    struct identity *identity = ret_identity;
-    return strlen(name) < NAME_SIZE && ends_with(name, folder_suffix) &&
-           sscanf(name, "%ld-%llx-%llx-", &identity->pid, &identity->start, &identity->name_space) == 3;
-}
-
-/* A folder that was just made is empty: its own time counts, too. */
+/* True if nothing in FOLDER was written in the last ORPHAN_QUIET_SECONDS. */
 static bool is_quiet(const char *folder)
 {
     char path[PATH_MAX];
     struct stat status;
+    /* A folder that was just made is empty: its own time counts, too. */
     time_t latest = stat(folder, &status) == 0 ? status.st_mtime : 0;
     DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
@@ -86,14 +80,7 @@ static bool is_quiet(const char *folder)
     return latest + ORPHAN_QUIET_SECONDS < time(NULL);
 }
 
-/* The lock comes after this. */
-static bool may_be_left(const char *folder, const struct identity *identity, const struct identity *own)
-{
-    if (identity->name_space != own->name_space || own->start == 0) return is_quiet(folder);
-    return identity->pid == own->pid || start_of(identity->pid) != identity->start;
-}
-
-/* --- This process's ----------------------------------------------------------------------------------------------- */
+/* --- The session of this process ---------------------------------------------------------------------------------- */
 
 static bool open_file(struct session *session)
 {
@@ -119,12 +106,6 @@ static bool is_ours(const struct session *session)
            status.st_ino == session->inode;
 }
 
-static void close_file(struct session *session)
-{
-    if (is_ours(session)) (void)close(session->descriptor);
-    session->inode = 0;
-}
-
 static void remove_folder(const char *folder)
 {
     char path[PATH_MAX];
@@ -145,7 +126,6 @@ static bool make_folder(struct session *session, const char *folder)
     return join(session->folder, folder, name) && mkdir(session->folder, 0700) == 0;
 }
 
-/* Until the file is locked, others see a folder of a live process, or one in which something was just written. */
 bool session_begin(struct session *session, const char *folder, const struct chunk_request *request)
 {
     char path[PATH_MAX];
@@ -156,6 +136,7 @@ bool session_begin(struct session *session, const char *folder, const struct chu
     bool is_written = !text.failed && join(path, session->folder, file_name) &&
                       file_write(path, buffer_slice(&text), NULL) == STATUS_OK;
     buffer_fini(&text);
+    /* Until the file is locked, others see a folder of a live process, or one in which something was just written. */
     if (is_written) (void)open_file(session);
     return true;
 }
@@ -169,7 +150,7 @@ void session_keep(struct session *session)
 
 void session_forget(struct session *session)
 {
-    close_file(session);
+    if (is_ours(session)) (void)close(session->descriptor);
     *session = (struct session){0};
 }
 
@@ -179,17 +160,22 @@ void session_end(struct session *session)
     session_forget(session);
 }
 
-/* --- Others' ------------------------------------------------------------------------------------------------------ */
+/* --- Sessions of other processes ---------------------------------------------------------------------------------- */
 
-/* Locks the session NAME in FOLDER, if it was orphaned. The descriptor, or -1. */
+/* Locks the session NAME in FOLDER, if it was orphaned. Returns the descriptor, or -1. */
 static int claim(const char *folder, const char *name, const struct identity *own, char ret_folder[PATH_MAX])
 {
     struct identity identity;
     char path[PATH_MAX];
-    if (!read_identity(name, &identity) || !join(ret_folder, folder, name)) return -1;
-    if (!may_be_left(ret_folder, &identity, own) || !join(path, ret_folder, file_name)) return -1;
+    if (strlen(name) >= NAME_SIZE || !has_suffix(name, folder_suffix)) return -1;
+    if (sscanf(name, "%ld-%llx-%llx-", &identity.pid, &identity.start, &identity.name_space) != 3) return -1;
+    if (!join(ret_folder, folder, name) || !join(path, ret_folder, file_name)) return -1;
+    bool has_same_pids = identity.name_space == own->name_space && own->start != 0;
+    bool may_be_left =
+        has_same_pids ? identity.pid == own->pid || start_of(identity.pid) != identity.start : is_quiet(ret_folder);
+    if (!may_be_left) return -1;
     int descriptor = descriptor_move_up(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (descriptor < 0 && is_quiet(ret_folder)) remove_folder(ret_folder); /* nobody can say what to say of it */
+    if (descriptor < 0 && is_quiet(ret_folder)) remove_folder(ret_folder); /* it has no metadata */
     if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
     (void)close(descriptor);
     return -1;
@@ -210,21 +196,21 @@ bool orphans_exist(const char *folder)
     return has_one;
 }
 
-/* A process that is killed between opening a file and its first batch has recorded nothing. */
+/* True for the file of a process that was killed between opening it and its first batch. */
 static bool is_empty(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && status.st_size == 0;
 }
 
-/* False if SEND would not have one. */
+/* Gives SEND each recording in FOLDER. False if it did not take one. */
 static bool send_recordings(const char *folder, struct chunk_request *request, orphan_sender send, void *context)
 {
     char path[PATH_MAX];
     bool is_sent = true;
     DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && is_sent && (entry = readdir(directory));) {
-        if (!ends_with(entry->d_name, ".recording") || !join(path, folder, entry->d_name) || is_empty(path)) continue;
+        if (!has_suffix(entry->d_name, ".recording") || !join(path, folder, entry->d_name) || is_empty(path)) continue;
         request->recordings[0] = path;
         request->recording_count = 1;
         is_sent = send(context, request);
@@ -254,7 +240,7 @@ void orphans_take(const char *folder, const struct session *own_session, orphan_
     const struct identity own = own_identity();
     DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && count < NAMES_MAX && (entry = readdir(directory)); count++) {
-        bool is_own = ends_with(own_session->folder, entry->d_name);
+        bool is_own = has_suffix(own_session->folder, entry->d_name);
         int descriptor = is_own ? -1 : claim(folder, entry->d_name, &own, path);
         if (descriptor < 0) continue;
         take_session(path, send, context);

@@ -17,16 +17,16 @@
 
 enum { ORPHAN_QUIET_SECONDS = 120 };
 
-/* This process's. {0}: no session. */
+/* The session of this process. {0}: no session. */
 struct session {
     char folder[PATH_MAX];
-    int descriptor; /* holds the lock */
-    dev_t device;   /* of the file: the program may have closed it, and have another one under its number */
+    int descriptor; /* descriptor of the locked file */
+    dev_t device;   /* identity of that file: the program may have closed it and have another one under its number */
     ino_t inode;
 };
 
-/* Makes this process's folder in FOLDER, and the file of REQUEST without its recordings (NULL: they are of no use to
- * others). False if there is no folder; without descriptors or memory there is no file, and nobody sends the
+/* Makes this process's folder in FOLDER, and the file of REQUEST without its recordings (NULL: other processes cannot
+ * use them). False if there is no folder; without descriptors or memory there is no file, and nobody sends the
  * recordings later. */
 bool session_begin(struct session *session, const char *folder, const struct chunk_request *request);
 /* Locks the file again if the program has closed it. */
@@ -37,15 +37,15 @@ void session_end(struct session *session);
  * which keeps the lock. */
 void session_forget(struct session *session);
 
-/* Whether FOLDER has something to take. Call it before session_begin. */
+/* True if FOLDER has a session to take. Call it before session_begin. */
 bool orphans_exist(const char *folder);
 
-/* Takes one orphaned recording, which is deleted then. False: it stays, and so do all others. */
+/* Takes one orphaned recording, which is deleted then. False: it stays, and so do all the others. */
 typedef bool (*orphan_sender)(void *context, const struct chunk_request *request);
 
 /* Gives SEND each orphaned recording with its metadata: recordings of other processes, of this process before it
- * called exec, and of this process when its end came too soon. OWN is alive and is left out. Deletes all else that
- * dead processes left. */
+ * called exec, and of this process when its end came too soon. OWN is alive and is left out. Deletes the other files
+ * of dead processes. */
 void orphans_take(const char *folder, const struct session *own, orphan_sender send, void *context);
 
 #endif

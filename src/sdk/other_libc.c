@@ -72,7 +72,7 @@ char *__realpath_chk(const char *path, char *resolved, size_t room)
 
 /* --- Names of the GNU libc ---------------------------------------------------------------------------------------- */
 
-/* What _FILE_OFFSET_BITS=64 makes of fcntl; the same function on 64-bit machines. */
+/* Replaces fcntl with _FILE_OFFSET_BITS=64; the two are the same on 64-bit machines. */
 int fcntl64(int descriptor, int command, ...)
 {
     va_list arguments;

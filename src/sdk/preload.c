@@ -1,6 +1,6 @@
-/* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. With the
- * variables of `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is
- * wrong or missing, it does nothing.  SPDX-License-Identifier: MIT */
+/* Profiles a program that does not know liboffbeat.so, by LD_PRELOAD and OFFBEAT_… variables. With the variables of
+ * `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is wrong or
+ * missing, it does nothing.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/percent.h"
 #include "base/seccomp_filter.h"
@@ -9,7 +9,6 @@
 #include "sdk/aside.h"
 #include "sdk/sdk_private.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +18,14 @@
 const char *gnu_get_libc_version(void);
 #pragma weak gnu_get_libc_version
 
-/* With another C library nothing of this one may start: other_libc.c. From the loader on, before libc is ready too. */
+/* False with another C library, where nothing of this library may start (other_libc.c). Called by the loader, too. */
 static bool is_gnu_libc(void)
 {
     return gnu_get_libc_version != NULL;
 }
 
-/* Valgrind translates the program and runs the translation: stacks would be of that. It preloads its own library. */
+/* True under Valgrind, which preloads its own library: it runs a translation of the program, and stacks would be of the
+ * translation. */
 static bool is_translated(void)
 {
     const char *libraries = environment_get("LD_PRELOAD");
@@ -43,8 +43,8 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
 
 static bool is_recording, ends_last;
 
-/* Of libc: a handler that belongs to no library runs after the destructors of the libraries that were loaded when it
- * was registered. */
+/* Registers a handler with libc. If it belongs to no library, it runs after the destructors of the libraries that were
+ * loaded when it was registered. */
 int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
 
 bool preload_is_recording(void)
@@ -54,10 +54,8 @@ bool preload_is_recording(void)
 
 static void stop(void *unused)
 {
-    int kept_errno = errno;
-    (void)unused;
+    KEEP_ERRNO;
     if (is_recording) sampler_stop();
-    errno = kept_errno;
 }
 
 void sdk_end_recording(void)
@@ -100,31 +98,24 @@ static const char *wanted_directory(void)
 void sdk_record_first(char **environment)
 {
     if (!is_gnu_libc()) return;
-    int kept_errno = errno;
+    KEEP_ERRNO;
     environment_begin(environment);
     const char *directory = wanted_directory();
     if (directory) record(directory);
-    errno = kept_errno;
-}
-
-/* A program that is linked with the library calls it. */
-static bool is_preloaded(void)
-{
-    const char *libraries = environment_get("LD_PRELOAD");
-    return libraries && strstr(libraries, "liboffbeat") && !is_translated();
 }
 
 __attribute__((constructor)) static void preload_start(void)
 {
     if (!is_gnu_libc()) return;
-    int kept_errno = errno;
+    KEEP_ERRNO;
     const char *directory = wanted_directory(), *dsn = environment_get("OFFBEAT_DSN");
+    const char *libraries = environment_get("LD_PRELOAD"); /* a program that is linked with the library calls init */
+    bool is_preloaded = libraries && strstr(libraries, "liboffbeat") && !is_translated();
     if (getauxval(AT_SECURE)) return;
     if (directory && !is_recording)
         record(directory);
-    else if (!directory && dsn && *dsn && is_preloaded())
+    else if (!directory && dsn && *dsn && is_preloaded)
         sdk_init_preloaded();
-    errno = kept_errno;
 }
 
 __attribute__((destructor)) static void preload_stop(void)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sdk/profiler.h"
 
+#include "base/array.h"
 #include "base/invariant.h"
 #include "sdk/callbacks.h"
-#include "sdk/locks.h"
 #include "sdk/sdk_private.h"
 #include "sdk/worker.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,38 +20,34 @@ struct waiting_transaction {
     uint64_t end_ns; /* CLOCK_MONOTONIC */
 };
 
+/* Measurements of the program, until the next chunk. */
+struct measurements {
+    bool are_wanted; /* a profiler runs */
+    struct chunk_measurement *items;
+    size_t count, capacity;
+};
+
 struct profiler {
-    pthread_cond_t changed; /* of what follows, and of the states of the worker */
+    pthread_cond_t changed; /* signalled after changes of the other members and of the worker's state */
     struct lifecycle lifecycle;
-    struct tracer *tracer; /* a reference */
-    /* What the worker shall do; the id is empty if no profiler shall run. */
-    char wanted_id[UUID_TEXT_SIZE];
-    bool is_ending, is_flushing;
-    struct waiting_transaction transactions[PROFILER_TRANSACTIONS_MAX];
+    struct tracer *tracer;                                              /* a reference */
+    char wanted_id[UUID_TEXT_SIZE];                                     /* id of the wanted profiler; "": none */
+    bool is_ending, is_flushing;                                        /* requests to the worker */
+    struct waiting_transaction transactions[PROFILER_TRANSACTIONS_MAX]; /* the oldest first */
     size_t transaction_count;
-    uint64_t flushes;                     /* that the worker has done */
-    uint64_t profiled[PROFILED_OPEN_MAX]; /* V1: when the open profiled transactions began; 0: free */
-    struct measurements measurements;     /* with its own lock */
+    uint64_t flushes;                     /* number of flushes that the worker has done */
+    uint64_t profiled[PROFILED_OPEN_MAX]; /* V1: start times of the open profiled transactions; 0: free */
+    pthread_mutex_t measurements_lock;
+    struct measurements measurements;
 };
 
 #define NOTHING_WANTED                                                                                                 \
     {                                                                                                                  \
-        .changed = PTHREAD_COND_INITIALIZER, .measurements.lock = PTHREAD_MUTEX_INITIALIZER                            \
+        .changed = PTHREAD_COND_INITIALIZER, .measurements_lock = PTHREAD_MUTEX_INITIALIZER                            \
     }
 static struct profiler profiler = NOTHING_WANTED;
 
 /* --- The lock ----------------------------------------------------------------------------------------------------- */
-
-void profiler_lock(void)
-{
-    lock_take(LOCK_PROFILER);
-}
-
-void profiler_unlock(void)
-{
-    lock_give(LOCK_PROFILER);
-    callbacks_write_lines();
-}
 
 bool profiler_wait_until(uint64_t deadline_ns)
 {
@@ -67,45 +62,35 @@ void profiler_changed(void)
 
 /* --- Starting and stopping: the caller has the lock --------------------------------------------------------------- */
 
-/* Spans that start from now on are linked to the profiler of this id; NULL: to none. */
-static void link_spans(const char *profiler_id)
+static void want_profiler(bool is_wanted)
 {
-    if (profiler.tracer) tracer_set_profiler(profiler.tracer, profiler_id);
-}
-
-static void want_profiler(void)
-{
-    if (!uuid_new(profiler.wanted_id)) {
+    if (!is_wanted) {
+        profiler.wanted_id[0] = '\0';
+    } else if (!uuid_new(profiler.wanted_id)) {
         sdk_say("the system gives no random numbers: no profile");
         return;
     }
-    atomic_store(&library.is_running, true);
-    measurements_want(&profiler.measurements, true);
+    atomic_store(&library.is_running, is_wanted);
+    (void)pthread_mutex_lock(&profiler.measurements_lock);
+    profiler.measurements.are_wanted = is_wanted;
+    (void)pthread_mutex_unlock(&profiler.measurements_lock);
     /* Profiles of V1 are sent with their transactions: no chunk will have this id. */
-    if (!profiler.lifecycle.options.has_v1) link_spans(profiler.wanted_id);
-    worker_wake();
-}
-
-static void want_nothing(void)
-{
-    profiler.wanted_id[0] = '\0';
-    atomic_store(&library.is_running, false);
-    measurements_want(&profiler.measurements, false);
-    link_spans(NULL);
+    bool links_spans = !is_wanted || !profiler.lifecycle.options.has_v1;
+    if (links_spans && profiler.tracer) tracer_set_profiler(profiler.tracer, is_wanted ? profiler.wanted_id : NULL);
     worker_wake();
 }
 
 /* Does what the lifecycle decided, and prints its message. */
-static void follow(struct lifecycle_step step)
+static void follow_step(struct lifecycle_step step)
 {
     if (step.message) sdk_debug("%s", step.message);
     switch (step.action) {
     case LIFECYCLE_START:
     case LIFECYCLE_RESTART:
-        want_profiler();
+        want_profiler(true);
         break;
     case LIFECYCLE_STOP:
-        want_nothing();
+        want_profiler(false);
         break;
     case LIFECYCLE_NOTHING:
     case LIFECYCLE_FINISH_CHUNK: /* the worker asks at the end of each chunk */
@@ -116,15 +101,13 @@ static void follow(struct lifecycle_step step)
 
 /* --- Events of the program ---------------------------------------------------------------------------------------- */
 
-/* One event of the lifecycle that the program causes, if the library is on. */
+/* Gives the lifecycle an event that the program causes, if the library is on. */
 static void apply_event(struct lifecycle_step (*event)(struct lifecycle *lifecycle))
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_is_ours()) return;
-    profiler_lock();
-    if (atomic_load(&library.is_on)) follow(event(&profiler.lifecycle));
-    profiler_unlock();
-    errno = kept_errno;
+    HOLD_LOCK(LOCK_PROFILER);
+    if (atomic_load(&library.is_on)) follow_step(event(&profiler.lifecycle));
 }
 
 static struct lifecycle_step foreground(struct lifecycle *lifecycle)
@@ -154,29 +137,44 @@ void offbeat_foreground(void)
 
 bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE])
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!ret_id) return false;
     ret_id[0] = '\0';
     if (!sdk_is_ours()) return false;
     profiler_wanted_id(ret_id);
-    errno = kept_errno;
     return ret_id[0] != '\0';
 }
 
 _Static_assert((int)OFFBEAT_ID_SIZE == (int)UUID_TEXT_SIZE, "an id fits");
 
-void offbeat_measure(const char *name, const char *unit, double value)
+static void add_measurement(const struct chunk_measurement *measurement)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return;
-    if (!isfinite(value)) sdk_debug("a measurement is not a finite number: dropped");
-    measurements_add(&profiler.measurements, name, unit, sdk_utc_ns(), value);
-    errno = kept_errno;
+    struct measurements *measurements = &profiler.measurements;
+    (void)pthread_mutex_lock(&profiler.measurements_lock);
+    bool has_room = measurements->are_wanted &&
+                    array_reserve(&measurements->items, &measurements->capacity, measurements->count + 1,
+                                  sizeof(*measurements->items), CHUNK_MEASUREMENTS_MAX);
+    if (has_room && INVARIANT(measurements->count < measurements->capacity))
+        measurements->items[measurements->count++] = *measurement;
+    (void)pthread_mutex_unlock(&profiler.measurements_lock);
 }
 
-/* As viewers draw them (FMT-7), with the thresholds that other clients have (facts §3). */
+void offbeat_measure(const char *name, const char *unit, double value)
+{
+    KEEP_ERRNO;
+    if (!sdk_is_ours()) return;
+    struct chunk_measurement measurement = {.time_ns = sdk_utc_ns(), .value = value};
+    if (!isfinite(value)) sdk_debug("a measurement is not a finite number: dropped");
+    if (!name || !*name || !unit || !isfinite(value)) return;
+    if (strlen(name) >= sizeof(measurement.name) || strlen(unit) >= sizeof(measurement.unit)) return;
+    (void)memcpy(measurement.name, name, strlen(name));
+    (void)memcpy(measurement.unit, unit, strlen(unit));
+    add_measurement(&measurement);
+}
+
 void offbeat_frame_rendered(uint64_t duration_ns)
 {
+    /* Viewers draw these measurements (FMT-7); other clients have the same thresholds (facts §3). */
     static const uint64_t frozen_ns = 700 * SECOND_NS / 1000;
     double rate = atomic_load(&library.frame_rate_hz);
     uint64_t slow_ns = rate > 0 ? (uint64_t)(1.1 * (double)SECOND_NS / rate) : UINT64_MAX;
@@ -190,19 +188,16 @@ void offbeat_frame_rendered(uint64_t duration_ns)
 
 enum lifecycle_kept profiler_begin(const struct lifecycle_options *options, enum lifecycle_kept kept, bool starts_now)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     atomic_store(&library.is_on, true);
     atomic_store(&library.is_without_threads, false);
-    follow(lifecycle_init(&profiler.lifecycle, options, kept, sdk_random(), sdk_random()));
-    if (starts_now && profiler.lifecycle.profiler == LIFECYCLE_IDLE) {
-        follow(lifecycle_start_profiler(&profiler.lifecycle));
-    }
-    enum lifecycle_kept for_next_launch = profiler.lifecycle.for_next_launch;
-    profiler_unlock();
-    return for_next_launch;
+    follow_step(lifecycle_init(&profiler.lifecycle, options, kept, sdk_random(), sdk_random()));
+    if (starts_now && profiler.lifecycle.profiler == LIFECYCLE_IDLE)
+        follow_step(lifecycle_start_profiler(&profiler.lifecycle));
+    return profiler.lifecycle.for_next_launch;
 }
 
-/* The worker ends when it has sent all that was sampled; soon, once the library is off. Under the lock. */
+/* Waits, under the lock, until the worker has sent all samples and has ended; it ends soon once the library is off. */
 static bool end_worker(uint64_t deadline_ns)
 {
     profiler.is_ending = true;
@@ -215,29 +210,27 @@ static bool end_worker(uint64_t deadline_ns)
 
 bool profiler_end(uint64_t deadline_ns)
 {
-    profiler_lock();
-    follow(lifecycle_close(&profiler.lifecycle));
+    HOLD_LOCK(LOCK_PROFILER);
+    follow_step(lifecycle_close(&profiler.lifecycle));
     bool has_ended = end_worker(deadline_ns);
     atomic_store(&library.is_on, false);
-    profiler_changed(); /* a thread that flushes waits no longer */
+    profiler_changed(); /* wakes threads that flush */
     if (!has_ended) worker_wake();
-    profiler_unlock();
     return has_ended;
 }
 
 bool profiler_await_late_worker(uint64_t deadline_ns)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     bool has_ended = end_worker(deadline_ns);
     if (has_ended) profiler.is_ending = false;
-    profiler_unlock();
     return has_ended;
 }
 
 bool profiler_flush(uint64_t deadline_ns)
 {
     bool is_in_time = true;
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     uint64_t before = profiler.flushes;
     if (worker_exists()) {
         profiler.is_flushing = true;
@@ -246,24 +239,21 @@ bool profiler_flush(uint64_t deadline_ns)
     while (is_in_time && worker_exists() && atomic_load(&library.is_on) && profiler.flushes == before) {
         is_in_time = profiler_wait_until(deadline_ns);
     }
-    profiler_unlock();
     return is_in_time;
 }
 
 struct tracer *profiler_set_tracer(struct tracer *tracer)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     struct tracer *before = profiler.tracer;
     profiler.tracer = tracer;
-    profiler_unlock();
     return before;
 }
 
 void profiler_wake_worker(void)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     worker_wake();
-    profiler_unlock();
 }
 
 void profiler_forget(void)
@@ -276,178 +266,149 @@ void profiler_forget(void)
 
 struct tracer *profiler_tracer_ref(void)
 {
-    profiler_lock();
-    struct tracer *tracer = tracer_ref(profiler.tracer);
-    profiler_unlock();
-    return tracer;
-}
-
-static void note_profiled(uint64_t start_ns)
-{
-    for (size_t i = 0; i < PROFILED_OPEN_MAX; i++) {
-        if (profiler.profiled[i] != 0) continue;
-        profiler.profiled[i] = start_ns;
-        return;
-    }
-}
-
-/* Which of them ended matters little: the oldest one is removed last. */
-static void forget_profiled(void)
-{
-    size_t latest = 0;
-    for (size_t i = 1; i < PROFILED_OPEN_MAX; i++) {
-        if (profiler.profiled[i] > profiler.profiled[latest]) latest = i;
-    }
-    profiler.profiled[latest] = 0;
+    HOLD_LOCK(LOCK_PROFILER);
+    return tracer_ref(profiler.tracer);
 }
 
 uint32_t profiler_root_started(bool is_sampled, double v1_rate, uint64_t trace, bool *ret_is_profiled)
 {
     uint32_t token = 0;
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     struct lifecycle *lifecycle = &profiler.lifecycle;
     bool is_profiled = lifecycle_profiles_transaction(lifecycle, is_sampled, v1_rate, sdk_random());
-    if (is_profiled) note_profiled(sdk_monotonic_ns());
+    size_t place = 0;
+    while (is_profiled && place < PROFILED_OPEN_MAX && profiler.profiled[place] != 0) place++;
+    if (is_profiled && place < PROFILED_OPEN_MAX) profiler.profiled[place] = sdk_monotonic_ns();
     bool counts = lifecycle->options.has_v1 ? is_profiled : is_sampled;
-    follow(lifecycle_root_started(lifecycle, counts, trace, &token));
-    profiler_unlock();
+    follow_step(lifecycle_root_started(lifecycle, counts, trace, &token));
     *ret_is_profiled = is_profiled;
     return token;
 }
 
 void profiler_root_ended(uint32_t token, bool is_sampled, bool is_profiled)
 {
-    profiler_lock();
-    if (is_profiled) forget_profiled();
+    HOLD_LOCK(LOCK_PROFILER);
+    if (is_profiled) {
+        /* It matters little whose place becomes free: the oldest one is removed last. */
+        size_t latest = 0;
+        for (size_t i = 1; i < PROFILED_OPEN_MAX; i++) {
+            if (profiler.profiled[i] > profiler.profiled[latest]) latest = i;
+        }
+        profiler.profiled[latest] = 0;
+    }
     bool counts = profiler.lifecycle.options.has_v1 ? is_profiled : is_sampled;
-    follow(lifecycle_root_ended(&profiler.lifecycle, token, counts));
-    profiler_unlock();
+    follow_step(lifecycle_root_ended(&profiler.lifecycle, token, counts));
 }
 
 bool profiler_leave_transaction(struct trace_transaction *transaction)
 {
-    profiler_lock();
-    bool has_room = atomic_load(&library.is_on) && profiler.transaction_count < PROFILER_TRANSACTIONS_MAX;
-    if (has_room) {
-        profiler.transactions[profiler.transaction_count++] =
-            (struct waiting_transaction){.transaction = transaction, .end_ns = sdk_monotonic_ns()};
-        worker_wake();
-    }
-    profiler_unlock();
-    return has_room;
+    HOLD_LOCK(LOCK_PROFILER);
+    if (!atomic_load(&library.is_on) || profiler.transaction_count == PROFILER_TRANSACTIONS_MAX) return false;
+    profiler.transactions[profiler.transaction_count++] =
+        (struct waiting_transaction){.transaction = transaction, .end_ns = sdk_monotonic_ns()};
+    worker_wake();
+    return true;
 }
 
 /* --- For the worker ----------------------------------------------------------------------------------------------- */
 
 bool profiler_has_v1(void)
 {
-    profiler_lock();
-    bool has_v1 = profiler.lifecycle.options.has_v1;
-    profiler_unlock();
-    return has_v1;
+    HOLD_LOCK(LOCK_PROFILER);
+    return profiler.lifecycle.options.has_v1;
 }
 
 void profiler_wanted_id(char ret_id[UUID_TEXT_SIZE])
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     memcpy(ret_id, profiler.wanted_id, UUID_TEXT_SIZE);
-    profiler_unlock();
 }
 
 bool profiler_continues_after_chunk(void)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     struct lifecycle_step step = lifecycle_chunk_ended(&profiler.lifecycle);
-    follow(step);
-    profiler_unlock();
+    follow_step(step);
     return step.action != LIFECYCLE_STOP;
 }
 
 void profiler_set_limited(bool is_limited)
 {
-    profiler_lock();
-    follow(lifecycle_set_limited(&profiler.lifecycle, is_limited));
-    profiler_unlock();
+    HOLD_LOCK(LOCK_PROFILER);
+    follow_step(lifecycle_set_limited(&profiler.lifecycle, is_limited));
 }
 
 struct chunk_measurement *profiler_take_measurements(size_t *ret_count)
 {
-    return measurements_take(&profiler.measurements, ret_count);
+    (void)pthread_mutex_lock(&profiler.measurements_lock);
+    struct measurements *measurements = &profiler.measurements;
+    struct chunk_measurement *taken = measurements->items;
+    *ret_count = measurements->count;
+    *measurements = (struct measurements){.are_wanted = measurements->are_wanted};
+    (void)pthread_mutex_unlock(&profiler.measurements_lock);
+    return taken;
 }
 
 bool profiler_take_flush(void)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     bool is_wanted = profiler.is_flushing;
     profiler.is_flushing = false;
-    profiler_unlock();
     return is_wanted;
 }
 
 void profiler_flushed(bool is_done)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     if (is_done) {
         profiler.flushes++;
         profiler_changed();
     } else {
         profiler.is_flushing = true;
     }
-    profiler_unlock();
 }
 
 bool profiler_is_ending(void)
 {
-    profiler_lock();
-    bool is_ending = profiler.is_ending && profiler.transaction_count == 0;
-    profiler_unlock();
-    return is_ending;
+    HOLD_LOCK(LOCK_PROFILER);
+    return profiler.is_ending && profiler.transaction_count == 0;
 }
 
 bool profiler_has_transactions(void)
 {
-    profiler_lock();
-    bool has = profiler.transaction_count > 0;
-    profiler_unlock();
-    return has;
+    HOLD_LOCK(LOCK_PROFILER);
+    return profiler.transaction_count > 0;
 }
 
 struct trace_transaction *profiler_take_transaction(uint64_t recorded_until_ns)
 {
-    struct trace_transaction *taken = NULL;
-    profiler_lock();
-    if (profiler.transaction_count > 0 && profiler.transactions[0].end_ns <= recorded_until_ns) {
-        taken = profiler.transactions[0].transaction;
-        profiler.transaction_count--;
-        memmove(profiler.transactions, profiler.transactions + 1,
-                profiler.transaction_count * sizeof(profiler.transactions[0]));
-    }
-    profiler_unlock();
+    HOLD_LOCK(LOCK_PROFILER);
+    if (profiler.transaction_count == 0 || profiler.transactions[0].end_ns > recorded_until_ns) return NULL;
+    struct trace_transaction *taken = profiler.transactions[0].transaction;
+    profiler.transaction_count--;
+    memmove(profiler.transactions, profiler.transactions + 1,
+            profiler.transaction_count * sizeof(profiler.transactions[0]));
     return taken;
 }
 
 bool profiler_give_back(struct trace_transaction *transaction)
 {
-    profiler_lock();
-    bool has_room = profiler.transaction_count < PROFILER_TRANSACTIONS_MAX;
-    if (has_room) {
-        memmove(profiler.transactions + 1, profiler.transactions,
-                profiler.transaction_count * sizeof(profiler.transactions[0]));
-        profiler.transactions[0] = (struct waiting_transaction){.transaction = transaction};
-        profiler.transaction_count++;
-    }
-    profiler_unlock();
-    return has_room;
+    HOLD_LOCK(LOCK_PROFILER);
+    if (profiler.transaction_count == PROFILER_TRANSACTIONS_MAX) return false;
+    memmove(profiler.transactions + 1, profiler.transactions,
+            profiler.transaction_count * sizeof(profiler.transactions[0]));
+    profiler.transactions[0] = (struct waiting_transaction){.transaction = transaction};
+    profiler.transaction_count++;
+    return true;
 }
 
 uint64_t profiler_oldest_start_ns(uint64_t otherwise_ns)
 {
+    HOLD_LOCK(LOCK_PROFILER);
+    if (profiler.transaction_count > 0) return 0;
     uint64_t oldest = otherwise_ns;
-    profiler_lock();
     for (size_t i = 0; i < PROFILED_OPEN_MAX; i++) {
         if (profiler.profiled[i] != 0 && profiler.profiled[i] < oldest) oldest = profiler.profiled[i];
     }
-    if (profiler.transaction_count > 0) oldest = 0;
-    profiler_unlock();
     return oldest;
 }

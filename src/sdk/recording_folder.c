@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static char temporary[PATH_MAX];
-static unsigned temporary_of; /* process_number(): a forked child has its parent's path, and must leave it alone */
+static unsigned temporary_process; /* process_number(): a forked child has its parent's path, and must not use it */
 
 /* Creates PATH and the folders above it, for this user alone. False if it does not exist then, or belongs to another
  * user. */
@@ -30,16 +30,15 @@ static bool make_folders(char *path)
            access(path, W_OK | X_OK) == 0;
 }
 
-/* The folder was ours when it was made. The threads of a process change their rights one after the other, and this one
- * may still have, or have again, those to write to it. */
 bool folder_has_become_anothers(const char *path)
 {
     struct stat status;
+    /* The folder was ours when it was made. The threads of a process change their rights one after the other, and this
+     * one may still have, or have again, the right to write to it. */
     if (stat(path, &status) == 0 && status.st_uid != geteuid()) return true;
     return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EPERM);
 }
 
-/* The settings that this process inherited name a folder of another user: its parent was one, and changed its user. */
 bool folder_is_another_users(const struct settings *settings)
 {
     struct stat status;
@@ -51,8 +50,8 @@ bool folder_is_another_users(const struct settings *settings)
 static bool make_temporary(char ret_path[PATH_MAX])
 {
     const char *parent = environment_get("TMPDIR");
-    if (temporary_of != process_number()) temporary[0] = '\0';
-    temporary_of = process_number();
+    if (temporary_process != process_number()) temporary[0] = '\0';
+    temporary_process = process_number();
     if (temporary[0] == '\0') {
         (void)snprintf(temporary, sizeof(temporary), "%s/offbeat-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
         if (!mkdtemp(temporary)) temporary[0] = '\0';
@@ -61,7 +60,9 @@ static bool make_temporary(char ret_path[PATH_MAX])
     return temporary[0] != '\0';
 }
 
-/* A file or folder of the server's own in the spool's folder; false if there is no spool. Makes nothing. */
+/* Returns the path of a file or folder for this server in the spool's folder; false if there is no spool. Makes
+ * nothing.
+ */
 static bool place_in_spool(const struct settings *settings, const char *prefix, char ret_path[PATH_MAX])
 {
     struct dsn dsn;
@@ -85,21 +86,22 @@ bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MA
 
 void folder_remove_temporary(void)
 {
-    if (temporary_of != process_number()) return;
+    if (temporary_process != process_number()) return;
     if (temporary[0]) (void)rmdir(temporary);
     temporary[0] = '\0';
 }
 
-/* --- What this launch decided for the start of the next one (SES-10) ---------------------------------------------- */
+/* --- The decision of this launch for the start of the next one (SES-10) ------------------------------------------- */
 
 /* FNV-1a: the same in each launch. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 0x100000001b3u;
-    return hash * 0x100000001b3u; /* texts that follow one another do not run into each other */
+    return hash * 0x100000001b3u; /* separates texts that follow one another */
 }
 
-/* SES-13: a decision belongs to one program in one release, and not to all that send to a server. */
+/* Returns the path of the decision, which belongs to one program in one release, not to all that send to a server
+ * (SES-13). */
 static bool place_of_decision(const struct settings *settings, char ret_path[PATH_MAX])
 {
     char program[PATH_MAX] = "", prefix[64];

@@ -1,13 +1,11 @@
 /* The library as one: init, flush, shutdown, forks.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
+#include "base/futex.h"
 #include "base/invariant.h"
-#include "base/kernel.h"
 #include "base/seccomp_filter.h"
 #include "base/thread_denial.h"
-#include "base/timespec.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
-#include "sdk/locks.h"
 #include "sdk/orphans.h"
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
@@ -16,8 +14,6 @@
 #include "sdk/worker.h"
 #include "transport/dsn.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -29,20 +25,20 @@ enum {
     REBIRTH_AFTER_SECONDS = 1,
     LATE_WORKER_SECONDS = 1,
 };
-#define CALLS_AT_EXIT_NS (SECOND_NS / 10) /* for running calls; the call of the thread that exits never ends */
+#define CALLS_AT_EXIT_NS (SECOND_NS / 10) /* time for running calls; the call of the thread that exits never ends */
 
 struct library library;
 
 static void *begin_again(void *context);
 
-/* The thread that begins again in a forked child. Under LOCK_PROFILER. */
+/* The thread that starts the library again in a forked child. Under LOCK_PROFILER. */
 static struct {
     bool is_there;
-    char *left; /* what the next one begins with; NULL: it has not stepped aside */
+    char *left; /* argument of the next such thread; NULL: the thread has not stepped aside */
     _Atomic uint32_t woken;
 } rebirth;
 
-static char yes, no;
+static char yes, no; /* arguments of begin_again: whether the profiler starts, too */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -87,8 +83,7 @@ double sdk_random(void)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-/* --- What the program asks for --------------------------------------------------------------------------------------
- */
+/* --- What the program asks for ------------------------------------------------------------------------------------ */
 
 const char *offbeat_version(void)
 {
@@ -97,10 +92,9 @@ const char *offbeat_version(void)
 
 struct offbeat_item_counts offbeat_counts(void)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_is_ours()) return (struct offbeat_item_counts){0};
     struct transport_counts counts = sender_counts();
-    errno = kept_errno;
     return (struct offbeat_item_counts){
         .made = counts.made, .sent = counts.sent, .limited = counts.limited, .discarded = counts.discarded};
 }
@@ -131,19 +125,11 @@ bool thread_start(void *(*run)(void *context), void *context)
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-/* Sends what an earlier launch left, even if nothing new follows. */
-static void send_what_was_left(void)
-{
-    char folder[PATH_MAX];
-    if (folder_of_orphans(sdk_settings(), folder) && orphans_exist(folder)) profiler_wake_worker();
-    const char *spool = sdk_options()->spool_directory;
-    if (spool && spool[0] == '/' && access(spool, R_OK | X_OK) == 0) sender_start();
-}
-
 static void begin(bool starts_profiler)
 {
     const struct settings *settings = sdk_settings();
     struct lifecycle_options lifecycle = settings_lifecycle(settings);
+    char orphans[PATH_MAX];
     const char *warning;
     for (size_t i = 0; (warning = lifecycle_warning(&lifecycle, i)); i++) sdk_say("%s", warning);
     enum lifecycle_kept kept = LIFECYCLE_KEPT_NOTHING;
@@ -155,37 +141,29 @@ static void begin(bool starts_profiler)
     tracer_free(profiler_set_tracer(spans_tracer_new(settings)));
     sender_reset_counts();
     enum lifecycle_kept for_next_launch = profiler_begin(&lifecycle, kept, starts_profiler);
-    send_what_was_left();
+    /* The rest of an earlier launch is sent even if nothing new follows. */
+    if (folder_of_orphans(settings, orphans) && orphans_exist(orphans)) profiler_wake_worker();
+    const char *spool = sdk_options()->spool_directory;
+    if (spool && spool[0] == '/' && access(spool, R_OK | X_OK) == 0) sender_start();
     folder_keep_decision(settings, for_next_launch);
 }
 
 bool offbeat_flush(uint32_t timeout_ms)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_is_ours()) return true;
     uint64_t deadline_ns = sdk_monotonic_ns() + timeout_ms * (SECOND_NS / 1000);
-    bool is_done = profiler_flush(deadline_ns);
-    if (!sender_flush(deadline_ns)) is_done = false;
-    errno = kept_errno;
-    return is_done;
+    bool has_profiles = profiler_flush(deadline_ns);
+    return sender_flush(deadline_ns) && has_profiles;
 }
 
-/* Ends the profiler, and takes from the library what else is to be ended. */
+/* Ends the profiler. Returns the transport, which the caller ends. */
 static struct transport *take_transport(uint64_t deadline_ns)
 {
     bool has_ended = profiler_end(deadline_ns);
     struct transport *transport = sender_take_transport();
     if (!has_ended) sdk_debug("the last chunk was not ready within %u ms", atomic_load(&library.shutdown_timeout_ms));
     return transport;
-}
-
-/* In the field a failed invariant does nothing; somebody who debugs should know of it. */
-static void report_failed_invariants(void)
-{
-    unsigned failures = invariant_failures();
-    if (failures > 0)
-        sdk_debug("%u internal checks have failed; with OFFBEAT_INVARIANTS=abort the first one stops the program",
-                  failures);
 }
 
 static uint64_t end_time(void)
@@ -201,19 +179,22 @@ static void end(void)
     sender_end_transport(transport, deadline_ns);
     sender_wait_for_flushers();
     transport_release(transport);
-    report_failed_invariants();
+    unsigned failures = invariant_failures();
+    if (failures > 0)
+        sdk_debug("%u internal checks have failed; with OFFBEAT_INVARIANTS=abort the first one stops the program",
+                  failures);
     callbacks_end(UINT64_MAX);
     at_exit_leave();
     (void)own_threads_await_end(sdk_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
     sampler_forget_left_out();
     folder_remove_temporary();
-    /* A worker that is late still reads the settings: they are forgotten with the next init. */
+    /* A late worker still reads the settings: the next init frees them. */
 }
 
-/* The thread that exits, or one that is in the midst of a call, may hold any lock forever: each wait has an end, and
- * nothing is freed. The leak checker finds here what is left. */
 void sdk_end_at_exit(void)
 {
+    /* Each wait has an end and nothing is freed, because the thread that exits, or a thread within a call, may hold any
+     * lock forever. The leak checker finds the rest in these variables. */
     static struct tracer *tracer;
     static struct transport *transport;
     uint64_t deadline_ns = end_time();
@@ -231,18 +212,18 @@ void sdk_end_at_exit(void)
 
 void offbeat_shutdown(void)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_is_ours()) return;
     lock_take(LOCK_TURN);
     if (atomic_load(&library.is_on)) end();
     lock_give(LOCK_TURN);
-    errno = kept_errno;
 }
 
 /* --- Forks and the end of the process ----------------------------------------------------------------------------- */
 
-/* The parent has the threads that hold the locks; the thread that called fork may have interrupted itself in any
- * function here. The child takes over only what is atomic and leaves the memory of the rest as it is. */
+/* Resets the state of a forked child. The threads that hold locks are the parent's, and the thread that called fork may
+ * have interrupted itself in any function here: the child takes over only atomic members and leaves other memory as it
+ * is. */
 static void forget_parent(void)
 {
     const struct settings *settings = sdk_settings();
@@ -265,7 +246,7 @@ static void forget_parent(void)
 void rebirth_wake(void)
 {
     atomic_fetch_add(&rebirth.woken, 1);
-    (void)kernel_call3(SYS_futex, (long)(uintptr_t)&rebirth.woken, FUTEX_WAKE_PRIVATE, INT32_MAX);
+    futex_wake(&rebirth.woken);
 }
 
 bool rebirth_is_there(void)
@@ -273,7 +254,7 @@ bool rebirth_is_there(void)
     return lock_check_held(LOCK_PROFILER) && rebirth.is_there;
 }
 
-/* Under LOCK_PROFILER, or in a child that has no other thread yet. */
+/* Starts the thread, under LOCK_PROFILER or in a child that has no other thread. */
 static bool rebirth_start(char *starts_profiler)
 {
     rebirth.left = NULL;
@@ -288,15 +269,15 @@ bool rebirth_come_back(void)
 
 static void end_rebirth(char *left)
 {
-    profiler_lock();
+    lock_take(LOCK_PROFILER);
     rebirth.is_there = false;
     rebirth.left = left;
     profiler_changed();
-    profiler_unlock();
+    callbacks_give_lock(LOCK_PROFILER);
     own_threads_end_one();
 }
 
-/* Waits for the moment and then for the turn. False if it has to step aside. */
+/* Waits for REBIRTH_AFTER_SECONDS, then for LOCK_TURN. False if the thread has to step aside. */
 static bool await_rebirth(void)
 {
     uint64_t begin_ns = sdk_monotonic_ns() + REBIRTH_AFTER_SECONDS * SECOND_NS;
@@ -305,9 +286,7 @@ static bool await_rebirth(void)
         if (own_threads_shall_leave()) return false;
         uint64_t now_ns = sdk_monotonic_ns();
         if (now_ns >= begin_ns && lock_take_until(LOCK_TURN, now_ns)) return true;
-        const struct timespec until = timespec_of(now_ns >= begin_ns ? now_ns + SECOND_NS / 100 : begin_ns);
-        (void)kernel_call6(SYS_futex, (long)(uintptr_t)&rebirth.woken, FUTEX_WAIT_BITSET_PRIVATE, woken,
-                           kernel_address(&until), 0, FUTEX_BITSET_MATCH_ANY);
+        futex_wait(&rebirth.woken, woken, now_ns >= begin_ns ? now_ns + SECOND_NS / 100 : begin_ns);
     }
 }
 
@@ -327,20 +306,19 @@ static void *begin_again(void *context)
     return NULL;
 }
 
-/* Not at once: most children call exec or end within the second, and cost no more than this thread. */
+/* Leaves the start of the library to a thread that waits a second first: most children call exec or end within it. */
 static void after_fork_in_child(void)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     bool was_on = atomic_load(&library.is_on) || atomic_load(&library.is_without_threads);
     bool was_running = atomic_load(&library.is_running);
     if (!preload_is_recording()) sampler_after_fork_in_child();
     forget_parent();
     own_process();
     if (was_on) (void)rebirth_start(was_running ? &yes : &no);
-    errno = kept_errno;
 }
 
-/* Registered again when libcurl has been loaded: what ends it must not run before this. */
+/* Registers the end again when libcurl has been loaded, so that the library ends ahead of libcurl. */
 static void shutdown_before_libraries(void)
 {
     (void)atexit(at_exit_run);
@@ -354,34 +332,17 @@ static void prepare(void)
     transport_when_loaded(shutdown_before_libraries);
 }
 
-/* At load, so that a process that forks before it calls init is known, too. */
+/* Prepares at load, so that the library knows a process that forks ahead of its init. */
 __attribute__((constructor)) static void prepare_at_load(void)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     (void)pthread_once(&once, prepare);
-    errno = kept_errno;
 }
 
 __attribute__((destructor)) static void shutdown_at_the_end(void)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     at_exit_run();
-    errno = kept_errno;
-}
-
-/* Replaces the settings of the last init, which nobody reads any more. */
-static void set_settings(struct settings *settings)
-{
-    callbacks_begin(settings);
-    atomic_store(&library.frame_rate_hz, settings->options.frame_rate_hz);
-    atomic_store(&library.shutdown_timeout_ms, settings->options.shutdown_timeout_ms);
-}
-
-static void discard_settings(struct settings *settings, const char *line)
-{
-    callbacks_write_line(&settings->options, line);
-    settings_fini(settings);
-    free(settings);
 }
 
 static bool begin_with(const struct offbeat_options *options, bool starts_profiler)
@@ -392,12 +353,18 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     struct settings *settings = malloc(sizeof(*settings));
     if (!settings) return false;
     enum status status = settings_resolve(options, settings, &error);
-    /* A worker that is late reads the settings until it ends. */
+    /* A late worker reads the settings until it ends. */
     if (!profiler_await_late_worker(sdk_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS)) {
-        discard_settings(settings, "the last chunk of an earlier init is not finished: offbeat_init does nothing");
+        callbacks_write_line(&settings->options,
+                             "the last chunk of an earlier init is not finished: offbeat_init does nothing");
+        settings_fini(settings);
+        free(settings);
         return false;
     }
-    set_settings(settings);
+    callbacks_begin(settings);
+    atomic_store(&library.frame_rate_hz, settings->options.frame_rate_hz);
+    atomic_store(&library.shutdown_timeout_ms, settings->options.shutdown_timeout_ms);
+    atomic_store(&library.calls_program, settings->options.log || settings->options.before_send);
     const char *address = settings->options.dsn;
     if (status == STATUS_OK && (!address || !*address)) {
         sdk_debug("no DSN: nothing is profiled");
@@ -414,14 +381,13 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
 
 static bool init(const struct offbeat_options *options, bool starts_profiler)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (atomic_load(&library.process) == 0)
         (void)pthread_once(&once, prepare); /* another constructor is earlier than ours */
     if (!sdk_is_ours() || atomic_load(&library.is_confined)) return false;
     lock_take(LOCK_TURN);
     bool is_on = begin_with(options, starts_profiler);
     lock_give(LOCK_TURN);
-    errno = kept_errno;
     return is_on;
 }
 
@@ -430,13 +396,12 @@ bool offbeat_init(const struct offbeat_options *options)
     return init(options, false);
 }
 
-/* Profiles a program that does not know the library from its start, unless variables choose sessions or transactions.
- * */
 void sdk_init_preloaded(void)
 {
-    bool says_when =
+    /* The program is profiled from its start, unless variables choose sessions or transactions. */
+    bool has_rate =
         environment_get("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE") || environment_get("OFFBEAT_PROFILES_SAMPLE_RATE");
-    struct offbeat_options options = {.size = sizeof(options), .profile_session_sample_rate = says_when ? 0 : 1};
+    struct offbeat_options options = {.size = sizeof(options), .profile_session_sample_rate = has_rate ? 0 : 1};
     filter_try();
     (void)init(&options, true);
 }

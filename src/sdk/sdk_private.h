@@ -1,8 +1,9 @@
-/* What the files of the library's front share: one library a process. Its parts are profiler.h, sender.h and
- * callbacks.h, each with its own lock; locks.h has the order of the locks.  SPDX-License-Identifier: MIT */
+/* The state of the library, one per process, that all files of this folder share. Its parts are profiler.h, sender.h
+ * and callbacks.h, each with its own lock; locks.h has the order of the locks.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_SDK_PRIVATE_H
 #define OFFBEAT_SDK_SDK_PRIVATE_H
 
+#include "base/keep_errno.h"
 #include "base/process.h"
 #include "sdk/settings.h"
 
@@ -10,93 +11,94 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* Without a lock, because also signal handlers, forked children and threads that exit read it. */
+/* Has no lock, because signal handlers, forked children and exiting threads read it, too. */
 struct library {
     atomic_uint process; /* process_number() of the process that the rest belongs to; 0: no function was called yet */
-    _Atomic pid_t pid;   /* of the same, as the kernel has it */
-    atomic_bool is_on;   /* between init and shutdown; written under LOCK_PROFILER, or without a lock by the end */
-    atomic_bool is_running;         /* a profiler is wanted: a forked child starts with that */
-    atomic_bool is_without_threads; /* it ended because the kernel denied threads; a forked child may have some */
-    atomic_bool is_confined;        /* it ended because of a seccomp filter: it never begins again */
-    /* Of the settings: threads of the program ask for them at any time. */
+    _Atomic pid_t pid;   /* id of that process in the kernel */
+    atomic_bool is_on;   /* init was called, not shutdown; written under LOCK_PROFILER, or without a lock by the end */
+    atomic_bool is_running; /* a profiler is wanted: a forked child starts with that */
+    atomic_bool
+        is_without_threads;  /* the library ended because the kernel denied threads; a forked child may have some */
+    atomic_bool is_confined; /* a seccomp filter ended the library: it never begins again */
+    /* Copies from the settings, for threads that read them at any time. */
     _Atomic double frame_rate_hz;
     _Atomic uint32_t shutdown_timeout_ms;
+    atomic_bool calls_program; /* true if LOG or BEFORE_SEND is set */
 };
 
 extern struct library library;
 
-/* False in a child that was made without fork handlers: there every function does nothing. */
+/* False in a child that was made without fork handlers: every function does nothing there. */
 bool sdk_is_ours(void);
 
-/* Ends everything within the shutdown timeout, for a process that exits: nothing is freed. Not on the thread that
- * exits.
- */
+/* Ends everything within the shutdown timeout when the process exits, and frees nothing. Must not be called by the
+ * thread that exits. */
 void sdk_end_at_exit(void);
 
 uint64_t sdk_monotonic_ns(void);
 uint64_t sdk_utc_ns(void);
 double sdk_random(void); /* from 0 to below 1 */
 
-/* A detached thread with a small stack, which blocks all signals. It calls own_threads_begin first and
+/* Starts a detached thread with a small stack, which blocks all signals. RUN calls own_threads_begin first and
  * own_threads_end_one last. */
 bool thread_start(void *(*run)(void *context), void *context);
 
-/* Whether `offbeat record` has the sampler (preload.c). */
+/* True if `offbeat record` uses the sampler (preload.c). */
 bool preload_is_recording(void);
 
-/* For a program that the library was preloaded into (preload.c). */
+/* Initialises the library in a program that does not know it (preload.c). */
 void sdk_init_preloaded(void);
 
-/* --- at_exit.c: the thread that ends the library when the process exits
- * ----------------------------------------------- */
+/* --- at_exit.c: the thread that ends the library when the process exits ------------------------------------------- */
 
-/* Makes that thread, unless it is there. Before the first thing that would have to be ended. False if it cannot be
- * made. Any lock may be held. */
+/* Starts that thread unless it exists. Called ahead of everything that has to be ended. False if there can be no
+ * thread. Any lock may be held. */
 bool at_exit_prepare(void);
 bool at_exit_is_there(void);
-/* The thread ends: there is nothing left to end. */
+/* Ends the thread: there is nothing left to end. */
 void at_exit_leave(void);
-/* In a forked child: the thread is the parent's. */
+/* Resets the state in a forked child: the thread is the parent's. */
 void at_exit_forget(void);
-/* By exit, on whatever thread calls it, perhaps in a signal handler that interrupted malloc or ourselves. */
+/* Ends the library. Called by exit, on any thread, perhaps in a signal handler that interrupted malloc or us. */
 void at_exit_run(void);
 
-/* --- sdk.c: the thread that begins again in a forked child; likewise under LOCK_PROFILER -------------------------- */
+/* --- sdk.c: the thread that starts the library again in a forked child; called under LOCK_PROFILER ---------------- */
 
 void rebirth_wake(void);
 bool rebirth_is_there(void);
 bool rebirth_come_back(void);
 
-/* --- aside.c: the threads that the library has made, which can step aside (aside.h) ------------------------------- */
+/* --- aside.c: the library's threads, which can step aside (aside.h) ----------------------------------------------- */
 
-void own_threads_expect(void); /* before one is made */
+void own_threads_expect(void); /* called ahead of starting a thread */
 void own_threads_begin(const char *name);
-void own_threads_end_one(void); /* last of all, or if it could not be made */
-/* Gives the calling thread of the library its own table of descriptors, if it may: it must call nothing of the
- * program's, which may use a descriptor. */
+void own_threads_end_one(void); /* the last call of a thread, or of the caller if the thread could not be started */
+/* Gives the calling thread of the library its own table of descriptors, unless it may call functions of the program,
+ * which may use a descriptor. */
 void own_threads_take_descriptors(void);
-/* Standard error, also on such a thread; -1: the program has none. What is not STDERR_FILENO is the caller's. */
+/* Returns standard error, also on a thread with its own table; -1: the program has none. The caller owns a descriptor
+ * other than STDERR_FILENO. */
 int own_threads_open_standard_error(void);
-bool own_threads_have_descriptors(void);          /* whether the calling thread has its own table */
-bool own_threads_await_end(uint64_t deadline_ns); /* until the kernel has none of them any more */
-void own_threads_forget(void);                    /* in a forked child */
-/* A thread that sees this leaves soon, and says so under LOCK_PROFILER, or under the lock of the
- * transport. */
+bool own_threads_have_descriptors(void);          /* true if the calling thread has its own table */
+bool own_threads_await_end(uint64_t deadline_ns); /* waits until the kernel has none of the threads */
+void own_threads_forget(void);                    /* resets the state in a forked child */
+/* True if the threads must step aside: the calling thread leaves soon, and reports it under LOCK_PROFILER or under the
+ * lock of the transport. */
 bool own_threads_shall_leave(void);
 
 /* --- recording_folder.c: where recordings and decisions are kept -------------------------------------------------- */
 
-/* The folder of recordings, made if it was not there; false if there is no place for one. */
+/* Returns the folder of recordings, made if it did not exist; false if there is no place for one. */
 bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX]);
-/* The same, if it is there already. */
+/* Returns the same folder if it exists. */
 bool folder_of_orphans(const struct settings *settings, char ret_path[PATH_MAX]);
-/* Two cases in which the user cannot help that no recording can be written: the program has changed its user or its
- * rights, so that the folder at PATH is out of reach; or it was started with the settings of another user. */
+/* True if the folder at PATH is out of reach, because the program has changed its user or its rights. */
 bool folder_has_become_anothers(const char *path);
+/* True if the process was started with the settings of another user. */
 bool folder_is_another_users(const struct settings *settings);
-/* The one that was made in the folder for what is temporary, if there was none better. */
+/* Removes the folder that was made in the folder of temporary files for lack of a better place. */
 void folder_remove_temporary(void);
-/* False if there is no folder that could keep a decision for the next launch. */
+/* False if no folder could keep a decision for the next launch. */
 bool folder_keeps_decisions(const struct settings *settings);
 enum lifecycle_kept folder_read_decision(const struct settings *settings);
 void folder_keep_decision(const struct settings *settings, enum lifecycle_kept decision);

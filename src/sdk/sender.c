@@ -4,7 +4,6 @@
 #include "base/invariant.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
-#include "sdk/locks.h"
 #include "sdk/sdk_private.h"
 
 #include <string.h>
@@ -12,11 +11,11 @@
 enum { ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */ };
 
 struct sender {
-    pthread_cond_t changed; /* of FLUSHER_COUNT */
+    pthread_cond_t changed; /* signalled after changes of FLUSHER_COUNT */
     struct transport *transport;
-    struct transport *aside;        /* whose thread stepped aside */
-    struct transport_counts counts; /* of the last transport */
-    unsigned flusher_count;         /* threads that use TRANSPORT without the lock */
+    struct transport *aside;        /* transport whose thread stepped aside */
+    struct transport_counts counts; /* counts of the last transport */
+    unsigned flusher_count;         /* number of threads that use TRANSPORT without the lock */
 };
 
 #define NO_TRANSPORT                                                                                                   \
@@ -25,17 +24,6 @@ struct sender {
     }
 static struct sender sender = NO_TRANSPORT;
 
-static void lock(void)
-{
-    lock_take(LOCK_SENDER);
-}
-
-static void unlock(void)
-{
-    lock_give(LOCK_SENDER);
-    callbacks_write_lines();
-}
-
 /* --- The transport ------------------------------------------------------------------------------------------------ */
 
 static void transport_says(void *context, const char *message)
@@ -43,9 +31,9 @@ static void transport_says(void *context, const char *message)
     sdk_debug("%s", message);
 }
 
-/* A limit may have begun. */
 static void transport_answered(void *context, const struct transport_answer *answer)
 {
+    /* A limit may have begun. */
     if (answer->status == 429 || answer->rate_limits[0] || answer->retry_after[0]) sampler_wake();
 }
 
@@ -89,7 +77,8 @@ static struct transport *start_transport(struct error *error)
     return transport_start(&transport, error);
 }
 
-/* Under the lock. NULL where the library is off or no transport can start. */
+/* Returns the transport, which it starts if need be, under the lock. NULL if the library is off or no transport can
+ * start. */
 static struct transport *started_transport(void)
 {
     struct error error;
@@ -104,9 +93,8 @@ static struct transport *started_transport(void)
 
 void sender_start(void)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     (void)started_transport();
-    unlock();
 }
 
 bool sender_may_send(const char *type, enum category category, struct slice payload)
@@ -128,41 +116,34 @@ bool sender_may_send(const char *type, enum category category, struct slice payl
 
 void sender_send(struct buffer *envelope)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     struct transport *transport = started_transport();
     if (transport && !envelope->failed) (void)transport_send(transport, envelope);
-    unlock();
 }
 
 void sender_discard(enum discard_reason reason, enum category category, uint64_t quantity)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     struct transport *transport = started_transport();
     if (transport) transport_discard(transport, reason, category, quantity);
-    unlock();
 }
 
 bool sender_is_limited(enum category category)
 {
-    lock();
-    bool is_limited = sender.transport && transport_is_limited(sender.transport, category);
-    unlock();
-    return is_limited;
+    HOLD_LOCK(LOCK_SENDER);
+    return sender.transport && transport_is_limited(sender.transport, category);
 }
 
 struct transport_counts sender_counts(void)
 {
-    lock();
-    struct transport_counts counts = sender.transport ? transport_counts(sender.transport) : sender.counts;
-    unlock();
-    return counts;
+    HOLD_LOCK(LOCK_SENDER);
+    return sender.transport ? transport_counts(sender.transport) : sender.counts;
 }
 
 void sender_reset_counts(void)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     sender.counts = (struct transport_counts){0};
-    unlock();
 }
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
@@ -175,26 +156,24 @@ static uint64_t time_until(uint64_t deadline_ns)
 
 bool sender_flush(uint64_t deadline_ns)
 {
-    lock();
+    lock_take(LOCK_SENDER);
     struct transport *transport = atomic_load(&library.is_on) ? sender.transport : NULL;
     if (transport) sender.flusher_count++;
-    unlock();
+    callbacks_give_lock(LOCK_SENDER);
     if (!transport) return true;
     bool is_done = transport_flush(transport, time_until(deadline_ns));
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     if (sender.flusher_count > 0) sender.flusher_count--; /* it is 0 in a child of a fork meanwhile */
     (void)pthread_cond_broadcast(&sender.changed);
-    unlock();
     return is_done;
 }
 
 struct transport *sender_take_transport(void)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     struct transport *transport = sender.transport;
     if (transport) sender.counts = transport_counts(transport);
     sender.transport = NULL;
-    unlock();
     return transport;
 }
 
@@ -203,45 +182,41 @@ void sender_end_transport(struct transport *transport, uint64_t deadline_ns)
     struct transport_counts counts;
     if (!transport || !INVARIANT(!atomic_load(&library.is_on))) return;
     (void)transport_end(transport, time_until(deadline_ns), &counts);
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     sender.counts = counts;
-    unlock();
 }
 
 void sender_wait_for_flushers(void)
 {
     static const uint64_t second_ns = 1000000000;
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     while (sender.flusher_count > 0) (void)lock_wait(LOCK_SENDER, &sender.changed, sdk_monotonic_ns() + second_ns);
-    unlock();
 }
 
 /* --- Stepping aside, forks ---------------------------------------------------------------------------------------- */
 
 void sender_step_aside(bool for_good)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     sender.aside = sender.transport;
     if (sender.aside) transport_step_aside(sender.aside, for_good);
-    unlock();
 }
 
 bool sender_come_back(void)
 {
-    lock();
+    HOLD_LOCK(LOCK_SENDER);
     bool is_back = !sender.aside || transport_come_back(sender.aside);
     if (is_back) sender.aside = NULL;
-    unlock();
     return is_back;
 }
 
 void sender_keep(void)
 {
-    lock();
+    lock_take(LOCK_SENDER);
     struct transport *kept = sender.aside;
     if (kept) sender.counts = transport_counts(kept);
     sender.aside = NULL;
-    unlock();
+    callbacks_give_lock(LOCK_SENDER);
     if (kept) transport_keep(kept);
 }
 

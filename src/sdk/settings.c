@@ -50,19 +50,7 @@ static const struct text_option text_options[] = {
 };
 enum { TEXT_OPTION_COUNT = sizeof(text_options) / sizeof(text_options[0]) };
 
-static const char *get_text(const struct offbeat_options *options, size_t index)
-{
-    const char *text;
-    memcpy(&text, (const char *)options + text_options[index].offset, sizeof(text));
-    return text;
-}
-
-static void set_text(struct offbeat_options *options, size_t index, const char *text)
-{
-    memcpy((char *)options + text_options[index].offset, &text, sizeof(text));
-}
-
-static const char *keep(struct settings *settings, const char *text)
+static const char *keep_text(struct settings *settings, const char *text)
 {
     struct buffer *texts = &settings->texts;
     size_t at = texts->size;
@@ -70,31 +58,32 @@ static const char *keep(struct settings *settings, const char *text)
     return texts->failed ? NULL : (const char *)texts->data + at;
 }
 
-/* All memory at once, so that the texts stay where they are. */
+/* Copies the text options. Reserves all memory at once, so that the texts stay where they are. */
 static bool keep_texts(struct settings *settings)
 {
     const char *chosen[TEXT_OPTION_COUNT];
     size_t size = DEFAULT_TEXTS_BYTES;
     for (size_t i = 0; i < TEXT_OPTION_COUNT; i++) {
-        chosen[i] = get_text(&settings->options, i);
+        memcpy(&chosen[i], (const char *)&settings->options + text_options[i].offset, sizeof(chosen[i]));
         if (!chosen[i]) chosen[i] = environment_get(text_options[i].variable);
         if (chosen[i]) size += strlen(chosen[i]) + 1;
     }
     buffer_init(&settings->texts, TEXTS_BYTES_MAX);
     bool has_room = buffer_reserve(&settings->texts, size) != NULL;
     for (size_t i = 0; i < TEXT_OPTION_COUNT; i++) {
-        set_text(&settings->options, i, has_room && chosen[i] ? keep(settings, chosen[i]) : NULL);
+        const char *kept = has_room && chosen[i] ? keep_text(settings, chosen[i]) : NULL;
+        memcpy((char *)&settings->options + text_options[i].offset, &kept, sizeof(kept));
     }
     return has_room;
 }
 
-/* The program's name and build id, or what its code says instead (V2-12): which version of which program it was. */
+/* Returns the program's name and its build id, or an id of its code instead (V2-12). */
 static const char *default_release(struct settings *settings)
 {
     char path[PATH_MAX], release[NAME_MAX + 1 + ELF_BUILD_ID_TEXT_SIZE];
     struct elf_file file;
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    if (length <= 0) return keep(settings, "unknown");
+    if (length <= 0) return keep_text(settings, "unknown");
     path[length] = '\0';
     plain_path(path);
     const char *slash = strrchr(path, '/');
@@ -104,10 +93,10 @@ static const char *default_release(struct settings *settings)
     const char *id = is_open && file.build_id[0] ? file.build_id : contents_id;
     (void)snprintf(release, sizeof(release), "%.*s%s%s", NAME_MAX, slash ? slash + 1 : path, id[0] ? "@" : "", id);
     if (is_open) elf_file_close(&file);
-    return keep(settings, release);
+    return keep_text(settings, release);
 }
 
-/* Where the helper keeps names, too (symbolize/index_store.h). */
+/* Returns the folder in which the helper keeps names, too (symbolize/index_store.h). */
 static const char *cache_folder(struct settings *settings)
 {
     static const struct {
@@ -119,33 +108,37 @@ static const char *cache_folder(struct settings *settings)
         const char *start = environment_get(places[i].variable);
         if (!start || start[0] != '/') continue;
         int length = snprintf(path, sizeof(path), "%s%s", start, places[i].folder);
-        return (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
+        return (size_t)length < sizeof(path) ? keep_text(settings, path) : NULL;
     }
     return NULL;
 }
 
-static const char *default_spool(struct settings *settings)
-{
-    char path[PATH_MAX];
-    if (!settings->cache_folder) return NULL;
-    int length = snprintf(path, sizeof(path), "%s/spool", settings->cache_folder);
-    return (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
-}
-
-static void default_texts(struct settings *settings)
+static void set_default_texts(struct settings *settings)
 {
     struct offbeat_options *options = &settings->options;
-    char host[HOST_NAME_BYTES_MAX] = "";
+    char host[HOST_NAME_BYTES_MAX] = "", spool[PATH_MAX];
     settings->cache_folder = cache_folder(settings);
     if (!options->release || !*options->release) options->release = default_release(settings);
-    if (!options->environment || !*options->environment) options->environment = keep(settings, "production");
-    if (!options->spool_directory) options->spool_directory = default_spool(settings);
-    if (!options->server_name && gethostname(host, sizeof(host) - 1) == 0) options->server_name = keep(settings, host);
+    if (!options->environment || !*options->environment) options->environment = keep_text(settings, "production");
+    if (!options->spool_directory && settings->cache_folder &&
+        (size_t)snprintf(spool, sizeof(spool), "%s/spool", settings->cache_folder) < sizeof(spool))
+        options->spool_directory = keep_text(settings, spool);
+    if (!options->server_name && gethostname(host, sizeof(host) - 1) == 0)
+        options->server_name = keep_text(settings, host);
 }
 
 /* --- Numbers, flags and choices ----------------------------------------------------------------------------------- */
 
-static enum status reject(struct error *error, const char *variable, const char *expected, const char *found)
+static void set_default_numbers(struct offbeat_options *options)
+{
+    if (options->frequency_hz == 0) options->frequency_hz = 101;
+    if (options->chunk_seconds == 0) options->chunk_seconds = 60;
+    if (options->shutdown_timeout_ms == 0) options->shutdown_timeout_ms = 2000;
+    if (options->spool_bytes_max == 0) options->spool_bytes_max = SPOOL_BYTES_DEFAULT;
+    if (options->frame_rate_hz == 0) options->frame_rate_hz = 60;
+}
+
+static enum status reject_variable(struct error *error, const char *variable, const char *expected, const char *found)
 {
     return error_set(error, STATUS_MALFORMED, 0, "%s must be %s, not \"%.60s\"", variable, expected, found);
 }
@@ -158,7 +151,8 @@ static enum status read_rate(const char *variable, double *rate, bool *has_rate,
     bool is_zero = *rate == 0 && __builtin_signbit(*rate); /* OFFBEAT_RATE_ZERO */
     if (*has_rate || is_zero || !text || !*text) return STATUS_OK;
     double number = strtod(text, &end);
-    if (*end != '\0' || !(number >= 0 && number <= 1)) return reject(error, variable, "a number from 0 to 1", text);
+    if (*end != '\0' || !(number >= 0 && number <= 1))
+        return reject_variable(error, variable, "a number from 0 to 1", text);
     *rate = number;
     *has_rate = true;
     return STATUS_OK;
@@ -175,7 +169,7 @@ static enum status read_number(const char *variable, uint64_t *number, uint64_t 
     (void)snprintf(expected, sizeof(expected), "a whole number from %llu to %llu", (unsigned long long)minimum,
                    (unsigned long long)maximum);
     if (*end != '\0' || text[0] == '-' || errno || value < minimum || value > maximum)
-        return reject(error, variable, expected, text);
+        return reject_variable(error, variable, expected, text);
     *number = value;
     return STATUS_OK;
 }
@@ -195,12 +189,12 @@ static enum status read_percent(const char *variable, double *percent, struct er
     uint32_t ppm;
     if (*percent != 0 || !text || !*text) return STATUS_OK;
     if (!percent_parse(text, &ppm) || ppm < PERCENT_PPM * CPU_PERCENT_MIN)
-        return reject(error, variable, "a number from 0.1 to 100", text);
+        return reject_variable(error, variable, "a number from 0.1 to 100", text);
     *percent = (double)ppm / PERCENT_PPM;
     return STATUS_OK;
 }
 
-/* *FLAG is 0 or 1 afterwards. */
+/* Makes *FLAG 0 or 1. */
 static enum status read_flag(const char *variable, offbeat_flag *flag, struct error *error)
 {
     const char *text = environment_get(variable);
@@ -209,18 +203,18 @@ static enum status read_flag(const char *variable, offbeat_flag *flag, struct er
     if (is_set || !text || !*text) return STATUS_OK;
     bool is_on = strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
     if (!is_on && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
-        return reject(error, variable, "1, true, 0 or false", text);
+        return reject_variable(error, variable, "1, true, 0 or false", text);
     *flag = is_on;
     return STATUS_OK;
 }
 
-/* One of two words; the second is not the default. */
+/* Reads one of two words; OTHER is not the default. */
 static enum status read_choice(const char *variable, const char *usual, const char *other, const char *expected,
                                unsigned *choice, struct error *error)
 {
     const char *text = environment_get(variable);
     if (*choice != 0 || !text || !*text) return STATUS_OK;
-    if (strcmp(text, usual) != 0 && strcmp(text, other) != 0) return reject(error, variable, expected, text);
+    if (strcmp(text, usual) != 0 && strcmp(text, other) != 0) return reject_variable(error, variable, expected, text);
     *choice = strcmp(text, other) == 0;
     return STATUS_OK;
 }
@@ -264,8 +258,7 @@ static enum status read_environment(struct settings *settings, struct error *err
     return status;
 }
 
-/* --- All settings ----------------------------------------------------------------------------------------------------
- */
+/* --- All settings ------------------------------------------------------------------------------------------------- */
 
 static enum status check_range(const char *name, uint64_t number, uint64_t maximum, struct error *error)
 {
@@ -280,37 +273,23 @@ static enum status check_rate(const char *name, double rate, struct error *error
     return error_set(error, STATUS_MALFORMED, 0, "%s must be a number from 0 to 1", name);
 }
 
-/* SES-14. That of sessions is the lifecycle's. */
-static enum status check_rates(const struct offbeat_options *options, struct error *error)
-{
-    enum status status = check_rate("traces_sample_rate", options->traces_sample_rate, error);
-    return status == STATUS_OK ? check_rate("profiles_sample_rate", options->profiles_sample_rate, error) : status;
-}
-
 static enum status check_choice(const char *name, unsigned long choice, unsigned long last, struct error *error)
 {
     if (choice <= last) return STATUS_OK;
     return error_set(error, STATUS_MALFORMED, 0, "%s is not a value of its enum", name);
 }
 
-static enum status check_choices(const struct offbeat_options *options, struct error *error)
-{
-    enum status status =
-        check_choice("profile_lifecycle", (unsigned long)options->profile_lifecycle, OFFBEAT_LIFECYCLE_TRACE, error);
-    if (status == STATUS_OK) status = check_choice("mode", (unsigned long)options->mode, OFFBEAT_MODE_CPU, error);
-    if (status == STATUS_OK)
-        status = check_choice("symbols", (unsigned long)options->symbols, OFFBEAT_SYMBOLS_RECEIVER, error);
-    return status;
-}
-
-static enum status check(const struct offbeat_options *options, struct error *error)
+static enum status check_options(const struct offbeat_options *options, struct error *error)
 {
     enum status status = check_range("frequency_hz", options->frequency_hz, 10000, error);
-    if (status == STATUS_OK) status = check_range("chunk_seconds", options->chunk_seconds, 60, error);
-    if (status == STATUS_OK) status = check_rates(options, error);
-    bool is_rate = options->frame_rate_hz == 0 ||
+#define CHECK(call) status = status == STATUS_OK ? (call) : status
+    CHECK(check_range("chunk_seconds", options->chunk_seconds, 60, error));
+    /* SES-14. The lifecycle checks the rate of sessions. */
+    CHECK(check_rate("traces_sample_rate", options->traces_sample_rate, error));
+    CHECK(check_rate("profiles_sample_rate", options->profiles_sample_rate, error));
+    bool is_rate = options->frame_rate_hz == 0 || /* NaN is no rate */
                    (options->frame_rate_hz >= FRAME_RATE_MIN && options->frame_rate_hz <= FRAME_RATE_MAX);
-    if (status == STATUS_OK && !is_rate) /* also NaN */
+    if (status == STATUS_OK && !is_rate)
         status = error_set(error, STATUS_MALFORMED, 0, "frame_rate_hz must be from %g to %g", FRAME_RATE_MIN,
                            FRAME_RATE_MAX);
     bool is_percent = options->cpu_max_percent == 0 ||
@@ -319,22 +298,17 @@ static enum status check(const struct offbeat_options *options, struct error *er
         status = error_set(error, STATUS_MALFORMED, 0, "cpu_max_percent must be from %g to 100", CPU_PERCENT_MIN);
     if (status == STATUS_OK && options->platform && strlen(options->platform) >= SENTRY_PLATFORM_SIZE)
         status = error_set(error, STATUS_MALFORMED, 0, "platform must be shorter than %d bytes", SENTRY_PLATFORM_SIZE);
-    return status == STATUS_OK ? check_choices(options, error) : status;
-}
-
-static void default_numbers(struct offbeat_options *options)
-{
-    if (options->frequency_hz == 0) options->frequency_hz = 101;
-    if (options->chunk_seconds == 0) options->chunk_seconds = 60;
-    if (options->shutdown_timeout_ms == 0) options->shutdown_timeout_ms = 2000;
-    if (options->spool_bytes_max == 0) options->spool_bytes_max = SPOOL_BYTES_DEFAULT;
-    if (options->frame_rate_hz == 0) options->frame_rate_hz = 60;
+    CHECK(check_choice("profile_lifecycle", (unsigned long)options->profile_lifecycle, OFFBEAT_LIFECYCLE_TRACE, error));
+    CHECK(check_choice("mode", (unsigned long)options->mode, OFFBEAT_MODE_CPU, error));
+    CHECK(check_choice("symbols", (unsigned long)options->symbols, OFFBEAT_SYMBOLS_RECEIVER, error));
+#undef CHECK
+    return status;
 }
 
 enum status settings_resolve(const struct offbeat_options *options, struct settings *ret_settings, struct error *error)
 {
     *ret_settings = (struct settings){0};
-    /* A program that was built with an earlier version has fewer members, one of a later version more. */
+    /* A program that was built with another version of the library has fewer members, or more. */
     size_t size = options ? options->size : 0;
     if (size > sizeof(ret_settings->options)) size = sizeof(ret_settings->options);
     /* A size that no version has could cut a pointer in two. */
@@ -344,9 +318,9 @@ enum status settings_resolve(const struct offbeat_options *options, struct setti
     if (!keep_texts(ret_settings)) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the options");
     if (!is_size) return error_set(error, STATUS_MALFORMED, 0, "size must be sizeof(struct offbeat_options)");
     enum status status = read_environment(ret_settings, error);
-    if (status == STATUS_OK) status = check(&ret_settings->options, error);
-    default_texts(ret_settings);
-    default_numbers(&ret_settings->options);
+    if (status == STATUS_OK) status = check_options(&ret_settings->options, error);
+    set_default_texts(ret_settings);
+    set_default_numbers(&ret_settings->options);
     return status;
 }
 

@@ -9,14 +9,15 @@
 #include <offbeat.h>
 
 struct settings {
-    struct offbeat_options options; /* its texts point into TEXTS, or are NULL */
+    struct offbeat_options options; /* texts point into TEXTS, or are NULL */
     bool has_traces_sample_rate, has_profiles_sample_rate;
-    const char *cache_folder; /* the user's cache folder, which may not exist; NULL: none */
+    const char *cache_folder; /* the user's cache folder; it may not exist; NULL: none */
     struct buffer texts;
 };
 
-/* OPTIONS may be NULL. STATUS_MALFORMED: an option cannot be understood, and ERROR names it; RET_SETTINGS is set in
- * every case, so that LOG and DEBUG take effect. A missing DSN is no error. */
+/* Combines OPTIONS, which may be NULL, with the environment and the defaults. STATUS_MALFORMED: an option cannot be
+ * understood, and ERROR names it; RET_SETTINGS is set in every case, so that LOG and DEBUG take effect. A missing DSN
+ * is no error. */
 enum status settings_resolve(const struct offbeat_options *options, struct settings *ret_settings, struct error *error);
 void settings_fini(struct settings *settings);
 

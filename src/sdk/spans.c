@@ -10,15 +10,14 @@
 #include "sdk/sender.h"
 #include "transport/dsn.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The token that the lifecycle gave has this bit free (it counts sessions): whether a root is profiled by V1. */
+/* V1 profiles the root. The token of the lifecycle has this bit free. */
 #define PROFILED_BIT 0x80000000u
 
-/* What profiles_sampler receives about the transaction that this thread starts. */
+/* The argument of profiles_sampler for the transaction that this thread starts. */
 static __thread const struct offbeat_sampling *starting __attribute__((tls_model("initial-exec")));
 
 /* --- Between the two sets of types -------------------------------------------------------------------------------- */
@@ -37,8 +36,7 @@ _Static_assert((int)OFFBEAT_STATUS_UNAUTHENTICATED == (int)TRACE_STATUS_UNAUTHEN
 _Static_assert((int)OFFBEAT_DECISION_YES == (int)TRACE_SAMPLED, "the same, in the same order");
 _Static_assert((int)OFFBEAT_SOURCE_TASK == (int)TRACE_SOURCE_TASK, "the same, in the same order");
 
-/* --- Callbacks of the tracer ----------------------------------------------------------------------------------------
- */
+/* --- Callbacks of the tracer -------------------------------------------------------------------------------------- */
 
 static double sample(void *data, const struct trace_sampling_context *context)
 {
@@ -53,27 +51,16 @@ static double sample(void *data, const struct trace_sampling_context *context)
     return options->traces_sampler(options->traces_sampler_data, &sampling);
 }
 
-/* Without a lock: the sampler is a function of the program. */
-static double ask_for_v1_rate(bool is_sampled)
-{
-    const struct offbeat_options *options = sdk_options();
-    if (!options->profiles_sampler || !is_sampled) return options->profiles_sample_rate;
-    return starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
-}
-
-/* The first half of TRACE_ID, random hex digits. */
-static uint64_t number_of_trace(const char *trace_id)
-{
-    char half[17];
-    (void)snprintf(half, sizeof(half), "%.16s", trace_id);
-    return strtoull(half, NULL, 16);
-}
-
 static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, size_t open)
 {
+    const struct offbeat_options *options = sdk_options();
+    double v1_rate = options->profiles_sample_rate;
     bool is_profiled = false;
-    double rate = ask_for_v1_rate(is_sampled);
-    uint32_t token = profiler_root_started(is_sampled, rate, number_of_trace(trace_id), &is_profiled);
+    char half_id[17];
+    (void)snprintf(half_id, sizeof(half_id), "%.16s", trace_id); /* random hex digits */
+    if (options->profiles_sampler && is_sampled)                 /* a function of the program, called without a lock */
+        v1_rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
+    uint32_t token = profiler_root_started(is_sampled, v1_rate, strtoull(half_id, NULL, 16), &is_profiled);
     if (!INVARIANT((token & PROFILED_BIT) == 0)) token &= ~PROFILED_BIT;
     return is_profiled ? token | PROFILED_BIT : token;
 }
@@ -205,21 +192,9 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
     return outer(span);
 }
 
-/* A value outside its enum counts as not set. */
-static void reject_unknown_values(struct offbeat_transaction *transaction)
-{
-    if (!trace_source_is_known((enum trace_source)transaction->source)) {
-        sdk_debug("a transaction's source is not a value of enum offbeat_source: ignored");
-        transaction->source = OFFBEAT_SOURCE_CUSTOM;
-    }
-    if ((unsigned long)transaction->decision > OFFBEAT_DECISION_YES) {
-        sdk_debug("a transaction's decision is not a value of enum offbeat_decision: ignored");
-        transaction->decision = OFFBEAT_DECISION_OPEN;
-    }
-}
-
-/* A program that was built with another version has fewer members, or more. A size that could cut a member in two is
- * invalid. */
+/* Returns the part of TRANSACTION that this version knows: a program that was built with another version has fewer
+ * members, or more. A size that could cut a member in two is invalid, and a value outside its enum counts as not set.
+ */
 static struct offbeat_transaction known_part(const struct offbeat_transaction *transaction)
 {
     struct offbeat_transaction known = {0};
@@ -229,13 +204,20 @@ static struct offbeat_transaction known_part(const struct offbeat_transaction *t
         return known;
     }
     memcpy(&known, transaction, transaction->size < sizeof(known) ? transaction->size : sizeof(known));
-    reject_unknown_values(&known);
+    if (!trace_source_is_known((enum trace_source)known.source)) {
+        sdk_debug("a transaction's source is not a value of enum offbeat_source: ignored");
+        known.source = OFFBEAT_SOURCE_CUSTOM;
+    }
+    if ((unsigned long)known.decision > OFFBEAT_DECISION_YES) {
+        sdk_debug("a transaction's decision is not a value of enum offbeat_decision: ignored");
+        known.decision = OFFBEAT_DECISION_OPEN;
+    }
     return known;
 }
 
 struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transaction *transaction)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     struct trace_incoming incoming = {0};
     if (!sdk_is_ours()) return NULL;
     const struct offbeat_transaction known = known_part(transaction);
@@ -246,7 +228,6 @@ struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transac
     trace_incoming_read(&incoming, &headers, &continuation);
     struct offbeat_span *span = start(&known, &incoming);
     trace_incoming_fini(&incoming);
-    errno = kept_errno;
     return span;
 }
 
@@ -258,54 +239,40 @@ struct offbeat_span *offbeat_transaction_start(const char *name, const char *op)
 
 struct offbeat_span *offbeat_span_start_child(struct offbeat_span *parent, const char *op, const char *description)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return NULL;
-    struct trace_span *span = trace_span_start_child(inner(parent), op, description);
-    errno = kept_errno;
-    return outer(span);
+    KEEP_ERRNO;
+    return sdk_is_ours() ? outer(trace_span_start_child(inner(parent), op, description)) : NULL;
 }
 
 struct offbeat_span *offbeat_span_start(const char *op, const char *description)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return NULL;
-    struct trace_span *span = trace_span_start(op, description);
-    errno = kept_errno;
-    return outer(span);
+    KEEP_ERRNO;
+    return sdk_is_ours() ? outer(trace_span_start(op, description)) : NULL;
 }
 
 void offbeat_span_finish(struct offbeat_span *span)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return;
-    trace_span_finish(inner(span));
-    errno = kept_errno;
+    KEEP_ERRNO;
+    if (sdk_is_ours()) trace_span_finish(inner(span));
 }
 
 /* --- The rest as it is -------------------------------------------------------------------------------------------- */
 
 bool offbeat_span_enter(struct offbeat_span *span)
 {
-    int kept_errno = errno;
-    bool is_entered = sdk_is_ours() && trace_span_enter(inner(span));
-    errno = kept_errno;
-    return is_entered;
+    KEEP_ERRNO;
+    return sdk_is_ours() && trace_span_enter(inner(span));
 }
 
 void offbeat_span_leave(struct offbeat_span *span)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return;
-    trace_span_leave(inner(span));
-    errno = kept_errno;
+    KEEP_ERRNO;
+    if (sdk_is_ours()) trace_span_leave(inner(span));
 }
 
 struct offbeat_span *offbeat_span_current(void)
 {
-    int kept_errno = errno;
-    struct trace_span *span = sdk_is_ours() ? trace_span_current() : NULL;
-    errno = kept_errno;
-    return outer(span);
+    KEEP_ERRNO;
+    return sdk_is_ours() ? outer(trace_span_current()) : NULL;
 }
 
 struct offbeat_span *offbeat_span_ref(struct offbeat_span *span)
@@ -315,42 +282,36 @@ struct offbeat_span *offbeat_span_ref(struct offbeat_span *span)
 
 void offbeat_span_unref(struct offbeat_span *span)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return;
-    trace_span_unref(inner(span));
-    errno = kept_errno;
+    KEEP_ERRNO;
+    if (sdk_is_ours()) trace_span_unref(inner(span));
 }
 
 /* --- What a span says --------------------------------------------------------------------------------------------- */
 
 void offbeat_span_set_status(struct offbeat_span *span, enum offbeat_status status)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_is_ours()) return;
     if (!trace_status_is_known((enum trace_status)status))
         sdk_debug("a span's status is not a value of enum offbeat_status: ignored");
     else
         trace_span_set_status(inner(span), (enum trace_status)status);
-    errno = kept_errno;
 }
 
 void offbeat_span_set_description(struct offbeat_span *span, const char *description)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return;
-    trace_span_set_description(inner(span), description);
-    errno = kept_errno;
+    KEEP_ERRNO;
+    if (sdk_is_ours()) trace_span_set_description(inner(span), description);
 }
 
 void offbeat_span_set_transaction_name(struct offbeat_span *span, const char *name, enum offbeat_source source)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     if (!sdk_is_ours()) return;
     if (!trace_source_is_known((enum trace_source)source))
         sdk_debug("a transaction's source is not a value of enum offbeat_source: the name is not changed");
     else
         trace_span_set_transaction_name(inner(span), name, (enum trace_source)source);
-    errno = kept_errno;
 }
 
 static bool is_kept(bool is_set, const struct offbeat_span *span, const char *key)
@@ -364,38 +325,26 @@ static bool is_kept(bool is_set, const struct offbeat_span *span, const char *ke
 
 bool offbeat_span_set_text(struct offbeat_span *span, const char *key, const char *value)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return false;
-    bool is_set = is_kept(trace_span_set_text(inner(span), key, value), span, key);
-    errno = kept_errno;
-    return is_set;
+    KEEP_ERRNO;
+    return sdk_is_ours() && is_kept(trace_span_set_text(inner(span), key, value), span, key);
 }
 
 bool offbeat_span_set_number(struct offbeat_span *span, const char *key, double value)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return false;
-    bool is_set = is_kept(trace_span_set_number(inner(span), key, value), span, key);
-    errno = kept_errno;
-    return is_set;
+    KEEP_ERRNO;
+    return sdk_is_ours() && is_kept(trace_span_set_number(inner(span), key, value), span, key);
 }
 
 bool offbeat_span_set_bool(struct offbeat_span *span, const char *key, bool value)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return false;
-    bool is_set = is_kept(trace_span_set_bool(inner(span), key, value), span, key);
-    errno = kept_errno;
-    return is_set;
+    KEEP_ERRNO;
+    return sdk_is_ours() && is_kept(trace_span_set_bool(inner(span), key, value), span, key);
 }
 
 bool offbeat_span_set_tag(struct offbeat_span *span, const char *key, const char *value)
 {
-    int kept_errno = errno;
-    if (!sdk_is_ours()) return false;
-    bool is_set = is_kept(trace_span_set_tag(inner(span), key, value), span, key);
-    errno = kept_errno;
-    return is_set;
+    KEEP_ERRNO;
+    return sdk_is_ours() && is_kept(trace_span_set_tag(inner(span), key, value), span, key);
 }
 
 bool offbeat_span_is_sampled(const struct offbeat_span *span)
@@ -405,7 +354,7 @@ bool offbeat_span_is_sampled(const struct offbeat_span *span)
 
 bool offbeat_span_headers(struct offbeat_span *span, const char *others, struct offbeat_headers *ret_headers)
 {
-    int kept_errno = errno;
+    KEEP_ERRNO;
     struct trace_parent parent;
     struct buffer baggage = {.maximum = sizeof(ret_headers->baggage) - 1};
     if (!ret_headers) return false;
@@ -419,6 +368,5 @@ bool offbeat_span_headers(struct offbeat_span *span, const char *others, struct 
             memcpy(ret_headers->baggage, baggage.data, baggage.size);
     }
     buffer_fini(&baggage);
-    errno = kept_errno;
     return has_parent;
 }

@@ -13,7 +13,6 @@
 #include "sampler/self.h"
 #include "sdk/callbacks.h"
 #include "sdk/helper_process.h"
-#include "sdk/locks.h"
 #include "sdk/orphans.h"
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
@@ -29,16 +28,16 @@
 #define SECOND_NS ((uint64_t)1000000000)
 
 enum {
-    HELPER_SECONDS_MAX = 50, /* a chunk's length: one is made while the next is recorded */
-    HELPER_FAILURES_MAX = 3, /* a machine that is busy now may have time later */
+    HELPER_SECONDS_MAX = 50, /* less than a chunk: one is made while the next is recorded */
+    HELPER_FAILURES_MAX = 3, /* more than one: a busy machine may have time later */
     V1_SECONDS_MAX = 30,
-    POLL_SECONDS = 1,     /* at a limit that is in force, and at a helper */
-    HANDOVER_SECONDS = 5, /* from a transaction's end until it waits here, at most */
+    POLL_SECONDS = 1,     /* between two checks of a limit that is in force, or of a helper */
+    HANDOVER_SECONDS = 5, /* longest time from a transaction's end until it waits here */
 };
 
 struct recording {
     char path[SAMPLER_PATH_SIZE];
-    uint64_t end_ns; /* CLOCK_MONOTONIC: nothing later is in it */
+    uint64_t end_ns; /* CLOCK_MONOTONIC; the recording has nothing later */
     struct chunk_measurement *measurements;
     size_t measurement_count;
 };
@@ -46,30 +45,30 @@ struct recording {
 struct worker {
     char folder[PATH_MAX], helper[PATH_MAX];
     bool has_helper;
-    unsigned helper_failures; /* in a row */
+    unsigned helper_failures; /* number of failures in a row */
     bool has_folder, has_session;
-    struct stat root; /* of the process when FOLDER was found */
+    struct stat root; /* root of the process when FOLDER was found */
     uint64_t began_ns;
     bool has_other_root;
-    char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
+    char profiler_id[UUID_TEXT_SIZE]; /* id of the profiler whose sampler runs; "": none */
     bool is_v1;
-    bool is_late; /* it has not taken recordings for a while */
+    bool is_late; /* recordings were not taken for a while */
     bool has_reported_lost;
-    bool is_interrupted; /* it steps aside: nothing was made */
-    uint64_t lost_count; /* of the sampler's lost recordings, those that were counted */
-    /* Recordings that are finished, the oldest first. */
+    bool is_interrupted; /* the worker steps aside: nothing was made */
+    uint64_t lost_count; /* number of the sampler's lost recordings that were counted */
+    /* Finished recordings, the oldest first. */
     struct recording waiting[SAMPLER_FINISHED_MAX];
     size_t waiting_count;
-    /* V1: those that transactions may still want, likewise. */
+    /* V1: recordings that transactions may need, the oldest first. */
     struct recording recordings[CHUNK_RECORDINGS_MAX];
     size_t recording_count;
 };
 
 /* Under LOCK_PROFILER. */
 static bool exists;
-static struct worker *left; /* of a thread that has stepped aside */
+static struct worker *left; /* state of a worker that has stepped aside */
 
-static struct session session; /* the worker's alone */
+static struct session session; /* used by the worker only */
 
 /* --- Wrapping and sending ----------------------------------------------------------------------------------------- */
 
@@ -93,8 +92,8 @@ static void send_chunk(struct slice payload)
     buffer_fini(&envelope);
 }
 
-/* Why there is no profile, in the words of client reports (facts §2.7). */
-static void discard(const struct worker *worker, enum status status, const char *message)
+/* Counts a profile that could not be made, by the reasons of client reports (facts §2.7). */
+static void discard_profile(const struct worker *worker, enum status status, const char *message)
 {
     bool has_too_few = reject_reason_of_message(message) == REJECT_NOT_ENOUGH_SAMPLES;
     enum discard_reason reason = has_too_few                  ? DISCARD_INSUFFICIENT_DATA
@@ -105,24 +104,6 @@ static void discard(const struct worker *worker, enum status status, const char 
 }
 
 /* --- The sampler -------------------------------------------------------------------------------------------------- */
-
-static void parse_id(const char *text, uint8_t id[RECORDING_PROFILER_ID_SIZE])
-{
-    for (size_t i = 0; i < RECORDING_PROFILER_ID_SIZE; i++) {
-        unsigned byte = 0;
-        (void)sscanf(text + 2 * i, "%2x", &byte);
-        id[i] = (uint8_t)byte;
-    }
-}
-
-static void say_no_folder(const struct worker *worker)
-{
-    static const char line[] = "there is no folder to record in: set spool_directory to one that can be written";
-    if (worker->has_other_root || filter_is_there() || folder_is_another_users(sdk_settings()))
-        sdk_debug("%s", line);
-    else
-        sdk_say("%s", line);
-}
 
 static bool start_sampler(struct worker *worker, const char *profiler_id)
 {
@@ -136,9 +117,14 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
         .cache_directory = sdk_settings()->cache_folder,
         .directory = worker->folder,
     };
-    parse_id(profiler_id, sampler.profiler_id);
+    for (size_t i = 0; i < RECORDING_PROFILER_ID_SIZE; i++)
+        (void)sscanf(profiler_id + 2 * i, "%2hhx", &sampler.profiler_id[i]);
     if (!worker->has_folder) {
-        say_no_folder(worker);
+        static const char line[] = "there is no folder to record in: set spool_directory to one that can be written";
+        if (worker->has_other_root || filter_is_there() || folder_is_another_users(sdk_settings()))
+            sdk_debug("%s", line);
+        else
+            sdk_say("%s", line);
         return false;
     }
     if (preload_is_recording()) {
@@ -150,20 +136,12 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
     return false;
 }
 
-/* Deletes the few samples since the chunk ended. */
-static void stop_after_chunk(const struct worker *worker)
-{
-    char path[SAMPLER_PATH_SIZE];
-    sampler_stop();
-    while (!worker->is_late && sampler_take_finished(path)) (void)unlink(path);
-}
-
-/* Takes the finished recordings, as far as there is room, which wait here until they are sent. Returns their number.
- * */
+/* Takes the finished recordings, as far as there is room. They wait here until they are sent. Returns their number. */
 static size_t collect_recordings(struct worker *worker)
 {
     size_t before = worker->waiting_count;
     bool continues = true;
+    char path[SAMPLER_PATH_SIZE];
     while (worker->waiting_count < SAMPLER_FINISHED_MAX) {
         struct recording *recording = &worker->waiting[worker->waiting_count];
         if (!sampler_take_finished(recording->path)) break;
@@ -173,11 +151,15 @@ static size_t collect_recordings(struct worker *worker)
         if (worker->profiler_id[0]) continues = profiler_continues_after_chunk();
         if (!continues) worker->profiler_id[0] = '\0';
     }
-    if (!continues) stop_after_chunk(worker);
+    if (!continues) {
+        sampler_stop();
+        /* The few samples since the chunk ended are deleted. */
+        while (!worker->is_late && sampler_take_finished(path)) (void)unlink(path);
+    }
     return worker->waiting_count - before;
 }
 
-/* Recordings wait, so that this can run while a helper works. */
+/* Starts and stops the sampler as the program wants. May run while a helper works, because recordings wait. */
 static void follow_requests(struct worker *worker)
 {
     char wanted[UUID_TEXT_SIZE];
@@ -191,8 +173,7 @@ static void follow_requests(struct worker *worker)
     (void)collect_recordings(worker);
 }
 
-/* --- Rate limits: what the server does not want is not even sampled (facts §3.7) -------------------------------- */
-
+/* Stops sampling while a rate limit for profiles is in force (facts §3.7). True if one is. */
 static bool follow_limits(const struct worker *worker)
 {
     bool is_limited = sender_is_limited(profile_category(worker));
@@ -211,13 +192,13 @@ static struct slice next_line(struct slice *text)
     return line;
 }
 
-/* The shutdown did not wait for this worker: nothing can be sent any more. */
+/* True if the shutdown did not wait for this worker: it cannot send anything. */
 static bool has_missed_end(void)
 {
     return !atomic_load(&library.is_on);
 }
 
-/* The helper's exit status, or -1. Recordings wait meanwhile; requests of the program do not. */
+/* Runs the helper, and follows requests of the program meanwhile. Returns its exit status, or -1. */
 static int run_helper(struct worker *worker, const char *request_path, const char *payloads_path)
 {
     struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
@@ -232,7 +213,7 @@ static int run_helper(struct worker *worker, const char *request_path, const cha
     return helper ? helper_finish(helper) : -1;
 }
 
-/* STATUS_UNSUPPORTED if the helper did not do it. */
+/* Makes PAYLOADS with the helper. STATUS_UNSUPPORTED if the helper failed. */
 static enum status make_by_helper(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
                                   struct error *error)
 {
@@ -257,9 +238,9 @@ static enum status make_by_helper(struct worker *worker, const struct chunk_requ
     return status;
 }
 
-/* Fills PAYLOADS, which is empty; its content has no meaning after a failure. */
-static enum status make(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
-                        struct error *error)
+/* Makes PAYLOADS, which is empty. Its content has no meaning after a failure. */
+static enum status make_payloads(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
+                                 struct error *error)
 {
     enum status status = STATUS_UNSUPPORTED;
     buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
@@ -305,23 +286,16 @@ static bool send_chunks(struct worker *worker, const struct chunk_request *reque
 {
     struct error error = {0};
     struct buffer payloads;
-    enum status status = make(worker, request, &payloads, &error);
+    enum status status = make_payloads(worker, request, &payloads, &error);
     bool is_taken = !worker->is_interrupted && !has_missed_end();
     for (size_t i = 0; is_taken && i < request->recording_count; i++) (void)unlink(request->recordings[i]);
     if (is_taken && status != STATUS_OK) {
-        discard(worker, status, error.message);
+        discard_profile(worker, status, error.message);
     } else if (is_taken) {
         for (struct slice rest = buffer_slice(&payloads); rest.size > 0;) send_chunk(next_line(&rest));
     }
     buffer_fini(&payloads);
     return is_taken;
-}
-
-static void send_recording(struct worker *worker, const struct recording *recording)
-{
-    struct chunk_request request = request_of(recording->measurements, recording->measurement_count);
-    request.recordings[request.recording_count++] = recording->path;
-    (void)send_chunks(worker, &request);
 }
 
 /* --- V1: profiles of transactions --------------------------------------------------------------------------------- */
@@ -332,27 +306,6 @@ static void forget_recordings(struct worker *worker, size_t count)
     for (size_t i = 0; i < count; i++) (void)unlink(worker->recordings[i].path);
     worker->recording_count -= count;
     memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
-}
-
-/* The start of the oldest transaction that is open or not yet sent, on CLOCK_MONOTONIC. If there is none, a moment ago:
- * a transaction that has just ended may not be in the queue yet. */
-static uint64_t oldest_start_ns(void)
-{
-    return profiler_oldest_start_ns(sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS);
-}
-
-static void forget_old_recordings(struct worker *worker)
-{
-    uint64_t oldest = oldest_start_ns();
-    size_t old = 0;
-    while (old < worker->recording_count && worker->recordings[old].end_ns < oldest) old++;
-    forget_recordings(worker, old);
-}
-
-static void keep_recording(struct worker *worker, const struct recording *recording)
-{
-    if (worker->recording_count == CHUNK_RECORDINGS_MAX) forget_recordings(worker, 1);
-    worker->recordings[worker->recording_count++] = *recording;
 }
 
 static void send_transaction(struct worker *worker, struct trace_transaction *transaction)
@@ -380,13 +333,13 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     };
     enum status status = STATUS_MALFORMED;
     worker->is_interrupted = false;
-    if (request.recording_count > 0) status = make(worker, &request, &payloads, &error);
+    if (request.recording_count > 0) status = make_payloads(worker, &request, &payloads, &error);
     if (worker->is_interrupted && profiler_give_back(transaction)) {
         buffer_fini(&payloads);
         return;
     }
     if (status != STATUS_OK) {
-        discard(worker, status, error.message);
+        discard_profile(worker, status, error.message);
         buffer_clear(&payloads);
     }
     struct slice rest = buffer_slice(&payloads);
@@ -394,21 +347,9 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     buffer_fini(&payloads);
 }
 
-/* Takes the oldest transaction that is completely recorded; NULL if there is no such one. */
-static struct trace_transaction *take_transaction(const struct worker *worker)
-{
-    uint64_t recorded_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
-    return profiler_take_transaction(worker->profiler_id[0] == '\0' ? UINT64_MAX : recorded_until);
-}
-
-static bool waits_for_recording(const struct worker *worker)
-{
-    return worker->is_v1 && profiler_has_transactions();
-}
-
 /* --- Recordings, one by one --------------------------------------------------------------------------------------- */
 
-/* Reports profiles that could not be recorded; nothing else does. */
+/* Reports and counts profiles that could not be recorded. */
 static void report_lost(struct worker *worker)
 {
     uint64_t lost = sampler_lost_recordings() - worker->lost_count;
@@ -434,10 +375,14 @@ static bool take_recording(struct worker *worker)
     if (worker->waiting_count == 0) return false;
     struct recording recording = worker->waiting[0];
     worker->is_interrupted = false;
-    if (worker->is_v1)
-        keep_recording(worker, &recording);
-    else
-        send_recording(worker, &recording);
+    if (worker->is_v1) {
+        if (worker->recording_count == CHUNK_RECORDINGS_MAX) forget_recordings(worker, 1);
+        worker->recordings[worker->recording_count++] = recording;
+    } else {
+        struct chunk_request request = request_of(recording.measurements, recording.measurement_count);
+        request.recordings[request.recording_count++] = recording.path;
+        (void)send_chunks(worker, &request);
+    }
     if (worker->is_interrupted) return true; /* it still waits */
     worker->waiting_count--;
     memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(*worker->waiting));
@@ -445,17 +390,24 @@ static bool take_recording(struct worker *worker)
     return true;
 }
 
-/* Recordings come first, which costs nothing: transactions wait for theirs. */
+/* Sends the transactions that are completely recorded, after taking the recordings that they wait for. */
 static void send_transactions(struct worker *worker)
 {
     for (size_t i = 0; i < PROFILER_TRANSACTIONS_MAX; i++) {
         while (!own_threads_shall_leave() && take_recording(worker)) continue;
         if (own_threads_shall_leave()) return;
-        struct trace_transaction *transaction = take_transaction(worker);
+        size_t count = worker->recording_count;
+        uint64_t recorded_until_ns = count > 0 ? worker->recordings[count - 1].end_ns : 0;
+        if (worker->profiler_id[0] == '\0') recorded_until_ns = UINT64_MAX;
+        struct trace_transaction *transaction = profiler_take_transaction(recorded_until_ns);
         if (!transaction) break;
         send_transaction(worker, transaction);
     }
-    forget_old_recordings(worker);
+    /* A transaction that has just ended may not be in the queue yet. */
+    uint64_t oldest_ns = profiler_oldest_start_ns(sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS);
+    size_t old = 0;
+    while (old < worker->recording_count && worker->recordings[old].end_ns < oldest_ns) old++;
+    forget_recordings(worker, old);
 }
 
 /* --- Processes that were killed ----------------------------------------------------------------------------------- */
@@ -471,7 +423,7 @@ static void begin_session(struct worker *worker)
     struct chunk_request request = request_of(NULL, 0);
     char folder[PATH_MAX];
     memcpy(folder, worker->folder, sizeof(folder));
-    /* What was recorded for transactions of V1 is of no use without them. */
+    /* Recordings for transactions of V1 are of no use without them. */
     worker->has_folder = session_begin(&session, folder, worker->is_v1 ? NULL : &request);
     if (!worker->has_folder) return;
     memcpy(worker->folder, session.folder, sizeof(worker->folder));
@@ -479,13 +431,8 @@ static void begin_session(struct worker *worker)
     orphans_take(folder, &session, send_orphan, worker);
 }
 
-static bool has_changed_root(const struct worker *worker)
-{
-    struct stat root;
-    return stat("/", &root) == 0 && (root.st_dev != worker->root.st_dev || root.st_ino != worker->root.st_ino);
-}
-
-/* A program that changes its user at once is about to run another one, which would not know a new folder. */
+/* False soon after the start: a program that changes its user at once is about to run another program, which would not
+ * know a new folder. */
 static bool may_move(const struct worker *worker)
 {
     char wanted[UUID_TEXT_SIZE];
@@ -494,14 +441,16 @@ static bool may_move(const struct worker *worker)
     return is_wanted && !worker->has_other_root && sdk_monotonic_ns() - worker->began_ns >= SECOND_NS;
 }
 
-/* The program has changed its user, its rights or its root. The next launch sends what was recorded until then, and
- * the recording continues in another folder; but not under another root, where the helper and the program's own files
- * cannot be found. */
+/* Continues the recording in another folder if the program has changed its user, its rights or its root. The next
+ * launch sends the recordings made until then. Under another root there is no recording, because the helper and the
+ * program's files cannot be found there. */
 static void move_if_folder_is_lost(struct worker *worker)
 {
+    struct stat root;
     bool is_needed = worker->waiting_count > 0 || sampler_lost_recordings() != worker->lost_count;
     if (!worker->has_folder || !is_needed) return;
-    worker->has_other_root = has_changed_root(worker);
+    worker->has_other_root =
+        stat("/", &root) == 0 && (root.st_dev != worker->root.st_dev || root.st_ino != worker->root.st_ino);
     if (!worker->has_other_root && !folder_has_become_anothers(worker->folder)) return;
     sdk_debug("this process has no access to %s any more: the next launch sends what is there", worker->folder);
     if (worker->profiler_id[0]) sampler_stop();
@@ -518,7 +467,7 @@ static void move_if_folder_is_lost(struct worker *worker)
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
 
-static void prepare(struct worker *worker)
+static void prepare_worker(struct worker *worker)
 {
     const struct offbeat_options *options = sdk_options();
     *worker = (struct worker){.is_v1 = profiler_has_v1(), .lost_count = sampler_lost_recordings()};
@@ -531,18 +480,11 @@ static void prepare(struct worker *worker)
     if (worker->has_folder) begin_session(worker);
 }
 
-/* What the program wants after that is another worker's. */
+/* True if the worker has sent everything and shall end. Another worker does what the program wants after that. */
 static bool is_over(const struct worker *worker)
 {
     bool has_sent = worker->waiting_count == 0 || !atomic_load(&library.is_on);
     return worker->profiler_id[0] == '\0' && has_sent && profiler_is_ending();
-}
-
-/* Does not wait if the sampler may have ended already: a sampler that ended before it was stopped sends no news, so
- * nothing would wake the worker. */
-static void wait_for_news(const struct worker *worker, uint32_t news, uint64_t deadline_ns)
-{
-    if (!is_over(worker)) sampler_wait(news, deadline_ns);
 }
 
 static bool end_if_over(struct worker *worker)
@@ -555,10 +497,9 @@ static bool end_if_over(struct worker *worker)
         session_end(&session);
     else
         session_forget(&session);
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     exists = false;
     profiler_changed();
-    profiler_unlock();
     return true;
 }
 
@@ -576,9 +517,9 @@ static void cut_recording(struct worker *worker)
     }
 }
 
-/* For a flush: sends what was sampled until now, at most as many recordings as there is room for. On a busy machine,
- * recordings may come faster than they are sent. */
-static void flush(struct worker *worker)
+/* Sends the samples taken so far, if a flush was requested: at most as many recordings as there is room for, because
+ * they may come faster than they are sent on a busy machine. */
+static void flush_if_requested(struct worker *worker)
 {
     if (!profiler_take_flush()) return;
     cut_recording(worker);
@@ -589,11 +530,10 @@ static void flush(struct worker *worker)
 
 static bool leave_if_wanted(struct worker *worker)
 {
-    profiler_lock();
+    HOLD_LOCK(LOCK_PROFILER);
     bool leaves = own_threads_shall_leave();
     if (leaves) left = worker;
     profiler_changed();
-    profiler_unlock();
     return leaves;
 }
 
@@ -602,7 +542,7 @@ static void *work(void *context)
     struct worker *worker = context ? context : malloc(sizeof(*worker));
     own_threads_begin("offbeat-chunks");
     own_threads_take_descriptors();
-    if (worker && !context) prepare(worker);
+    if (worker && !context) prepare_worker(worker);
     while (worker && !end_if_over(worker)) {
         if (leave_if_wanted(worker)) {
             own_threads_end_one();
@@ -614,11 +554,12 @@ static void *work(void *context)
         worker->is_late = false;
         bool is_busy = take_recording(worker);
         if (worker->is_v1) send_transactions(worker);
-        flush(worker);
+        flush_if_requested(worker);
         bool is_limited = follow_limits(worker);
-        if (waits_for_recording(worker)) sampler_cut();
+        if (worker->is_v1 && profiler_has_transactions()) sampler_cut();
         uint64_t seconds = is_limited ? POLL_SECONDS : 3600;
-        if (!is_busy) wait_for_news(worker, news, sdk_monotonic_ns() + seconds * SECOND_NS);
+        /* A sampler that ended before it was stopped sends no news, so nothing would wake a worker that is over. */
+        if (!is_busy && !is_over(worker)) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
     own_threads_end_one();

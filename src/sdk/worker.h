@@ -7,13 +7,13 @@
 
 /* Starts the worker if there is none, and wakes it up. */
 void worker_wake(void);
-/* Also one that has stepped aside. */
+/* True if there is a worker, even one that has stepped aside. */
 bool worker_exists(void);
-/* One that has not stepped aside. */
+/* True if there is a worker that has not stepped aside. */
 bool worker_is_running(void);
-/* Starts one that continues where the last one stepped aside; true if none did. */
+/* Starts a worker that continues where the last one stepped aside; true if none did. */
 bool worker_come_back(void);
-/* In a forked child: the worker is the parent's. Takes no lock. */
+/* Resets the state in a forked child: the worker is the parent's. Takes no lock. */
 void worker_forget(void);
 
 #endif
