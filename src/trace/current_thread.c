@@ -1,5 +1,5 @@
-/* Asking the kernel who we are takes longer than all the rest of a span, so each thread asks once. A forked child is
- * noticed by process_number, because locks and references that other threads of the parent held are lost there.
+/* Asking the kernel for the thread's id takes longer than the rest of a span, so each thread asks once. A forked child
+ * is noticed by process_number, because locks and references that other threads of the parent held are lost there.
  * SPDX-License-Identifier: MIT */
 #include "trace/current_thread.h"
 
@@ -28,27 +28,23 @@ static void prepare_process(void)
     has_key = pthread_key_create(&key, at_thread_end) == 0;
 }
 
-/* A library that was unloaded must not be called when a thread ends. */
+/* Deletes the key: an unloaded library must not be called when a thread ends. */
 __attribute__((destructor)) static void at_unload(void)
 {
     if (has_key) (void)pthread_key_delete(key);
     has_key = false;
 }
 
-static uint64_t random_seed(void)
-{
-    uint64_t seed;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed)) return seed;
-    struct timespec now = {0}; /* early in the life of the machine: ids of spans need only differ within a trace */
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)gettid();
-}
-
 static void prepare_thread(unsigned process)
 {
+    struct timespec now = {0};
     (void)pthread_once(&once, prepare_process);
-    self = (struct trace_thread){.process = process, .tid = gettid(), .random = random_seed()};
+    self = (struct trace_thread){.process = process, .tid = gettid()};
     trace_thread_read_name(&self);
+    if (getrandom(&self.random, sizeof(self.random), GRND_NONBLOCK) == sizeof(self.random)) return;
+    /* Early in the life of the machine there are no random bytes; ids of spans need only differ within a trace. */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    self.random = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)gettid();
 }
 
 struct trace_thread *trace_thread_self(void)

@@ -12,22 +12,22 @@ enum { TRACE_THREAD_NAME_SIZE = 16 }; /* as Linux has it */
 struct trace_span;
 
 struct trace_thread {
-    unsigned process; /* process_number() where the rest holds: a forked child starts again */
+    unsigned process; /* process_number() when the other members were set: a forked child sets them again */
     pid_t tid;
     char name[TRACE_THREAD_NAME_SIZE];
     uint64_t random;
-    struct trace_span *current; /* a reference; below it the span's own PREVIOUS */
-    bool is_watched;            /* its end lets the spans go */
+    struct trace_span *current; /* a reference; the span's PREVIOUS is current after it */
+    bool is_watched;            /* trace_thread_leave_all is called when the thread ends */
 };
 
 struct trace_thread *trace_thread_self(void);
-/* The name may have changed since: costs a system call. */
+/* Reads the thread's name again, which may have changed. Costs a system call. */
 void trace_thread_read_name(struct trace_thread *thread);
 uint64_t trace_thread_random(struct trace_thread *thread);
 /* Calls trace_thread_leave_all when the thread ends. */
 void trace_thread_watch(struct trace_thread *thread);
 
-/* Defined in span.c: no span is current on THREAD any more. */
+/* Removes all current spans of THREAD. Defined in span.c. */
 void trace_thread_leave_all(struct trace_thread *thread);
 
 #endif

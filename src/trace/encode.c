@@ -157,7 +157,7 @@ static void write_span(struct json_writer *writer, const struct trace_span *span
     json_end_object(writer);
 }
 
-/* LIMIT is where OUT must end, with room left for what closes the object. */
+/* Writes the spans as far as OUT stays below LIMIT, where room is left for the end of the object. */
 static void write_spans(struct json_writer *writer, struct trace_transaction *transaction, size_t limit)
 {
     json_begin_array_member(writer, "spans");

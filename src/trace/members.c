@@ -26,14 +26,14 @@ bool trace_members_copy(struct trace_members *into, const struct trace_members *
     return true;
 }
 
-/* --- One after the other ------------------------------------------------------------------------------------------ */
+/* --- The list ----------------------------------------------------------------------------------------------------- */
 
 struct member {
     const char *key, *value;
-    size_t size; /* of both, with their NULs */
+    size_t size; /* bytes of both, with their NULs */
 };
 
-/* The one that begins at OFFSET; its size is 0 after the last. */
+/* Returns the member that begins at OFFSET; its size is 0 after the last one. */
 static struct member member_at(const struct trace_members *members, size_t offset)
 {
     if (offset >= members->texts.size) return (struct member){0};
@@ -61,24 +61,13 @@ static bool stands_for_itself(uint8_t byte)
            byte == '-' || byte == '.' || byte == '_' || byte == '~';
 }
 
-/* Keys are not encoded, so only such are taken. */
-static bool is_key(struct slice key)
-{
-    for (size_t i = 0; i < key.size; i++) {
-        if (!stands_for_itself(key.data[i])) return false;
-    }
-    return key.size > 0;
-}
-
-static bool has_nul(struct slice text)
-{
-    return text.size > 0 && memchr(text.data, 0, text.size);
-}
-
 bool trace_members_set(struct trace_members *members, struct slice key, struct slice value)
 {
     size_t size = key.size + value.size + 2;
-    if (!is_key(key) || has_nul(value)) return false;
+    if (key.size == 0 || (value.size > 0 && memchr(value.data, 0, value.size))) return false;
+    for (size_t i = 0; i < key.size; i++) {
+        if (!stands_for_itself(key.data[i])) return false; /* keys are not encoded */
+    }
     if (size > TRACE_BAGGAGE_BYTES_MAX || members->texts.size + size > TRACE_BAGGAGE_BYTES_MAX) return false;
     if (members->count == TRACE_MEMBERS_MAX) return false;
     if (members->texts.maximum == 0) buffer_init(&members->texts, TRACE_BAGGAGE_BYTES_MAX);
@@ -113,7 +102,7 @@ static struct slice trim(struct slice text)
     return text;
 }
 
-/* Takes what is before the next SEPARATOR off TEXT; all of it if there is none. */
+/* Takes the part up to the next SEPARATOR off TEXT; all of it if there is none. */
 static struct slice take_until(struct slice *text, uint8_t separator)
 {
     const uint8_t *end = text->size > 0 ? memchr(text->data, separator, text->size) : NULL;
@@ -123,7 +112,7 @@ static struct slice take_until(struct slice *text, uint8_t separator)
     return part;
 }
 
-/* Percent signs that begin no code are kept. DECODED has room for TEXT. */
+/* Decodes TEXT into DECODED, which has room for TEXT. Percent signs that begin no code are kept. Returns the size. */
 static size_t decode_percent(struct slice text, uint8_t *decoded)
 {
     size_t size = 0;
@@ -146,7 +135,7 @@ void trace_members_read_baggage(struct trace_members *members, struct slice head
     while (header.size > 0) {
         struct slice member = trim(take_until(&header, ','));
         if (!is_ours(member) || !memchr(member.data, '=', member.size)) continue;
-        struct slice value = take_until(&member, ';'); /* what follows are properties, which Sentry has none of */
+        struct slice value = take_until(&member, ';'); /* then come properties, which Sentry does not use */
         struct slice key = trim(take_until(&value, '='));
         value = trim(value);
         if (value.size > sizeof(decoded)) continue;
@@ -171,7 +160,7 @@ static void append_encoded(struct buffer *out, const char *text)
     }
 }
 
-/* Encoded texts are longer than what was set: what is over the maximum is left out, whole. */
+/* Appends MEMBERS, encoded. Members over the maximum are left out, whole. Returns their number. */
 static size_t append_ours(const struct trace_members *members, struct buffer *out)
 {
     size_t offset = 0, count = 0;
@@ -191,40 +180,28 @@ static size_t append_ours(const struct trace_members *members, struct buffer *ou
     return count;
 }
 
-/* W3C Baggage §3.2: a key is a token of HTTP, a value has no control characters, spaces, '"', ',', ';' or '\\'. */
-static bool is_token(struct slice text)
+static bool is_printable_without(struct slice text, const char *forbidden)
 {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = text.data[i];
-        if (byte <= ' ' || byte >= 0x7F || strchr("\"(),/:;<=>?@[\\]{}", byte)) return false;
-    }
-    return text.size > 0;
-}
-
-static bool is_value(struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        if (byte <= ' ' || byte >= 0x7F || strchr("\",;\\", byte)) return false;
+        if (byte <= ' ' || byte >= 0x7F || strchr(forbidden, byte)) return false;
     }
     return true;
 }
 
-static bool is_pair(struct slice text, bool needs_value)
-{
-    bool has_value = text.size > 0 && memchr(text.data, '=', text.size);
-    struct slice value = text, key = trim(take_until(&value, '='));
-    return is_token(key) && (has_value ? is_value(trim(value)) : !needs_value);
-}
-
-/* Whether MEMBER, "key=value;property;key=value", may be passed on. A line end in it would begin its own header.
- */
+/* True if MEMBER, "key=value;property;key=value", may be passed on (W3C Baggage §3.2): a key is a token of HTTP, a
+ * value has no control characters, spaces, '"', ',', ';' or '\\'. A line end in it would begin a new header. */
 static bool is_well_formed(struct slice member)
 {
-    if (!is_pair(take_until(&member, ';'), true)) return false;
-    while (member.size > 0) {
-        if (!is_pair(take_until(&member, ';'), false)) return false;
-    }
+    bool needs_value = true;
+    do {
+        struct slice value = take_until(&member, ';');
+        bool has_value = value.size > 0 && memchr(value.data, '=', value.size);
+        struct slice key = trim(take_until(&value, '='));
+        if (key.size == 0 || !is_printable_without(key, "\"(),/:;<=>?@[\\]{}")) return false;
+        if (has_value ? !is_printable_without(trim(value), "\",;\\") : needs_value) return false;
+        needs_value = false; /* a property needs none */
+    } while (member.size > 0);
     return true;
 }
 

@@ -69,7 +69,7 @@ bool trace_parent_read_w3c(struct slice header, struct trace_parent *ret_parent)
     if (rest.size < 3 || hex_digit(rest.data[0]) < 0 || hex_digit(rest.data[1]) < 0 || rest.data[2] != '-')
         return false;
     bool is_first_version = rest.data[0] == '0' && rest.data[1] == '0';
-    if (tolower(rest.data[0]) == 'f' && tolower(rest.data[1]) == 'f') return false; /* which W3C forbids */
+    if (tolower(rest.data[0]) == 'f' && tolower(rest.data[1]) == 'f') return false; /* W3C forbids it */
     rest = slice_of(rest.data + 3, rest.size - 3);
     if (!take_ids(&rest, &parent) || !take_hyphen(&rest)) return false;
     if (rest.size < 2 || hex_digit(rest.data[0]) < 0 || hex_digit(rest.data[1]) < 0) return false;
@@ -93,7 +93,7 @@ void trace_parent_write_w3c(const struct trace_parent *parent, char ret_header[T
                    parent->decision == TRACE_SAMPLED);
 }
 
-/* --- What came in ------------------------------------------------------------------------------------------------- */
+/* --- Incoming requests -------------------------------------------------------------------------------------------- */
 
 static bool may_continue(const struct trace_members *members, const struct trace_continuation *continuation)
 {
@@ -104,20 +104,17 @@ static bool may_continue(const struct trace_members *members, const struct trace
     return !continuation->is_strict || (!*ours && !*theirs);
 }
 
-static bool is_of_trace(const struct trace_members *members, const char *trace_id)
-{
-    char id[UUID_TEXT_SIZE];
-    return uuid_parse(slice_of_text(trace_members_find(members, "trace_id")), id) && strcmp(id, trace_id) == 0;
-}
-
 void trace_incoming_read(struct trace_incoming *incoming, const struct trace_headers *headers,
                          const struct trace_continuation *continuation)
 {
+    char id[UUID_TEXT_SIZE];
     if (!trace_parent_read(headers->sentry_trace, &incoming->parent) &&
         !trace_parent_read_w3c(headers->traceparent, &incoming->parent))
         return;
     trace_members_read_baggage(&incoming->members, headers->baggage);
-    if (!is_of_trace(&incoming->members, incoming->parent.trace_id)) trace_members_fini(&incoming->members);
+    bool is_of_trace = uuid_parse(slice_of_text(trace_members_find(&incoming->members, "trace_id")), id) &&
+                       strcmp(id, incoming->parent.trace_id) == 0;
+    if (!is_of_trace) trace_members_fini(&incoming->members);
     incoming->has_parent = may_continue(&incoming->members, continuation);
     if (!incoming->has_parent) trace_incoming_fini(incoming);
 }

@@ -1,4 +1,5 @@
-/* Explicit, then traces_sampler, then the parent, then traces_sample_rate.  SPDX-License-Identifier: MIT */
+/* The order is: the program's decision, traces_sampler, the parent, traces_sample_rate.  SPDX-License-Identifier: MIT
+ */
 #include "trace/sampling.h"
 
 static struct trace_sampling by_rate(double rate, uint32_t rand_millionths)

@@ -13,23 +13,23 @@
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
-static void give_text(struct trace_transaction *transaction, size_t size)
+static void give_text_bytes(struct trace_transaction *transaction, size_t size)
 {
     atomic_fetch_sub_explicit(&transaction->text_bytes, size, memory_order_relaxed);
 }
 
 /* Counts SIZE bytes of text; false, with nothing counted, if they are too many. */
-static bool take_text(struct trace_transaction *transaction, size_t size)
+static bool take_text_bytes(struct trace_transaction *transaction, size_t size)
 {
     size_t before = atomic_fetch_add_explicit(&transaction->text_bytes, size, memory_order_relaxed);
     if (before + size <= TRACE_TEXT_BYTES_MAX) return true;
-    give_text(transaction, size);
+    give_text_bytes(transaction, size);
     return false;
 }
 
 static char *put_text(char *at, const char *text, size_t size)
 {
-    if (text) memcpy(at, text, size); /* else SIZE is 0 */
+    if (text) memcpy(at, text, size); /* SIZE is 0 without a text */
     at[size] = '\0';
     return at + size + 1;
 }
@@ -40,7 +40,7 @@ struct trace_span *trace_span_new(struct trace_transaction *transaction, const c
     if (transaction->sampling.is_sampled) { /* nobody reads the strings of other spans */
         op_size = trace_text_size(op, TRACE_NAME_BYTES_MAX);
         description_size = trace_text_size(description, TRACE_DESCRIPTION_BYTES_MAX);
-        if (!take_text(transaction, op_size + description_size)) op_size = description_size = 0;
+        if (!take_text_bytes(transaction, op_size + description_size)) op_size = description_size = 0;
     }
     struct trace_span *span = malloc(sizeof(*span) + op_size + description_size + 2);
     if (!span) return NULL;
@@ -69,7 +69,7 @@ void trace_span_free(struct trace_span *span)
     free(span);
 }
 
-/* False for NULL and for what a forked child has from its parent. */
+/* False for NULL and, in a forked child, for spans of its parent. */
 static bool is_alive(const struct trace_span *span)
 {
     return span && span->transaction->process == process_number();
@@ -124,15 +124,11 @@ struct trace_span *trace_span_start(const char *op, const char *description)
     return span;
 }
 
-/* Under the lock. In the order in which they finish. */
-static void record(struct trace_transaction *transaction, struct trace_span *span)
+/* Appends SPAN, which finishes, to the list of TRANSACTION. Under the lock. */
+static void append_finished(struct trace_transaction *transaction, struct trace_span *span)
 {
     span->is_recorded = true;
-    if (transaction->last_finished) {
-        transaction->last_finished->next = span;
-    } else {
-        transaction->finished = span;
-    }
+    *(transaction->last_finished ? &transaction->last_finished->next : &transaction->finished) = span;
     transaction->last_finished = span;
     transaction->finished_count++;
 }
@@ -148,7 +144,8 @@ void trace_span_finish(struct trace_span *span)
     if (is_first) {
         span->end_ns = now_ns;
         trace_span_read_thread_name(span, now_ns);
-        if (span->is_recordable && !transaction->is_complete && span != transaction->root) record(transaction, span);
+        if (span->is_recordable && !transaction->is_complete && span != transaction->root)
+            append_finished(transaction, span);
         if (span == transaction->root) transaction->is_complete = true;
     }
     (void)pthread_mutex_unlock(&transaction->lock);
@@ -156,7 +153,7 @@ void trace_span_finish(struct trace_span *span)
     trace_span_unref(span);
 }
 
-/* --- Current ------------------------------------------------------------------------------------------------------ */
+/* --- The current spans of a thread -------------------------------------------------------------------------------- */
 
 /* Removes *PLACE, a link of THREAD's chain. */
 static void unlink_current(struct trace_span **place)
@@ -173,9 +170,9 @@ static void drop_finished(struct trace_span **place)
     while (*place && atomic_load(&(*place)->is_finished)) unlink_current(place);
 }
 
-/* Spans that another thread finished are dropped here, from the top and right below it, so that a thread that always
- * has something open on top has no long chain. */
-static void tidy(struct trace_thread *thread)
+/* Drops spans that another thread finished, from the top and right below it, so that a thread that always has an open
+ * span on top has no long chain. */
+static void drop_finished_spans(struct trace_thread *thread)
 {
     drop_finished(&thread->current);
     if (thread->current) drop_finished(&thread->current->previous);
@@ -186,7 +183,7 @@ bool trace_span_enter(struct trace_span *span)
     if (!is_alive(span) || atomic_load(&span->is_finished)) return false;
     struct trace_thread *thread = trace_thread_self();
     struct trace_thread *nobody = NULL;
-    tidy(thread);
+    drop_finished_spans(thread);
     if (!atomic_compare_exchange_strong(&span->entered_by, &nobody, thread)) return false;
     if (!thread->current) trace_thread_read_name(thread);
     trace_thread_watch(thread);
@@ -208,7 +205,7 @@ void trace_span_leave(struct trace_span *span)
 struct trace_span *trace_span_current(void)
 {
     struct trace_thread *thread = trace_thread_self();
-    tidy(thread);
+    drop_finished_spans(thread);
     return trace_span_ref(thread->current);
 }
 
@@ -219,9 +216,9 @@ void trace_thread_leave_all(struct trace_thread *thread)
     thread->is_watched = false; /* destructors of the program's own keys may still trace */
 }
 
-/* --- What it says ------------------------------------------------------------------------------------------------- */
+/* --- The data of a span ------------------------------------------------------------------------------------------- */
 
-/* Locks, if SPAN can be changed at all. */
+/* Takes the lock if SPAN can be changed; false otherwise. */
 static bool begin_change(struct trace_span *span)
 {
     if (!is_alive(span)) return false;
@@ -243,13 +240,13 @@ void trace_span_set_status(struct trace_span *span, enum trace_status status)
     end_change(span);
 }
 
-/* Under the lock. The description stays as it is where there is no room for the new one. */
+/* Replaces the description, under the lock. It stays as it is if there is no room for the new one. */
 static void replace_description(struct trace_span *span, const char *description)
 {
     size_t size = trace_text_size(description, TRACE_DESCRIPTION_BYTES_MAX);
-    if (!span->transaction->sampling.is_sampled || !take_text(span->transaction, size)) return;
+    if (!span->transaction->sampling.is_sampled || !take_text_bytes(span->transaction, size)) return;
     char *copy = trace_text_copy(description, TRACE_DESCRIPTION_BYTES_MAX);
-    give_text(span->transaction, copy ? strlen(span->description) : size);
+    give_text_bytes(span->transaction, copy ? strlen(span->description) : size);
     if (!copy) return;
     if (has_own_description(span)) free(span->description);
     span->description = copy;
@@ -275,7 +272,7 @@ void trace_span_set_transaction_name(struct trace_span *span, const char *name, 
     end_change(root);
 }
 
-/* The place for ENTRY: that of the same key, or a new one; NULL if there is none. */
+/* Returns the place for ENTRY: the place of the same key, or a new one; NULL if there is none. */
 static struct trace_entry *place_of_entry(struct trace_span *span, const struct trace_entry *entry)
 {
     for (size_t i = 0; i < span->entry_count; i++) {
@@ -305,15 +302,15 @@ static bool is_reserved(const struct trace_entry *entry)
     return entry->key[0] == '\0';
 }
 
-/* ENTRY's KEY becomes its own memory, with the text after it. Counted against the transaction's texts. */
-static bool copy_texts(struct trace_transaction *transaction, struct trace_entry *entry, const char *key)
+/* Copies KEY and the text of ENTRY to one piece of memory. Counts it among the transaction's texts. */
+static bool copy_entry_texts(struct trace_transaction *transaction, struct trace_entry *entry, const char *key)
 {
     size_t text_max = entry->kind == TRACE_ENTRY_TAG ? TRACE_NAME_BYTES_MAX : TRACE_DATA_BYTES_MAX;
     size_t key_size = trace_text_size(key, TRACE_NAME_BYTES_MAX), text_size = trace_text_size(entry->text, text_max);
-    if (!take_text(transaction, key_size + text_size)) return false;
+    if (!take_text_bytes(transaction, key_size + text_size)) return false;
     entry->key = malloc(key_size + text_size + 2);
     if (!entry->key) {
-        give_text(transaction, key_size + text_size);
+        give_text_bytes(transaction, key_size + text_size);
         return false;
     }
     char *text = put_text(entry->key, key, key_size);
@@ -322,19 +319,15 @@ static bool copy_texts(struct trace_transaction *transaction, struct trace_entry
     return true;
 }
 
-static void drop_texts(struct trace_transaction *transaction, struct trace_entry *entry)
-{
-    if (!entry->key) return;
-    give_text(transaction, strlen(entry->key) + strlen(entry->text));
-    free(entry->key);
-}
-
 static bool add_entry(struct trace_span *span, struct trace_entry entry, const char *key)
 {
-    if (!copy_texts(span->transaction, &entry, key)) return false;
+    if (!copy_entry_texts(span->transaction, &entry, key)) return false;
     struct trace_entry *place = is_reserved(&entry) ? NULL : place_of_entry(span, &entry);
-    drop_texts(span->transaction, place ? place : &entry);
+    struct trace_entry dropped = place ? *place : entry;
     if (place) *place = entry;
+    if (!dropped.key) return place;
+    give_text_bytes(span->transaction, strlen(dropped.key) + strlen(dropped.text));
+    free(dropped.key);
     return place;
 }
 

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* A name that changes within a shorter span is seen at the next longer one: asking costs more than the rest of a span.
- */
+/* Length of spans at whose end the name is read, ns. Reading costs more than the rest of a span, so a name that changes
+ * within a shorter span is seen at the end of the next longer one. */
 #define LONG_NS 1000000
 
-enum { THREADS_MAX = 16 }; /* of a transaction whose spans are given the last name */
+enum { THREADS_MAX = 16 }; /* maximum of threads of a transaction whose spans get the last name */
 
 struct named_threads {
     const struct trace_span *last[THREADS_MAX]; /* the span of each thread that finished last */
@@ -23,7 +23,8 @@ void trace_span_read_thread_name(struct trace_span *span, uint64_t now_ns)
     memcpy(span->thread_name, thread->name, sizeof(span->thread_name));
 }
 
-static const struct trace_span **find(struct named_threads *threads, pid_t tid)
+/* Returns the place of thread TID, a new one if need be; NULL if all are taken. */
+static const struct trace_span **find_thread(struct named_threads *threads, pid_t tid)
 {
     for (size_t i = 0; i < threads->count; i++) {
         if (threads->last[i]->tid == tid) return &threads->last[i];
@@ -31,24 +32,16 @@ static const struct trace_span **find(struct named_threads *threads, pid_t tid)
     return threads->count < THREADS_MAX ? &threads->last[threads->count++] : NULL;
 }
 
-static const struct trace_span *last_of(struct named_threads *threads, const struct trace_span *span)
-{
-    for (size_t i = 0; i < threads->count; i++) {
-        if (threads->last[i]->tid == span->tid) return threads->last[i];
-    }
-    return span;
-}
-
-/* In the order in which they finished; the root is the last. */
 void trace_transaction_give_thread_names(struct trace_transaction *transaction)
 {
     struct named_threads threads = {.last = {transaction->root}, .count = 1};
+    /* Spans are in the order in which they finished; the root is the last. */
     for (struct trace_span *span = transaction->finished; span; span = span->next) {
-        const struct trace_span **last = span->tid == transaction->root->tid ? NULL : find(&threads, span->tid);
+        const struct trace_span **last = span->tid == transaction->root->tid ? NULL : find_thread(&threads, span->tid);
         if (last) *last = span;
     }
     for (struct trace_span *span = transaction->finished; span; span = span->next) {
-        const struct trace_span *last = last_of(&threads, span);
-        if (last != span) memcpy(span->thread_name, last->thread_name, sizeof(span->thread_name));
+        const struct trace_span **last = find_thread(&threads, span->tid);
+        if (last && *last != span) memcpy(span->thread_name, (*last)->thread_name, sizeof(span->thread_name));
     }
 }

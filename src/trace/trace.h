@@ -1,7 +1,7 @@
 /* Transactions and spans of this process.
  *
  * A span lasts from its start to its finish. A transaction is a span without a parent in this process, its root, and
- * all spans below it; when the root finishes, the transaction is handed to the one who made the tracer, to be encoded
+ * all spans below it; when the root finishes, the transaction is handed to the creator of the tracer, to be encoded
  * and sent.
  *
  *     struct trace_span *root = trace_transaction_start(tracer, &(struct trace_start){.name = "GET /", .op = "http"});
@@ -27,20 +27,20 @@ struct trace_span;
 struct trace_transaction;
 
 enum {
-    TRACE_SPANS_MAX = 1000, /* of a transaction, without its root; those beyond are counted */
+    TRACE_SPANS_MAX = 1000, /* spans of a transaction, without its root; more are counted */
     TRACE_TRANSACTIONS_OPEN_MAX = 1 << 14,
     TRACE_ENTRIES_MAX = 64,     /* data and tags of a span */
-    TRACE_NAME_BYTES_MAX = 200, /* of a transaction's name, an op, a key, a tag */
+    TRACE_NAME_BYTES_MAX = 200, /* transaction's name, op, key, tag */
     TRACE_DESCRIPTION_BYTES_MAX = 4096,
     TRACE_DATA_BYTES_MAX = 1024,
-    TRACE_TEXT_BYTES_MAX = 1 << 20,    /* of all texts of a transaction; data and tags beyond are rejected */
-    TRACE_PROFILERS_KEPT_MAX = 64,     /* how many profilers back a span can still be linked */
-    TRACE_PAYLOAD_BYTES_MAX = 1 << 20, /* what a server takes; spans that do not fit are counted */
+    TRACE_TEXT_BYTES_MAX = 1 << 20,    /* all texts of a transaction; more data and tags are rejected */
+    TRACE_PROFILERS_KEPT_MAX = 64,     /* number of last profilers to which a span can be linked */
+    TRACE_PAYLOAD_BYTES_MAX = 1 << 20, /* maximum of a server; spans that do not fit are counted */
 };
 
 enum trace_source {
     TRACE_SOURCE_CUSTOM,
-    TRACE_SOURCE_URL, /* too many names to be worth passing on */
+    TRACE_SOURCE_URL, /* the names are too many to pass on */
     TRACE_SOURCE_ROUTE,
     TRACE_SOURCE_VIEW,
     TRACE_SOURCE_COMPONENT,
@@ -79,18 +79,21 @@ struct trace_sampling_context {
     const void *custom; /* the program's own, out of struct trace_start */
 };
 
-/* The callbacks of a tracer. DATA is given back; a function may be NULL. They are called by threads of the program that
- * start, finish or give up spans, and not any more once tracer_close has returned. */
+/* The callbacks of a tracer. DATA is their first argument; a function may be NULL. They are called by threads of the
+ * program that start, finish or give up spans. None is called after tracer_close has returned. */
 struct trace_listener {
     void *data;
-    /* A rate from 0 to 1 for a new transaction; anything else samples nothing. */
+    /* Returns a rate from 0 to 1 for a new transaction; other numbers sample nothing. */
     double (*sample)(void *data, const struct trace_sampling_context *context);
-    /* A root begins; OPEN counts the sampled ones, this one included, so that the first has 1. Called one at a time;
-     * a profiler that it starts is the root's. What it returns is given to root_ended. Must not start transactions. */
+    /* Called when a root begins; OPEN counts the sampled ones, this one included, so that the first has 1. Called one
+     * at a time; a profiler that it starts is the root's. Returns the token for root_ended. Must not start
+     * transactions.
+     */
     uint32_t (*root_started)(void *data, bool is_sampled, const char *trace_id, size_t open);
-    /* It ended, or was given up unfinished; OPEN counts the sampled ones that are left, so that the last has 0. */
+    /* Called when a root ended, or was given up unfinished; OPEN counts the sampled ones that are left, so that the
+     * last has 0. */
     void (*root_ended)(void *data, uint32_t token, bool is_sampled, size_t open);
-    /* A sampled transaction is complete. It belongs to the listener, until trace_transaction_free. */
+    /* Called when a sampled transaction is complete. It belongs to the listener, until trace_transaction_free. */
     void (*finished)(void *data, struct trace_transaction *transaction);
     /* QUANTITY of CATEGORY ("transaction", "span") will not be sent, for a REASON of client reports (facts §2.7). */
     void (*discarded)(void *data, const char *reason, const char *category, uint64_t quantity);
@@ -101,29 +104,29 @@ struct trace_listener {
 /* Texts may be NULL; all are copied. */
 struct tracer_options {
     const char *release, *environment, *dist, *server_name;
-    const char *public_key; /* of the DSN */
+    const char *public_key; /* key of the DSN */
     struct trace_continuation continuation;
     bool has_traces_sample_rate;
     double traces_sample_rate;
-    struct trace_listener listener; /* its SAMPLE is traces_sampler: if it is set, the rate has no effect */
+    struct trace_listener listener; /* SAMPLE is traces_sampler: if it is set, the rate has no effect */
 };
 
 /* NULL without memory. */
 struct tracer *tracer_new(const struct tracer_options *options);
-/* Waits until the listener's functions that are running have returned; from then on none is called, and no
+/* Waits until the running functions of the listener have returned. After that none is called, and no
  * transaction starts. A second call does nothing. Must not be called by the listener. */
 void tracer_close(struct tracer *tracer);
-/* The same, but waits no longer than until DEADLINE_NS of CLOCK_MONOTONIC. False if a function was still running. */
+/* Closes TRACER, but waits only until DEADLINE_NS of CLOCK_MONOTONIC. False if a function was still running. */
 bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns);
-/* One more reference, which tracer_unref gives up, for a caller that starts a transaction while another may free. */
+/* Adds a reference, which tracer_unref gives up, for a caller that starts a transaction while another may free. */
 struct tracer *tracer_ref(struct tracer *tracer);
 void tracer_unref(struct tracer *tracer);
-/* Closes it, and gives it up: nobody may use TRACER any more, but spans and complete transactions stay valid. In a
+/* Closes TRACER and gives it up: nobody may use it afterwards, but spans and complete transactions stay valid. In a
  * forked child it frees nothing: the parent does. Accepts NULL, as tracer_close does. */
 void tracer_free(struct tracer *tracer);
 
-/* Which profiler runs from now on: its id (32 hex digits), or NULL when it has stopped. Spans that start are linked to
- * it (LNK-3); transactions are linked to the first one that they overlap (LNK-1). May be called out of the listener's
+/* Sets the running profiler: its id (32 hex digits), or NULL when it has stopped. Spans that start are linked to it
+ * (LNK-3); transactions are linked to the first profiler that they overlap (LNK-1). May be called out of the listener's
  * functions. */
 void tracer_set_profiler(struct tracer *tracer, const char *profiler_id);
 
@@ -132,18 +135,18 @@ void tracer_set_profiler(struct tracer *tracer, const char *profiler_id);
 struct trace_start {
     const char *name, *op; /* NULL = "" */
     enum trace_source source;
-    const struct trace_incoming *incoming; /* what the request brought; NULL: a new trace */
-    enum trace_decision decision;          /* overrules sampler, parent and rate */
-    const void *custom;                    /* for the sampler alone */
+    const struct trace_incoming *incoming; /* trace of the request; NULL: a new trace */
+    enum trace_decision decision;          /* takes precedence over sampler, parent and rate */
+    const void *custom;                    /* argument of the sampler */
 };
 
-/* Not current on any thread until trace_span_enter. */
+/* Starts a transaction. Its root is not current on any thread until trace_span_enter. */
 struct trace_span *trace_transaction_start(struct tracer *tracer, const struct trace_start *start);
 
-/* A child, which counts as the caller's thread's (LNK-3): this is how work is handed to another thread. PARENT may have
- * finished; once its root has, the child is not sent any more. */
+/* Starts a child of PARENT on the calling thread (LNK-3), also where another thread handed the work over. PARENT may
+ * have finished; after its root has, the child is not sent. */
 struct trace_span *trace_span_start_child(struct trace_span *parent, const char *op, const char *description);
-/* A child of the calling thread's current span, and current itself. NULL if there is none. */
+/* Starts a child of the calling thread's current span, and makes it current. NULL if there is none. */
 struct trace_span *trace_span_start(const char *op, const char *description);
 
 /* Ends SPAN now and gives the caller's reference up. A second finish through another reference changes nothing.
@@ -151,23 +154,23 @@ struct trace_span *trace_span_start(const char *op, const char *description);
  * the root finishes are not sent; they are counted as discarded ("no_parent_span"). */
 void trace_span_finish(struct trace_span *span);
 
-/* One more reference, for another owner, and the way to give one up. Returns SPAN. */
+/* Add a reference for another owner, and give one up. The first returns SPAN. */
 struct trace_span *trace_span_ref(struct trace_span *span);
 void trace_span_unref(struct trace_span *span);
 
 /* --- The current span of a thread --------------------------------------------------------------------------------- */
 
-/* SPAN is current on the calling thread until it finishes, is left, or the thread ends; then the previous one is
+/* Makes SPAN current on the calling thread until it finishes, is left, or the thread ends; then the previous one is
  * current again. False, with nothing changed, if it is finished, or current on a thread already. */
 bool trace_span_enter(struct trace_span *span);
 /* Does nothing if SPAN is not among the current spans of this thread. */
 void trace_span_leave(struct trace_span *span);
-/* A new reference, or NULL. */
+/* Returns a new reference, or NULL. */
 struct trace_span *trace_span_current(void);
 
-/* --- What a span says --------------------------------------------------------------------------------------------- */
+/* --- The data of a span ------------------------------------------------------------------------------------------- */
 
-/* After the finish they change nothing. Functions that return bool return false at a maximum, without memory, for one
+/* Change a span until it finishes. Functions that return bool return false at a maximum, without memory, for one
  * of our own names ("thread.id", "thread.name", "profiler_id"), or if the number is not finite. A key that is there
  * already is replaced. A status or source outside its enum changes nothing. */
 void trace_span_set_status(struct trace_span *span, enum trace_status status);
@@ -184,10 +187,10 @@ bool trace_span_is_sampled(const struct trace_span *span);
 
 /* --- To other processes ------------------------------------------------------------------------------------------- */
 
-/* SPAN as the parent of what is called. False, with RET_PARENT unchanged, for NULL and in a forked child. */
+/* Returns SPAN as the parent of a request. False, with RET_PARENT unchanged, for NULL and in a forked child. */
 bool trace_span_parent(const struct trace_span *span, struct trace_parent *ret_parent);
-/* Appends the header `baggage`, keeping the members of OTHERS that are not Sentry's. From here on the trace's own
- * members are frozen. False if nothing was appended. */
+/* Appends the header `baggage`, keeping the members of OTHERS that are not Sentry's. Freezes the trace's own members.
+ * False if nothing was appended. */
 bool trace_span_baggage(struct trace_span *span, struct slice others, struct buffer *out);
 
 /* --- A transaction that is complete ------------------------------------------------------------------------------- */
@@ -201,10 +204,10 @@ void trace_transaction_write_context(struct trace_transaction *transaction, stru
 /* Data of a transaction for its envelope, a profile of V1 and client reports. Texts belong to the transaction. */
 struct trace_facts {
     const char *event_id, *name, *trace_id;
-    pid_t thread;              /* on which the root started */
+    pid_t thread;              /* thread on which the root started */
     uint64_t start_ns, end_ns; /* UTC */
-    size_t span_count;         /* without the root: what is lost with the transaction if it is not sent */
-    uint32_t token;            /* what root_started returned */
+    size_t span_count;         /* number of spans without the root, which are lost if the transaction is not sent */
+    uint32_t token;            /* result of root_started */
 };
 struct trace_facts trace_transaction_facts(const struct trace_transaction *transaction);
 /* May call the listener's DISCARDED. Accepts NULL. */

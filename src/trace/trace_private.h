@@ -1,4 +1,4 @@
-/* How tracers, transactions and spans look inside.  SPDX-License-Identifier: MIT */
+/* The members of tracers, transactions and spans.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRACE_TRACE_PRIVATE_H
 #define OFFBEAT_TRACE_TRACE_PRIVATE_H
 
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* From when to when a profiler ran, on the monotonic clock. */
+/* Times at which a profiler started and stopped, on the monotonic clock. */
 struct trace_profiler {
     char id[UUID_TEXT_SIZE];
     uint32_t number; /* 1, 2, 3, …; 0: this place is free */
@@ -15,16 +15,16 @@ struct trace_profiler {
 };
 
 struct tracer {
-    struct tracer_options options; /* its texts point into TEXTS, NULs between them; "" where there was none */
+    struct tracer_options options; /* texts point into TEXTS, NULs between them; "" for a missing one */
     struct buffer texts;
     unsigned process;
-    atomic_size_t references; /* its maker's, and one for each transaction */
-    atomic_size_t open;       /* transactions that have not ended */
+    atomic_size_t references; /* one for the creator and one for each transaction */
+    atomic_size_t open;       /* number of transactions that have not ended */
 
-    pthread_rwlock_t listening; /* read: the listener is being called; written: no call runs any more */
+    pthread_rwlock_t listening; /* held for reading: a call of the listener runs; for writing: none runs */
     atomic_bool is_closed;
 
-    pthread_mutex_t roots_lock; /* so that the listener is called in order */
+    pthread_mutex_t roots_lock; /* keeps the calls of the listener in order */
     size_t sampled_open;
 
     pthread_mutex_t profilers_lock;
@@ -37,34 +37,34 @@ enum trace_entry_kind { TRACE_ENTRY_TEXT, TRACE_ENTRY_NUMBER, TRACE_ENTRY_BOOL, 
 
 struct trace_entry {
     enum trace_entry_kind kind;
-    char *key;        /* with the text after it: one piece of memory */
-    const char *text; /* of texts and tags */
+    char *key;        /* one piece of memory with the text after it */
+    const char *text; /* texts and tags only */
     double number;    /* 0 or 1 for a bool */
 };
 
 struct trace_span {
     struct trace_transaction *transaction;
     atomic_uint references;
-    bool is_recordable; /* may be sent: sampled, and not one too many */
-    bool is_recorded;   /* it is in the transaction's list, which owns it now */
+    bool is_recordable; /* the span is sampled, and not over the maximum */
+    bool is_recorded;   /* the span is in the transaction's list, which owns it */
     atomic_bool is_finished;
-    _Atomic(struct trace_thread *) entered_by; /* on whom it is current */
-    struct trace_span *previous;               /* a reference: what was current there before */
-    struct trace_span *next;                   /* in the list */
+    _Atomic(struct trace_thread *) entered_by; /* thread on which the span is current */
+    struct trace_span *previous;               /* the next current span there; a reference */
+    struct trace_span *next;                   /* next span in the list */
 
     uint64_t id, parent_id; /* 0: no parent */
     uint64_t start_ns, end_ns;
-    uint32_t profiler; /* its number */
+    uint32_t profiler; /* number of the profiler */
     pid_t tid;
     char thread_name[TRACE_THREAD_NAME_SIZE];
     enum trace_status status;
     struct trace_entry *entries;
     size_t entry_count, entry_capacity;
-    char *description; /* after TEXTS, or its own memory */
+    char *description; /* follows the op in TEXTS, or has its own memory */
     char texts[];      /* op NUL description NUL */
 };
 
-/* LNK-4. When SPAN finishes, under the lock: its thread's name, if that is the calling one. */
+/* Reads the thread's name when SPAN finishes on its own thread, under the lock (LNK-4). */
 void trace_span_read_thread_name(struct trace_span *span, uint64_t now_ns);
 
 /* LOCK holds what changes until the root has finished; afterwards only MEMBERS does. */
@@ -74,15 +74,15 @@ struct trace_transaction {
     atomic_size_t holders; /* spans with references, and the listener that received it */
     pthread_mutex_t lock;
     bool is_complete;
-    bool is_abandoned; /* its root was given up unfinished */
+    bool is_abandoned; /* the root was given up unfinished */
 
     struct trace_span *root; /* lives as long as the transaction */
     struct trace_span *finished, *last_finished;
     size_t finished_count;
-    atomic_size_t started;           /* spans but the root */
-    atomic_size_t text_bytes;        /* of all texts */
-    atomic_size_t lost_over_maximum; /* spans, by why they are not sent */
-    atomic_size_t lost_late;
+    atomic_size_t started;           /* number of spans without the root */
+    atomic_size_t text_bytes;        /* bytes of all texts */
+    atomic_size_t lost_over_maximum; /* number of spans over a maximum */
+    atomic_size_t lost_late;         /* number of spans that were unfinished when the root finished */
 
     char *name;
     enum trace_source source;
@@ -95,22 +95,22 @@ struct trace_transaction {
     uint32_t token;
     struct trace_members members;
     bool is_frozen;
-    uint64_t anchor_ns; /* what to add to the monotonic clock for UTC, taken once so that no step reorders spans */
+    uint64_t anchor_ns; /* UTC minus the monotonic clock, taken once so that no step of a clock reorders spans */
 };
 
-/* True while the listener may be called; then end it. */
+/* Begins a call of the listener; false if it must not be called. tracer_end_call must follow after true. */
 bool tracer_begin_call(struct tracer *tracer);
 void tracer_end_call(struct tracer *tracer);
 void tracer_report(struct tracer *tracer, const char *reason, const char *category, uint64_t quantity);
 uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled, const char *trace_id);
 void tracer_root_ended(struct tracer *tracer, uint32_t token, bool is_sampled);
-/* The id of profiler NUMBER; false if it is 0 or too long ago. */
+/* Returns the id of profiler NUMBER; false if it is 0 or too long ago. */
 bool tracer_profiler_id(struct tracer *tracer, uint32_t number, char ret_id[UUID_TEXT_SIZE]);
-/* The kept profiler that ran longest between START_NS and END_NS, the first of equals; 0 if no profiler ran. One that
- * ended in the moment in which a transaction began, as its root restarted the profiler, is not meant. */
+/* Returns the kept profiler that ran longest between START_NS and END_NS, the first of equals; 0 if no profiler ran. A
+ * profiler that ended when a transaction began, because its root restarted the profiler, is not meant. */
 uint32_t tracer_profiler_within(struct tracer *tracer, uint64_t start_ns, uint64_t end_ns);
 
-/* NULL without memory. It has one reference, which counts among the transaction's holders. */
+/* Makes a span with one reference, which counts among the transaction's holders. NULL without memory. */
 struct trace_span *trace_span_new(struct trace_transaction *transaction, const char *op, const char *description);
 void trace_span_free(struct trace_span *span);
 void trace_transaction_complete(struct trace_transaction *transaction);
@@ -120,12 +120,12 @@ void trace_transaction_drop_holder(struct trace_transaction *transaction);
 void trace_transaction_freeze(struct trace_transaction *transaction);
 
 uint64_t trace_now_ns(clockid_t clock);
-/* How many bytes of TEXT (NULL = "") are kept, at most MAXIMUM, without cutting a character. */
+/* Returns the number of bytes of TEXT (NULL = "") to keep, at most MAXIMUM, without cutting a character. */
 size_t trace_text_size(const char *text, size_t maximum);
-/* TEXT as its own memory; NULL without memory. */
+/* Returns a copy of at most MAXIMUM bytes of TEXT; NULL without memory. */
 char *trace_text_copy(const char *text, size_t maximum);
 
-/* LNK-4. Each span gets the last name that its thread had in a span of TRANSACTION, which is complete. */
+/* Gives each span the last name that its thread had in a span of TRANSACTION, which is complete (LNK-4). */
 void trace_transaction_give_thread_names(struct trace_transaction *transaction);
 
 #endif

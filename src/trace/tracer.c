@@ -1,4 +1,4 @@
-/* What all transactions share: the options, who listens, and which profilers ran when.
+/* The state that all transactions share: options, listener, and the times at which profilers ran.
  *
  * The listener is called under a lock for reading, so that closing can wait for those that are in it.
  * SPDX-License-Identifier: MIT */
@@ -20,8 +20,8 @@ static const char **text_options(struct tracer_options *options, size_t index)
     return index < sizeof(texts) / sizeof(*texts) ? texts[index] : NULL;
 }
 
-/* All are written to one piece of memory, which is measured first because the texts point into it. */
-static bool copy_texts(struct tracer *tracer)
+/* Copies the texts to one piece of memory, which is measured first because the texts point into it. */
+static bool copy_option_texts(struct tracer *tracer)
 {
     size_t size = 0;
     const char **text;
@@ -46,7 +46,7 @@ struct tracer *tracer_new(const struct tracer_options *options)
     tracer->options = *options;
     tracer->process = process_number();
     tracer->references = 1;
-    if (!copy_texts(tracer)) {
+    if (!copy_option_texts(tracer)) {
         free(tracer);
         return NULL;
     }
@@ -75,10 +75,7 @@ void tracer_unref(struct tracer *tracer)
 
 void tracer_close(struct tracer *tracer)
 {
-    if (!tracer || tracer->process != process_number()) return;
-    atomic_store(&tracer->is_closed, true); /* first, so that no new calls keep us waiting */
-    (void)pthread_rwlock_wrlock(&tracer->listening);
-    (void)pthread_rwlock_unlock(&tracer->listening);
+    (void)tracer_close_until(tracer, UINT64_MAX);
 }
 
 #pragma weak pthread_rwlock_clockwrlock // see sdk/other_libc.c
@@ -87,7 +84,7 @@ bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns)
 {
     if (!tracer || tracer->process != process_number()) return true;
     struct timespec deadline = timespec_of(deadline_ns);
-    atomic_store(&tracer->is_closed, true);
+    atomic_store(&tracer->is_closed, true); /* no new call makes this wait longer */
     if (pthread_rwlock_clockwrlock(&tracer->listening, CLOCK_MONOTONIC, &deadline) != 0) return false;
     (void)pthread_rwlock_unlock(&tracer->listening);
     return true;

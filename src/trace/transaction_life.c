@@ -19,15 +19,15 @@ static double ask_sampler(const struct tracer *tracer, const struct trace_start 
                                              .parent_rate = parent_rate,
                                              .custom = start->custom};
     double rate = tracer->options.listener.sample(tracer->options.listener.data, &context);
-    return rate < 0 ? (double)NAN : rate; /* which is not the same as none */
+    return rate < 0 ? (double)NAN : rate; /* a negative rate would mean that there is no answer */
 }
 
 static const struct trace_incoming nothing;
 
 static uint32_t rand_of_trace(const struct trace_incoming *incoming, double parent_rate)
 {
-    double said = trace_incoming_number(incoming, "sample_rand");
-    if (said >= 0 && said < 1) return (uint32_t)(said * TRACE_RAND_END);
+    double received = trace_incoming_number(incoming, "sample_rand");
+    if (received >= 0 && received < 1) return (uint32_t)(received * TRACE_RAND_END);
     uint32_t fresh = (uint32_t)(trace_thread_random(trace_thread_self()) % TRACE_RAND_END);
     return trace_rand_of_decision(incoming->parent.decision, parent_rate, fresh);
 }
@@ -59,7 +59,7 @@ static void decide(struct trace_transaction *transaction, const struct trace_sta
                                                    : TRACE_NOT_SAMPLED;
 }
 
-/* --- What the trace says of itself -------------------------------------------------------------------------------- */
+/* --- The dynamic sampling context --------------------------------------------------------------------------------- */
 
 static void set_member(struct trace_members *members, const char *key, const char *value)
 {
@@ -75,7 +75,7 @@ static void set_rate(struct trace_members *members, double rate)
     buffer_fini(&text);
 }
 
-/* Received members stay as they are, except the rate if this process decided with another one. */
+/* Takes over the received members, except the rate if this process decided with another one. */
 static void freeze_received(struct trace_transaction *transaction, const struct trace_incoming *incoming)
 {
     transaction->is_frozen = true;
@@ -123,7 +123,7 @@ static struct trace_transaction *transaction_new(struct tracer *tracer, const st
     return transaction;
 }
 
-/* Of one that never had a root, or whose last holder is gone. */
+/* Frees a transaction that never had a root, or whose last holder is gone. */
 static void transaction_delete(struct trace_transaction *transaction)
 {
     for (struct trace_span *span = transaction->finished, *next; span; span = next) {
@@ -137,12 +137,7 @@ static void transaction_delete(struct trace_transaction *transaction)
     free(transaction);
 }
 
-static uint64_t parse_span_id(const char *text)
-{
-    return strtoull(text, NULL, 16); /* 16 digits, checked when they were read */
-}
-
-static struct trace_span *begin(struct trace_transaction *transaction, const struct trace_start *start)
+static struct trace_span *begin_root(struct trace_transaction *transaction, const struct trace_start *start)
 {
     const struct trace_incoming *incoming = start->incoming && start->incoming->has_parent ? start->incoming : &nothing;
     struct trace_thread *thread = trace_thread_self();
@@ -153,7 +148,7 @@ static struct trace_span *begin(struct trace_transaction *transaction, const str
     transaction->root = root;
     if (incoming->has_parent) {
         memcpy(transaction->trace_id, incoming->parent.trace_id, UUID_TEXT_SIZE);
-        root->parent_id = parse_span_id(incoming->parent.span_id);
+        root->parent_id = strtoull(incoming->parent.span_id, NULL, 16); /* the reader has checked its 16 digits */
         freeze_received(transaction, incoming);
     }
     root->start_ns = trace_now_ns(CLOCK_MONOTONIC);
@@ -169,7 +164,7 @@ struct trace_span *trace_transaction_start(struct tracer *tracer, const struct t
     struct trace_transaction *transaction = NULL;
     struct trace_span *root = NULL;
     if (atomic_fetch_add(&tracer->open, 1) < TRACE_TRANSACTIONS_OPEN_MAX) transaction = transaction_new(tracer, start);
-    if (transaction) root = begin(transaction, start);
+    if (transaction) root = begin_root(transaction, start);
     if (root) {
         atomic_fetch_add(&tracer->references, 1);
     } else {
@@ -184,21 +179,15 @@ struct trace_span *trace_transaction_start(struct tracer *tracer, const struct t
 
 /* --- End ---------------------------------------------------------------------------------------------------------- */
 
-/* LNK-1 */
-static void link_profiler(struct trace_transaction *transaction)
-{
-    struct tracer *tracer = transaction->tracer;
-    uint32_t first = tracer_profiler_within(tracer, transaction->root->start_ns, transaction->root->end_ns);
-    (void)tracer_profiler_id(tracer, first, transaction->profiler_id);
-}
-
 void trace_transaction_complete(struct trace_transaction *transaction)
 {
     struct tracer *tracer = transaction->tracer;
     const struct trace_listener *listener = &tracer->options.listener;
     bool is_sampled = transaction->sampling.is_sampled;
     if (is_sampled) {
-        link_profiler(transaction);
+        const struct trace_span *root = transaction->root;
+        uint32_t profiler = tracer_profiler_within(tracer, root->start_ns, root->end_ns); /* LNK-1 */
+        (void)tracer_profiler_id(tracer, profiler, transaction->profiler_id);
         trace_transaction_give_thread_names(transaction);
     }
     atomic_fetch_sub(&tracer->open, 1);
