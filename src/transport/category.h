@@ -1,11 +1,11 @@
-/* Data categories: what limits are given for and what is counted by (facts §2.6).  SPDX-License-Identifier: MIT */
+/* Data categories, by which servers limit and clients count (facts §2.6).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_CATEGORY_H
 #define OFFBEAT_TRANSPORT_CATEGORY_H
 
 #include "format/sentry/envelope.h"
 
 enum category {
-    CATEGORY_DEFAULT, /* of all other items */
+    CATEGORY_DEFAULT, /* all other items */
     CATEGORY_ERROR,
     CATEGORY_TRANSACTION,
     CATEGORY_SPAN,
@@ -23,7 +23,7 @@ enum category {
     CATEGORY_COUNT
 };
 
-/* As servers write it. */
+/* Returns the name that servers write. */
 const char *category_name(enum category category);
 /* False if no category that we know has this NAME. */
 bool category_of_name(struct slice name, enum category *ret_category);

@@ -35,7 +35,8 @@ static void *open_library(void)
 
 typedef int (*openssl_begin_function)(uint64_t options, const void *settings); /* OPENSSL_init_crypto */
 
-/* Of the OpenSSL that is loaded, also where only one library of the program can see it; NULL: there is none. */
+/* Returns the function of the OpenSSL that is loaded, even if only one library of the program can see it; NULL: there
+ * is none. */
 static openssl_begin_function find_openssl(void)
 {
     static const char *const names[] = {"libcrypto.so.3", "libcrypto.so.1.1"};
@@ -54,8 +55,8 @@ static bool openssl_has_ended(openssl_begin_function begin)
 }
 
 /* Registers OpenSSL's cleanup, if it was not, and then our end. OpenSSL does nothing at all when it is asked for no
- * option that is new to it, so it gets one that changes nothing. OpenSSL is asked afterwards: if exit has passed its
- * cleanup by then, that has begun. False: OpenSSL must not be used any more. */
+ * option that is new to it, so it gets one that changes nothing. Asks OpenSSL afterwards: if exit has passed its
+ * cleanup by then, that has begun. False: OpenSSL must not be used. */
 static bool end_before_openssl(openssl_begin_function begin)
 {
     static const uint64_t fork_handlers = 0x00020000; /* OPENSSL_INIT_ATFORK */

@@ -1,4 +1,4 @@
-/* Counts of what was made and not sent, by reason and category, as client reports state them (facts §2.7).
+/* Counts of data that was made and not sent, by reason and category, as in client reports (facts §2.7).
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_DISCARDS_H
 #define OFFBEAT_TRANSPORT_DISCARDS_H
@@ -29,7 +29,7 @@ const char *discard_reason_name(enum discard_reason reason);
 void discards_add(struct discards *discards, enum discard_reason reason, enum category category, uint64_t quantity);
 void discards_add_all(struct discards *discards, const struct discards *others);
 bool discards_are_empty(const struct discards *discards);
-/* How many items that is; spans are parts of items. */
+/* Returns the number of items; spans are parts of items. */
 uint64_t discards_item_count(const struct discards *discards);
 
 /* Counts every item of ENVELOPE: a transaction also as its spans and itself; of a client report, what it reports. */

@@ -48,7 +48,7 @@ static const char *parse_key(const char *text, struct dsn *dsn)
     return *text == '@' ? text + 1 : NULL;
 }
 
-/* What may be in a URL as it is; anything else could end a line of the request. */
+/* True if TEXT has only letters, digits and OTHERS: other bytes could end a line of the request. */
 static bool is_plain(const char *text, size_t length, const char *others)
 {
     for (size_t i = 0; i < length; i++) {

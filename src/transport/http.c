@@ -25,7 +25,7 @@ struct http {
     struct http_response response;
     char curl_message[CURL_ERROR_SIZE];
     bool is_busy;
-    uint64_t moved_at_ns; /* when last a byte was */
+    uint64_t moved_at_ns; /* time of the last moved byte */
     curl_off_t moved_bytes;
 };
 
@@ -65,7 +65,7 @@ static size_t take_header(char *data, size_t size, size_t count, void *context)
 {
     struct http_response *response = context;
     struct slice line = slice_of(data, size * count), value;
-    if (line.size >= 5 && memcmp(line.data, "HTTP/", 5) == 0) { /* another response: that before was preliminary */
+    if (line.size >= 5 && memcmp(line.data, "HTTP/", 5) == 0) { /* another response: the first one was preliminary */
         response->rate_limits[0] = 0;
         response->retry_after[0] = 0;
     } else if (find_value(line, "X-Sentry-Rate-Limits", &value)) {
@@ -116,7 +116,7 @@ static bool set_options(struct http *http)
     const struct http_options *options = &http->options;
     CURL *easy = http->easy;
     long timeout_ms = (long)(options->timeout_ns / 1000000);
-    bool trusts = environment_is_trusted(); /* else libcurl must not read http_proxy, no_proxy and their like */
+    bool trusts = environment_is_trusted(); /* false: libcurl must not read http_proxy, no_proxy etc. */
     const char *proxy = options->proxy || trusts ? options->proxy : "";
     bool is_set = curl->easy_setopt(easy, CURLOPT_URL, options->url) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
@@ -174,7 +174,7 @@ void http_free(struct http *http)
 
 void http_leave(struct http *http)
 {
-    static _Atomic(struct http *) left; /* what looks for memory that was lost finds them here */
+    static _Atomic(struct http *) left; /* leak checkers find them here */
     if (http) http->left_before = atomic_exchange(&left, http);
 }
 
@@ -212,7 +212,7 @@ static void finish(struct http *http, const char *failure)
     long status = 0, request_size = 0;
     (void)http->curl->easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)http->curl->easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &request_size);
-    /* What was answered counts, even if the connection broke after that. */
+    /* An answer counts even if the connection broke after it. */
     response->status = status >= 200 ? status : 0;
     response->was_sent = request_size > 0;
     if (response->status == 0)

@@ -10,9 +10,9 @@ enum { HTTP_HEADER_SIZE = 2048, HTTP_TEXT_SIZE = 1024 };
 /* Texts stay the caller's and must live as long as the connection. */
 struct http_options {
     const char *url, *auth, *user_agent;
-    const char *proxy;   /* NULL: what http_proxy, https_proxy, all_proxy say; "" = none; no_proxy holds for both */
+    const char *proxy;   /* NULL: by http_proxy, https_proxy, all_proxy; "": none; no_proxy holds for both */
     const char *ca_file; /* PEM; NULL: the system's */
-    uint64_t timeout_ns; /* without a byte moved, in either direction; a request may take 20 times as long */
+    uint64_t timeout_ns; /* longest time without a moved byte; a request may take 20 times as long */
 };
 
 /* Strings end with a NUL. Longer ones are truncated, RATE_LIMITS between two limits. */
@@ -20,9 +20,9 @@ struct http_response {
     long status;                        /* 0: there was no response */
     char rate_limits[HTTP_HEADER_SIZE]; /* X-Sentry-Rate-Limits, several joined by commas; "" = none */
     char retry_after[64];
-    char body[HTTP_TEXT_SIZE];    /* its front */
-    char failure[HTTP_TEXT_SIZE]; /* why there was no response, for people */
-    bool was_sent;                /* at least in part, so that the fault may be that of what was sent */
+    char body[HTTP_TEXT_SIZE];    /* front of the body */
+    char failure[HTTP_TEXT_SIZE]; /* reason why there was no response, for people */
+    bool was_sent;                /* a part of the request was sent, so its content may be the cause */
 };
 
 struct http;
@@ -30,16 +30,16 @@ struct http;
 /* Loads libcurl. NULL: ERROR says why. One thread at a time; http_free takes NULL. */
 struct http *http_new(const struct http_options *options, struct error *error);
 void http_free(struct http *http);
-/* Of one whose descriptors are not its own any more: its memory stays, and nothing is closed. Accepts NULL. */
+/* Abandons HTTP, whose descriptors belong to the program: its memory stays, and nothing is closed. Accepts NULL. */
 void http_leave(struct http *http);
 
 /* Begins to send BODY, gzip, which must live until http_step gives true, or http_cancel. */
 enum status http_begin(struct http *http, struct slice body, struct error *error);
-/* Moves on, waiting for the network, TIMEOUT_MS at most. True when the request is done, with a response or without.
- * SILENT_DESCRIPTOR is never readable: libcurl does not wait at all where it has no descriptor, as while it looks up a
- * name. */
+/* Continues the request, and waits for the network TIMEOUT_MS at most. True when the request is done, with a response
+ * or without. SILENT_DESCRIPTOR is never readable: libcurl does not wait at all where it has no descriptor, as while it
+ * looks up a name. */
 bool http_step(struct http *http, int silent_descriptor, int timeout_ms);
-/* Of the request that was done last. */
+/* Returns the response of the last request. */
 const struct http_response *http_last_response(const struct http *http);
 /* Ends a request at once; without effect where there is none. */
 void http_cancel(struct http *http);

@@ -33,9 +33,9 @@ void transport_discard_envelope(struct transport *transport, enum discard_reason
     transport_add_discards(transport, &discards);
 }
 
-/* They were counted before. */
 void transport_give_report_back(struct transport *transport, const struct discards *reported)
 {
+    /* The counts of the transport have them already. */
     pthread_mutex_lock(&transport->mutex);
     discards_add_all(&transport->discards, reported);
     pthread_mutex_unlock(&transport->mutex);

@@ -4,7 +4,7 @@
 #include "base/json_reader.h"
 #include "base/json_writer.h"
 
-/* Members that are not known are kept: who made the envelope knows what they are for. */
+/* Writes HEADER with SENT_AT_NS and without its dsn. Unknown members are kept. */
 static void write_header(struct slice header, uint64_t sent_at_ns, struct buffer *out)
 {
     struct json_writer writer = json_writer_of(out);

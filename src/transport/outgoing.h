@@ -1,4 +1,4 @@
-/* What is sent of an envelope now.  SPDX-License-Identifier: MIT */
+/* The part of an envelope that is sent.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_OUTGOING_H
 #define OFFBEAT_TRANSPORT_OUTGOING_H
 
@@ -6,9 +6,9 @@
 #include "transport/rate_limits.h"
 
 struct outgoing {
-    size_t item_count;       /* that are in it */
-    size_t counted_count;    /* of these, all but client reports */
-    struct discards limited; /* that were left out because their category is limited */
+    size_t item_count;       /* number of items in it */
+    size_t counted_count;    /* number of items without client reports */
+    struct discards limited; /* items that were left out because their category is limited */
 };
 
 /* Appends ENVELOPE to OUT with SENT_AT_NS in its header, without its dsn (the request names the server), and without

@@ -15,7 +15,7 @@ struct own_descriptor {
     ino_t inode;
 };
 
-/* Of an open file with its own inode, which an eventfd has not. NUMBER may be -1. */
+/* Notes the open file NUMBER, which must have its own inode; an eventfd has none. NUMBER may be -1. */
 static inline struct own_descriptor own_descriptor_of(int number)
 {
     struct stat facts;

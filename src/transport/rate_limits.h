@@ -1,4 +1,4 @@
-/* What a server does not want for now (facts §2.6).  SPDX-License-Identifier: MIT */
+/* Rate limits of a server (facts §2.6).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_RATE_LIMITS_H
 #define OFFBEAT_TRANSPORT_RATE_LIMITS_H
 
@@ -24,8 +24,8 @@ struct rate_limit_answer {
  * cannot be read are 60. */
 void rate_limits_update(struct rate_limits *limits, uint64_t now_ns, const struct rate_limit_answer *answer);
 
-/* Until when CATEGORY is not to be sent; 0 if it may be. Chunks are under the limit of their durations too, client
- * reports under none. */
+/* Returns the end of the limit of CATEGORY; 0 if it may be sent. Chunks are under the limit of their durations too,
+ * client reports under none. */
 uint64_t rate_limits_until(const struct rate_limits *limits, uint64_t now_ns, enum category category);
 
 #endif

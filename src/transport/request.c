@@ -1,4 +1,4 @@
-/* One request, from the choice of what is sent to what comes of it.  SPDX-License-Identifier: MIT */
+/* One request, from the choice of an envelope to its outcome.  SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
 #include "base/gzip.h"
@@ -10,7 +10,7 @@
 
 enum { ATTEMPTS_MAX = 6, BODY_BYTES_MAX = ENVELOPE_BYTES_MAX + (1 << 20) };
 
-/* --- What is sent next -------------------------------------------------------------------------------------------- */
+/* --- The next request --------------------------------------------------------------------------------------------- */
 
 void request_fini(struct request *request)
 {
@@ -21,14 +21,13 @@ void request_fini(struct request *request)
     *request = (struct request){.claim.file.number = -1};
 }
 
-/* It is sent or discarded. */
+/* Ends a request whose envelope was sent or discarded. */
 static void close_request(struct transport *transport)
 {
     if (transport->request.is_spooled) spool_remove(&transport->spool, &transport->request.claim);
     request_fini(&transport->request);
 }
 
-/* It is tried again. */
 void request_put_back(struct transport *transport)
 {
     struct request *request = &transport->request;
@@ -50,7 +49,7 @@ static bool claim_since(struct transport *transport, uint64_t since_ns)
     return request->is_spooled;
 }
 
-/* What was made in this run does not wait for what others left. */
+/* Claims an envelope of the spool; those of this run do not wait for those of others. */
 static bool claim_spooled(struct transport *transport)
 {
     if (claim_since(transport, transport->started_at_ns)) return true;
@@ -118,9 +117,10 @@ static void report_outcome(struct transport *transport, enum transport_outcome o
     if (transport->options.answered) transport->options.answered(transport->options.context, &answer);
 }
 
-/* --- What comes of it --------------------------------------------------------------------------------------------- */
+/* --- Outcomes ----------------------------------------------------------------------------------------------------- */
 
-/* Between half of DURATION and all of it, so that many who lost the same server do not come back together. */
+/* Returns a time from half of DURATION to all of it, so that many clients of a lost server do not come back together.
+ */
 static uint64_t with_jitter(uint64_t duration)
 {
     uint16_t random = 0;
@@ -195,7 +195,7 @@ static bool is_in_hurry(struct transport *transport)
     return is_in_hurry;
 }
 
-/* After a response: the next request may come at once, but for what is drained. */
+/* Plans the next request after a response: at once, unless envelopes of earlier runs are drained. */
 static void plan_next(struct transport *transport)
 {
     uint64_t now = now_ns();
@@ -238,7 +238,7 @@ void request_answer(struct transport *transport, const struct http_response *res
     close_request(transport);
 }
 
-/* Without a request: nothing of it may be sent, or nothing can be. */
+/* Ends an envelope without a request: a limit holds for all of it, or it is malformed. */
 static void withhold(struct transport *transport, enum transport_outcome outcome, const char *failure)
 {
     report_outcome(transport, outcome, NULL, failure);
@@ -260,7 +260,6 @@ static bool send_body(struct transport *transport, struct error *error)
     return request->is_active;
 }
 
-/* True if there was something to do. */
 bool request_begin(struct transport *transport)
 {
     struct request *request = &transport->request;
@@ -275,7 +274,7 @@ bool request_begin(struct transport *transport)
     buffer_init(&request->body, BODY_BYTES_MAX);
     enum status status = build(transport, envelope, &error);
     if (status == STATUS_MALFORMED || status == STATUS_NOT_THIS_FORMAT) {
-        transport_discard_envelope(transport, DISCARD_INVALID, envelope); /* what can be read of it */
+        transport_discard_envelope(transport, DISCARD_INVALID, envelope); /* counts its readable part */
         withhold(transport, TRANSPORT_BROKEN, error.message);
         return true;
     }

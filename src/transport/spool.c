@@ -276,7 +276,7 @@ static int make_temporary(const struct spool *spool, const char *name)
     return -1;
 }
 
-/* That may take long, and the program may close it meanwhile. */
+/* Writes BYTES to FILE, which the program may close meanwhile, because it may take long. */
 static bool write_durably(const struct own_descriptor *file, struct slice bytes)
 {
     for (size_t done = 0; done < bytes.size;) {

@@ -18,7 +18,7 @@ struct spool {
     char path[PATH_MAX];
     struct own_descriptor folder;
     uint64_t bytes_max;
-    size_t count_max; /* at most SPOOL_FILES_MAX */
+    size_t count_max; /* maximum number of files, up to SPOOL_FILES_MAX */
 };
 
 /* An envelope that nobody else has, by a lock on its file, which the kernel lets go if we die. */
@@ -28,11 +28,12 @@ struct spool_claim {
     uint64_t time_ns; /* UTC: when it was stored */
 };
 
-/* Touches nothing yet. False if the path is too long. SUBFOLDER is made too, but nothing above FOLDER's last part. */
+/* Prepares SPOOL without touching a file; spool_open makes SUBFOLDER, but nothing above FOLDER's last part. False if
+ * the path is too long. */
 bool spool_init(struct spool *spool, const char *folder, const char *subfolder);
 void spool_fini(struct spool *spool); /* the files stay */
 
-/* Whether there is a folder and it is ours, made with mode 0700 where there is none; the other functions call it. */
+/* Opens the folder, made with mode 0700 if there is none; fails if it is not ours. The other functions call it. */
 enum status spool_open(struct spool *spool, struct error *error);
 
 /* Writes BYTES to a file that outlasts us and a power cut: the file is complete or not there at all. If the spool would
@@ -41,14 +42,14 @@ enum status spool_open(struct spool *spool, struct error *error);
  * even so. After STATUS_IO (a full disk, …) nothing was stored, and no file remains. */
 enum status spool_store(struct spool *spool, struct slice bytes, struct discards *dropped, struct error *error);
 
-/* Claims the oldest that nobody has, of those stored at SINCE_NS (UTC) or later, and appends what it holds to BYTES.
- * STATUS_NOT_FOUND if there is none. Files that cannot be read are passed over. Also deletes what a process left that
- * died while it stored. */
+/* Claims the oldest unclaimed envelope that was stored at SINCE_NS (UTC) or later, and appends it to BYTES.
+ * STATUS_NOT_FOUND if there is none. Skips files that cannot be read. Also deletes the files of processes that died
+ * while they stored. */
 enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_claim *ret_claim, struct buffer *bytes,
                         struct error *error);
-/* It was sent, or given up: the file goes. */
+/* Deletes the file of CLAIM, which was sent or given up. */
 void spool_remove(struct spool *spool, struct spool_claim *claim);
-/* It is to be sent later, by the one who comes first. */
+/* Gives up CLAIM: any process may send it later. */
 void spool_release(struct spool_claim *claim);
 
 #endif

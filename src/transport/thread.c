@@ -8,17 +8,16 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#define SPOOL_LOOK_NS (60 * SECOND_NS) /* for what other processes left when they died */
+#define SPOOL_LOOK_NS (60 * SECOND_NS) /* interval of checks for files of processes that died */
 
 enum {
-    STEP_MS_MAX =
-        50,         /* what else there is to do, other threads say through memory alone: poll does not wait for that */
-    STORED_MAX = 8, /* between two steps of a request, which a stream of envelopes must not hold up */
+    STEP_MS_MAX = 50, /* poll does not wait for the requests of other threads, which are in memory */
+    STORED_MAX = 8,   /* envelopes between two steps of a request, which a stream of them must not hold up */
 };
 
-/* --- What is kept open -------------------------------------------------------------------------------------------- */
+/* --- Open descriptors --------------------------------------------------------------------------------------------- */
 
-/* A socket: no other file has its inode, and there is never anything to read from one that has no name. */
+/* Opens a socket without a name: no other file has its inode, and there is never anything to read from it. */
 static void open_witness(struct transport *transport)
 {
     int witness = descriptor_move_up(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -75,7 +74,7 @@ void transport_close_all(struct transport *transport)
 
 /* --- The inbox ---------------------------------------------------------------------------------------------------- */
 
-/* Without a spool, they stay in the queue until they are sent. */
+/* Moves envelopes from the queue to the spool, if there is one. */
 static void spool_inbox(struct transport *transport)
 {
     clear_wake(transport);
@@ -123,7 +122,7 @@ static void step_request(struct transport *transport)
     }
 }
 
-/* Nothing to do now: wakes the threads that wait for that, and sleeps. */
+/* Sleeps until there is something to do, after waking the threads that wait for that. */
 static void rest(struct transport *transport)
 {
     uint64_t now = now_ns(), until = UINT64_MAX;
@@ -142,7 +141,7 @@ static void rest(struct transport *transport)
     if (sleeps) sleep_until_woken(transport, until);
 }
 
-/* Somebody began to wait: what rests is tried at once. */
+/* Tries everything at once if a thread began to wait. */
 static void hurry(struct transport *transport)
 {
     pthread_mutex_lock(&transport->mutex);
@@ -155,7 +154,7 @@ static void hurry(struct transport *transport)
     transport->report_at_ns = 0;
 }
 
-/* Who stops need not wait for a try that would come too late. */
+/* True if the thread shall end: it stops and is idle, or the next try would come too late. */
 static bool is_over(struct transport *transport)
 {
     bool rests = !transport->request.is_active;
@@ -167,7 +166,7 @@ static bool is_over(struct transport *transport)
     return is_over;
 }
 
-/* The next owner of the spool reports what is not reported yet. */
+/* Stores counts that are not reported yet: the next owner of the spool reports them. */
 static void store_reports(struct transport *transport)
 {
     while (transport_has_discards(transport)) {
@@ -185,7 +184,6 @@ static void store_reports(struct transport *transport)
     }
 }
 
-/* What could not be sent until the end. */
 void transport_keep_or_discard(struct transport *transport)
 {
     begin_again_if_closed(transport);
@@ -229,7 +227,7 @@ static bool leaves(struct transport *transport)
     transport_close_all(transport);
     pthread_mutex_lock(&transport->mutex);
     transport->has_left = is_leaving = transport->is_leaving;
-    if (is_leaving) (void)pthread_detach(pthread_self()); /* who comes back does not join it */
+    if (is_leaving) (void)pthread_detach(pthread_self()); /* transport_come_back does not join it */
     pthread_mutex_unlock(&transport->mutex);
     return is_leaving;
 }

@@ -1,4 +1,4 @@
-/* What other threads call; thread.c does the work.  SPDX-License-Identifier: MIT */
+/* The functions that other threads call; thread.c does the work.  SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
 #include "base/invariant.h"
@@ -14,8 +14,8 @@
 #define RETRY_FIRST_NS (5 * SECOND_NS)
 #define REQUEST_TIMEOUT_NS (30 * SECOND_NS)
 #define REPORT_INTERVAL_NS (30 * SECOND_NS)
-/* For storing what is left, and for what TLS has to compute: libcrypto's handlers at the end of the process take away
- * what the thread still uses. */
+/* Time for storing the rest and for computations of TLS: libcrypto's handlers at the end of the process free memory
+ * that the thread still uses. */
 #define STOP_GRACE_NS (3 * SECOND_NS)
 
 enum { COUNT_MAX_DEFAULT = 100, BYTES_MAX_DEFAULT = 100 << 20, STACK_BYTES = 512 << 10 };
@@ -91,7 +91,7 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     init_locks(transport);
 }
 
-/* Signals of the program are for its own threads. */
+/* Starts the thread, which blocks the signals of the program. */
 static bool start_thread(struct transport *transport)
 {
     sigset_t all, before;
@@ -195,7 +195,7 @@ struct transport_counts transport_counts(struct transport *transport)
     return counts;
 }
 
-/* With the mutex held. False when it is UNTIL_NS. */
+/* Waits until UNTIL_NS for a change, with the mutex held. False at UNTIL_NS. */
 static bool wait_for_change(struct transport *transport, uint64_t until_ns)
 {
     struct timespec until = timespec_of(until_ns);

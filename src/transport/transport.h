@@ -11,16 +11,16 @@
  *   - No response: all sending pauses, longer each time, up to RETRY_MAX_NS, with jitter; then it is tried again. An
  *     envelope that failed six times after a part of it was sent is dropped (network_error).
  *
- * Who dies between a response and the deletion of the file will have sent it twice, with the same id; likewise where
- * a response is lost on its way.
+ * An envelope is sent twice, with the same id, if the process dies between the response and the deletion of the file,
+ * or if the response is lost on its way.
  *
- * All that goes is counted, and reported to the server with the next envelope, or alone after REPORT_INTERVAL_NS. A
- * report that does not arrive is reported again. At the end what could not be sent is stored in the spool, and so is
- * what was not reported; without a spool, both are lost.
+ * Dropped items are counted, and reported to the server with the next envelope, or alone after REPORT_INTERVAL_NS. A
+ * report that does not arrive is reported again. At the end, unsent envelopes and unreported counts are stored in the
+ * spool; without a spool, both are lost.
  *
- * Forks: the thread is not in a child, and nothing in a child may touch what it was doing. All functions do nothing
- * there, and give false; a child that wants to send starts its own transport. The same spool may be given to it.
- * Memory, and descriptors, which are closed on exec, stay.
+ * Forks: the thread is not in a child, and a child must not touch its state. All functions do nothing there, and return
+ * false; a child that wants to send starts its own transport, which may have the same spool. Memory, and descriptors,
+ * which are closed on exec, stay.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_H
 #define OFFBEAT_TRANSPORT_TRANSPORT_H
@@ -41,10 +41,10 @@ enum transport_outcome {
 struct transport_answer {
     enum transport_outcome outcome;
     bool is_report;    /* nothing but a client report */
-    uint64_t withheld; /* items that were left out because of a rate limit, or would have been */
+    uint64_t withheld; /* number of items that were left out because of a rate limit, or would have been */
     long status;       /* 0: no response */
     const char *body, *rate_limits, *retry_after;
-    const char *failure; /* "", or why there was no response */
+    const char *failure; /* reason why there was no response, or "" */
 };
 
 /* Numbers that are 0 have the default named. Texts are copied. */
@@ -56,9 +56,9 @@ struct transport_options {
     size_t spool_count_max;      /* 100 */
     size_t queue_bytes_max;      /* 100 MiB */
     size_t queue_count_max;      /* 100 */
-    const char *proxy;           /* NULL: as http_proxy, https_proxy, all_proxy say; "": none. no_proxy holds too */
+    const char *proxy;           /* NULL: by http_proxy, https_proxy, all_proxy; "": none. no_proxy holds, too */
     const char *ca_file;         /* PEM; NULL: the system's */
-    uint64_t request_timeout_ns; /* without a byte moved: 30 s */
+    uint64_t request_timeout_ns; /* longest time without a moved byte: 30 s */
     uint64_t retry_first_ns;     /* 5 s, doubled after each failure */
     uint64_t retry_max_ns;       /* 1 h */
     uint64_t report_interval_ns; /* 30 s */
@@ -66,68 +66,66 @@ struct transport_options {
     void (*debug)(void *context, const char *message);
     /* Called by the thread for each request that ended. NULL: nobody. */
     void (*answered)(void *context, const struct transport_answer *answer);
-    /* Called before the thread is made, by the thread before all else, and as its last act, or if it could not be made.
-     * NULL: nobody. */
+    /* Called ahead of the start of the thread, by the thread at its start, and by it at its end, or if it could not be
+     * started. NULL: nobody. */
     void (*will_start)(void *context);
     void (*started)(void *context);
     void (*ended)(void *context);
     void *context;
 };
 
-/* Numbers of items, but client reports. Where nobody else has the spool, MADE, and what was there before, is the sum of
- * all others and of what is there. */
+/* Numbers of items, without client reports. If no other process has the spool, MADE and the items in the spool at the
+ * start are together the sum of the others and of the items that are left. */
 struct transport_counts {
     uint64_t made;
     uint64_t sent;
-    uint64_t limited;   /* by a response 429 */
-    uint64_t discarded; /* reported, or still to be */
+    uint64_t limited;   /* dropped after a response 429 */
+    uint64_t discarded; /* reported, or to be reported */
 };
 
 struct transport;
 
-/* FUNCTION is called once, by the thread, when libcurl and what it needs have been loaded. They register functions for
- * the end of the process, after which they must not be used: what FUNCTION registers with atexit runs before those. To
- * be called before the first start. */
+/* Sets a function that the thread calls once, when libcurl and its libraries have been loaded. They register functions
+ * for the end of the process, after which they must not be used: a function that FUNCTION registers with atexit runs
+ * earlier. Call this ahead of the first start. */
 void transport_when_loaded(void (*function)(void));
 
-/* From now on a fork waits while the thread loads libcurl, for 2 s at most: a child of that moment could never again
- * load a library. Called once in a process. */
+/* Makes forks wait while the thread loads libcurl, for 2 s at most: a child of that moment could never load a library.
+ * Call it once in a process. */
 void transport_guard_forks(void);
 
-/* Opens nothing but a thread; libcurl is loaded with the first request. NULL: ERROR says why (a wrong DSN, no thread).
- */
+/* Starts a thread; libcurl is loaded with the first request. NULL: ERROR has the reason (a wrong DSN, no thread). */
 struct transport *transport_start(const struct transport_options *options, struct error *error);
 
-/* Takes the bytes out of ENVELOPE, at once; from any thread. False if it was discarded (and counted). */
+/* Takes the bytes out of ENVELOPE and returns at once. From any thread. False if it was discarded (and counted). */
 bool transport_send(struct transport *transport, struct buffer *envelope);
-/* Counts what the caller did not even make. From any thread. */
+/* Counts data that the caller did not make. From any thread. */
 void transport_discard(struct transport *transport, enum discard_reason reason, enum category category,
                        uint64_t quantity);
-/* Whether CATEGORY is under a rate limit: ask before making something. From any thread. */
+/* True if CATEGORY is under a rate limit: ask this ahead of making something. From any thread. */
 bool transport_is_limited(struct transport *transport, enum category category);
 struct transport_counts transport_counts(struct transport *transport);
 
-/* Tries at once to send all that there is, and waits for it, at most TIMEOUT_NS. True if nothing is left, but what
- * other processes are sending. From any thread. */
+/* Tries at once to send everything, and waits for it, at most TIMEOUT_NS. True if nothing is left, except envelopes
+ * that other processes are sending. From any thread. */
 bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 
-/* The same, then ends, whatever the network does, and frees TRANSPORT (which may be NULL). Call it once, when no other
+/* Flushes TRANSPORT (which may be NULL), ends it, whatever the network does, and frees it. Call it once, when no other
  * thread uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and three seconds, in which the
  * rest is stored and TLS finishes computing; less if the next try would come too late. A thread that is held up for
  * longer, for example by a disk, ends later on its own, and calls DEBUG until then. RET_COUNTS, which may be NULL, are
  * the last counts. */
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
 
-/* The thread ends soon, in the midst of a request if there is one. FOR_GOOD: it stores all that it has first. ENDED is
- * called then. */
+/* Makes the thread end soon, even within a request. FOR_GOOD: it stores all envelopes first. ENDED is called then. */
 void transport_step_aside(struct transport *transport, bool for_good);
-/* Another thread continues, also with the request. False if none can be made. */
+/* Starts another thread, which continues the request, too. False if there can be none: transport_keep must follow. */
 bool transport_come_back(struct transport *transport);
-/* Where none can be made: stores, on the calling thread, all that there is. */
+/* Stores all envelopes on the calling thread. */
 void transport_keep(struct transport *transport);
 
-/* The two halves of transport_stop. After transport_end other threads may still call the functions above, which find
- * nothing to wait for; transport_release frees. At the end of the process only the first is called: the thread that
+/* End and free: the two halves of transport_stop. After transport_end other threads may still call the functions above,
+ * which find nothing to wait for. At the end of the process only the first is called: the thread that
  * calls exit may hold malloc's lock. */
 bool transport_end(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
 void transport_release(struct transport *transport);

@@ -1,4 +1,4 @@
-/* The state of a transport, and what its files share.  SPDX-License-Identifier: MIT */
+/* The state of a transport, and the functions that its files share.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 #define OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 
@@ -20,58 +20,58 @@
 
 enum { REPORT_BYTES_MAX = 4 << 10 };
 
-/* What is being sent, or is about to be. Of the thread alone. */
+/* The current or next request. Used by the thread only. */
 struct request {
     bool is_active;
-    bool is_spooled; /* it is CLAIM, else QUEUED; neither if it is nothing but a report */
+    bool is_spooled; /* true: the envelope is CLAIM; otherwise QUEUED, or NULL for a mere report */
     struct spool_claim claim;
     struct queued *queued;  /* NULL or owned */
-    struct buffer stored;   /* what CLAIM holds */
-    struct buffer envelope; /* as it is sent, before compression; the report, if there is one, comes last */
-    size_t envelope_size;   /* without the report */
-    struct buffer body;     /* gzip of that */
+    struct buffer stored;   /* bytes of CLAIM */
+    struct buffer envelope; /* the sent envelope, uncompressed; a report comes last */
+    size_t envelope_size;   /* size without the report */
+    struct buffer body;     /* ENVELOPE, compressed with gzip */
     struct outgoing outgoing;
-    struct discards reported; /* in the report that comes last */
+    struct discards reported; /* counts in the report */
 };
 
 struct transport {
     unsigned owner; /* process_number() */
     pthread_t thread;
 
-    pthread_mutex_t wake_mutex; /* for these; may be taken with MUTEX held */
+    pthread_mutex_t wake_mutex; /* guards the next two members; may be taken with MUTEX held */
     pthread_cond_t woken;
     bool is_woken;
 
-    pthread_mutex_t mutex; /* for what follows, up to the thread's own */
+    pthread_mutex_t mutex; /* guards the next members, up to OPTIONS */
     pthread_cond_t changed;
     struct queue inbox;
     struct rate_limits limits;
-    struct discards discards; /* not reported yet */
+    struct discards discards; /* counts that are not reported yet */
     struct transport_counts counts;
     unsigned flusher_count;
-    bool is_hurried; /* somebody began to wait: do not rest any longer */
+    bool is_hurried; /* a thread began to wait: do not rest */
     bool is_idle;    /* nothing left to send */
     bool is_stopping, is_ended, is_abandoned;
     bool is_leaving, leaves_for_good, has_left; /* stepping aside */
-    bool is_given_up;                           /* transport_end waits no longer, nor shall a flush */
+    bool is_given_up;                           /* transport_end has returned: a flush must not wait either */
     uint64_t stop_at_ns;
 
-    struct transport_options options; /* its texts are copies; of the thread alone, as all below */
+    struct transport_options options; /* texts are copies. Used by the thread only, as are the members below */
     struct dsn dsn;
     char url[DSN_URL_SIZE], auth[DSN_AUTH_SIZE], user_agent[DSN_CLIENT_SIZE];
     bool has_spool, spool_fails, network_fails;
     struct spool spool;
-    struct queue memory; /* what the spool did not take */
+    struct queue memory; /* envelopes that the spool did not take */
     struct http *http;
     struct own_descriptor witness; /* open until the program closes what it did not open; never readable */
     struct request request;
-    char failing_name[SPOOL_NAME_SIZE]; /* of the spool, with FAILED_ATTEMPTS */
+    char failing_name[SPOOL_NAME_SIZE]; /* name in the spool of the envelope with FAILED_ATTEMPTS */
     unsigned failed_attempts;
-    uint64_t retry_ns;       /* how long to wait after the next failure */
-    uint64_t not_before_ns;  /* no request before that */
-    uint64_t drain_at_ns;    /* nothing that was in the spool when we began is sent before that */
-    uint64_t report_wait_ns; /* how long to wait after the next report */
-    uint64_t report_at_ns;   /* no separate report before that */
+    uint64_t retry_ns;       /* wait after the next failure, ns */
+    uint64_t not_before_ns;  /* time of the next request */
+    uint64_t drain_at_ns;    /* time of the next envelope of an earlier run */
+    uint64_t report_wait_ns; /* wait after the next report, ns */
+    uint64_t report_at_ns;   /* time of the next separate report */
     uint64_t started_at_ns;  /* UTC */
     bool has_nothing;        /* nothing to send, except perhaps a report: all sources were checked */
 };
@@ -93,46 +93,47 @@ static inline uint64_t later(uint64_t now, uint64_t duration)
     return duration > UINT64_MAX - now ? UINT64_MAX : now + duration;
 }
 
-/* --- outcomes.c: from any thread where it says so, else from the transport's alone ----------------------------- */
+/* --- outcomes.c: called by any thread ----------------------------------------------------------------------------- */
 
-void transport_debug(const struct transport *transport, const char *message);
-void transport_wake(struct transport *transport); /* from any thread */
-
-/* From any thread. */
+void transport_wake(struct transport *transport);
 void transport_add_discards(struct transport *transport, const struct discards *discards);
 void transport_discard_envelope(struct transport *transport, enum discard_reason reason, struct slice envelope);
 bool transport_has_discards(struct transport *transport);
 
-/* Moves counts into a report, and back where it did not arrive. */
+/* --- outcomes.c: called by the transport's thread ----------------------------------------------------------------- */
+
+void transport_debug(const struct transport *transport, const char *message);
+
+/* Moves counts into a report, and back if it did not arrive. */
 struct discards transport_take_report(struct transport *transport, struct buffer *payload);
 void transport_give_report_back(struct transport *transport, const struct discards *reported);
 
 struct queued *transport_take_from_inbox(struct transport *transport);
-/* Into the spool. False if it must stay in memory. */
+/* Stores ENVELOPE in the spool. False if it must stay in memory. */
 bool transport_store(struct transport *transport, struct slice envelope);
 /* Calls DEBUG when the spool begins to fail, or works again. */
 void transport_report_spool_error(struct transport *transport, const struct error *error);
 
-/* --- request.c: of the thread ------------------------------------------------------------------------------------- */
+/* --- request.c: called by the thread ------------------------------------------------------------------------------ */
 
 void request_fini(struct request *request);
-/* Begins with what is to be sent next. False if there is nothing, or nothing yet (see HAS_NOTHING). */
+/* Begins with the next envelope or report. False if there is none, or none yet (see HAS_NOTHING). */
 bool request_begin(struct transport *transport);
-/* The request ended with a response, or without one; WAS_SENT: at least a part of it was sent. */
+/* End a request with a response, or without one; WAS_SENT: at least a part of it was sent. */
 void request_answer(struct transport *transport, const struct http_response *response);
 void request_fail(struct transport *transport, const char *failure, bool was_sent);
-/* The envelope returns to the queue or the spool, and is tried again. */
+/* Puts the envelope back into the queue or the spool: it is tried again. */
 void request_put_back(struct transport *transport);
 
 /* --- thread.c ----------------------------------------------------------------------------------------------------- */
 
-/* What could not be sent is stored, or discarded. */
+/* Stores, or discards, the envelopes that could not be sent. */
 void transport_keep_or_discard(struct transport *transport);
-/* By the thread that opened what is open: it may have a separate table of descriptors. */
+/* Closes all descriptors. Called by the thread that opened them: it may have a separate table of descriptors. */
 void transport_close_all(struct transport *transport);
-/* The thread; CONTEXT is the transport. */
+/* Runs the thread; CONTEXT is the transport. */
 void *transport_run(void *context);
-/* Of a transport without a thread; accepts one that is half made. */
+/* Frees a transport without a thread; accepts a half-built one. */
 void transport_free(struct transport *transport);
 
 #endif
