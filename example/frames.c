@@ -46,7 +46,7 @@ static uint64_t cost_ns_of(unsigned frame)
     return frame % 20 == 10 ? 40000000 : 4000000;
 }
 
-/* What the user sees while she looks: FRAME and those that follow, up to END. */
+/* Shows FRAME and the following frames, up to END, to the user. */
 static void show(unsigned frame, unsigned end)
 {
     for (; frame < end; frame++) {
@@ -54,7 +54,7 @@ static void show(unsigned frame, unsigned end)
         render(cost_ns_of(frame));
         uint64_t rendered_ns = now_ns();
         if (rendered_ns < begin_ns + FRAME_NS) sleep_until(begin_ns + FRAME_NS);
-        offbeat_frame_rendered(rendered_ns - begin_ns); /* too slow ones show beside the profile */
+        offbeat_frame_rendered(rendered_ns - begin_ns); /* the profile shows slow frames */
     }
 }
 

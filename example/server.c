@@ -26,7 +26,7 @@ enum { FRONT_THREADS = 3, WAITING_MAX = 16 };
 struct request {
     unsigned number;
     struct offbeat_headers headers; /* sentry-trace, traceparent and baggage, as the client sent them */
-    struct offbeat_span *parent;    /* of a job: the span that it is a part of */
+    struct offbeat_span *parent;    /* the span of which a job is a part */
     bool is_done;
 };
 
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
         .release = "server@1.0.0",
         .profile_session_sample_rate = 1.0,
         .profile_lifecycle = OFFBEAT_LIFECYCLE_TRACE, /* runs while there is a sampled request */
-        .traces_sample_rate = 0.1,                    /* of requests whose client did not decide */
+        .traces_sample_rate = 0.1,                    /* for requests whose client did not decide */
     });
 
     for (unsigned i = 0; i < FRONT_THREADS; i++) pthread_create(&fronts[i], NULL, run_front, NULL);

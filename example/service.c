@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Not inlined, so that both show by name in the profile whatever the compiler does. */
+/* The two functions below are not inlined, so that the profile shows both names. */
 __attribute__((noinline)) static double price_of_basket(unsigned items)
 {
     double sum = 0;
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 {
     unsigned requests = argc > 1 ? (unsigned)atoi(argv[1]) : 500;
 
-    /* What is not set here comes from the environment: the DSN, for one, which says where profiles are sent to. */
+    /* Other options come from the environment, such as the DSN, the address of the server. */
     offbeat_init(&(struct offbeat_options){
         .size = sizeof(struct offbeat_options),
         .release = "service@1.0.0",
@@ -62,5 +62,5 @@ int main(int argc, char **argv)
     }
 
     printf("%u requests, %.0f\n", requests, sum);
-    return 0; /* what is left is sent now; nothing to call */
+    return 0; /* the library sends the rest at exit: no call is needed */
 }

@@ -80,10 +80,10 @@ enum offbeat_decision {
 
 /* The input of a sampling decision. The strings are valid only during the call. */
 struct offbeat_sampling {
-    const char *name, *op;        /* of the transaction; "" if there is none */
+    const char *name, *op;        /* name and operation of the transaction, or "" */
     enum offbeat_decision parent; /* the decision of the calling service */
     double parent_rate;           /* negative if unknown */
-    const void *custom;           /* of struct offbeat_transaction */
+    const void *custom;           /* the member of struct offbeat_transaction */
 };
 
 /* Returns a probability, from 0 to 1. Called on the thread that starts the transaction. */
@@ -115,8 +115,8 @@ struct offbeat_options {
     const char *dist;        /* OFFBEAT_DIST */
     const char *server_name; /* OFFBEAT_SERVER_NAME; default: the host's name */
 
-    /* When the profiler runs (doc/lifecycle.md). profile_session_sample_rate decides once per session. A session
-     * lasts as long as the process, or with IS_UI until the program moves to the background. */
+    /* The times at which the profiler runs (doc/lifecycle.md). profile_session_sample_rate decides once per session. A
+     * session lasts as long as the process, or with IS_UI until the program moves to the background. */
     double profile_session_sample_rate;       /* OFFBEAT_PROFILE_SESSION_SAMPLE_RATE: 0 to 1 */
     enum offbeat_lifecycle profile_lifecycle; /* OFFBEAT_PROFILE_LIFECYCLE: "manual" or "trace" */
     /* OFFBEAT_START_PROFILER_ON_APP_START: the profiler starts in offbeat_init, so call it first in main. It takes
@@ -134,20 +134,20 @@ struct offbeat_options {
     offbeat_sampler profiles_sampler;
     void *profiles_sampler_data;
 
-    /* How to sample. */
+    /* Sampling. */
     uint32_t frequency_hz;        /* OFFBEAT_FREQUENCY: 1 to 10000; default 101 */
     enum offbeat_mode mode;       /* OFFBEAT_MODE: "wall" or "cpu" */
     uint32_t chunk_seconds;       /* OFFBEAT_CHUNK_SECONDS: 1 to 60; default 60 */
     enum offbeat_symbols symbols; /* OFFBEAT_SYMBOLS: "local" or "receiver" */
     offbeat_flag repeats_idle; /* OFFBEAT_REPEATS_IDLE: send a sample per tick of a waiting thread, too, instead of the
                                 * first, the last and one a second; a running thread always has one per tick */
-    /* Which code is in-app: prefixes of file paths and of function names, separated by ','. The longest matching prefix
+    /* Prefixes of file paths and of function names of in-app code, separated by ','. The longest matching prefix
      * decides. Code that matches no prefix is in-app unless its file is in a system folder. */
     const char *in_app_include; /* OFFBEAT_IN_APP_INCLUDE */
     const char *in_app_exclude; /* OFFBEAT_IN_APP_EXCLUDE */
-    double frame_rate_hz;       /* of the screen; default 60. See offbeat_frame_rendered */
+    double frame_rate_hz;       /* rate of the screen; default 60. See offbeat_frame_rendered */
 
-    /* How to send. */
+    /* Sending. */
     const char *spool_directory;  /* OFFBEAT_SPOOL_DIRECTORY: keeps unsent envelopes, also for the next launch;
                                    * default: offbeat/spool in the user's cache folder. "" = memory only */
     uint64_t spool_bytes_max;     /* OFFBEAT_SPOOL_BYTES_MAX: default 100 MiB; the oldest is dropped first */
@@ -210,8 +210,8 @@ OFFBEAT_API bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE]);
 OFFBEAT_API void offbeat_background(void);
 OFFBEAT_API void offbeat_foreground(void);
 
-/* A frame took DURATION_NS to render and is now on the screen. The library keeps frozen frames (over 700 ms) and slow
- * frames (over 1.1 frames of frame_rate_hz). */
+/* Reports a frame that took DURATION_NS to render and has appeared on the screen. The library keeps frozen frames (over
+ * 700 ms) and slow frames (over 1.1 frames of frame_rate_hz). */
 OFFBEAT_API void offbeat_frame_rendered(uint64_t duration_ns);
 
 /* Adds a measurement: NAME (at most 64 bytes) has VALUE now, in UNIT: "nanosecond", "hertz", "byte" or "percent". The
