@@ -37,7 +37,7 @@ __attribute__((noinline)) static int second(void)
     return result + 1;
 }
 
-/* Its frame covers what the others left. */
+/* Has a frame that covers the memory of the other frames. */
 __attribute__((noinline)) static int with_room(void)
 {
     volatile char room[64];

@@ -185,7 +185,7 @@ static void run_confined(char *program)
     work_and_sleep();
 }
 
-/* What asks for a perf event is killed. */
+/* Runs PROGRAM under a filter that kills it when it asks for a perf event. */
 static void run_seccomp(char *program)
 {
     struct sock_filter filter[] = {

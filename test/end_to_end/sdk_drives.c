@@ -36,7 +36,7 @@ static size_t file_count;
 static volatile sig_atomic_t signal_count;
 static unsigned errno_changes;
 static volatile uint64_t sink;
-static char **words; /* what is left to do */
+static char **words; /* the remaining commands */
 
 #define CALL(call)                                                                                                     \
     do {                                                                                                               \
@@ -71,7 +71,8 @@ static inline __attribute__((always_inline)) void is_inlined(uint64_t salt)
     for (uint64_t i = 0; i < 20000; i++) sink = sink * 31 + (i ^ salt);
 }
 
-/* Also a quarter of it by the processor, so that on a busy machine there is time for the library's threads, too. */
+/* Works for MILLISECONDS, and for at least a quarter of them by the processor: on a busy machine there is time for the
+ * library's threads, too. */
 FRAME static void works_deeper(uint64_t milliseconds)
 {
     uint64_t wall_ns = now_ns(CLOCK_MONOTONIC) + milliseconds * 1000000;
@@ -99,7 +100,7 @@ static void pause_for(uint64_t milliseconds)
     while (nanosleep(&rest, &rest) != 0) continue;
 }
 
-/* As part of the transaction, if there is one: a span that belongs to this thread. */
+/* Works in a span of this thread, which is part of the transaction, if there is one. */
 static void *work_in_thread(void *milliseconds)
 {
     (void)pthread_setname_np(pthread_self(), "second");
@@ -141,7 +142,7 @@ static bool has_sampler(void)
     return has;
 }
 
-/* Until the sampler runs, which on a busy machine takes a while. */
+/* Waits until the sampler runs, which takes a while on a busy machine. */
 static void do_await(void)
 {
     for (unsigned i = 0; i < 2000 && !has_sampler(); i++) pause_for(5);
@@ -433,7 +434,7 @@ static void do_exec(void)
     _exit(127);
 }
 
-/* As daemons do it: the parent exits at once, and nothing of it stays open. */
+/* Becomes a daemon: the parent exits at once, and none of its descriptors stays open. */
 static void do_daemon(void)
 {
     if (fork() != 0) _exit(0);
@@ -443,7 +444,7 @@ static void do_daemon(void)
     for (int number = 1; number <= 2; number++) (void)dup2(0, number);
 }
 
-/* As daemons do it, but in the middle. */
+/* Closes descriptors as a daemon does, but in the middle of its life. */
 static void do_close_others(void)
 {
     closefrom(3);

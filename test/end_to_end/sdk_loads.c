@@ -16,7 +16,8 @@ static long milliseconds_by(clockid_t clock)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Also a quarter of it by the processor, so that on a busy machine there is time for the library's threads, too. */
+/* Works for MILLISECONDS, and for at least a quarter of them by the processor: on a busy machine there is time for the
+ * library's threads, too. */
 static void works(long milliseconds)
 {
     long wall = milliseconds_by(CLOCK_MONOTONIC) + milliseconds;

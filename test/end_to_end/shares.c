@@ -21,7 +21,7 @@
 
 enum { RECURSION_DEPTH = 200, BRIEF_THREADS = 5, BLOCK_MS = 1000 };
 
-/* What was measured. Shared with the forked child, which fills in its own part. */
+/* The measured times. Shared with the forked child, which fills in its own part. */
 static struct truth {
     uint64_t seventy_ns, thirty_ns;
     uint64_t asleep_ns;

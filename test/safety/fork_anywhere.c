@@ -18,7 +18,7 @@ enum { LONGEST_CHILD_MS = 10000, RINGS = 4096 };
 
 static atomic_bool is_over;
 static struct offbeat_span *_Atomic shared;
-static pid_t _Atomic children[RINGS]; /* those that the signal handler made */
+static pid_t _Atomic children[RINGS]; /* children that the signal handler made */
 static atomic_uint child_count;
 
 static void rest(long ms)
@@ -67,7 +67,7 @@ static void *live(void *unused)
     return NULL;
 }
 
-/* Only what may be called in a signal handler. The library does nothing in such a child. */
+/* Calls only functions that a signal handler may call. The library does nothing in such a child. */
 static void fork_in_handler(int number)
 {
     unsigned index = child_count;

@@ -43,7 +43,7 @@ static int reads_it(void)
     return read(0, text, sizeof(text) - 1) == 8 && strcmp(text, "expected") == 0;
 }
 
-/* As daemons and old shells do it. */
+/* Opens PATH as daemons and old shells do it. */
 static int takes_zero(const char *path)
 {
     (void)close(0);

@@ -33,7 +33,7 @@ static void *live_shortly(void *unused)
     return unused;
 }
 
-/* So that the highest free place is below AREA. */
+/* Fills the address space so that the highest free place is below AREA. */
 static void fill_above(const char *area)
 {
     for (size_t size = 16 << 20; size >= 4096; size /= 2) {
@@ -60,7 +60,7 @@ int main(int count, char **arguments)
         for (int i = 0; i < 4; i++) {
             pthread_attr_t attributes;
             pthread_attr_init(&attributes);
-            pthread_attr_setstack(&attributes, stacks[i], sizeof stacks[i]); /* or it would be the one that maps */
+            pthread_attr_setstack(&attributes, stacks[i], sizeof stacks[i]); /* the C library would map the stack otherwise */
             pthread_create(&threads[i], &attributes, live_shortly, NULL);
         }
         for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
