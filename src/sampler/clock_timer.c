@@ -11,7 +11,7 @@
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/account.h"
+#include "sampler/ledger.h"
 #include "sampler/blocked.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
@@ -73,14 +73,14 @@ void clock_timer_prepare(struct sampler *sampler)
 bool clock_timer_is_wanted(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (thread->armed || sampler->kernel_tick_ns == 0) return false;
-    if (timer_sees_user_code(thread)) return thread->account.has_run && timer_wants_answer(sampler, thread, cpu_ns);
+    if (timer_sees_user_code(thread)) return thread->ledger.has_run && timer_wants_answer(sampler, thread, cpu_ns);
     return timer_is_denied(sampler, thread);
 }
 
 static void note_reading(const struct sampler *sampler, struct watched_thread *thread, uint64_t unmet_ns)
 {
     thread->hits_read_at =
-        (struct hits_reading){thread->cpu_ns_seen, thread->account.delay_ns, sampler->tick_ns, unmet_ns};
+        (struct hits_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, unmet_ns};
 }
 
 /* Since the reading before, THREAD has not run all the time, apart from waits for a processor. */
@@ -88,7 +88,7 @@ static bool has_slept(const struct sampler *sampler, const struct watched_thread
 {
     const struct hits_reading *before = &thread->hits_read_at;
     uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns, span_ns = sampler->tick_ns - before->tick_ns;
-    return ran_ns + (thread->account.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
+    return ran_ns + (thread->ledger.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
 }
 
 /* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
@@ -177,7 +177,7 @@ uint64_t clock_timer_room(const struct sampler *sampler)
  * ends, and then grows only when the thread sleeps. */
 static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thread *thread)
 {
-    return (int64_t)(sampler->tick_ns - thread->cpu_ns_seen - thread->account.delay_ns);
+    return (int64_t)(sampler->tick_ns - thread->cpu_ns_seen - thread->ledger.delay_ns);
 }
 
 bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread)
@@ -201,9 +201,9 @@ bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thr
 static uint64_t weight_ns(const struct sampler *sampler, const struct watched_thread *thread, struct slot_hits hits)
 {
     uint64_t met_cpu_ns = thread->armed_cpu_ns + hits.intervals * thread->armed->timing.interval_ns;
-    uint64_t met_ns = account_unwritten_cpu_ns(thread, least(met_cpu_ns, thread->cpu_ns_seen));
+    uint64_t met_ns = ledger_unwritten_cpu_ns(thread, least(met_cpu_ns, thread->cpu_ns_seen));
     uint64_t hits_ns = hits.count * sampler->hit_ns, least_ns = difference(met_ns, KEPT_HITS * sampler->hit_ns);
-    return greatest(least_ns, least(hits_ns, account_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
+    return greatest(least_ns, least(hits_ns, ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
 }
 
 /* The part of ALL_NS. Each other hit is worth a tick, and long calls have the rest, as far as the timer confirms it.
@@ -223,7 +223,7 @@ struct hits_time clock_timer_time_of(const struct sampler *sampler, struct watch
                                      struct slot_hits hits)
 {
     uint64_t ns = weight_ns(sampler, thread, hits);
-    struct hits_time time = {.cpu_ns = thread->account.cpu_written_ns + ns,
+    struct hits_time time = {.cpu_ns = thread->ledger.cpu_written_ns + ns,
                              .long_calls_ns = long_calls_ns(sampler, thread, hits, ns)};
     note_reading(sampler, thread, 0);
     return time;

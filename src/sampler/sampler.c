@@ -6,7 +6,7 @@
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/account.h"
+#include "sampler/ledger.h"
 #include "sampler/clock.h"
 #include "sampler/presence.h"
 #include "sampler/privileges.h"
@@ -119,12 +119,12 @@ static void note_first_threads(void)
         if (thread->life.created_ns >= sampler.start_ns) continue;
         uint64_t cpu_ns = sampler.starter_cpu_ns;
         if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
-        account_was_there(thread, cpu_ns);
+        ledger_open_existing(thread, cpu_ns);
         if (is_starter) {
             thread->sleep_count = sampler.starter_sleeps;
             thread->cpu_ns_at_sleep = cpu_ns;
         }
-        if (is_starter && sampler.options.forked_ns) account_forked(&sampler, thread, sampler.process_cpu_ns);
+        if (is_starter && sampler.options.forked_ns) ledger_open_forked(&sampler, thread, sampler.process_cpu_ns);
     }
 }
 
@@ -246,7 +246,7 @@ static void end_recording(void)
 
 static void write_rest(void)
 {
-    for (size_t i = 0; i < sampler.threads.count; i++) account_rest(&sampler, sampler.threads.items[i].thread);
+    for (size_t i = 0; i < sampler.threads.count; i++) ledger_write_rest(&sampler, sampler.threads.items[i].thread);
 }
 
 /* Runs between two ticks: all records of the last one, at BEFORE_NS, are written. When the next one's time begins.
@@ -661,8 +661,8 @@ static void note_unseen_before(void)
     uint64_t before_ns = difference(sampler.process_cpu_ns, sampler.starter_cpu_ns);
     for (size_t i = 0; i < sampler.threads.count; i++) {
         const struct watched_thread *thread = sampler.threads.items[i].thread;
-        if (thread->account.was_there && thread->tid != sampler.starter)
-            before_ns = difference(before_ns, thread->account.cpu_written_ns);
+        if (thread->ledger.was_there && thread->tid != sampler.starter)
+            before_ns = difference(before_ns, thread->ledger.cpu_written_ns);
     }
     sampler.cpu_ns_of_ended += before_ns;
 }

@@ -2,7 +2,7 @@
  * and their stacks stand for the others with the same start routine. What no stack stands for has the name of the
  * routine. SPDX-License-Identifier: MIT */
 #include "base/unsigned.h"
-#include "sampler/account.h"
+#include "sampler/ledger.h"
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
 
@@ -70,9 +70,9 @@ static void write_sum(struct sampler *sampler, struct short_routine *routine, co
 static void note_met(struct short_routine *routine, const struct watched_thread *thread)
 {
     const struct thread_news *life = &thread->life;
-    if (thread->account.was_there) return;
+    if (thread->ledger.was_there) return;
     routine->met_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
-    routine->met_delay_ns += difference(thread->account.runnable_written_ns, life->start_wait_ns);
+    routine->met_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
 }
 
 static uint64_t part_of(uint64_t ns, double part, double all)
@@ -102,8 +102,8 @@ void short_lives_stand_for(struct sampler *sampler, const struct watched_thread 
     note_met(routine, thread);
     if (thread->life.wall_ns > 2 * short_ns) return;
     divide_off_time(routine);
-    if (thread->account.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
-    if (thread->account.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
+    if (thread->ledger.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
+    if (thread->ledger.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
 }
 
 void short_lives_write_rest(struct sampler *sampler)
@@ -149,7 +149,7 @@ static void note_begin(struct sampler *sampler, const struct thread_news *news)
     struct watched_thread *thread = threads_find(&sampler->threads, news->tid);
     if (thread) {
         thread->life = *news;
-        if (thread->is_known) account_begins_at(sampler, thread);
+        if (thread->is_known) ledger_note_creation(sampler, thread);
         return;
     }
     size_t place = place_of_begun(lives, news->tid);

@@ -36,7 +36,7 @@ bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret
     now.owes = owed(thread, slept, preempted, state && *state != 'R');
     ret->woken = positive((double)slept + before->owes.woken - now.owes.woken);
     ret->others = positive((double)preempted + before->owes.preempted - now.owes.preempted);
-    bool is_known = before->is_known || !thread->account.was_there;
+    bool is_known = before->is_known || !thread->ledger.was_there;
     *before = now;
     return is_known && ret->woken + ret->others > 0;
 }
@@ -45,7 +45,7 @@ bool switches_count_last_waits(const struct watched_thread *thread, struct ended
 {
     const struct thread_switches *before = &thread->switches;
     const struct thread_news *life = &thread->life;
-    if (!before->is_known && thread->account.was_there) return false;
+    if (!before->is_known && thread->ledger.was_there) return false;
     ret->woken = (double)difference(life->sleeps, before->sleeps) + before->owes.woken;
     ret->others = (double)difference(life->preemptions, before->preemptions) + before->owes.preempted;
     return true;

@@ -355,7 +355,7 @@ void threads_write_again(struct threads *threads, struct recording_writer *write
         write_thread(thread, writer);
         thread->last->count = 0;
         thread->state = THREAD_UNKNOWN;
-        thread->account.has_blocked = thread->account.has_run = thread->account.has_written_routine = false;
+        thread->ledger.has_blocked = thread->ledger.has_run = thread->ledger.has_written_routine = false;
         threads->items[i].page_asleep = NULL;
     }
     threads->next_number = (uint32_t)threads->count;

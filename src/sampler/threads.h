@@ -30,14 +30,14 @@ struct hits_reading {
     uint64_t cpu_ns, wait_ns, tick_ns, unmet_ns;
 };
 
-/* Of a thread's time, see account.h. */
-struct thread_account {
+/* Of a thread's time, see ledger.h. */
+struct thread_ledger {
     uint64_t pending_ns;          /* of the wall clock: not written yet */
-    uint64_t ahead_ns;            /* of the time to come: it is written, or the thread began after the open tick */
-    uint64_t first_ns;            /* of the tick that found it first, during which it may have started */
+    uint64_t prewritten_ns;       /* of the time to come: it is written, or the thread began after the open tick */
+    uint64_t start_credit_ns;     /* of the tick that found it first, during which it may have started */
     uint64_t ran_in_ns;           /* the time between two scans in which it ran last, */
     uint64_t has_waited_ns;       /* and how long ago that was */
-    uint64_t open_ns;             /* since it was last met asleep */
+    uint64_t since_asleep_ns;     /* since it was last met asleep */
     uint64_t cpu_written_ns;      /* of the thread's CPU clock */
     uint64_t delay_ns;            /* for which it waited for a processor, by the kernel's last count */
     uint64_t delay_read_ns;       /* when: a tick can last for long after it was opened */
@@ -121,7 +121,7 @@ struct watched_thread {
     bool is_missing; /* it was not there any more in the open tick */
     char name[THREAD_NAME_SIZE];
 
-    struct thread_account account;
+    struct thread_ledger ledger;
     struct thread_switches switches;
     enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
     uint64_t waited_ns;      /* for a processor, as far as scans show */

@@ -1,4 +1,4 @@
-/* The work for each thread at a tick. account.h describes how the thread's time is divided.
+/* The work for each thread at a tick. ledger.h describes how the thread's time is divided.
  *
  * A thread whose CPU clock has stopped has the same stack as at the previous tick: nothing is read or written. A thread
  * that ran and is blocked now is unwound from outside (blocked.c); that stack counts for its blocked time. The stacks
@@ -13,7 +13,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/account.h"
+#include "sampler/ledger.h"
 #include "sampler/blocked.h"
 #include "sampler/chance.h"
 #include "sampler/clock.h"
@@ -53,8 +53,8 @@ static void wait_for_table(struct sampler *sampler, struct watched_thread *threa
     enum { PERIODS_WITHOUT_TABLE_MAX = 2, HITS_WITHOUT_TABLE_MAX = 8 };
     uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns;
     if (thread->armed) most_ns += HITS_WITHOUT_TABLE_MAX * sampler->hit_ns;
-    if (account_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
-        account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
+    if (ledger_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
+        ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
 /* The stack of a running thread reaches one more new module at each tick. So that a stack through many modules does not
@@ -99,16 +99,16 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
 {
     struct perf_timer_sample sample;
     struct found_stack found;
-    waits_note(sampler, thread, account_unwritten_wait_ns(thread));
+    waits_note(sampler, thread, ledger_unwritten_wait_ns(thread));
     if (!stack && waits_fetch_stop(sampler, thread, &sample) && walk_sample(sampler, thread, &sample, &found))
         stack = &found;
-    if (stack) account_waited(sampler, thread, stack);
+    if (stack) ledger_credit_wait(sampler, thread, stack);
 }
 
 /* STACK is where THREAD slept: it has just been woken, and spent no CPU time there. */
 static void write_slept(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
-    if (!is_cpu_mode(sampler)) account_slept(sampler, thread, stack);
+    if (!is_cpu_mode(sampler)) ledger_credit_sleep(sampler, thread, stack);
 }
 
 /* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. A sample that was asked for is
@@ -121,14 +121,14 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
     struct found_stack stack;
     bool was_asked = timer_was_asked(thread, news);
     for (uint32_t i = 0; i < news->kept_count; i++) {
-        uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
+        uint64_t part_ns = ledger_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
         if (!perf_timer_sample(&thread->timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
             continue;
         if (i == 0 && was_asked && blocked_sleeps_at(sample.registers.values[MACHINE_IP])) {
             write_slept(sampler, thread, &stack);
             timer_sample_soon(sampler, thread);
         } else {
-            account_running(sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
+            ledger_credit_running(sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
         }
     }
 }
@@ -153,7 +153,7 @@ static bool read_answer(struct sampler *sampler, struct watched_thread *thread, 
 static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits,
                               bool was_in_call, struct hits_time *ret_time)
 {
-    if (timer_sees_user_code(thread) && thread->account.has_run) {
+    if (timer_sees_user_code(thread) && thread->ledger.has_run) {
         timer_note_request(sampler, thread);
         hits = clock_timer_all_hits(sampler, thread, hits);
         bool is_accepted = timer_accepts_answer(thread, hits, was_in_call, clock_timer_open_call_ns(sampler, thread));
@@ -179,9 +179,9 @@ static void write_answers(struct sampler *sampler, struct watched_thread *thread
         if (!read_answer(sampler, thread, answer, thread->cpu_ns_seen, &stack)) continue;
         if (!has_time) has_time = find_time_of_hits(sampler, thread, hits, was_in_call, &time);
         if (!has_time) return;
-        uint64_t part_ns = account_unwritten_cpu_ns(thread, time.cpu_ns);
+        uint64_t part_ns = ledger_unwritten_cpu_ns(thread, time.cpu_ns);
         if (i < short_count) part_ns = difference(part_ns, time.long_calls_ns) / (short_count - i);
-        account_running(sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
+        ledger_credit_running(sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
     }
 }
 
@@ -207,7 +207,7 @@ static void write_new_time(struct sampler *sampler, struct watched_thread *threa
 {
     struct perf_timer_news news;
     bool has_samples = timer_fetch(sampler, thread, &news) > 0;
-    account_read_delay(sampler, thread);
+    ledger_read_run_queue_wait(sampler, thread);
     write_wait(sampler, thread, of_wait);
     if (has_samples && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     if (has_samples) write_samples(sampler, thread, &news, cpu_ns);
@@ -242,14 +242,14 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
-    if (timer_sees_user_code(thread) && thread->account.has_run) {
+    if (timer_sees_user_code(thread) && thread->ledger.has_run) {
         /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
         struct slot_hits one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
         if (!timer_accepts_answer(thread, one, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
-    account_running(sampler, thread, cpu_ns, &stack);
+    ledger_credit_running(sampler, thread, cpu_ns, &stack);
 }
 
 void tick_fetch_answers(struct sampler *sampler)
@@ -271,14 +271,14 @@ void tick_fetch_answers(struct sampler *sampler)
 static void do_without_signal(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
-    if (account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
+    if (ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
     bool is_in_kernel = timer_sees_user_code(thread);
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
         timer_give_up_request(thread);
         cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
-    account_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
+    ledger_write_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
 /* A thread that gets a processor runs the handler first, unless it blocks the signal by now, or is in a long system
@@ -291,8 +291,8 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
     if (signal_choose(thread).number == thread->asked_number) return;
     slot_give_back(thread->slot);
     thread->slot = NULL;
-    if (account_unwritten_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
-        account_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
+    if (ledger_unwritten_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
+        ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
 /* The handler cannot build tables. A process that lives for some milliseconds would end before its stacks have gone
@@ -361,14 +361,14 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
 /* If ticks are late, threads without a stack have precedence. */
 static uint32_t requests_max_of(const struct sampler *sampler, const struct watched_thread *thread)
 {
-    return sampler->requests_in_tick_max * (thread->account.has_run ? 1 : sampler->periods_in_tick);
+    return sampler->requests_in_tick_max * (thread->ledger.has_run ? 1 : sampler->periods_in_tick);
 }
 
 /* The kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock where that
  * is possible. A first stack need not be exact. */
 static bool is_for_calls(const struct watched_thread *thread)
 {
-    return timer_sees_user_code(thread) && thread->account.has_run;
+    return timer_sees_user_code(thread) && thread->ledger.has_run;
 }
 
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
@@ -417,7 +417,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
     struct found_stack stack = {addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
-    account_blocked(sampler, thread, &stack);
+    ledger_credit_blocked(sampler, thread, &stack);
     return BLOCKED_WALKED;
 }
 
@@ -478,12 +478,12 @@ static void scan_again(struct sampler *sampler)
 /* True if THREAD's CPU time needs no signal: its timer reports it, sooner or later. */
 static bool is_left_to_timer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->is_late && !thread->account.has_run) return false;
+    if (sampler->is_late && !thread->ledger.has_run) return false;
     if (timer_sees_user_code(thread) && !timer_wants_answer(sampler, thread, cpu_ns)) return true;
-    if (thread->armed && (thread->account.has_run || !thread->account.is_first_scan))
-        return !clock_timer_is_late(sampler, thread, account_unwritten_cpu_ns(thread, cpu_ns));
+    if (thread->armed && (thread->ledger.has_run || !thread->ledger.is_first_scan))
+        return !clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(thread, cpu_ns));
     if (timer_sees_user_code(thread) && sampler->kernel_tick_ns == 0) return false;
-    return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
+    return thread->timer.control && ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
 /* A thread that runs only for a moment would be about to sleep when the signal arrives: it is checked again. Not by a
@@ -498,8 +498,8 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
         request(sampler, thread, cpu_ns);
         return;
     }
-    bool is_first = thread->tid == sampler->starter && !thread->account.has_run;
-    bool is_new = is_first || (thread->account.is_first_scan && cpu_ns >= LASTING_NS);
+    bool is_first = thread->tid == sampler->starter && !thread->ledger.has_run;
+    bool is_new = is_first || (thread->ledger.is_first_scan && cpu_ns >= LASTING_NS);
     if (sampler->is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
     if (!thread->slot) look_again(sampler, thread, false);
 }
@@ -530,14 +530,14 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
     if (!has_room_for_first_scan(sampler, thread)) return;
     thread->waited_ns = 0;
     write_new_time(sampler, thread, cpu_ns, NULL);
-    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
+    uint64_t unwritten_ns = ledger_unwritten_cpu_ns(thread, cpu_ns);
     if (is_busy || unwritten_ns >= sampler->period_ns / 2) leave_to_timer(sampler, thread, cpu_ns);
     bool is_running = timer_is_running(thread) && !timer_sees_user_code(thread);
     enum blocked_result result = is_running ? BLOCKED_RUNNING : read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
     thread->state = result == BLOCKED_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
     if (result == BLOCKED_DENIED && ran_ns == 0) {
-        account_unreadable(sampler, thread);
+        ledger_write_unreadable(sampler, thread);
         return;
     }
     if (result == BLOCKED_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
@@ -561,7 +561,7 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
 {
     if (thread->is_known) return;
     short_lives_meet(sampler, thread);
-    account_begin(thread);
+    ledger_open(thread);
     thread->is_known = true;
 }
 
@@ -584,7 +584,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     uint32_t count = sleep_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
         thread->is_missing = true;
-        account_end_tick(sampler, thread); /* it is not blocked at its last stack */
+        ledger_end_tick(sampler, thread); /* it is not blocked at its last stack */
         return false;
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
@@ -597,11 +597,11 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {
         sleep_note_asleep(sampler, listed, count);
-        if (sampler->is_late) account_note_state(sampler, thread);
+        if (sampler->is_late) ledger_note_state(sampler, thread);
         return true;
     }
     sleep_note_awake(sampler, listed);
-    account_begin_tick(sampler, thread);
+    ledger_begin_tick(sampler, thread);
     bool was_running = thread->state == THREAD_RUNNABLE;
     clock_timer_check(sampler, thread);
     if (thread->slot)
@@ -610,8 +610,8 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
         scan_awake(sampler, thread, cpu_ns, ran_ns, is_busy);
     else
         scan_waiting(sampler, thread, cpu_ns);
-    account_end_tick(sampler, thread);
-    if (sampler->is_late) account_note_state(sampler, thread);
+    ledger_end_tick(sampler, thread);
+    if (sampler->is_late) ledger_note_state(sampler, thread);
     if (!has_run_on(sampler, thread) || !was_running) sampler->is_steady = false;
     return true;
 }
@@ -663,16 +663,16 @@ void tick_last(struct sampler *sampler)
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
             thread->is_missing = true;
-            account_end_tick(sampler, thread);
+            ledger_end_tick(sampler, thread);
             continue;
         }
         bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
         thread->cpu_ns_seen = cpu_ns;
         meet(sampler, thread);
         if (is_asleep) continue;
-        account_begin_tick(sampler, thread);
+        ledger_begin_tick(sampler, thread);
         write_new_time(sampler, thread, cpu_ns, NULL);
-        account_end_tick(sampler, thread);
+        ledger_end_tick(sampler, thread);
     }
 }
 
@@ -709,7 +709,7 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
 }
 
 /* Writes the remaining time of THREAD, which has reported its CPU time. */
-static void account_as_reported(struct sampler *sampler, struct watched_thread *thread)
+static void close_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->is_known) {
         short_lives_add(sampler, &thread->life);
@@ -720,7 +720,7 @@ static void account_as_reported(struct sampler *sampler, struct watched_thread *
     sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
     thread->is_accounted = true;
     write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
-    account_end_as_reported(sampler, thread, unseen_cpu_ns);
+    ledger_close_as_reported(sampler, thread, unseen_cpu_ns);
     short_lives_stand_for(sampler, thread);
 }
 
@@ -728,13 +728,13 @@ void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!sampler->is_ending) short_lives_read(sampler); /* it ended after it was listed: its report is available */
     if (thread->life.ends > 0) {
-        account_as_reported(sampler, thread);
+        close_as_reported(sampler, thread);
     } else if (sampler->is_ending) {
-        account_rest(sampler, thread);
+        ledger_write_rest(sampler, thread);
     } else {
         uint64_t unseen_ns = take_unseen_time(sampler, thread);
         write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
-        account_end(sampler, thread, unseen_ns);
+        ledger_close(sampler, thread, unseen_ns);
     }
     if (thread->slot) slot_give_back(thread->slot);
     clock_timer_forget(thread);

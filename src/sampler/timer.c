@@ -37,8 +37,8 @@ static uint64_t samples_a_period(const struct sampler *sampler, struct watched_t
 {
     enum { SAMPLES_MAX = 4, PERIOD_NS_MIN = 2000000 };
     uint64_t cpu_ns = thread->cpu_ns_seen - thread->period_set_at.cpu_ns;
-    uint64_t wait_ns = thread->account.delay_ns - thread->period_set_at.wait_ns;
-    thread->period_set_at = (struct period_setting){thread->cpu_ns_seen, thread->account.delay_ns};
+    uint64_t wait_ns = thread->ledger.delay_ns - thread->period_set_at.wait_ns;
+    thread->period_set_at = (struct period_setting){thread->cpu_ns_seen, thread->ledger.delay_ns};
     uint64_t wanted = cpu_ns > 0 ? (wait_ns + cpu_ns / 2) / cpu_ns : 1;
     uint64_t most = least(SAMPLES_MAX, sampler->period_ns / PERIOD_NS_MIN);
     return least(wanted, most) > 1 ? least(wanted, most) : 1;
@@ -127,7 +127,7 @@ static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
  * thread that lives for less. */
 static bool is_young(const struct sampler *sampler, const struct watched_thread *thread)
 {
-    return thread->account.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
+    return thread->ledger.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
 }
 
 static int open_timer(struct sampler *sampler, struct watched_thread *thread)
@@ -179,8 +179,8 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
     waits_forget(thread);
     thread->timer_samples = 0;
     thread->ran_with_other_timer = false;
-    thread->account.preempted_ns = 0;
-    thread->account.has_seen_switch = false;
+    thread->ledger.preempted_ns = 0;
+    thread->ledger.has_seen_switch = false;
     sampler->counters[RECORDING_TIMERS]--;
 }
 

@@ -1,9 +1,9 @@
 /* The estimator of doc/decisions/sampler.md, simulated: a thread that computes and is blocked in turn, in two places
- * each, against ticks and timers at random. The accounting (account.c) and the rules of chance (chance.h) are the
+ * each, against ticks and timers at random. The accounting (ledger.c) and the rules of chance (chance.h) are the
  * sampler's own; the clocks and the recording are doubles. What the recording says of each place is compared with what
  * the thread did: the sums must be equal, the shares of places without bias, and spread as independent samples are.
  * SPDX-License-Identifier: MIT */
-#include "sampler/account.h"
+#include "sampler/ledger.h"
 #include "sampler/self.h"
 #include "sampler/chance.h"
 #include "test.h"
@@ -196,8 +196,8 @@ static void account_taken(struct simulation *simulation, uint64_t cpu_ns)
     struct watched_thread *thread = &simulation->thread;
     for (unsigned i = 0; i < simulation->taken_count; i++) {
         struct found_stack stack = {&simulation->taken[i], 1, 0};
-        uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
-        account_running(&simulation->sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
+        uint64_t part_ns = ledger_unwritten_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
+        ledger_credit_running(&simulation->sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
     }
     simulation->taken_count = 0;
 }
@@ -212,14 +212,14 @@ static void scan(struct simulation *simulation)
     if (!is_asleep) {
         uint64_t place = program->place;
         struct found_stack stack = {&place, 1, 0};
-        account_begin_tick(&simulation->sampler, thread);
-        account_read_delay(&simulation->sampler, thread);
+        ledger_begin_tick(&simulation->sampler, thread);
+        ledger_read_run_queue_wait(&simulation->sampler, thread);
         account_taken(simulation, program->cpu_ns);
         if (program->is_blocked)
-            account_blocked(&simulation->sampler, thread, &stack);
+            ledger_credit_blocked(&simulation->sampler, thread, &stack);
         else
             thread->state = THREAD_RUNNABLE;
-        account_end_tick(&simulation->sampler, thread);
+        ledger_end_tick(&simulation->sampler, thread);
     }
     if (!recording.is_written) account_answer(true, simulation->sampler.tick_span_ns);
 }
@@ -243,12 +243,12 @@ static void simulate(struct simulation *simulation, uint64_t seed, uint64_t burs
     sampler->period_ns = period_ns;
     sampler->random_state = seed;
     simulation->timer_cpu_ns = chance_number(&sampler->random_state) % period_ns;
-    account_was_there(&simulation->thread, 0);
-    account_begin(&simulation->thread);
+    ledger_open_existing(&simulation->thread, 0);
+    ledger_open(&simulation->thread);
     begin_part(&simulation->program);
     for (uint64_t i = 0; i < TICKS_A_RUN; i++)
         tick_at(simulation, chance_tick_ns(&sampler->random_state, i * period_ns, period_ns));
-    account_rest(sampler, &simulation->thread);
+    ledger_write_rest(sampler, &simulation->thread);
 }
 
 /* --- What is measured --------------------------------------------------------------------------------------------- */
@@ -375,11 +375,11 @@ TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
         struct watched_thread thread = {.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
         thread.life = (struct thread_news){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
         thread.life.sleeps = 1;
-        thread.account =
-            (struct thread_account){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
+        thread.ledger =
+            (struct thread_ledger){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
-        account_end_as_reported(&sampler, &thread, 5 * MS);
+        ledger_close_as_reported(&sampler, &thread, 5 * MS);
         CHECK_UINT(recording.written_ns[0][0], cases[i].running_us * 1000);
         CHECK_UINT(recording.written_ns[1][0], cases[i].blocked_us * 1000);
     }
@@ -399,17 +399,17 @@ TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
         thread = (struct watched_thread){.state = THREAD_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = true;
-        account_was_there(&thread, 0);
-        account_begin(&thread);
+        ledger_open_existing(&thread, 0);
+        ledger_open(&thread);
         for (unsigned tick = 0; tick < 2; tick++) {
             if (says_at == tick) thread.life = news;
-            if (says_at == tick && tick > 0) account_begins_at(&sampler, &thread);
+            if (says_at == tick && tick > 0) ledger_note_creation(&sampler, &thread);
             sampler.tick_span_ns = tick > 0 ? 10 * MS : 160 * MS;
-            account_begin_tick(&sampler, &thread);
+            ledger_begin_tick(&sampler, &thread);
         }
         thread.life = news;
         sampler.tick_ns = 1170 * MS;
-        account_end_as_reported(&sampler, &thread, 0);
+        ledger_close_as_reported(&sampler, &thread, 0);
         CHECK_UINT(recording.written_ns[0][0], 20 * MS);
     }
 }
@@ -429,15 +429,15 @@ TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
         thread = (struct watched_thread){.state = THREAD_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = true;
-        account_begin(&thread);
+        ledger_open(&thread);
         for (unsigned tick = 0; tick < 2; tick++) {
             if (tick == i % 2) thread.life = news;
-            if (tick > 0 && i % 2) account_begins_at(&sampler, &thread);
+            if (tick > 0 && i % 2) ledger_note_creation(&sampler, &thread);
             sampler.tick_ns = (100 + 10 * (uint64_t)tick) * MS;
             sampler.tick_span_ns = 10 * MS;
-            account_begin_tick(&sampler, &thread);
+            ledger_begin_tick(&sampler, &thread);
         }
-        account_end_as_reported(&sampler, &thread, 0);
+        ledger_close_as_reported(&sampler, &thread, 0);
         CHECK_UINT(recording.written_ns[0][0], 4 * MS);
     }
 }
@@ -452,17 +452,17 @@ TEST(a_thread_that_lives_in_two_recordings_has_its_time_in_each)
     thread = (struct watched_thread){.state = THREAD_RUNNABLE, .life.created_ns = 95 * MS};
     memset(&recording, 0, sizeof(recording));
     recording.has_last[0] = true;
-    account_begin(&thread);
+    ledger_open(&thread);
     for (uint64_t ms = 100; ms <= 490; ms += 10) {
         sampler.tick_ns = ms * MS;
-        account_begin_tick(&sampler, &thread);
+        ledger_begin_tick(&sampler, &thread);
         if (ms != 300) continue;
-        account_rest(&sampler, &thread);
+        ledger_write_rest(&sampler, &thread);
         CHECK_UINT(recording.written_ns[0][0], 205 * MS);
         sampler.recording_start_ns = ms * MS;
     }
     thread.life.wall_ns = 400 * MS;
-    account_end_as_reported(&sampler, &thread, 0);
+    ledger_close_as_reported(&sampler, &thread, 0);
     CHECK_UINT(recording.written_ns[0][0], 400 * MS);
 }
 
@@ -480,19 +480,19 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 400 * MS};
         sampler.is_starved = true;
         timed = other = (struct watched_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        timed.account = other.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
+        timed.ledger = other.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
         timed.timer = (struct perf_timer){.control = control, .preempted_ns = 60 * MS};
-        timed.account.has_seen_switch = true;
+        timed.ledger.has_seen_switch = true;
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
         delay_ns = 50 * MS;
-        account_read_delay(&sampler, &other); /* before anything is known */
+        ledger_read_run_queue_wait(&sampler, &other); /* before anything is known */
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[1][0], 0);
         delay_ns = 100 * MS;
-        account_read_delay(&sampler, &timed);
+        ledger_read_run_queue_wait(&sampler, &timed);
         CHECK_UINT(recording.written_ns[1][0], 40 * MS);
-        if (is_sampled) account_running(&sampler, &other, 10 * MS, &stack);
-        account_rest(&sampler, &other);
+        if (is_sampled) ledger_credit_running(&sampler, &other, 10 * MS, &stack);
+        ledger_write_rest(&sampler, &other);
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], 180 * MS);
         CHECK_UINT(recording.written_ns[1][0], 40 * MS + 20 * MS);
     }
@@ -513,17 +513,17 @@ TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
         sampler.tick_span_ns = cases[i].span_ms * MS;
         struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
-        thread.account.open_ns = cases[i].open_ms * MS;
+        thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
+        thread.ledger.since_asleep_ns = cases[i].open_ms * MS;
         for (uint64_t met = 0; met < cases[i].met; met++) {
             thread.state = met % 2 ? THREAD_RUNNABLE : THREAD_BLOCKED;
-            account_note_state(&sampler, &thread);
+            ledger_note_state(&sampler, &thread);
         }
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
         delay_ns = 50 * MS;
-        account_read_delay(&sampler, &thread);
-        account_rest(&sampler, &thread);
+        ledger_read_run_queue_wait(&sampler, &thread);
+        ledger_write_rest(&sampler, &thread);
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], (200 - cases[i].blocked_ms) * MS);
         CHECK_UINT(recording.written_ns[1][0], cases[i].blocked_ms * MS);
     }
@@ -540,20 +540,20 @@ TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .is_starved = true};
         struct short_routine *routine = short_lives_routine(&sampler, 0);
         struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.account = (struct thread_account){.has_delay = true, .pending_ns = 70 * MS};
+        thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 70 * MS};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[1] = true;
         delay_ns = 50 * MS;
-        account_read_delay(&sampler, &thread);
+        ledger_read_run_queue_wait(&sampler, &thread);
         routine->woken_waits = 4, routine->other_waits = 36;
-        account_running(&sampler, &thread, 10 * MS, &stack);
+        ledger_credit_running(&sampler, &thread, 10 * MS, &stack);
         CHECK_UINT(recording.written_ns[0][0], 10 * MS);
         thread.cpu_ns_seen = 20 * MS;
         if (!is_end) routine->woken_waits = 80, routine->other_waits = 320;
         if (is_end)
-            account_rest(&sampler, &thread);
+            ledger_write_rest(&sampler, &thread);
         else
-            account_running(&sampler, &thread, 20 * MS, &stack);
+            ledger_credit_running(&sampler, &thread, 20 * MS, &stack);
         CHECK_UINT(recording.written_ns[0][0], is_end ? 65 * MS : 60 * MS);
         CHECK_UINT(recording.written_ns[1][0], is_end ? 5 * MS : 10 * MS);
     }
@@ -570,13 +570,13 @@ TEST(time_of_switches_is_spent_where_the_thread_sleeps)
     for (enum recording_mode mode = RECORDING_WALL; mode <= RECORDING_CPU; mode++) {
         sampler = (struct sampler){.options.mode = mode, .period_ns = 10 * MS};
         struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.account = (struct thread_account){.has_delay = true, .pending_ns = 200 * MS};
+        thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
         memset(&recording, 0, sizeof(recording));
         switching_ns = 3 * MS;
-        account_blocked(&sampler, &thread, &sleeping);
+        ledger_credit_blocked(&sampler, &thread, &sleeping);
         CHECK_UINT(recording.written_ns[1][1], mode == RECORDING_WALL ? 193 * MS : 3 * MS);
-        account_running(&sampler, &thread, 10 * MS, &running);
-        account_rest(&sampler, &thread);
+        ledger_credit_running(&sampler, &thread, 10 * MS, &running);
+        ledger_write_rest(&sampler, &thread);
         CHECK_UINT(recording.written_ns[0][0], 7 * MS);
         CHECK_UINT(switching_ns, 0);
     }

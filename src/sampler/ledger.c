@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/account.h"
+#include "sampler/ledger.h"
 
 #include "base/unsigned.h"
 #include "sampler/self.h"
@@ -17,59 +17,59 @@ static uint64_t whole_units(uint64_t ns)
     return ns - ns % RECORDING_TIME_UNIT_NS;
 }
 
-uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns)
+uint64_t ledger_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns)
 {
-    return difference(cpu_ns, thread->account.cpu_written_ns);
+    return difference(cpu_ns, thread->ledger.cpu_written_ns);
 }
 
-uint64_t account_unwritten_wait_ns(const struct watched_thread *thread)
+uint64_t ledger_unwritten_wait_ns(const struct watched_thread *thread)
 {
-    return difference(thread->account.delay_ns, thread->account.runnable_written_ns);
+    return difference(thread->ledger.delay_ns, thread->ledger.runnable_written_ns);
 }
 
 /* --- Pending time ------------------------------------------------------------------------------------------------- */
 
-void account_was_there(struct watched_thread *thread, uint64_t cpu_ns)
+void ledger_open_existing(struct watched_thread *thread, uint64_t cpu_ns)
 {
-    thread->account.was_there = true;
-    thread->account.cpu_written_ns = thread->cpu_ns_seen = cpu_ns;
+    thread->ledger.was_there = true;
+    thread->ledger.cpu_written_ns = thread->cpu_ns_seen = cpu_ns;
 }
 
-void account_begin(struct watched_thread *thread)
+void ledger_open(struct watched_thread *thread)
 {
-    thread->account.has_delay = !thread->account.was_there; /* else the first reading is where it begins */
-    thread->account.is_new = !thread->account.was_there;
+    thread->ledger.has_delay = !thread->ledger.was_there; /* else the first reading is where it begins */
+    thread->ledger.is_new = !thread->ledger.was_there;
 }
 
-static void add_time(struct thread_account *account, uint64_t ns)
+static void add_time(struct thread_ledger *ledger, uint64_t ns)
 {
-    uint64_t had_ns = least(ns, account->ahead_ns);
-    account->ahead_ns -= had_ns;
-    account->pending_ns += ns - had_ns;
+    uint64_t had_ns = least(ns, ledger->prewritten_ns);
+    ledger->prewritten_ns -= had_ns;
+    ledger->pending_ns += ns - had_ns;
 }
 
-static void take_time_back(struct thread_account *account, uint64_t ns)
+static void take_time_back(struct thread_ledger *ledger, uint64_t ns)
 {
-    uint64_t taken_ns = least(ns, account->pending_ns);
-    account->pending_ns -= taken_ns;
-    account->ahead_ns += ns - taken_ns;
+    uint64_t taken_ns = least(ns, ledger->pending_ns);
+    ledger->pending_ns -= taken_ns;
+    ledger->prewritten_ns += ns - taken_ns;
 }
 
 /* A thread that began after the previous tick has existed at least for its CPU time plus the wait that the kernel
  * counted. */
-static void take_first(struct thread_account *account, uint64_t ns)
+static void use_start_credit(struct thread_ledger *ledger, uint64_t ns)
 {
-    uint64_t taken_ns = least(ns, account->first_ns);
-    account->first_ns -= taken_ns;
-    account->since_ns -= least(taken_ns, account->since_ns);
-    account->pending_ns += taken_ns;
+    uint64_t taken_ns = least(ns, ledger->start_credit_ns);
+    ledger->start_credit_ns -= taken_ns;
+    ledger->since_ns -= least(taken_ns, ledger->since_ns);
+    ledger->pending_ns += taken_ns;
 }
 
 /* Where no stack is taken, at least that is known; and threads with stacks can stand for such ones with the same. */
 static void write_routine(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (thread->life.routine == 0 || thread->account.has_written_routine) return;
-    thread->account.has_written_routine = true;
+    if (thread->life.routine == 0 || thread->ledger.has_written_routine) return;
+    thread->ledger.has_written_routine = true;
     recording_begin(sampler->writer, RECORDING_ROUTINE, 32);
     recording_number(sampler->writer, thread->number);
     recording_number(sampler->writer, thread->life.routine);
@@ -88,75 +88,75 @@ static void write_more(struct sampler *sampler, struct watched_thread *thread, e
 /* The time is reported once, without a stack. */
 static void write_start_wait(struct sampler *sampler, struct watched_thread *thread)
 {
-    struct thread_account *account = &thread->account;
-    uint64_t wait_ns = whole_units(least(thread->life.start_wait_ns, account->pending_ns));
-    if (account->has_written_start || wait_ns < WAKE_UP_NS_MIN) return;
-    account->has_written_start = true;
+    struct thread_ledger *ledger = &thread->ledger;
+    uint64_t wait_ns = whole_units(least(thread->life.start_wait_ns, ledger->pending_ns));
+    if (ledger->has_written_start || wait_ns < WAKE_UP_NS_MIN) return;
+    ledger->has_written_start = true;
     write_more(sampler, thread, RECORDING_OF_START, (struct recording_time){.runnable_ns = wait_ns});
-    account->pending_ns -= wait_ns;
-    account->runnable_written_ns += wait_ns;
+    ledger->pending_ns -= wait_ns;
+    ledger->runnable_written_ns += wait_ns;
 }
 
-void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+void ledger_open_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     struct recording_time time = {.cpu_ns = whole_units(cpu_ns)};
     if (!is_cpu_mode(sampler)) {
         uint64_t age_ns = whole_units(sampler->age_ns);
         time.cpu_ns = least(time.cpu_ns, age_ns);
         time.runnable_ns = age_ns - time.cpu_ns;
-        thread->account.ahead_ns += age_ns;
+        thread->ledger.prewritten_ns += age_ns;
     }
     if (time.cpu_ns + time.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_START, time);
 }
 
 /* THREAD was created after the recording had begun, but had not run yet when the first threads were listed: it was
  * taken for one that was there, and its time was counted from the beginning of the recording. */
-static void correct_beginning(const struct sampler *sampler, struct thread_account *account)
+static void correct_beginning(const struct sampler *sampler, struct thread_ledger *ledger)
 {
-    account->was_there = false;
-    account->has_delay = true;
-    account->since_ns = sampler->recording_start_ns;
+    ledger->was_there = false;
+    ledger->has_delay = true;
+    ledger->since_ns = sampler->recording_start_ns;
 }
 
 /* It may have begun after the open tick: threads are listed a little later. */
-static void correct_since(const struct sampler *sampler, struct thread_account *account, uint64_t created_ns)
+static void correct_since(const struct sampler *sampler, struct thread_ledger *ledger, uint64_t created_ns)
 {
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
-    if (created_ns < account->since_ns)
-        add_time(account, account->since_ns - created_ns);
+    if (created_ns < ledger->since_ns)
+        add_time(ledger, ledger->since_ns - created_ns);
     else
-        take_time_back(account, created_ns - account->since_ns);
-    account->since_ns = created_ns;
-    account->has_beginning = true;
+        take_time_back(ledger, created_ns - ledger->since_ns);
+    ledger->since_ns = created_ns;
+    ledger->has_beginning = true;
 }
 
-void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
+void ledger_note_creation(struct sampler *sampler, struct watched_thread *thread)
 {
-    struct thread_account *account = &thread->account;
+    struct thread_ledger *ledger = &thread->ledger;
     uint64_t created_ns = thread->life.created_ns;
     if (is_cpu_mode(sampler)) return;
-    if (account->was_there && created_ns > sampler->recording_start_ns) correct_beginning(sampler, account);
-    if (account->since_ns == 0) return; /* it is older than the sampler */
-    if (!account->has_beginning) correct_since(sampler, account, created_ns);
-    account->first_ns = 0;
+    if (ledger->was_there && created_ns > sampler->recording_start_ns) correct_beginning(sampler, ledger);
+    if (ledger->since_ns == 0) return; /* it is older than the sampler */
+    if (!ledger->has_beginning) correct_since(sampler, ledger, created_ns);
+    ledger->start_credit_ns = 0;
     write_start_wait(sampler, thread);
 }
 
-void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
+void ledger_begin_tick(struct sampler *sampler, struct watched_thread *thread)
 {
-    struct thread_account *account = &thread->account;
-    account->is_first_scan = account->is_new;
-    account->is_new = false;
-    if (account->is_first_scan) {
-        account->since_ns = sampler->tick_ns;
-        account->first_ns = sampler->tick_span_ns;
-        if (thread->life.created_ns) account_begins_at(sampler, thread);
-        take_first(account, thread->cpu_ns_seen);
+    struct thread_ledger *ledger = &thread->ledger;
+    ledger->is_first_scan = ledger->is_new;
+    ledger->is_new = false;
+    if (ledger->is_first_scan) {
+        ledger->since_ns = sampler->tick_ns;
+        ledger->start_credit_ns = sampler->tick_span_ns;
+        if (thread->life.created_ns) ledger_note_creation(sampler, thread);
+        use_start_credit(ledger, thread->cpu_ns_seen);
     } else {
-        add_time(account, sampler->tick_span_ns);
-        account->has_waited_ns += sampler->tick_span_ns;
-        account->open_ns += sampler->tick_span_ns;
-        if (account->was_there && thread->life.created_ns) account_begins_at(sampler, thread);
+        add_time(ledger, sampler->tick_span_ns);
+        ledger->has_waited_ns += sampler->tick_span_ns;
+        ledger->since_asleep_ns += sampler->tick_span_ns;
+        if (ledger->was_there && thread->life.created_ns) ledger_note_creation(sampler, thread);
     }
 }
 
@@ -164,12 +164,12 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
  * Most of WAIT_NS may already be recorded as blocked time, by ticks without a record. */
 static void write_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
-    struct thread_account *account = &thread->account;
-    uint64_t cpu_ns = account_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
-    uint64_t now_ns = whole_units(least(wait_ns, difference(account->pending_ns, cpu_ns)));
+    struct thread_ledger *ledger = &thread->ledger;
+    uint64_t cpu_ns = ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
+    uint64_t now_ns = whole_units(least(wait_ns, difference(ledger->pending_ns, cpu_ns)));
     if (now_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, (struct recording_time){.runnable_ns = now_ns});
-    account->pending_ns -= now_ns;
-    account->runnable_written_ns += wait_ns;
+    ledger->pending_ns -= now_ns;
+    ledger->runnable_written_ns += wait_ns;
     if (wait_ns == now_ns || thread->state != THREAD_BLOCKED) return;
     recording_begin(sampler->writer, RECORDING_WOKEN, 32);
     recording_number(sampler->writer, thread->number);
@@ -196,7 +196,7 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
     bool is_known = may_read && switches_count_waits(thread, &waits);
     if (is_known) add_waits(sampler, thread, waits);
     if (sampler->is_starved) {
-        thread->account.unknown_wait_ns += wait_ns;
+        thread->ledger.unknown_wait_ns += wait_ns;
         return 0;
     }
     if (is_known) return (uint64_t)(waits.woken / (waits.woken + waits.others) * (double)wait_ns);
@@ -207,11 +207,11 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
  * count later: then it is less than nothing. */
 static int64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
-    struct thread_account *account = &thread->account;
-    uint64_t preempted_ns = difference(thread->timer.preempted_ns, account->preempted_ns);
-    bool is_known = thread->timer.control && account->has_seen_switch;
-    account->preempted_ns = thread->timer.preempted_ns;
-    account->has_seen_switch = thread->timer.has_seen_switch;
+    struct thread_ledger *ledger = &thread->ledger;
+    uint64_t preempted_ns = difference(thread->timer.preempted_ns, ledger->preempted_ns);
+    bool is_known = thread->timer.control && ledger->has_seen_switch;
+    ledger->preempted_ns = thread->timer.preempted_ns;
+    ledger->has_seen_switch = thread->timer.has_seen_switch;
     if (!is_known) return (int64_t)wait_without_timer(sampler, thread, wait_ns);
     struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     routine->timed_wait_ns += wait_ns;
@@ -222,7 +222,7 @@ static int64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread
 /* They are written when there is more than the clocks differ by. */
 static void note_waits(struct sampler *sampler, struct watched_thread *thread, int64_t woken_ns)
 {
-    int64_t *unwritten_ns = &thread->account.woken_ns;
+    int64_t *unwritten_ns = &thread->ledger.woken_ns;
     *unwritten_ns += woken_ns;
     if (*unwritten_ns < -WAKE_UP_NS_MIN) *unwritten_ns = -WAKE_UP_NS_MIN;
     if (*unwritten_ns < WAKE_UP_NS_MIN) return;
@@ -249,29 +249,29 @@ static bool are_many_known(const struct short_routine *routine)
  * threads have timers at first, or were counted; IS_LAST: now. */
 static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread, bool is_last)
 {
-    struct thread_account *account = &thread->account;
+    struct thread_ledger *ledger = &thread->ledger;
     const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
-    uint64_t wait_ns = least(account->unknown_wait_ns, account_unwritten_wait_ns(thread));
+    uint64_t wait_ns = least(ledger->unknown_wait_ns, ledger_unwritten_wait_ns(thread));
     if (wait_ns == 0 || !(is_last || are_many_known(routine))) return;
-    account->unknown_wait_ns = 0;
+    ledger->unknown_wait_ns = 0;
     note_waits(sampler, thread, (int64_t)(woken_part(routine) * (double)wait_ns));
 }
 
-void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
+void ledger_read_run_queue_wait(struct sampler *sampler, struct watched_thread *thread)
 {
-    struct thread_account *account = &thread->account;
+    struct thread_ledger *ledger = &thread->ledger;
     uint64_t delay_ns = 0;
     if (is_cpu_mode(sampler) || !thread_read_delay(thread, &delay_ns)) return;
-    if (!account->has_delay) account->runnable_written_ns = account->delay_ns = delay_ns;
-    account->has_delay = true;
-    uint64_t wait_ns = difference(delay_ns, account->delay_ns);
-    account->delay_ns = delay_ns;
-    account->delay_read_ns = self_monotonic_ns();
-    take_first(account, wait_ns);
-    if (!account->is_first_scan) account->first_ns = 0; /* that wait has ended */
+    if (!ledger->has_delay) ledger->runnable_written_ns = ledger->delay_ns = delay_ns;
+    ledger->has_delay = true;
+    uint64_t wait_ns = difference(delay_ns, ledger->delay_ns);
+    ledger->delay_ns = delay_ns;
+    ledger->delay_read_ns = self_monotonic_ns();
+    use_start_credit(ledger, wait_ns);
+    if (!ledger->is_first_scan) ledger->start_credit_ns = 0; /* that wait has ended */
     note_waits(sampler, thread, wait_after_wake_up(sampler, thread, wait_ns));
-    account->ran_in_ns = sampler->tick_span_ns;
-    account->has_waited_ns = 0;
+    ledger->ran_in_ns = sampler->tick_span_ns;
+    ledger->has_waited_ns = 0;
 }
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
@@ -279,8 +279,8 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
 /* Waits that are not to be written yet where THREAD ran, or never. */
 static uint64_t kept_back_ns(const struct watched_thread *thread)
 {
-    const struct thread_account *account = &thread->account;
-    return account->unknown_wait_ns + (account->woken_ns > 0 ? (uint64_t)account->woken_ns : 0);
+    const struct thread_ledger *ledger = &thread->ledger;
+    return ledger->unknown_wait_ns + (ledger->woken_ns > 0 ? (uint64_t)ledger->woken_ns : 0);
 }
 
 /* The CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are not known. The sum is at
@@ -288,14 +288,14 @@ static uint64_t kept_back_ns(const struct watched_thread *thread)
 static struct recording_time running_time(const struct sampler *sampler, const struct watched_thread *thread,
                                           uint64_t cpu_ns)
 {
-    const struct thread_account *account = &thread->account;
-    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
+    const struct thread_ledger *ledger = &thread->ledger;
+    uint64_t unwritten_ns = ledger_unwritten_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
-    uint64_t wait_ns = difference(account_unwritten_wait_ns(thread), kept_back_ns(thread));
+    uint64_t wait_ns = difference(ledger_unwritten_wait_ns(thread), kept_back_ns(thread));
     uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
     if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)unwritten_ns / (double)(unwritten_ns + later_ns));
-    struct recording_time time = {.cpu_ns = whole_units(least(unwritten_ns, account->pending_ns))};
-    time.runnable_ns = whole_units(least(wait_ns, account->pending_ns - time.cpu_ns));
+    struct recording_time time = {.cpu_ns = whole_units(least(unwritten_ns, ledger->pending_ns))};
+    time.runnable_ns = whole_units(least(wait_ns, ledger->pending_ns - time.cpu_ns));
     return time;
 }
 
@@ -303,16 +303,16 @@ static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_t
 {
     if (is_cpu_mode(sampler)) return 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
-    uint64_t rest_ns = thread->account.pending_ns - running.cpu_ns - running.runnable_ns;
+    uint64_t rest_ns = thread->ledger.pending_ns - running.cpu_ns - running.runnable_ns;
     return whole_units(difference(rest_ns, kept_back_ns(thread)));
 }
 
 static void take(const struct sampler *sampler, struct watched_thread *thread, struct recording_time time)
 {
-    struct thread_account *account = &thread->account;
-    account->cpu_written_ns += time.cpu_ns;
-    account->runnable_written_ns += time.runnable_ns;
-    if (!is_cpu_mode(sampler)) account->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
+    struct thread_ledger *ledger = &thread->ledger;
+    ledger->cpu_written_ns += time.cpu_ns;
+    ledger->runnable_written_ns += time.runnable_ns;
+    if (!is_cpu_mode(sampler)) ledger->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
 static void write_sample(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
@@ -321,9 +321,9 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
     write_routine(sampler, thread);
     recording_sample(sampler->writer, thread->number, time, flags, stack->addresses, stack->count, thread->last);
     if (flags & RECORDING_BLOCKED)
-        thread->account.has_blocked = true;
+        thread->ledger.has_blocked = true;
     else
-        thread->account.has_run = true;
+        thread->ledger.has_run = true;
     take(sampler, thread, time);
     thread->ran = sampler->has_news = true;
     thread->written_tick = sampler->tick;
@@ -333,7 +333,7 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
 static bool leaves_waits(const struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { PERIODS_MAX = 64 };
-    return waits_are_seen(sampler, thread) && account_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
+    return waits_are_seen(sampler, thread) && ledger_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
 }
 
 static void note_unseen_waits(struct sampler *sampler, const struct watched_thread *thread, uint64_t ns)
@@ -341,8 +341,8 @@ static void note_unseen_waits(struct sampler *sampler, const struct watched_thre
     if (!waits_are_where_it_runs(thread)) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
 }
 
-void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
-                     const struct found_stack *stack)
+void ledger_credit_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                           const struct found_stack *stack)
 {
     divide_unknown_waits(sampler, thread, false);
     struct recording_time time = running_time(sampler, thread, cpu_ns);
@@ -353,7 +353,7 @@ void account_running(struct sampler *sampler, struct watched_thread *thread, uin
     thread->ticks_without_table = 0;
 }
 
-void account_waited(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+void ledger_credit_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
     divide_unknown_waits(sampler, thread, false);
     struct recording_time time = running_time(sampler, thread, thread->cpu_ns_seen);
@@ -361,21 +361,21 @@ void account_waited(struct sampler *sampler, struct watched_thread *thread, cons
     if (time.runnable_ns > 0) write_sample(sampler, thread, time, stack->flags, stack);
 }
 
-void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+void ledger_credit_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
-    take_first(&thread->account, thread->account.first_ns / 2); /* on average it began half-way */
+    use_start_credit(&thread->ledger, thread->ledger.start_credit_ns / 2); /* on average it began half-way */
     uint64_t cpu_ns = running_time(sampler, thread, thread->cpu_ns_seen).cpu_ns;
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     time.cpu_ns = whole_units(least(cpu_ns, timer_switching_ns(thread)));
     timer_note_switching(thread, time.cpu_ns);
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
-    thread->account.open_ns = 0;
+    thread->ledger.since_asleep_ns = 0;
     thread->state = THREAD_BLOCKED;
 }
 
-void account_slept(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+void ledger_credit_sleep(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
-    account_blocked(sampler, thread, stack);
+    ledger_credit_blocked(sampler, thread, stack);
     thread->state = THREAD_RUNNABLE;
 }
 
@@ -390,30 +390,31 @@ static void write_lost(struct sampler *sampler, struct watched_thread *thread, s
     take(sampler, thread, time);
 }
 
-void account_lost(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, enum recording_loss cause)
+void ledger_write_lost(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                       enum recording_loss cause)
 {
     write_lost(sampler, thread, running_time(sampler, thread, cpu_ns), cause);
 }
 
-void account_unreadable(struct sampler *sampler, struct watched_thread *thread)
+void ledger_write_unreadable(struct sampler *sampler, struct watched_thread *thread)
 {
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_lost(sampler, thread, time, RECORDING_LOST_UNREADABLE);
 }
 
-void account_end_tick(struct sampler *sampler, struct watched_thread *thread)
+void ledger_end_tick(struct sampler *sampler, struct watched_thread *thread)
 {
     if (is_cpu_mode(sampler) || thread->written_tick == sampler->tick) return;
     recording_begin(sampler->writer, RECORDING_WAITING, 16);
     recording_number(sampler->writer, thread->number);
 }
 
-void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+void ledger_close(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
 {
-    thread->account.pending_ns += unseen_cpu_ns;
+    thread->ledger.pending_ns += unseen_cpu_ns;
     if (thread->state == THREAD_BLOCKED && unseen_cpu_ns < sampler->period_ns)
-        thread->account.pending_ns += (sampler->period_ns - unseen_cpu_ns) / 2; /* on average it ended half-way */
-    account_rest(sampler, thread);
+        thread->ledger.pending_ns += (sampler->period_ns - unseen_cpu_ns) / 2; /* on average it ended half-way */
+    ledger_write_rest(sampler, thread);
 }
 
 /* The kernel's count of THREAD's waits is gone with it. In the last GAP_NS, of which it ran for CPU_NS, it is taken to
@@ -423,7 +424,7 @@ static uint64_t likely_delay(struct sampler *sampler, const struct watched_threa
                              uint64_t cpu_ns)
 {
     enum { MET_MIN = 32 };
-    const struct thread_account *account = &thread->account;
+    const struct thread_ledger *ledger = &thread->ledger;
     const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     if (routine->met >= MET_MIN) {
         double awake = 1 - (double)routine->met_asleep / (double)routine->met;
@@ -431,8 +432,8 @@ static uint64_t likely_delay(struct sampler *sampler, const struct watched_threa
     }
     uint64_t ran_before_ns = difference(thread->life.cpu_ns, cpu_ns);
     uint64_t off_before_ns = difference(difference(thread->life.wall_ns, gap_ns), ran_before_ns);
-    if (account->was_there || off_before_ns == 0) return 0;
-    double part = (double)least(account->delay_ns, off_before_ns) / (double)off_before_ns;
+    if (ledger->was_there || off_before_ns == 0) return 0;
+    double part = (double)least(ledger->delay_ns, off_before_ns) / (double)off_before_ns;
     return (uint64_t)(part * (double)difference(gap_ns, cpu_ns));
 }
 
@@ -443,33 +444,33 @@ static void add_time_to_end(struct sampler *sampler, struct watched_thread *thre
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
     struct ended_waits waits;
     uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns, gap_ns = difference(end_ns, written_until_ns);
-    account_begins_at(sampler, thread);
+    ledger_note_creation(sampler, thread);
     if (switches_count_last_waits(thread, &waits)) add_waits(sampler, thread, waits);
-    add_time(&thread->account, gap_ns);
-    take_time_back(&thread->account, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
+    add_time(&thread->ledger, gap_ns);
+    take_time_back(&thread->ledger, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
     if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
-        uint64_t uncounted_ns = least(gap_ns, difference(end_ns, thread->account.delay_read_ns));
+        uint64_t uncounted_ns = least(gap_ns, difference(end_ns, thread->ledger.delay_read_ns));
         uint64_t delay_ns = likely_delay(sampler, thread, uncounted_ns, unseen_cpu_ns);
-        thread->account.delay_ns += delay_ns;
-        thread->account.unknown_wait_ns += delay_ns;
+        thread->ledger.delay_ns += delay_ns;
+        thread->ledger.unknown_wait_ns += delay_ns;
     } else {
-        thread->account.has_waited_ns += gap_ns;
+        thread->ledger.has_waited_ns += gap_ns;
     }
     if (thread->life.sleeps == 0) {
         thread->state = THREAD_RUNNABLE;
-        thread->account.has_waited_ns = thread->account.pending_ns;
-        thread->account.open_ns = 0;
-        thread->account.unknown_wait_ns = 0;
+        thread->ledger.has_waited_ns = thread->ledger.pending_ns;
+        thread->ledger.since_asleep_ns = 0;
+        thread->ledger.unknown_wait_ns = 0;
     }
 }
 
-void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+void ledger_close_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
 {
     if (!is_cpu_mode(sampler)) add_time_to_end(sampler, thread, unseen_cpu_ns);
-    account_rest(sampler, thread);
+    ledger_write_rest(sampler, thread);
 }
 
-void account_note_state(struct sampler *sampler, const struct watched_thread *thread)
+void ledger_note_state(struct sampler *sampler, const struct watched_thread *thread)
 {
     struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     routine->met++;
@@ -481,7 +482,7 @@ static uint64_t unmet_sleep_ns(struct sampler *sampler, const struct watched_thr
 {
     const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
     if (routine->met == 0) return 0;
-    return (uint64_t)((double)routine->met_asleep / (double)routine->met * (double)thread->account.open_ns);
+    return (uint64_t)((double)routine->met_asleep / (double)routine->met * (double)thread->ledger.since_asleep_ns);
 }
 
 /* What THREAD waited for a processor at last, which the kernel has not counted. For the rest of its time it was
@@ -489,31 +490,31 @@ static uint64_t unmet_sleep_ns(struct sampler *sampler, const struct watched_thr
  */
 static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct watched_thread *thread)
 {
-    const struct thread_account *account = &thread->account;
-    uint64_t rest_ns = account->pending_ns;
+    const struct thread_ledger *ledger = &thread->ledger;
+    uint64_t rest_ns = ledger->pending_ns;
     if (thread->state != THREAD_RUNNABLE) return 0;
     if (thread->timer.control) return whole_units(rest_ns);
-    uint64_t before_ns = account->ran_in_ns / 2; /* on average it was stopped half-way */
-    uint64_t unknown_ns = difference(rest_ns, account->has_waited_ns + unmet_sleep_ns(sampler, thread));
-    uint64_t wait_ns = least(account->has_waited_ns + least(unknown_ns, before_ns), rest_ns);
-    bool has_slept = account->has_blocked || rest_ns > wait_ns + sampler->period_ns;
+    uint64_t before_ns = ledger->ran_in_ns / 2; /* on average it was stopped half-way */
+    uint64_t unknown_ns = difference(rest_ns, ledger->has_waited_ns + unmet_sleep_ns(sampler, thread));
+    uint64_t wait_ns = least(ledger->has_waited_ns + least(unknown_ns, before_ns), rest_ns);
+    bool has_slept = ledger->has_blocked || rest_ns > wait_ns + sampler->period_ns;
     return whole_units(has_slept ? wait_ns : rest_ns);
 }
 
-void account_rest(struct sampler *sampler, struct watched_thread *thread)
+void ledger_write_rest(struct sampler *sampler, struct watched_thread *thread)
 {
     divide_unknown_waits(sampler, thread, true);
-    thread->account.woken_ns = 0;
+    thread->ledger.woken_ns = 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     take(sampler, thread, running);
     struct recording_time blocked = {0};
     if (!is_cpu_mode(sampler)) {
-        uint64_t rest_ns = whole_units(thread->account.pending_ns);
+        uint64_t rest_ns = whole_units(thread->ledger.pending_ns);
         uint64_t waited_ns = uncounted_wait_ns(sampler, thread);
         running.runnable_ns += waited_ns;
-        thread->account.runnable_written_ns += waited_ns;
+        thread->ledger.runnable_written_ns += waited_ns;
         blocked.blocked_ns = rest_ns - waited_ns;
-        thread->account.pending_ns = 0;
+        thread->ledger.pending_ns = 0;
     }
     note_unseen_waits(sampler, thread, running.runnable_ns);
     if (running.cpu_ns + running.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_RUNNING, running);
