@@ -9,7 +9,7 @@
  * the file that it names. SPDX-License-Identifier: MIT */
 #include "sampler/blocked.h"
 #include "sampler/modules.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
@@ -129,10 +129,10 @@ static enum comparison compare_answer(struct watched_thread *thread, enum blocke
 
 static bool blocks_signal(pid_t tid, int number)
 {
-    char path[SELF_PATH_SIZE], text[4096];
-    self_task_path(path, tid, "status");
-    if (self_read_file(path, text, sizeof(text)) <= 0) return true;
-    return self_status_number(text, "SigBlk", 16) >> (number - 1) & 1;
+    char path[TASK_PATH_SIZE], text[4096];
+    task_path(path, tid, "status");
+    if (read_small_file(path, text, sizeof(text)) <= 0) return true;
+    return status_number(text, "SigBlk", 16) >> (number - 1) & 1;
 }
 
 static enum comparison check(struct watched_thread *thread)
@@ -151,8 +151,8 @@ static enum comparison check(struct watched_thread *thread)
                           cpu_ns_before_signal == cpu_ns;
     enum comparison comparison = is_still_there ? UNANSWERED : AWAKE;
     if (is_still_there && signal_handler_is_ready(SIGNAL_USUAL) && slot_send(slot, SIGNAL_USUAL)) {
-        uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
-        while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
+        uint64_t deadline_ns = monotonic_ns() + ANSWER_NS_MAX;
+        while (slot_phase_of(slot) != SLOT_DONE && monotonic_ns() < deadline_ns) pause_for(20000);
         if (slot_phase_of(slot) == SLOT_DONE)
             comparison = compare_answer(thread, result, addresses, count, arguments, &slot->answers[0]);
     }
@@ -172,7 +172,7 @@ static void *run(void *unused)
     if (!slots_prepare() || !slots_install_handler()) return NULL;
     threads.sampler_tid = gettid();
     threads.directory = -1;
-    threads.keeps_descriptor = self_own_descriptors(-1);
+    threads.keeps_descriptor = process_own_descriptors(-1);
     if (details_path) details = fopen(details_path, "ae"); /* not to standard error */
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {

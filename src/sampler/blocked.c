@@ -5,7 +5,7 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/stack_reader.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum {
 
 static bool read_code(uint64_t address, void *bytes, size_t size)
 {
-    return self_read_memory(address, bytes, size) == size;
+    return process_read_memory(address, bytes, size) == size;
 }
 
 static bool read_syscall(struct watched_thread *thread, char *text, size_t size)

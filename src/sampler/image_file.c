@@ -2,7 +2,7 @@
 #include "sampler/image_file.h"
 
 #include "base/kernel.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static bool has_same_start(int descriptor, const struct image_file *file)
 {
     static uint8_t in_file[COMPARED_BYTES], in_memory[COMPARED_BYTES]; /* the sampler thread's alone */
     ssize_t size = kernel_read_at(descriptor, in_file, sizeof(in_file), 0);
-    return size > 0 && self_read_memory(file->start, in_memory, (size_t)size) == (size_t)size &&
+    return size > 0 && process_read_memory(file->start, in_memory, (size_t)size) == (size_t)size &&
            memcmp(in_file, in_memory, (size_t)size) == 0;
 }
 

@@ -2,7 +2,7 @@
 #include "sampler/ledger.h"
 
 #include "base/unsigned.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 enum { WAKE_UP_NS_MIN = 100000 }; /* the kernel's clocks differ by up to this */
 
@@ -266,7 +266,7 @@ void ledger_read_run_queue_wait(struct sampler *sampler, struct watched_thread *
     ledger->has_delay = true;
     uint64_t wait_ns = difference(delay_ns, ledger->delay_ns);
     ledger->delay_ns = delay_ns;
-    ledger->delay_read_ns = self_monotonic_ns();
+    ledger->delay_read_ns = monotonic_ns();
     use_start_credit(ledger, wait_ns);
     if (!ledger->is_first_scan) ledger->start_credit_ns = 0; /* that wait has ended */
     note_waits(sampler, thread, wait_after_wake_up(sampler, thread, wait_ns));

@@ -3,8 +3,8 @@
  * lock and is signal-safe (glibc 2.35): of each module in use at every tick, and of each address that is in no known
  * module. It does not see that a module was unloaded and another one loaded at the same addresses, so dlclose is
  * counted (interpose/unload.c), and a module is the same only with the same build id and the same file. Frame
- * information is copied with self_read_memory, so that a module which is unmapped meanwhile costs an incomplete table
- * and not a crash.  SPDX-License-Identifier: MIT */
+ * information is copied with process_read_memory, so that a module which is unmapped meanwhile costs an incomplete
+ * table and not a crash.  SPDX-License-Identifier: MIT */
 #include "sampler/modules.h"
 
 #include "base/kernel.h"
@@ -12,7 +12,7 @@
 #include "base/plain_text.h"
 #include "base/sort.h"
 #include "sampler/image_headers.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "unwind/frame_table_file.h"
 
 #include <dlfcn.h>
@@ -202,12 +202,12 @@ static bool list_modules(struct pages_array *found)
 {
     static char buffer[MAPS_BUFFER]; /* the sampler thread's alone */
     static struct maps_file file;
-    struct maps_reader reader = {.descriptor = self_open_maps(), .buffer = buffer, .size = sizeof(buffer)};
+    struct maps_reader reader = {.descriptor = process_open_maps(), .buffer = buffer, .size = sizeof(buffer)};
     struct maps_entry entry;
     if (reader.descriptor < 0) return false;
     memset(&file, 0, sizeof(file));
     while (maps_next(&reader, &entry)) add_mapping(found, &file, &entry);
-    self_release_maps(reader.descriptor);
+    process_release_maps(reader.descriptor);
     return true;
 }
 
@@ -501,12 +501,12 @@ struct modules_budget modules_budget_of(uint64_t work_ns, uint64_t wait_ns)
     enum { WAITS = 3 };
     uint64_t waits_ns = wait_ns > WAITS * work_ns ? wait_ns : WAITS * work_ns;
     return (struct modules_budget){.cpu_until_ns = own_cpu_ns() + work_ns,
-                                   .until_ns = self_monotonic_ns() + work_ns + waits_ns};
+                                   .until_ns = monotonic_ns() + work_ns + waits_ns};
 }
 
 static bool is_used_up(struct modules_budget budget)
 {
-    return self_monotonic_ns() >= budget.until_ns || own_cpu_ns() >= budget.cpu_until_ns;
+    return monotonic_ns() >= budget.until_ns || own_cpu_ns() >= budget.cpu_until_ns;
 }
 
 static void note_outcome(struct modules *modules, struct module *module, enum table_outcome outcome)
@@ -531,7 +531,7 @@ enum work_goal { WORK_UNTIL_LOOKUP, WORK_UNTIL_TABLE };
  * of it. */
 static bool work_on(struct modules *modules, struct module *module, enum work_goal goal, struct modules_budget budget)
 {
-    uint64_t before_ns = self_monotonic_ns();
+    uint64_t before_ns = monotonic_ns();
     if (!module->job) begin_job(modules, module);
     bool had_lookup = has_lookup(module), continues = module->job != NULL;
     bool is_enough = goal == WORK_UNTIL_LOOKUP && had_lookup;
@@ -541,7 +541,7 @@ static bool work_on(struct modules *modules, struct module *module, enum work_go
             is_enough = goal == WORK_UNTIL_LOOKUP && has_lookup(module);
         }
     }
-    modules->table_ns += self_monotonic_ns() - before_ns;
+    modules->table_ns += monotonic_ns() - before_ns;
     if (continues) return !had_lookup && has_lookup(module);
     note_outcome(modules, module, module->job ? end_job(modules, module) : TABLE_NO_MEMORY);
     return true;

@@ -53,8 +53,8 @@ struct perf_timer {
 /* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two), in RING_SIZE bytes
  * (the next power of two), in which later samples are written over earlier ones; no descriptor stays open. With a
  * period of 0 one whenever it is asked for. One that sees stops takes one each PERIOD_NS stops. The last three keep a
- * descriptor, and need a table of our own for it (self_own_descriptors). 0, or the errno with which the kernel denies
- * it. */
+ * descriptor, and need a table of our own for it (process_own_descriptors). 0, or the errno with which the kernel
+ * denies it. */
 int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
                     uint32_t stack_size, uint32_t ring_size);
 /* How many samples its memory holds. */

@@ -3,7 +3,7 @@
 
 #include "base/unsigned.h"
 #include "sampler/chance.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 enum { MILLION = 1000000 };
 
@@ -92,7 +92,7 @@ void plan_next_tick(struct sampler *sampler, uint64_t cost_ns)
 {
     struct tick_plan *plan = &sampler->plan;
     uint64_t next_ns = plan->period_start_ns + plan->length_ns;
-    uint64_t missed = difference(self_monotonic_ns(), next_ns) / sampler->period_ns;
+    uint64_t missed = difference(monotonic_ns(), next_ns) / sampler->period_ns;
     uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
     note_starved(sampler, missed);
     count_late(sampler, missed);

@@ -10,7 +10,7 @@
 #include "base/kernel.h"
 #include "sampler/clock.h"
 #include "sampler/raw_thread.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_gate.h"
 #include "sampler/signal_stacks.h"
 #include "sampler/slots.h"
@@ -75,9 +75,9 @@ static void command(enum presence_command bit)
 /* True once WORD is set; false after LIMIT_NS. */
 static bool await(_Atomic uint32_t *word, uint64_t limit_ns)
 {
-    uint64_t deadline_ns = self_monotonic_ns() + limit_ns;
+    uint64_t deadline_ns = monotonic_ns() + limit_ns;
     while (!atomic_load(word)) {
-        if (self_monotonic_ns() >= deadline_ns) return false;
+        if (monotonic_ns() >= deadline_ns) return false;
         presence_wait(word, 0, deadline_ns);
     }
     return true;
@@ -90,7 +90,7 @@ static void enter(void)
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
     uint32_t before = 0;
     if (!atomic_compare_exchange_strong(&life.lock, &before, 1)) {
-        while (atomic_exchange(&life.lock, 2) != 0) presence_wait(&life.lock, 2, self_monotonic_ns() + WAIT_NS);
+        while (atomic_exchange(&life.lock, 2) != 0) presence_wait(&life.lock, 2, monotonic_ns() + WAIT_NS);
     }
     life.kept_mask = mask;
 }
@@ -122,7 +122,7 @@ bool sampler_start(const struct sampler_options *options)
     if (atomic_load(&life.state) != STATE_ABSENT || (was_started && !atomic_load(&presence.gone))) return false;
     if (!sampler_prepare(options)) return false;
     begin_commands();
-    atomic_store(&life.pid, self_pid());
+    atomic_store(&life.pid, process_id());
     life.aside_count = 0;
     was_started = raw_thread_start(sampler_run, NULL);
     if (was_started)
@@ -143,7 +143,7 @@ void sampler_stop(void)
     bool is_aside = atomic_load(&life.state) == STATE_ASIDE && atomic_load(&presence.gone);
     if (is_aside && !sampler_has_finished()) sampler_finish_in_its_place(-1);
     atomic_store(&life.state, STATE_ABSENT);
-    atomic_store(&presence.stop_ns, self_monotonic_ns());
+    atomic_store(&presence.stop_ns, monotonic_ns());
     if (!is_aside) command(COMMAND_STOP);
     leave();
     (void)await(&presence.gone, atomic_load(&presence.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
@@ -151,7 +151,7 @@ void sampler_stop(void)
 
 void sampler_before_fork(void)
 {
-    fork_ns = self_monotonic_ns();
+    fork_ns = monotonic_ns();
 }
 
 void sampler_after_fork_in_child(void)
@@ -180,7 +180,7 @@ void sampler_after_fork_in_child(void)
 bool sampler_is_present(void)
 {
     uint32_t state = atomic_load(&life.state);
-    return (state == STATE_PRESENT || state == STATE_ASIDE) && atomic_load(&life.pid) == self_pid();
+    return (state == STATE_PRESENT || state == STATE_ASIDE) && atomic_load(&life.pid) == process_id();
 }
 
 /* Opened before the call, which can make the path mean another file, or take away the right to open it. */
@@ -273,12 +273,12 @@ void sampler_stay_away(void)
 static bool have_done(enum presence_command bit, _Atomic uint32_t *wanted, _Atomic uint32_t *done, uint64_t limit_ns)
 {
     uint32_t own = atomic_fetch_add(wanted, 1) + 1;
-    uint64_t deadline_ns = self_monotonic_ns() + limit_ns;
+    uint64_t deadline_ns = monotonic_ns() + limit_ns;
     command(bit);
     for (;;) {
         uint32_t present = atomic_load(done);
         if ((int32_t)(present - own) >= 0 || atomic_load(&presence.gone)) return true;
-        if (self_monotonic_ns() >= deadline_ns) return false;
+        if (monotonic_ns() >= deadline_ns) return false;
         presence_wait(done, present, deadline_ns);
     }
 }
@@ -297,7 +297,7 @@ void sampler_follow(void)
 static bool is_time_to_flush(void)
 {
     enum { FLUSH_EVERY_NS = 5000000 };
-    uint64_t now_ns = self_monotonic_ns();
+    uint64_t now_ns = monotonic_ns();
     if (now_ns < atomic_load(&life.flushed_ns) + FLUSH_EVERY_NS || !sampler_is_worth_a_flush()) return false;
     atomic_store(&life.flushed_ns, now_ns);
     return true;

@@ -7,7 +7,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -46,14 +46,14 @@ static long seen_dumpable;
 static bool read_status(int file, const char *path)
 {
     ssize_t got = file >= 0 ? kernel_read_at(file, status_text, STATUS_SIZE - 1, 0)
-                            : self_read_file(path, status_text, STATUS_SIZE);
+                            : read_small_file(path, status_text, STATUS_SIZE);
     status_text[got > 0 ? got : 0] = '\0';
     return got > 0 && got < STATUS_SIZE - 1; /* one that was cut says nothing reliable */
 }
 
 static void read_ids(const char *text, const char *key, uint32_t ids[IDS])
 {
-    const char *line = self_status_line(text, key);
+    const char *line = status_line(text, key);
     for (unsigned i = 0; i < IDS && line; i++) {
         ids[i] = (uint32_t)plain_parse(&line, 10);
         while (*line == '\t') line++;
@@ -80,28 +80,28 @@ static void parse(struct privileges *privileges)
     clear(privileges);
     read_ids(status_text, "Uid", privileges->users);
     read_ids(status_text, "Gid", privileges->groups);
-    const char *groups = self_status_line(status_text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
+    const char *groups = status_line(status_text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
     if (groups) parse_groups(groups, privileges);
     const char *rest = end ? end : status_text; /* the keys that follow come after the groups */
-    privileges->inheritable = self_status_number(rest, "CapInh", 16);
-    privileges->permitted = self_status_number(rest, "CapPrm", 16);
-    privileges->effective = self_status_number(rest, "CapEff", 16);
-    privileges->has_no_new_privileges = self_status_number(rest, "NoNewPrivs", 10) != 0;
-    privileges->seccomp_mode = self_status_number(rest, "Seccomp", 10);
-    privileges->seccomp_filters = self_status_number(rest, "Seccomp_filters", 10);
+    privileges->inheritable = status_number(rest, "CapInh", 16);
+    privileges->permitted = status_number(rest, "CapPrm", 16);
+    privileges->effective = status_number(rest, "CapEff", 16);
+    privileges->has_no_new_privileges = status_number(rest, "NoNewPrivs", 10) != 0;
+    privileges->seccomp_mode = status_number(rest, "Seccomp", 10);
+    privileges->seccomp_filters = status_number(rest, "Seccomp_filters", 10);
 }
 
 static bool read_leader(void)
 {
     if (!read_status(leader_file, "/proc/self/status")) return false;
     parse(&leader);
-    thread_count = self_status_number(status_text, "Threads", 10);
-    const char *state = self_status_line(status_text, "State");
+    thread_count = status_number(status_text, "Threads", 10);
+    const char *state = status_line(status_text, "State");
     leader_has_ended = state && (*state == 'Z' || *state == 'X');
     return true;
 }
 
-/* Of the leader (self_pid()), or of this thread (0). */
+/* Of the leader (process_id()), or of this thread (0). */
 static bool read_capabilities(int thread, struct __user_cap_data_struct ret_capabilities[2])
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, thread};
@@ -151,7 +151,7 @@ static long read_dumpable(void)
 static void note_cheap_signs(void)
 {
     if (was_confined) return;
-    (void)read_capabilities(self_pid(), seen_capabilities);
+    (void)read_capabilities(process_id(), seen_capabilities);
     seen_dumpable = read_dumpable();
 }
 
@@ -160,7 +160,7 @@ void privileges_open(void)
     was_confined = filter_is_there();
     thread_count = 0;
     leader_has_ended = false;
-    leader_file = self_has_own_descriptors() ? kernel_open("/proc/self/status", O_RDONLY, 0) : -1;
+    leader_file = process_has_own_descriptors() ? kernel_open("/proc/self/status", O_RDONLY, 0) : -1;
     bool is_read = read_leader();
     mode_at_start = is_read ? leader.seccomp_mode : 0;
     filters_at_start = is_read ? leader.seccomp_filters : 0;
@@ -177,7 +177,7 @@ bool privileges_have_changed(void)
 {
     struct __user_cap_data_struct capabilities[2];
     if (was_confined) return false;
-    (void)read_capabilities(self_pid(), capabilities);
+    (void)read_capabilities(process_id(), capabilities);
     return memcmp(capabilities, seen_capabilities, sizeof(capabilities)) != 0 || read_dumpable() != seen_dumpable;
 }
 

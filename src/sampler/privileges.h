@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
-/* On the sampler thread, after self_own_descriptors. Notes what the leader has now; seccomp filters that are in place
- * already are accepted. */
+/* On the sampler thread, after process_own_descriptors. Notes what the leader has now; seccomp filters that are in
+ * place already are accepted. */
 void privileges_open(void);
 void privileges_close(void);
 

@@ -10,7 +10,7 @@
 #include "sampler/clock.h"
 #include "sampler/presence.h"
 #include "sampler/privileges.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
@@ -51,7 +51,7 @@ static struct {
 
 static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
 {
-    uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)self_pid()};
+    uint64_t unlikely[2] = {wall_clock_ns(), (uint64_t)process_id()};
     memcpy(bytes, unlikely, sizeof(unlikely));
     (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
 }
@@ -71,8 +71,8 @@ static void choose_id_and_clock(void)
     static const uint8_t none[RECORDING_PROFILER_ID_SIZE];
     memcpy(sampler.profiler_id, sampler.options.profiler_id, sizeof(sampler.profiler_id));
     if (memcmp(sampler.profiler_id, none, sizeof(none)) == 0) fill_random(sampler.profiler_id);
-    uint64_t wall_ns = self_wall_ns();
-    sampler.wall_offset_ns = (int64_t)(wall_ns - self_monotonic_ns());
+    uint64_t wall_ns = wall_clock_ns();
+    sampler.wall_offset_ns = (int64_t)(wall_ns - monotonic_ns());
 }
 
 static bool read_usage(int whose, struct rusage *ret_usage)
@@ -100,10 +100,10 @@ static void note_start(void)
     bool is_forked = sampler.options.forked_ns != 0; /* then its age has what it waited */
     if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL && !is_forked)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
-    uint64_t now_ns = self_monotonic_ns();
+    uint64_t now_ns = monotonic_ns();
     sampler.start_ns = is_forked ? sampler.options.forked_ns : now_ns;
     sampler.age_ns = now_ns - sampler.start_ns;
-    sampler.starter = self_tid();
+    sampler.starter = thread_id();
     sampler.starter_sleeps = own_sleeps();
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
@@ -131,13 +131,13 @@ static void note_first_threads(void)
 static void write_start(void)
 {
     char name[32] = "", path[MODULE_PATH_MAX] = "";
-    if (self_read_file("/proc/self/comm", name, sizeof(name)) > 0) name[strlen(name) - 1] = '\0';
+    if (read_small_file("/proc/self/comm", name, sizeof(name)) > 0) name[strlen(name) - 1] = '\0';
     long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
                                sizeof(path) - 1);
     path[length > 0 ? length : 0] = '\0';
     plain_path(path);
     struct recording_process process = {
-        .pid = self_pid(),
+        .pid = process_id(),
         .parent_pid = (pid_t)kernel_call3(SYS_getppid, 0, 0, 0),
         .mode = sampler.options.mode,
         .period_ns = sampler.period_ns,
@@ -173,7 +173,7 @@ static void write_usage_of(uint64_t cpu_ns)
     char text[128];
     uint64_t pages = 0;
     /* "SIZE RESIDENT …" in pages: proc(5). */
-    if (self_read_file("/proc/self/statm", text, sizeof(text)) > 0) {
+    if (read_small_file("/proc/self/statm", text, sizeof(text)) > 0) {
         const char *resident = strchr(text, ' ');
         if (resident) resident++;
         pages = resident ? plain_parse(&resident, 10) : 0;
@@ -198,7 +198,7 @@ static void name_recording(char *path, size_t size, uint64_t start_ns)
 {
     const char *end = path + size;
     char *at = plain_text(path, end, directory);
-    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)self_pid(), 10);
+    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)process_id(), 10);
     at = plain_number(plain_text(at, end, "-"), end, start_ns, 16);
     at = plain_number(plain_text(at, end, "-"), end, random_number(), 16);
     (void)plain_text(at, end, ".recording");
@@ -208,7 +208,7 @@ static void begin_recording(uint64_t start_ns)
 {
     char path[SAMPLER_PATH_SIZE];
     name_recording(path, sizeof(path), start_ns);
-    recording_writer_init(&writer, path, self_has_own_descriptors());
+    recording_writer_init(&writer, path, process_has_own_descriptors());
     sampler.recording_start_ns = start_ns;
     sampler.ticks_in_recording = 0;
     write_start();
@@ -316,7 +316,7 @@ void sampler_note_thread_end(void)
 
 uint64_t sampler_clock_ns(void)
 {
-    return self_monotonic_ns();
+    return monotonic_ns();
 }
 
 void sampler_note_unload(void)
@@ -331,7 +331,7 @@ void sampler_note_name(void)
 
 pid_t sampler_leave_out(void)
 {
-    pid_t thread = self_tid();
+    pid_t thread = thread_id();
     thread_news_stay_silent();
     threads_leave_out(thread);
     return thread;
@@ -400,7 +400,7 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
 static void limit_urgency(void)
 {
     uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
-    if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) self_end_urgency();
+    if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
     sampler.own_cpu_ns = cpu_ns;
 }
 
@@ -455,7 +455,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
 /* Only a directory that was opened inside of the new root may stay open. */
 static void follow_root(void)
 {
-    if (self_root_has_changed()) threads_release_directory(&sampler.threads);
+    if (process_root_has_changed()) threads_release_directory(&sampler.threads);
 }
 
 /* The kernel keeps a process whose first thread has ended as long as another thread lives, which may be ours. */
@@ -472,7 +472,7 @@ static bool is_blind(void)
 
 static enum recording_end check_program(void)
 {
-    sampler.followed_ns = self_monotonic_ns();
+    sampler.followed_ns = monotonic_ns();
     follow_root();
     enum recording_end reason = privileges_follow();
     if (reason != RECORDING_END_NONE) return reason;
@@ -504,7 +504,7 @@ static bool follow_at_once(void)
  * calling thread waits for this. */
 static void write_all_at_once(void)
 {
-    uint64_t now_ns = self_monotonic_ns();
+    uint64_t now_ns = monotonic_ns();
     tick_fetch_answers(&sampler);
     open_tick(now_ns, sampler.before_ns);
     short_lives_read(&sampler);
@@ -521,7 +521,7 @@ static bool flush_at_once(void)
 {
     uint32_t wanted = atomic_load(&presence.flush_wanted);
     atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FLUSH);
-    if (!may_continue(self_monotonic_ns())) return false;
+    if (!may_continue(monotonic_ns())) return false;
     atomic_store(&sampler.modules.is_changing, true);
     write_all_at_once();
     atomic_store(&sampler.modules.is_changing, false);
@@ -540,7 +540,7 @@ static bool sleep_until(uint64_t deadline_ns)
             if (!follow_at_once()) return false;
         } else if (commands & COMMAND_FLUSH) {
             if (!flush_at_once()) return false;
-        } else if (self_monotonic_ns() >= deadline_ns) {
+        } else if (monotonic_ns() >= deadline_ns) {
             return true;
         } else {
             presence_wait(&presence.commands, commands, deadline_ns);
@@ -593,7 +593,7 @@ static void run_ticks(void)
 {
     sampler.measured_cpu_ns = own_cpu_ns();
     while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
-        uint64_t now_ns = self_monotonic_ns();
+        uint64_t now_ns = monotonic_ns();
         if (!may_continue(now_ns)) return;
         plan_note_delay(&sampler, now_ns);
         uint64_t cost_ns = run_tick_and_measure(now_ns);
@@ -604,10 +604,10 @@ static void run_ticks(void)
 
 static void wait_for_last_answers(void)
 {
-    uint64_t deadline_ns = self_monotonic_ns() + ANSWERS_WAIT_NS;
+    uint64_t deadline_ns = monotonic_ns() + ANSWERS_WAIT_NS;
     for (size_t i = 0; i < sampler.threads.count; i++) {
         const struct slot *slot = sampler.threads.items[i].thread->slot;
-        while (slot && slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) {
+        while (slot && slot_phase_of(slot) != SLOT_DONE && monotonic_ns() < deadline_ns) {
             struct timespec moment = {.tv_nsec = 200000};
             (void)kernel_call3(SYS_nanosleep, kernel_address(&moment), 0, 0);
         }
@@ -617,7 +617,7 @@ static void wait_for_last_answers(void)
 /* Once the program has asked for the end, it only waits for us: that is not its time. */
 static uint64_t end_of_recording_ns(void)
 {
-    uint64_t now_ns = self_monotonic_ns(), stop_ns = atomic_load(&presence.stop_ns);
+    uint64_t now_ns = monotonic_ns(), stop_ns = atomic_load(&presence.stop_ns);
     if (stop_ns == 0 || stop_ns > now_ns) return now_ns;
     return stop_ns > sampler.before_ns ? stop_ns : sampler.before_ns;
 }
@@ -638,19 +638,19 @@ static void finish(void)
     if (unseen_ns > UNSEEN_NS_MIN) short_lives_write_unseen(&sampler, unseen_ns);
     end_recording();
     privileges_close();
-    self_close_descriptors();
+    process_close_descriptors();
 }
 
 static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
-    sampler.threads.sampler_tid = self_tid();
-    self_wake_promptly(sampler.options.frequency_hz <= SAMPLER_URGENT_HZ_MAX);
-    sampler.threads.keeps_descriptor = self_own_descriptors(kept_descriptor);
+    sampler.threads.sampler_tid = thread_id();
+    thread_wake_promptly(sampler.options.frequency_hz <= SAMPLER_URGENT_HZ_MAX);
+    sampler.threads.keeps_descriptor = process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
     presence_set(&presence.ready);
-    (void)self_root_has_changed();
+    (void)process_root_has_changed();
     privileges_open();
     signal_choice_start();
 }
@@ -698,7 +698,7 @@ static void forget_timers_with_descriptors(void)
  * handed over now if a filter may forbid it later. */
 static void step_aside(void)
 {
-    sampler.aside_since_ns = self_monotonic_ns();
+    sampler.aside_since_ns = monotonic_ns();
     sampler.counters[RECORDING_TIMES_ASIDE]++;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
     wait_for_last_answers();
@@ -717,7 +717,7 @@ static void step_aside(void)
         recording_writer_release(&writer);
     }
     privileges_close();
-    self_close_descriptors();
+    process_close_descriptors();
 }
 
 static bool is_handed_file(struct handed_file file)
@@ -730,18 +730,18 @@ static bool is_handed_file(struct handed_file file)
 static void resume(void)
 {
     begin_thread(sampler.handed.descriptor);
-    bool is_handed = self_has_own_descriptors() && is_handed_file(sampler.handed);
-    if (self_has_own_descriptors() && !is_handed && sampler.handed.descriptor >= 0)
+    bool is_handed = process_has_own_descriptors() && is_handed_file(sampler.handed);
+    if (process_has_own_descriptors() && !is_handed && sampler.handed.descriptor >= 0)
         kernel_close(sampler.handed.descriptor);
-    sampler.counters[RECORDING_ASIDE_NS] += self_monotonic_ns() - sampler.aside_since_ns;
+    sampler.counters[RECORDING_ASIDE_NS] += monotonic_ns() - sampler.aside_since_ns;
     sampler.counters[RECORDING_END_REASON] = RECORDING_END_NONE;
     if (sampler.begins_again) {
-        sampler.before_ns = self_monotonic_ns();
+        sampler.before_ns = monotonic_ns();
         begin_recording(sampler.before_ns);
         modules_write_again(&sampler.modules, &writer);
         threads_write_again(&sampler.threads, &writer);
     } else {
-        recording_writer_resume(&writer, is_handed ? sampler.handed.descriptor : -1, self_has_own_descriptors());
+        recording_writer_resume(&writer, is_handed ? sampler.handed.descriptor : -1, process_has_own_descriptors());
     }
     refresh_threads();
 }
@@ -772,7 +772,7 @@ bool sampler_has_finished(void)
 bool sampler_is_worth_a_flush(void)
 {
     enum { PERIODS_OF_START = 2 };
-    return self_monotonic_ns() >= sampler.start_ns + PERIODS_OF_START * sampler.period_ns;
+    return monotonic_ns() >= sampler.start_ns + PERIODS_OF_START * sampler.period_ns;
 }
 
 bool sampler_ended_by_filter(void)
@@ -843,7 +843,7 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
     sampler.timer_factor = 1;
     sampler.may_ask_usage = filter_allows(FILTER_USAGE);
-    sampler.requests_in_tick_max = 4 * self_processor_count();
+    sampler.requests_in_tick_max = 4 * process_processor_count();
     clock_prepare();
     clock_timer_prepare(&sampler);
     note_start();

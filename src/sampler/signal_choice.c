@@ -8,7 +8,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_stacks.h"
 
 #include <string.h>
@@ -22,13 +22,13 @@ void signal_choice_start(void)
 {
     inherited_filters = 0;
     if (!filter_is_there()) return;
-    if (self_read_file("/proc/thread-self/status", status_text, sizeof(status_text)) <= 0) return;
-    inherited_filters = self_status_number(status_text, "Seccomp_filters", 10);
+    if (read_small_file("/proc/thread-self/status", status_text, sizeof(status_text)) <= 0) return;
+    inherited_filters = status_number(status_text, "Seccomp_filters", 10);
 }
 
 static uint64_t blocked_in(const char *status)
 {
-    return self_status_line(status, "SigBlk") ? self_status_number(status, "SigBlk", 16) : UINT64_MAX;
+    return status_line(status, "SigBlk") ? status_number(status, "SigBlk", 16) : UINT64_MAX;
 }
 
 /* A terminal sends SIGNAL_SUBSTITUTE to its processes, and our handler would break off calls that sleep. The fifth word
@@ -37,7 +37,7 @@ static bool has_terminal(void)
 {
     enum { WORDS_TO_TERMINAL = 5 };
     char text[512];
-    const char *at = self_read_file("/proc/self/stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+    const char *at = read_small_file("/proc/self/stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
     for (unsigned i = 0; at && i < WORDS_TO_TERMINAL; i++) {
         at = strchr(at, ' ');
         if (at) at++;
@@ -55,17 +55,17 @@ static bool is_confined_since(const char *status, uint64_t seccomp)
 {
     if (seccomp == SECCOMP_NONE) return false;
     if (seccomp != SECCOMP_BY_FILTER) return true;
-    return self_status_number(status, "Seccomp_filters", 10) != inherited_filters;
+    return status_number(status, "Seccomp_filters", 10) != inherited_filters;
 }
 
 struct signal_choice signal_choose(struct watched_thread *thread)
 {
     struct signal_choice choice = {0};
     if (!thread_read_status(thread, status_text, sizeof(status_text))) return choice;
-    const char *state = self_status_line(status_text, "State");
-    uint64_t seccomp = self_status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
+    const char *state = status_line(status_text, "State");
+    uint64_t seccomp = status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
     choice.is_asleep = state && *state != 'R';
-    choice.sleep_count = self_status_number(status_text, "voluntary_ctxt_switches", 10);
+    choice.sleep_count = status_number(status_text, "voluntary_ctxt_switches", 10);
     choice.reading = seccomp == SECCOMP_NONE || filter_allows(FILTER_MEMORY) ? SLOT_COPIES : SLOT_PROBES;
     if (is_confined_since(status_text, seccomp) || !signal_stacks_have_room(thread->tid)) return choice;
     if (is_open(blocked, SIGNAL_USUAL))

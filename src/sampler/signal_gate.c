@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_stacks.h"
 
 static _Atomic pid_t asked;                /* is being sent a signal at this moment; 0: nobody */
@@ -44,7 +44,7 @@ bool signal_gate_send(struct slot *slot, int number)
 bool signal_gate_arm(struct slot *slot, int number, struct slot_timing timing)
 {
     if (!enter(slot->thread)) return false;
-    bool may_arm = self_monotonic_ns() >= atomic_load(&exec_until_ns) && signal_handler_is_ready(number);
+    bool may_arm = monotonic_ns() >= atomic_load(&exec_until_ns) && signal_handler_is_ready(number);
     bool is_armed = may_arm && slot_arm(slot, number, timing);
     leave();
     return is_armed;
@@ -72,7 +72,7 @@ static void wait_for_signal(pid_t thread)
     enum { WAITS_MAX = 1000 };
     for (unsigned i = 0; i < WAITS_MAX && is_being_asked(thread); i++) yield();
     slots_disarm(thread);
-    (void)self_tid();
+    (void)thread_id();
 }
 
 /* Signals take 10 to 80 µs to arrive at threads that have a processor. Others may wait for theirs for long, and to
@@ -80,14 +80,14 @@ static void wait_for_signal(pid_t thread)
 static void wait_for_arrivals(void)
 {
     enum { ARRIVAL_NS = 100000 };
-    uint64_t until_ns = self_monotonic_ns() + ARRIVAL_NS;
-    while (slots_are_sent() && self_monotonic_ns() < until_ns) __builtin_ia32_pause();
+    uint64_t until_ns = monotonic_ns() + ARRIVAL_NS;
+    while (slots_are_sent() && monotonic_ns() < until_ns) __builtin_ia32_pause();
 }
 
 void sampler_expect_alternate_stack(void)
 {
-    signal_stacks_expect_small(self_tid());
-    wait_for_signal(self_tid());
+    signal_stacks_expect_small(thread_id());
+    wait_for_signal(thread_id());
 }
 
 void sampler_note_coroutine_stack(size_t bytes)
@@ -115,6 +115,6 @@ void sampler_expect_exec(void)
 {
     enum { MOMENT_NS = 100000000 };
     if (!sampler_is_present()) return;
-    atomic_store(&exec_until_ns, self_monotonic_ns() + MOMENT_NS);
+    atomic_store(&exec_until_ns, monotonic_ns() + MOMENT_NS);
     wait_for_signal(0);
 }

@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -54,7 +54,7 @@ static bool put(pid_t old, pid_t new)
 
 static bool has_ended(pid_t thread)
 {
-    return kernel_call3(SYS_tgkill, self_pid(), thread, 0) == -ESRCH;
+    return kernel_call3(SYS_tgkill, process_id(), thread, 0) == -ESRCH;
 }
 
 static void forget_ended(void)
@@ -99,7 +99,7 @@ void signal_stacks_expect_small(pid_t thread)
 void sampler_note_alternate_stack(void)
 {
     stack_t present = {0};
-    pid_t thread = self_tid();
+    pid_t thread = thread_id();
     if (kernel_call3(SYS_sigaltstack, 0, kernel_address(&present), 0) != 0) return;
     if ((present.ss_flags & SS_DISABLE) || has_room(present.ss_size))
         take_out(thread); /* without one, the frame is written to the thread's own stack, which has room */

@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "base/pages.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/threads.h"
 
 static struct slot *slots;        /* stay forever: a late answer may come at any time */
@@ -122,11 +122,11 @@ bool slot_send(struct slot *slot, int number)
     siginfo_t information = {0};
     information.si_signo = number;
     information.si_code = SIGNAL_CODE;
-    information.si_pid = self_pid();
+    information.si_pid = process_id();
     information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
     information.si_value.sival_ptr = cookie_of(slot);
     atomic_store(&slot->is_sent, true);
-    return kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information)) == 0;
+    return kernel_call4(SYS_rt_tgsigqueueinfo, process_id(), slot->thread, number, kernel_address(&information)) == 0;
 }
 
 static bool make_timer(struct slot *slot, int number)
@@ -197,7 +197,7 @@ bool slot_renew(struct slot *slot, const struct unwind_modules *modules)
 
 void slots_disarm(pid_t thread)
 {
-    if (self_pid() != signal_handler_owner()) return; /* a child of vfork shares our memory, but not our timers */
+    if (process_id() != signal_handler_owner()) return; /* a child of vfork shares our memory, but not our timers */
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
         if (thread == 0 || slots[i].thread == thread) delete_timer(&slots[i]);
     }
@@ -205,7 +205,7 @@ void slots_disarm(pid_t thread)
 
 bool slots_are_sent(void)
 {
-    if (self_pid() != signal_handler_owner()) return false;
+    if (process_id() != signal_handler_owner()) return false;
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
         if (atomic_load(&slots[i].is_sent) && slot_phase_of(&slots[i]) == SLOT_REQUESTED) return true;
     }

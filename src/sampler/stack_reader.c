@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/stack_reader.h"
 
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 static bool copy_from(struct unwind_memory *memory, uint64_t address)
 {
     struct stack_reader *reader = memory->context;
-    size_t got = self_read_memory(address, reader->words, sizeof(reader->words));
+    size_t got = process_read_memory(address, reader->words, sizeof(reader->words));
     memory->low = address;
     memory->high = address + got / 8 * 8;
     memory->shift = (uint64_t)(uintptr_t)reader->words - address;
@@ -25,7 +25,7 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
 static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
 {
     (void)context;
-    return self_read_memory(address, bytes, size) == size;
+    return process_read_memory(address, bytes, size) == size;
 }
 
 static const struct unwind_code code = {.read = read_code};

@@ -4,7 +4,7 @@
 #include "sampler/sampler_private.h"
 
 #include "base/unsigned.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 enum { STATUS_SIZE = 4096 };
 
@@ -29,9 +29,9 @@ bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret
     static char text[STATUS_SIZE]; /* the sampler thread's alone */
     struct thread_switches *before = &thread->switches, now = {.is_known = true};
     if (!thread_read_status(thread, text, sizeof(text))) return false;
-    const char *state = self_status_line(text, "State");
-    now.sleeps = self_status_number(text, "voluntary_ctxt_switches", 10);
-    now.preemptions = self_status_number(text, "nonvoluntary_ctxt_switches", 10);
+    const char *state = status_line(text, "State");
+    now.sleeps = status_number(text, "voluntary_ctxt_switches", 10);
+    now.preemptions = status_number(text, "nonvoluntary_ctxt_switches", 10);
     uint64_t slept = now.sleeps - before->sleeps, preempted = now.preemptions - before->preemptions;
     now.owes = owed(thread, slept, preempted, state && *state != 'R');
     ret->woken = positive((double)slept + before->owes.woken - now.owes.woken);

@@ -7,7 +7,7 @@
 #include "base/plain_text.h"
 #include "sampler/image_file.h"
 #include "sampler/image_headers.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "unwind/frame_build.h"
 #include "unwind/frame_table_file.h"
 
@@ -81,7 +81,7 @@ static uint64_t eh_frame_of_header(const struct table_job *job)
     uint8_t first[16];
     struct cfi_section header = {.address = job->source.header_start, .data_address = job->source.header_start};
     if (job->source.header_size < 8) return 0;
-    if (self_read_memory(job->source.header_start, first, sizeof(first)) != sizeof(first)) return 0;
+    if (process_read_memory(job->source.header_start, first, sizeof(first)) != sizeof(first)) return 0;
     header.bytes = slice_of(first, sizeof(first));
     struct cursor cursor = cursor_of(header.bytes);
     cursor_skip(&cursor, 4);
@@ -172,7 +172,7 @@ static size_t read_chunk(const struct table_job *job, const struct copying *copy
     }
     pages_populate(to, size);
     if (copying->is_in_file && image_file_copy(&file, copying->offset + copying->done, to, size)) return size;
-    return copying->address ? self_read_memory(copying->address + copying->done, to, size) : 0;
+    return copying->address ? process_read_memory(copying->address + copying->done, to, size) : 0;
 }
 
 /* True once copy WHICH is complete, or cannot be read any further. */

@@ -1,7 +1,7 @@
 /* Finds the frame table of one module in steps: takes it from where it was kept, or copies the module's call frame
  * information and builds it. As soon as .eh_frame is copied, walks can look rules up in the copy.
  *
- * Belongs to the sampler thread. Information is copied with self_read_memory, so that a module that is unmapped
+ * Belongs to the sampler thread. Information is copied with process_read_memory, so that a module that is unmapped
  * meanwhile costs a table and not a crash. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_TABLE_JOB_H
 #define OFFBEAT_SAMPLER_TABLE_JOB_H

@@ -5,7 +5,7 @@
 
 #include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -91,8 +91,8 @@ static void count_switches(struct thread_news *news)
 void thread_news_begin(uint64_t routine, uint64_t created_ns)
 {
     life = (struct thread_news){.routine = routine, .created_ns = created_ns};
-    life.tid = self_tid();
-    life.start_wait_ns = difference(self_monotonic_ns(), created_ns);
+    life.tid = thread_id();
+    life.start_wait_ns = difference(monotonic_ns(), created_ns);
     write_news(&life);
 }
 
@@ -103,7 +103,7 @@ void thread_news_end(void)
     life.tid = 0;
     news.ends = 1;
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &news.cpu_ns);
-    news.wall_ns = difference(self_monotonic_ns(), news.created_ns);
+    news.wall_ns = difference(monotonic_ns(), news.created_ns);
     count_switches(&news);
     write_news(&news);
 }
@@ -153,7 +153,7 @@ void thread_news_forget(void)
     memset(&sums, 0, sizeof(sums));
     atomic_store(&has_sums, false);
     if (life.tid == 0) return;
-    life.tid = self_tid();
-    life.created_ns = self_monotonic_ns();
+    life.tid = thread_id();
+    life.created_ns = monotonic_ns();
     life.start_wait_ns = 0;
 }

@@ -6,7 +6,7 @@
 #include "base/pages.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -25,9 +25,9 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
 
 int thread_syscall_file(struct watched_thread *thread)
 {
-    char path[SELF_PATH_SIZE];
+    char path[TASK_PATH_SIZE];
     if (thread->syscall_file >= 0) return thread->syscall_file;
-    self_task_path(path, thread->tid, "syscall");
+    task_path(path, thread->tid, "syscall");
     return kernel_open(path, O_RDONLY, 0);
 }
 
@@ -36,7 +36,7 @@ enum { DESCRIPTORS_KEPT_MAX = 768 };
 static void release(int file, int *kept)
 {
     if (file < 0) return;
-    if (self_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
+    if (process_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
         *kept = file;
     else
         kernel_close(file);
@@ -50,8 +50,8 @@ void thread_release_syscall_file(struct watched_thread *thread, int file)
 /* THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
 static bool read_kept(const struct watched_thread *thread, const char *name, int *kept, char *text, size_t size)
 {
-    char path[SELF_PATH_SIZE];
-    self_task_path(path, thread->tid, name);
+    char path[TASK_PATH_SIZE];
+    task_path(path, thread->tid, name);
     int file = *kept >= 0 ? *kept : kernel_open(path, O_RDONLY, 0);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
@@ -83,7 +83,7 @@ bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
 bool threads_read_own_delay(uint64_t *ret_ns)
 {
     char text[96];
-    return self_read_file("/proc/thread-self/schedstat", text, sizeof(text)) > 0 && parse_delay(text, ret_ns);
+    return read_small_file("/proc/thread-self/schedstat", text, sizeof(text)) > 0 && parse_delay(text, ret_ns);
 }
 
 static int open_directory(const struct threads *threads)
@@ -226,9 +226,9 @@ static void write_thread(const struct watched_thread *thread, struct recording_w
 /* True if it is another one than before. */
 static bool read_name(struct watched_thread *thread)
 {
-    char path[SELF_PATH_SIZE], name[32];
-    self_task_path(path, thread->tid, "comm");
-    if (self_read_file(path, name, sizeof(name)) <= 0) return false;
+    char path[TASK_PATH_SIZE], name[32];
+    task_path(path, thread->tid, "comm");
+    if (read_small_file(path, name, sizeof(name)) <= 0) return false;
     char *end = strrchr(name, '\n');
     if (end) *end = '\0';
     name[THREAD_NAME_SIZE - 1] = '\0';
@@ -288,7 +288,7 @@ static void list(struct threads *threads, int directory, struct recording_writer
  * machine. */
 static void note_first_and_own(struct threads *threads, struct recording_writer *writer)
 {
-    note_listed(threads, self_pid(), writer);
+    note_listed(threads, process_id(), writer);
     note_listed(threads, threads->sampler_tid, writer);
 }
 

@@ -17,7 +17,7 @@
 #include "sampler/blocked.h"
 #include "sampler/chance.h"
 #include "sampler/clock.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
 
@@ -462,10 +462,10 @@ static void scan_again(struct sampler *sampler)
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
     unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* later ticks write their time */
     for (unsigned scan = 0; scan < scans_max && sampler->met_awake_count > 0; scan++) {
-        uint64_t until_ns = self_monotonic_ns() + (uint64_t)pause.tv_nsec;
+        uint64_t until_ns = monotonic_ns() + (uint64_t)pause.tv_nsec;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
                            0); /* not a busy loop: they may wait for our processor */
-        if (self_monotonic_ns() > until_ns + LATE_LOOK_NS) return;
+        if (monotonic_ns() > until_ns + LATE_LOOK_NS) return;
         pause.tv_nsec *= 2;
         size_t kept = 0;
         for (size_t i = 0; i < sampler->met_awake_count; i++) {

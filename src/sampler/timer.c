@@ -9,7 +9,7 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/chance.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
 #include "sampler/stack_reader.h"
 #include "unwind/copied_stack.h"
@@ -114,11 +114,11 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
 
 static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t period_ns = self_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
+    uint64_t period_ns = process_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
     bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size,
                                  ring_size(thread, has_room));
-    bool is_denied = (result == EPERM || result == EACCES) && self_has_own_descriptors();
+    bool is_denied = (result == EPERM || result == EACCES) && process_has_own_descriptors();
     sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_denied;
     return result;
 }
@@ -378,8 +378,10 @@ static void map_untouched_pages(const struct copied_stack *copy)
 {
     enum { PAGE = 4096, PAGES = 16 };
     uint64_t word, first = copy->start + copy->size, below = copy->start;
-    for (unsigned i = 0; i < PAGES && self_read_memory(first, &word, sizeof(word)) == sizeof(word); i++) first += PAGE;
-    for (unsigned i = 0; i < PAGES && self_read_memory(below, &word, sizeof(word)) == sizeof(word); i++) below -= PAGE;
+    for (unsigned i = 0; i < PAGES && process_read_memory(first, &word, sizeof(word)) == sizeof(word); i++)
+        first += PAGE;
+    for (unsigned i = 0; i < PAGES && process_read_memory(below, &word, sizeof(word)) == sizeof(word); i++)
+        below -= PAGE;
 }
 
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,

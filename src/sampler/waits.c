@@ -9,7 +9,7 @@
 #include "sampler/chance.h"
 #include "sampler/clock.h"
 #include "sampler/sampler_private.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 enum {
     WAITS_PART = 32,           /* of a period: shorter waits matter little */
@@ -62,7 +62,7 @@ static void open_timer(struct sampler *sampler, struct watched_thread *thread)
 /* One that sees all is granted with the same right. */
 bool waits_may_have_timer(const struct watched_thread *thread)
 {
-    return thread->timer.control && !timer_sees_user_code(thread) && self_has_own_descriptors();
+    return thread->timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
 }
 
 /* Where the kernel locks no more memory, threads without any timer need it more. */

@@ -10,7 +10,7 @@
 #include "format/sentry/envelope.h"
 #include "format/sentry/sentry_v2.h"
 #include "sampler/sampler.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sdk/callbacks.h"
 #include "sdk/helper_process.h"
 #include "sdk/orphans.h"

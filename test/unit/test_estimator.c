@@ -4,7 +4,7 @@
  * the thread did: the sums must be equal, the shares of places without bias, and spread as independent samples are.
  * SPDX-License-Identifier: MIT */
 #include "sampler/ledger.h"
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 #include "sampler/chance.h"
 #include "test.h"
 
@@ -123,7 +123,7 @@ bool switches_count_last_waits(const struct watched_thread *thread, struct ended
     return false;
 }
 
-uint64_t self_monotonic_ns(void)
+uint64_t monotonic_ns(void)
 {
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/self.h"
+#include "sampler/process_info.h"
 
 #include "base/descriptor_table.h"
 #include "base/kernel.h"
@@ -13,27 +13,27 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-uint64_t self_monotonic_ns(void)
+uint64_t monotonic_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-uint64_t self_wall_ns(void)
+uint64_t wall_clock_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);
 }
 
-pid_t self_pid(void)
+pid_t process_id(void)
 {
     return (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
 }
 
-pid_t self_tid(void)
+pid_t thread_id(void)
 {
     return (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
 }
 
-uint32_t self_processor_count(void)
+uint32_t process_processor_count(void)
 {
     uint64_t allowed[1024] = {0}; /* room for 65536 processors */
     uint32_t count = 0;
@@ -68,7 +68,7 @@ static int open_maps(void)
     return open_of_process("/proc/self/maps", "/proc/thread-self/maps", 0);
 }
 
-bool self_own_descriptors(int kept)
+bool process_own_descriptors(int kept)
 {
     memory_file = maps_file = -1;
     has_own_descriptors = descriptor_table_take(kept);
@@ -79,19 +79,19 @@ bool self_own_descriptors(int kept)
     return has_own_descriptors;
 }
 
-int self_open_maps(void)
+int process_open_maps(void)
 {
     if (maps_file < 0) return open_maps();
     (void)kernel_seek(maps_file, 0, SEEK_SET);
     return maps_file;
 }
 
-void self_release_maps(int file)
+void process_release_maps(int file)
 {
     if (file != maps_file) kernel_close(file);
 }
 
-bool self_root_has_changed(void)
+bool process_root_has_changed(void)
 {
     static uint64_t device, inode; /* the sampler thread's alone */
     static bool is_known;
@@ -104,12 +104,12 @@ bool self_root_has_changed(void)
     return has_changed;
 }
 
-bool self_has_own_descriptors(void)
+bool process_has_own_descriptors(void)
 {
     return has_own_descriptors;
 }
 
-void self_close_descriptors(void)
+void process_close_descriptors(void)
 {
     if (memory_file >= 0) kernel_close(memory_file);
     if (maps_file >= 0) kernel_close(maps_file);
@@ -123,7 +123,7 @@ static size_t read_without_file(uint64_t address, void *buffer, size_t size)
         uint64_t address, size;
     } from = {address, size}, to = {(uint64_t)(uintptr_t)buffer, size};
     if (!filter_allows(FILTER_MEMORY)) return 0;
-    long got = kernel_call6(SYS_process_vm_readv, self_pid(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
+    long got = kernel_call6(SYS_process_vm_readv, process_id(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
     return got < 0 ? 0 : (size_t)got;
 }
 
@@ -147,7 +147,7 @@ static bool schedule(int32_t nice)
 static int32_t usual_nice;
 static bool is_urgent;
 
-void self_wake_promptly(bool may_be_urgent)
+void thread_wake_promptly(bool may_be_urgent)
 {
     enum { NICE_OF_ZERO = 20, NICE_MOST_URGENT = -20 };
     is_urgent = false;
@@ -159,13 +159,13 @@ void self_wake_promptly(bool may_be_urgent)
     if (!is_urgent) (void)schedule(usual_nice);
 }
 
-void self_end_urgency(void)
+void thread_end_urgency(void)
 {
     if (is_urgent && filter_allows(FILTER_PRIORITY)) (void)schedule(usual_nice);
     is_urgent = false;
 }
 
-size_t self_read_memory(uint64_t address, void *buffer, size_t size)
+size_t process_read_memory(uint64_t address, void *buffer, size_t size)
 {
     int file = memory_file >= 0 ? memory_file : open_memory();
     if (file < 0) return read_without_file(address, buffer, size);
@@ -177,7 +177,7 @@ size_t self_read_memory(uint64_t address, void *buffer, size_t size)
     return got < 0 ? 0 : (size_t)got;
 }
 
-ssize_t self_read_file(const char *path, char *buffer, size_t size)
+ssize_t read_small_file(const char *path, char *buffer, size_t size)
 {
     int descriptor = kernel_open(path, O_RDONLY, 0);
     if (descriptor < 0) return -1;
@@ -192,9 +192,9 @@ ssize_t self_read_file(const char *path, char *buffer, size_t size)
     return (ssize_t)filled;
 }
 
-void self_task_path(char path[SELF_PATH_SIZE], pid_t tid, const char *file)
+void task_path(char path[TASK_PATH_SIZE], pid_t tid, const char *file)
 {
-    const char *end = path + SELF_PATH_SIZE;
+    const char *end = path + TASK_PATH_SIZE;
     char *at = plain_text(path, end, "/proc/self/task/");
     at = plain_number(at, end, (uint64_t)tid, 10);
     at = plain_text(at, end, "/");
@@ -203,7 +203,7 @@ void self_task_path(char path[SELF_PATH_SIZE], pid_t tid, const char *file)
 
 /* --- What /proc/…/status says ------------------------------------------------------------------------------------- */
 
-const char *self_status_line(const char *status, const char *key)
+const char *status_line(const char *status, const char *key)
 {
     for (const char *line = status; line; line = strchr(line, '\n')) {
         if (*line == '\n') line++;
@@ -215,8 +215,8 @@ const char *self_status_line(const char *status, const char *key)
     return NULL;
 }
 
-uint64_t self_status_number(const char *status, const char *key, unsigned base)
+uint64_t status_number(const char *status, const char *key, unsigned base)
 {
-    const char *line = self_status_line(status, key);
+    const char *line = status_line(status, key);
     return line ? plain_parse(&line, base) : 0;
 }
