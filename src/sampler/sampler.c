@@ -386,7 +386,7 @@ static uint32_t periods_in(uint64_t span_ns)
 
 static void open_tick(uint64_t now_ns, uint64_t before_ns)
 {
-    plan_count_periods(&sampler, now_ns);
+    schedule_count_periods(&sampler, now_ns);
     sampler.tick++;
     sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
@@ -553,7 +553,7 @@ static void begin_ticks(void)
     sampler.before_ns = sampler.start_ns;
     sampler.second_due_ns = sampler.start_ns + SECOND_NS;
     sampler.random_state = random_number();
-    plan_first_tick(&sampler);
+    schedule_first_tick(&sampler);
     sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
 }
 
@@ -595,10 +595,10 @@ static void run_ticks(void)
     while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = monotonic_ns();
         if (!may_continue(now_ns)) return;
-        plan_note_delay(&sampler, now_ns);
+        schedule_note_delay(&sampler, now_ns);
         uint64_t cost_ns = run_tick_and_measure(now_ns);
         sampler.before_ns = now_ns;
-        plan_next_tick(&sampler, cost_ns);
+        schedule_next_tick(&sampler, cost_ns);
     }
 }
 

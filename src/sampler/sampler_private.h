@@ -31,7 +31,7 @@ struct short_lives {
     struct thread_news begun[SHORT_BEGUN_MAX]; /* that were not listed yet when they said so */
 };
 
-struct tick_plan {
+struct tick_schedule {
     uint64_t period_start_ns, length_ns; /* the next tick falls somewhere in this period */
     uint64_t left_out, spared;           /* periods before it that have no tick, of those not counted yet, */
     uint64_t uncounted_ns;               /* which begin here */
@@ -68,7 +68,7 @@ struct sampler {
     uint32_t periods_in_tick; /* that the tick stands for: its limits are multiplied by this */
     bool may_ask_usage;       /* FILTER_USAGE, before the sampler was started */
     bool is_ending;
-    struct tick_plan plan;
+    struct tick_schedule schedule;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: it came late, or some before it were missed */
     bool is_starved;                         /* by several periods: this thread hardly gets a processor */
@@ -100,19 +100,20 @@ struct sampler {
     struct recording_writer *writer;
 };
 
-/* --- plan.c: when ticks come -------------------------------------------------------------------------------------- */
+/* --- tick_schedule.c: when ticks come
+ * -------------------------------------------------------------------------------------- */
 
-void plan_first_tick(struct sampler *sampler);
+void schedule_first_tick(struct sampler *sampler);
 
 /* A tick begins at NOW_NS, for which the sampler may have waited since it was to begin. */
-void plan_note_delay(struct sampler *sampler, uint64_t now_ns);
+void schedule_note_delay(struct sampler *sampler, uint64_t now_ns);
 
 /* After a tick, which took COST_NS of CPU time. Periods that are over already have no tick: the next one stands for
  * their time. */
-void plan_next_tick(struct sampler *sampler, uint64_t cost_ns);
+void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns);
 
 /* Periods without a tick that have passed by NOW_NS: of those that were planned, the end of a recording may see few. */
-void plan_count_periods(struct sampler *sampler, uint64_t now_ns);
+void schedule_count_periods(struct sampler *sampler, uint64_t now_ns);
 
 /* --- tick.c: the work for each thread at a tick ------------------------------------------------------------------- */
 

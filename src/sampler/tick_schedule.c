@@ -20,17 +20,17 @@ static uint64_t length_ns_at(const struct sampler *sampler, uint64_t period_star
 
 /* A tick falls anywhere in its period, so that no program is in step with the ticks, and programs that are shorter than
  * a period have their share of samples. */
-static void plan_tick(struct sampler *sampler, uint64_t period_start_ns)
+static void place_tick(struct sampler *sampler, uint64_t period_start_ns)
 {
-    struct tick_plan *plan = &sampler->plan;
-    plan->period_start_ns = period_start_ns;
-    plan->length_ns = length_ns_at(sampler, period_start_ns);
-    sampler->deadline_ns = chance_tick_ns(&sampler->random_state, period_start_ns, plan->length_ns);
+    struct tick_schedule *schedule = &sampler->schedule;
+    schedule->period_start_ns = period_start_ns;
+    schedule->length_ns = length_ns_at(sampler, period_start_ns);
+    sampler->deadline_ns = chance_tick_ns(&sampler->random_state, period_start_ns, schedule->length_ns);
 }
 
-void plan_first_tick(struct sampler *sampler)
+void schedule_first_tick(struct sampler *sampler)
 {
-    plan_tick(sampler, sampler->start_ns);
+    place_tick(sampler, sampler->start_ns);
 }
 
 /* With thousands of threads a tick costs milliseconds. The sampler keeps to its share of a processor, on the average of
@@ -40,9 +40,9 @@ static uint64_t periods_to_leave_out(struct sampler *sampler, uint64_t cost_ns)
     enum { TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
     uint64_t given_ppm = sampler->options.cpu_max_ppm, share_ppm = given_ppm ? given_ppm : SAMPLER_CPU_MAX_PPM;
     cost_ns = least(cost_ns, PERIODS_MAX * sampler->period_ns); /* one tick that took long must not hold up many */
-    sampler->plan.tick_cost_ns += cost_ns / TICKS_OF_AVERAGE - sampler->plan.tick_cost_ns / TICKS_OF_AVERAGE;
+    sampler->schedule.tick_cost_ns += cost_ns / TICKS_OF_AVERAGE - sampler->schedule.tick_cost_ns / TICKS_OF_AVERAGE;
     if (!given_ppm && sampler->options.frequency_hz > SAMPLER_URGENT_HZ_MAX) return 0;
-    return sampler->plan.tick_cost_ns * MILLION / share_ppm / sampler->period_ns;
+    return sampler->schedule.tick_cost_ns * MILLION / share_ppm / sampler->period_ns;
 }
 
 /* Where the threads' timers take samples as often as before, while ticks are left out, their memory overflows, and each
@@ -80,7 +80,7 @@ static void count_late(struct sampler *sampler, uint64_t missed)
     if (late_ns >= LATE_NS_MIN) sampler->counters[RECORDING_LATE_NS] += late_ns;
 }
 
-void plan_note_delay(struct sampler *sampler, uint64_t now_ns)
+void schedule_note_delay(struct sampler *sampler, uint64_t now_ns)
 {
     uint64_t missed = difference(now_ns, sampler->deadline_ns) / sampler->period_ns;
     if (missed == 0) return;
@@ -88,21 +88,21 @@ void plan_note_delay(struct sampler *sampler, uint64_t now_ns)
     if (!sampler->is_starved) note_starved(sampler, missed);
 }
 
-void plan_next_tick(struct sampler *sampler, uint64_t cost_ns)
+void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
 {
-    struct tick_plan *plan = &sampler->plan;
-    uint64_t next_ns = plan->period_start_ns + plan->length_ns;
+    struct tick_schedule *schedule = &sampler->schedule;
+    uint64_t next_ns = schedule->period_start_ns + schedule->length_ns;
     uint64_t missed = difference(monotonic_ns(), next_ns) / sampler->period_ns;
     uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
     note_starved(sampler, missed);
     count_late(sampler, missed);
     slow_timers(sampler, wanted);
     sampler->counters[RECORDING_TICKS_MISSED] += missed;
-    plan->uncounted_ns = next_ns + missed * sampler->period_ns;
-    plan->left_out = difference(wanted, missed);
-    plan->spared = difference(periods_without_news(sampler), missed + plan->left_out);
-    sampler->is_late = missed + plan->left_out > 0;
-    plan_tick(sampler, plan->uncounted_ns + (plan->left_out + plan->spared) * sampler->period_ns);
+    schedule->uncounted_ns = next_ns + missed * sampler->period_ns;
+    schedule->left_out = difference(wanted, missed);
+    schedule->spared = difference(periods_without_news(sampler), missed + schedule->left_out);
+    sampler->is_late = missed + schedule->left_out > 0;
+    place_tick(sampler, schedule->uncounted_ns + (schedule->left_out + schedule->spared) * sampler->period_ns);
 }
 
 static uint64_t take(uint64_t *periods, uint64_t most)
@@ -112,13 +112,13 @@ static uint64_t take(uint64_t *periods, uint64_t most)
     return taken;
 }
 
-void plan_count_periods(struct sampler *sampler, uint64_t now_ns)
+void schedule_count_periods(struct sampler *sampler, uint64_t now_ns)
 {
-    struct tick_plan *plan = &sampler->plan;
-    uint64_t passed = difference(now_ns, plan->uncounted_ns) / sampler->period_ns;
-    uint64_t left_out = take(&plan->left_out, passed), spared = take(&plan->spared, passed - left_out);
+    struct tick_schedule *schedule = &sampler->schedule;
+    uint64_t passed = difference(now_ns, schedule->uncounted_ns) / sampler->period_ns;
+    uint64_t left_out = take(&schedule->left_out, passed), spared = take(&schedule->spared, passed - left_out);
     sampler->counters[RECORDING_TICKS_MISSED] += left_out;
     sampler->counters[RECORDING_TICKS_LEFT_OUT] += left_out;
     sampler->counters[RECORDING_TICKS_SPARED] += spared;
-    plan->uncounted_ns += (left_out + spared) * sampler->period_ns;
+    schedule->uncounted_ns += (left_out + spared) * sampler->period_ns;
 }
