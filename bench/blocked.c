@@ -7,7 +7,7 @@
  * MOVED: the thread had gone elsewhere before the signal came: it is at another instruction, or in a system call with
  * other arguments. INCOMPLETE: marked so, not compared. With OFFBEAT_BENCH_BLOCKED_DETAILS, differences are appended to
  * the file that it names. SPDX-License-Identifier: MIT */
-#include "sampler/blocked.h"
+#include "sampler/remote_unwind.h"
 #include "sampler/modules.h"
 #include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
@@ -40,16 +40,16 @@ static void pause_for(long ns)
     (void)nanosleep(&span, NULL);
 }
 
-static enum blocked_result walk(struct watched_thread *thread, uint64_t *addresses, size_t *ret_count,
-                                enum unwind_outcome *ret_outcome, uint64_t *ret_cpu_ns)
+static enum remote_unwind_result walk(struct watched_thread *thread, uint64_t *addresses, size_t *ret_count,
+                                      enum unwind_outcome *ret_outcome, uint64_t *ret_cpu_ns)
 {
-    enum blocked_result result = BLOCKED_PENDING;
-    while (result == BLOCKED_PENDING) {
-        if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return BLOCKED_RUNNING;
-        result = blocked_walk(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
-        if (result == BLOCKED_PENDING && modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1),
-                                                       modules_no_limit, &writer) != MODULES_READY) {
-            return BLOCKED_INCOMPLETE;
+    enum remote_unwind_result result = REMOTE_PENDING;
+    while (result == REMOTE_PENDING) {
+        if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return REMOTE_RUNNING;
+        result = remote_unwind(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
+        if (result == REMOTE_PENDING && modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1),
+                                                      modules_no_limit, &writer) != MODULES_READY) {
+            return REMOTE_INCOMPLETE;
         }
     }
     return result;
@@ -115,7 +115,7 @@ static enum comparison compare(const uint64_t *addresses, size_t count, const ui
     return is_equal ? EQUAL : DIFFERENT;
 }
 
-static enum comparison compare_answer(struct watched_thread *thread, enum blocked_result result,
+static enum comparison compare_answer(struct watched_thread *thread, enum remote_unwind_result result,
                                       const uint64_t *addresses, size_t count, const uint64_t *arguments,
                                       const struct handler_answer *answer)
 {
@@ -123,7 +123,7 @@ static enum comparison compare_answer(struct watched_thread *thread, enum blocke
      */
     bool has_ended = answer->registers.values[MACHINE_RAX] == 0;
     if (has_ended && answer->outcome == UNWIND_BAD_MEMORY) return MOVED;
-    if (result == BLOCKED_WALKED) return compare(addresses, count, arguments, answer);
+    if (result == REMOTE_WALKED) return compare(addresses, count, arguments, answer);
     return NEEDS_SIGNAL;
 }
 
@@ -142,9 +142,9 @@ static enum comparison check(struct watched_thread *thread)
     enum unwind_outcome outcome = UNWIND_ROOT;
     uint64_t cpu_ns = 0, cpu_ns_before_signal = 0, arguments[ARGUMENTS];
     if (blocks_signal(thread->tid, SIGNAL_USUAL)) return UNANSWERED;
-    enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
-    if (result == BLOCKED_RUNNING) return AWAKE;
-    if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return UNANSWERED;
+    enum remote_unwind_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
+    if (result == REMOTE_RUNNING) return AWAKE;
+    if (result != REMOTE_WALKED && result != REMOTE_INCOMPLETE) return UNANSWERED;
     struct slot *slot = slot_take(thread->tid, modules.current, SLOT_COPIES);
     if (!slot) return UNANSWERED;
     bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&

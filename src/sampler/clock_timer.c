@@ -12,7 +12,7 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
-#include "sampler/blocked.h"
+#include "sampler/remote_unwind.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
 #include "sampler/slots.h"
@@ -137,7 +137,7 @@ void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uin
 {
     if (cpu_ns < thread->no_signal_until_cpu_ns) return;
     struct signal_choice choice = signal_choose(thread);
-    if (choice.number == 0 || (choice.is_asleep && blocked_awaits_signals(thread, cpu_ns))) return;
+    if (choice.number == 0 || (choice.is_asleep && thread_awaits_signals(thread, cpu_ns))) return;
     struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
     if (!slot) return;
     thread->armed = slot;
@@ -164,7 +164,7 @@ void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
     struct signal_choice choice = signal_choose(thread);
     thread->armed_checked_ns = sampler->tick_ns;
     bool has_changed = choice.number != thread->armed_number || choice.reading != thread->armed_reading;
-    if (has_changed || (choice.is_asleep && blocked_awaits_signals(thread, thread->cpu_ns_seen)))
+    if (has_changed || (choice.is_asleep && thread_awaits_signals(thread, thread->cpu_ns_seen)))
         clock_timer_forget(thread);
 }
 
@@ -183,7 +183,7 @@ static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thr
 bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread)
 {
     enum { OPEN_WAIT_NS_MAX = 16000000 };
-    if (waits_are_asked(thread)) return false;
+    if (run_queue_waits_are_asked(thread)) return false;
     if (sampler->options.mode == RECORDING_CPU) return true;
     int64_t more_ns = asleep_ns(sampler, thread) - thread->asleep_ns;
     if (more_ns >= 0 && more_ns <= OPEN_WAIT_NS_MAX) return true;

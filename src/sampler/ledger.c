@@ -178,7 +178,7 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
 
 static void add_waits(struct sampler *sampler, const struct watched_thread *thread, struct ended_waits waits)
 {
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     routine->woken_waits += waits.woken;
     routine->other_waits += waits.others;
 }
@@ -193,7 +193,7 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
     bool may_read = sampler->switches_in_tick < READ_A_TICK_MAX && wait_ns >= WAKE_UP_NS_MIN;
     struct ended_waits waits;
     sampler->switches_in_tick += may_read;
-    bool is_known = may_read && switches_count_waits(thread, &waits);
+    bool is_known = may_read && context_switches_count_waits(thread, &waits);
     if (is_known) add_waits(sampler, thread, waits);
     if (sampler->is_starved) {
         thread->ledger.unknown_wait_ns += wait_ns;
@@ -213,7 +213,7 @@ static int64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread
     ledger->preempted_ns = thread->timer.preempted_ns;
     ledger->has_seen_switch = thread->timer.has_seen_switch;
     if (!is_known) return (int64_t)wait_without_timer(sampler, thread, wait_ns);
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     routine->timed_wait_ns += wait_ns;
     routine->timed_preempted_ns += preempted_ns;
     return (int64_t)(wait_ns - preempted_ns);
@@ -231,7 +231,7 @@ static void note_waits(struct sampler *sampler, struct watched_thread *thread, i
 }
 
 /* The part that followed a wake-up, of the waits that timers saw, or that the kernel counted. */
-static double woken_part(const struct short_routine *routine)
+static double woken_part(const struct short_lived_sums *routine)
 {
     double waits = routine->woken_waits + routine->other_waits;
     uint64_t timed_woken_ns = difference(routine->timed_wait_ns, routine->timed_preempted_ns);
@@ -239,7 +239,7 @@ static double woken_part(const struct short_routine *routine)
     return waits > 0 ? routine->woken_waits / waits : 0;
 }
 
-static bool are_many_known(const struct short_routine *routine)
+static bool are_many_known(const struct short_lived_sums *routine)
 {
     enum { ENOUGH = 400 }; /* if a tenth of them are of one kind, this is known within a third of it */
     return routine->timed_wait_ns > 0 || routine->woken_waits + routine->other_waits >= ENOUGH;
@@ -250,7 +250,7 @@ static bool are_many_known(const struct short_routine *routine)
 static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread, bool is_last)
 {
     struct thread_ledger *ledger = &thread->ledger;
-    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     uint64_t wait_ns = least(ledger->unknown_wait_ns, ledger_unwritten_wait_ns(thread));
     if (wait_ns == 0 || !(is_last || are_many_known(routine))) return;
     ledger->unknown_wait_ns = 0;
@@ -333,12 +333,13 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
 static bool leaves_waits(const struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { PERIODS_MAX = 64 };
-    return waits_are_seen(sampler, thread) && ledger_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
+    return run_queue_waits_are_seen(sampler, thread) &&
+           ledger_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
 }
 
 static void note_unseen_waits(struct sampler *sampler, const struct watched_thread *thread, uint64_t ns)
 {
-    if (!waits_are_where_it_runs(thread)) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
+    if (!run_queue_waits_are_where_it_runs(thread)) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
 }
 
 void ledger_credit_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
@@ -425,7 +426,7 @@ static uint64_t likely_delay(struct sampler *sampler, const struct watched_threa
 {
     enum { MET_MIN = 32 };
     const struct thread_ledger *ledger = &thread->ledger;
-    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     if (routine->met >= MET_MIN) {
         double awake = 1 - (double)routine->met_asleep / (double)routine->met;
         return difference((uint64_t)(awake * (double)gap_ns), cpu_ns);
@@ -445,7 +446,7 @@ static void add_time_to_end(struct sampler *sampler, struct watched_thread *thre
     struct ended_waits waits;
     uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns, gap_ns = difference(end_ns, written_until_ns);
     ledger_note_creation(sampler, thread);
-    if (switches_count_last_waits(thread, &waits)) add_waits(sampler, thread, waits);
+    if (context_switches_count_last_waits(thread, &waits)) add_waits(sampler, thread, waits);
     add_time(&thread->ledger, gap_ns);
     take_time_back(&thread->ledger, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
     if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
@@ -472,7 +473,7 @@ void ledger_close_as_reported(struct sampler *sampler, struct watched_thread *th
 
 void ledger_note_state(struct sampler *sampler, const struct watched_thread *thread)
 {
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     routine->met++;
     routine->met_asleep += thread->state == THREAD_BLOCKED;
 }
@@ -480,7 +481,7 @@ void ledger_note_state(struct sampler *sampler, const struct watched_thread *thr
 /* For how long THREAD was probably asleep since it was last met so. */
 static uint64_t unmet_sleep_ns(struct sampler *sampler, const struct watched_thread *thread)
 {
-    const struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     if (routine->met == 0) return 0;
     return (uint64_t)((double)routine->met_asleep / (double)routine->met * (double)thread->ledger.since_asleep_ns);
 }

@@ -33,7 +33,7 @@ void ledger_begin_tick(struct sampler *sampler, struct watched_thread *thread);
 void ledger_read_run_queue_wait(struct sampler *sampler, struct watched_thread *thread);
 
 /* STACK stands for THREAD's CPU time, up to CPU_NS of its clock, that was not written yet, and for its waits for a
- * processor, unless it is known where these begin (waits.c). */
+ * processor, unless it is known where these begin (run_queue_waits.c). */
 void ledger_credit_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *stack);
 

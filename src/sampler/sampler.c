@@ -8,7 +8,7 @@
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
 #include "sampler/clock.h"
-#include "sampler/presence.h"
+#include "sampler/sampler_lifecycle.h"
 #include "sampler/privileges.h"
 #include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
@@ -235,7 +235,7 @@ static void hand_over_recording(void)
 
 static void end_recording(void)
 {
-    short_lives_write_rest(&sampler);
+    short_lived_threads_write_rest(&sampler);
     recording_writer_flush(&writer);
     write_usage();
     write_counters();
@@ -284,13 +284,13 @@ uint32_t sampler_news(void)
 
 void sampler_wait(uint32_t news, uint64_t deadline_ns)
 {
-    if (atomic_load(&finished.news) == news) presence_wait(&finished.news, news, deadline_ns);
+    if (atomic_load(&finished.news) == news) futex_wait(&finished.news, news, deadline_ns);
 }
 
 void sampler_wake(void)
 {
     atomic_fetch_add(&finished.news, 1);
-    presence_wake(&finished.news);
+    futex_wake(&finished.news);
 }
 
 uint64_t sampler_lost_recordings(void)
@@ -306,12 +306,12 @@ void sampler_cut(void)
 /* What a thread says of itself takes system calls, for which a filter may kill the program. */
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
 {
-    if (sampler.may_ask_usage) thread_news_begin(routine, created_ns);
+    if (sampler.may_ask_usage) thread_events_begin(routine, created_ns);
 }
 
 void sampler_note_thread_end(void)
 {
-    if (sampler_is_present()) thread_news_end();
+    if (sampler_is_present()) thread_events_end();
 }
 
 uint64_t sampler_clock_ns(void)
@@ -332,7 +332,7 @@ void sampler_note_name(void)
 pid_t sampler_leave_out(void)
 {
     pid_t thread = thread_id();
-    thread_news_stay_silent();
+    thread_events_stay_silent();
     threads_leave_out(thread);
     return thread;
 }
@@ -358,7 +358,7 @@ static void refresh_threads(void)
 {
     sampler.threads.is_brief = sampler.is_starved;
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
-    short_lives_read(&sampler);
+    short_lived_threads_read(&sampler);
 }
 
 /* True once EVERY_NS have passed since it was true before. */
@@ -433,7 +433,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
         modules_release_retired(&sampler.modules);
     bool is_new_second = is_due(&sampler.second_due_ns, now_ns, SECOND_NS);
     modules_refresh(&sampler.modules, is_new_second, &writer);
-    bool has_new_threads = threads_changed(&sampler.threads) || thread_news_are_there();
+    bool has_new_threads = threads_changed(&sampler.threads) || thread_events_are_pending();
     if (has_new_threads) refresh_threads();
     if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
     if (is_time_for_names(now_ns) || sampler.has_unread_names || sampler.name_refreshes > 0)
@@ -491,12 +491,12 @@ static bool may_continue(uint64_t now_ns)
 /* For a thread of the program that waits until this is done. */
 static bool follow_at_once(void)
 {
-    uint32_t wanted = atomic_load(&presence.follow_wanted);
-    atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FOLLOW);
+    uint32_t wanted = atomic_load(&lifecycle.follow_wanted);
+    atomic_fetch_and(&lifecycle.commands, ~(uint32_t)COMMAND_FOLLOW);
     sampler.end_reason = check_program();
     if (sampler.end_reason != RECORDING_END_NONE) return false;
-    atomic_store(&presence.followed, wanted);
-    presence_wake(&presence.followed);
+    atomic_store(&lifecycle.followed, wanted);
+    futex_wake(&lifecycle.followed);
     return true;
 }
 
@@ -507,10 +507,10 @@ static void write_all_at_once(void)
     uint64_t now_ns = monotonic_ns();
     tick_fetch_answers(&sampler);
     open_tick(now_ns, sampler.before_ns);
-    short_lives_read(&sampler);
+    short_lived_threads_read(&sampler);
     tick_last(&sampler);
     write_rest();
-    short_lives_write_rest(&sampler);
+    short_lived_threads_write_rest(&sampler);
     write_usage();
     write_counters();
     recording_writer_flush(&writer);
@@ -519,14 +519,14 @@ static void write_all_at_once(void)
 
 static bool flush_at_once(void)
 {
-    uint32_t wanted = atomic_load(&presence.flush_wanted);
-    atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FLUSH);
+    uint32_t wanted = atomic_load(&lifecycle.flush_wanted);
+    atomic_fetch_and(&lifecycle.commands, ~(uint32_t)COMMAND_FLUSH);
     if (!may_continue(monotonic_ns())) return false;
     atomic_store(&sampler.modules.is_changing, true);
     write_all_at_once();
     atomic_store(&sampler.modules.is_changing, false);
-    atomic_store(&presence.flushed, wanted);
-    presence_wake(&presence.flushed);
+    atomic_store(&lifecycle.flushed, wanted);
+    futex_wake(&lifecycle.flushed);
     return true;
 }
 
@@ -534,7 +534,7 @@ static bool flush_at_once(void)
 static bool sleep_until(uint64_t deadline_ns)
 {
     for (;;) {
-        uint32_t commands = atomic_load(&presence.commands);
+        uint32_t commands = atomic_load(&lifecycle.commands);
         if (commands & (COMMAND_STOP | COMMAND_STEP_ASIDE)) return false;
         if (commands & COMMAND_FOLLOW) {
             if (!follow_at_once()) return false;
@@ -543,7 +543,7 @@ static bool sleep_until(uint64_t deadline_ns)
         } else if (monotonic_ns() >= deadline_ns) {
             return true;
         } else {
-            presence_wait(&presence.commands, commands, deadline_ns);
+            futex_wait(&lifecycle.commands, commands, deadline_ns);
         }
     }
 }
@@ -617,7 +617,7 @@ static void wait_for_last_answers(void)
 /* Once the program has asked for the end, it only waits for us: that is not its time. */
 static uint64_t end_of_recording_ns(void)
 {
-    uint64_t now_ns = monotonic_ns(), stop_ns = atomic_load(&presence.stop_ns);
+    uint64_t now_ns = monotonic_ns(), stop_ns = atomic_load(&lifecycle.stop_ns);
     if (stop_ns == 0 || stop_ns > now_ns) return now_ns;
     return stop_ns > sampler.before_ns ? stop_ns : sampler.before_ns;
 }
@@ -625,17 +625,17 @@ static uint64_t end_of_recording_ns(void)
 static void finish(void)
 {
     sampler.is_ending = sampler.has_finished = true;
-    if (sampler.end_reason == RECORDING_END_NONE && atomic_load(&presence.is_too_late))
+    if (sampler.end_reason == RECORDING_END_NONE && atomic_load(&lifecycle.is_too_late))
         sampler.end_reason = RECORDING_END_UNKNOWN_RIGHTS;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
     wait_for_last_answers();
     tick_fetch_answers(&sampler);
     open_tick(end_of_recording_ns(), sampler.before_ns);
-    short_lives_read(&sampler);
+    short_lived_threads_read(&sampler);
     tick_last(&sampler);
     uint64_t unseen_ns = threads_were_left_out() ? 0 : tick_unseen_cpu_ns(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
-    if (unseen_ns > UNSEEN_NS_MIN) short_lives_write_unseen(&sampler, unseen_ns);
+    if (unseen_ns > UNSEEN_NS_MIN) short_lived_threads_write_unseen(&sampler, unseen_ns);
     end_recording();
     privileges_close();
     process_close_descriptors();
@@ -649,7 +649,7 @@ static void begin_thread(int kept_descriptor)
     sampler.threads.keeps_descriptor = process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
-    presence_set(&presence.ready);
+    futex_set(&lifecycle.ready);
     (void)process_root_has_changed();
     privileges_open();
     signal_choice_start();
@@ -753,16 +753,17 @@ int sampler_run(void *unused)
     else
         begin();
     run_ticks();
-    bool is_aside = (atomic_load(&presence.commands) & (COMMAND_STOP | COMMAND_STEP_ASIDE)) == COMMAND_STEP_ASIDE;
+    bool is_aside = (atomic_load(&lifecycle.commands) & (COMMAND_STOP | COMMAND_STEP_ASIDE)) == COMMAND_STEP_ASIDE;
     if (is_aside && sampler.end_reason == RECORDING_END_NONE)
         step_aside();
     else
         finish();
-    presence_set(&presence.gone);
+    futex_set(&lifecycle.gone);
     return 0;
 }
 
-/* --- For presence.c ----------------------------------------------------------------------------------------------- */
+/* --- For sampler_lifecycle.c
+ * ----------------------------------------------------------------------------------------------- */
 
 bool sampler_has_finished(void)
 {
@@ -813,7 +814,7 @@ const struct sampler_options *sampler_present_options(void)
 void sampler_forget_finished(void)
 {
     atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
-    thread_news_forget();
+    thread_events_forget();
     modules_after_fork(&sampler.modules);
 }
 

@@ -3,19 +3,19 @@
 #define OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
 
 #include "sampler/modules.h"
-#include "sampler/presence.h"
+#include "sampler/sampler_lifecycle.h"
 #include "sampler/sampler.h"
 #include "sampler/slots.h"
-#include "sampler/thread_news.h"
+#include "sampler/thread_events.h"
 #include "sampler/threads.h"
 
-enum { SHORT_BEGUN_MAX = 1024 };
+enum { SHORT_LIVED_BEGUN_MAX = 1024 };
 
 /* By start routine: what threads spent that ended before a tick met them, and what is known of the waits of others. The
  * last one is for all other routines. */
-enum { SHORT_ROUTINES = 64 };
-struct short_lives {
-    struct short_routine {
+enum { SHORT_LIVED_ROUTINES = 64 };
+struct short_lived_threads {
+    struct short_lived_sums {
         uint64_t routine;
         uint32_t ends; /* threads that no record has reported yet */
         uint64_t cpu_ns, preempted_ns, woken_ns, blocked_ns, start_wait_ns;
@@ -25,10 +25,10 @@ struct short_lives {
         uint64_t timed_wait_ns, timed_preempted_ns; /* their waits that a timer saw, and those after preemptions */
         double woken_waits, other_waits;            /* as the kernel counts switches */
         uint64_t met, met_asleep;                   /* how often late ticks met one of them */
-    } routines[SHORT_ROUTINES];
+    } routines[SHORT_LIVED_ROUTINES];
     size_t routine_count;
     size_t begun_count;
-    struct thread_news begun[SHORT_BEGUN_MAX]; /* that were not listed yet when they said so */
+    struct thread_event begun[SHORT_LIVED_BEGUN_MAX]; /* that were not listed yet when they said so */
 };
 
 struct tick_schedule {
@@ -87,7 +87,7 @@ struct sampler {
     uint64_t aside_since_ns;
     struct handed_file handed;
     uint64_t tick_ns; /* when the last tick was opened */
-    struct short_lives short_lives;
+    struct short_lived_threads short_lived_threads;
     uint64_t cpu_ns_of_ended; /* of threads that ended */
     uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
     uint32_t unseen_tick;
@@ -135,54 +135,57 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler);
 /* Before THREAD is forgotten. */
 void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread);
 
-/* --- sleep.c: threads that sleep, at no cost ---------------------------------------------------------------------- */
+/* --- idle_threads.c: threads that sleep, at no cost
+ * ---------------------------------------------------------------------- */
 
 /* The count of THREAD's page, to be read before its CPU clock; 0 without a page. */
-uint32_t sleep_count(const struct watched_thread *thread);
+uint32_t idle_thread_count(const struct watched_thread *thread);
 
 /* True if LISTED has not run since it was last known to be asleep; without a page nothing is known. */
-bool sleep_continues(const struct listed_thread *listed);
+bool idle_thread_continues(const struct listed_thread *listed);
 
 /* The thread's CPU clock has stopped, and COUNT was read before it; or the thread has run. */
-void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count);
-void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed);
-void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
+void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count);
+void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *listed);
+void idle_thread_forget(struct sampler *sampler, struct watched_thread *thread);
 
-/* --- short_lives.c: threads that live between two ticks ---------------------------------------------------------- */
+/* --- short_lived_threads.c: threads that live between two ticks
+ * ---------------------------------------------------------- */
 
 /* Places are given out in their order; the last one has all routines that come too late. */
-struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine);
+struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t routine);
 
 /* Reads what threads have said. The list of threads must be newer than that. */
-void short_lives_read(struct sampler *sampler);
+void short_lived_threads_read(struct sampler *sampler);
 
 /* THREAD is looked at for the first time. */
-void short_lives_meet(struct sampler *sampler, struct watched_thread *thread);
+void short_lived_threads_first_seen(struct sampler *sampler, struct watched_thread *thread);
 
 /* THREAD, which a tick met, has ended, and all of it is written. If its life was short, its stacks stand for threads of
  * the same routine that no tick met: ticks fall at random, so they meet each place as often as its share of the time.
  */
-void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread);
+void short_lived_threads_credit(struct sampler *sampler, const struct watched_thread *thread);
 
 /* A thread that was listed, but never looked at. */
-void short_lives_add(struct sampler *sampler, const struct thread_news *end);
+void short_lived_threads_add(struct sampler *sampler, const struct thread_event *end);
 
 /* The recording ends: for what remains there is no stack. */
-void short_lives_write_rest(struct sampler *sampler);
+void short_lived_threads_write_rest(struct sampler *sampler);
 
 /* Likewise for CPU time of threads that said nothing. */
-void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
+void short_lived_threads_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
 
-/* --- switches.c: waits for a processor, without a timer ----------------------------------------------------------- */
+/* --- context_switches.c: waits for a processor, without a timer
+ * ----------------------------------------------------------- */
 
 struct ended_waits {
     double woken, others;
 };
 
 /* THREAD's waits since this was last read. False if that is not known. */
-bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret);
+bool context_switches_count_waits(struct watched_thread *thread, struct ended_waits *ret);
 /* The same of one that has said how often it switched, because it ended. */
-bool switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret);
+bool context_switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret);
 
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 
@@ -253,31 +256,33 @@ void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread);
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
 
-/* --- waits.c: where threads wait for a processor ------------------------------------------------------------------ */
+/* --- run_queue_waits.c: where threads wait for a processor
+ * ------------------------------------------------------------------ */
 
 enum { LONG_WAIT_NS = 8000000 }; /* during which the kernel takes no other stack */
 
 /* True if THREAD has the right to a timer that sees where its waits begin. */
-bool waits_may_have_timer(const struct watched_thread *thread);
+bool run_queue_waits_may_have_timer(const struct watched_thread *thread);
 
 /* THREAD has waited for WAIT_NS of which nothing is written yet. If that is much, its waits are seen from now on. */
-void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns);
+void run_queue_waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns);
 
 /* True if so: then other stacks do not stand for them. */
-bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread);
+bool run_queue_waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread);
 
 /* True if all that were looked at began where it spends its CPU time. */
-bool waits_are_where_it_runs(const struct watched_thread *thread);
+bool run_queue_waits_are_where_it_runs(const struct watched_thread *thread);
 
 /* Where one of the waits began that have ended, chosen by chance: the longer it was, the likelier. */
-bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
+bool run_queue_waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread,
+                                struct perf_timer_sample *ret_sample);
 
 /* Without the right to such a timer: THREAD is to be asked where it waits when it is met waiting. */
-bool waits_are_asked(const struct watched_thread *thread);
-void waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent);
-void waits_note_answer(struct watched_thread *thread, bool was_in_call);
+bool run_queue_waits_are_asked(const struct watched_thread *thread);
+void run_queue_waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent);
+void run_queue_waits_note_reply(struct watched_thread *thread, bool was_in_call);
 
-void waits_forget(struct watched_thread *thread);
+void run_queue_waits_forget(struct watched_thread *thread);
 
 /* --- clock_timer.c: the same, where the kernel denies that -------------------------------------------------------- */
 

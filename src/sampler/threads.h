@@ -8,7 +8,7 @@
 #include "sampler/periods.h"
 #include "sampler/recording_writer.h"
 #include "sampler/signal_handler.h"
-#include "sampler/thread_news.h"
+#include "sampler/thread_events.h"
 
 #include <sys/types.h>
 #include <time.h>
@@ -59,18 +59,18 @@ struct thread_ledger {
 };
 
 /* How often a thread has switched, when that was last read. */
-struct thread_owes {
+struct open_wait {
     double woken, preempted; /* waits that had not ended: one, or none */
 };
 
-struct thread_switches {
+struct context_switches {
     bool is_known;
     uint64_t sleeps, preemptions;
-    struct thread_owes owes;
+    struct open_wait owes;
 };
 
-/* What is known of where a thread waits for a processor (waits.c). */
-struct thread_waits {
+/* What is known of where a thread waits for a processor (run_queue_waits.c). */
+struct run_queue_waits {
     bool are_where_it_runs; /* all that were seen */
     uint64_t period;        /* stops between two samples of its timer */
     uint32_t samples;       /* since that was drawn */
@@ -100,7 +100,7 @@ struct watched_thread {
     /* Running: */
     struct perf_timer timer;
     struct perf_timer stop_timer; /* for its waits for a processor */
-    struct thread_waits waits;
+    struct run_queue_waits waits;
     uint32_t timer_stack_size; /* that it needs; 0: not known yet; more than there can be: it gets no timer */
     uint32_t stacks_seen;      /* whole ones, */
     uint64_t largest_stack;    /* and the bytes of the largest of the last few */
@@ -122,7 +122,7 @@ struct watched_thread {
     char name[THREAD_NAME_SIZE];
 
     struct thread_ledger ledger;
-    struct thread_switches switches;
+    struct context_switches switches;
     enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
     uint64_t waited_ns;      /* for a processor, as far as scans show */
     uint32_t written_tick;   /* the last one of which a sample was written */
@@ -156,7 +156,7 @@ struct watched_thread {
     bool ran_long;        /* before the last scan */
     bool is_accounted;    /* it ended, and CPU_NS_SEEN is all that it spent */
 
-    struct thread_news life; /* as it said itself; ROUTINE and CREATED_NS are 0 until then */
+    struct thread_event life; /* as it said itself; ROUTINE and CREATED_NS are 0 until then */
 
     struct recording_stack *last; /* of the recording */
 };

@@ -1,8 +1,8 @@
 /* The work for each thread at a tick. ledger.h describes how the thread's time is divided.
  *
  * A thread whose CPU clock has stopped has the same stack as at the previous tick: nothing is read or written. A thread
- * that ran and is blocked now is unwound from outside (blocked.c); that stack counts for its blocked time. The stacks
- * that the kernel takes with the thread's timer (timer.c) count for its CPU time.
+ * that ran and is blocked now is unwound from outside (remote_unwind.c); that stack counts for its blocked time. The
+ * stacks that the kernel takes with the thread's timer (timer.c) count for its CPU time.
  *
  * If the kernel grants no timer, or a timer that sees only user code, the sampler sends a signal to a running thread,
  * which unwinds itself (signal_handler.c); the next tick reads the answer. A thread that waits for a processor answers
@@ -14,7 +14,7 @@
 #include "base/kernel.h"
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
-#include "sampler/blocked.h"
+#include "sampler/remote_unwind.h"
 #include "sampler/chance.h"
 #include "sampler/clock.h"
 #include "sampler/process_info.h"
@@ -99,8 +99,8 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
 {
     struct perf_timer_sample sample;
     struct found_stack found;
-    waits_note(sampler, thread, ledger_unwritten_wait_ns(thread));
-    if (!stack && waits_fetch_stop(sampler, thread, &sample) && walk_sample(sampler, thread, &sample, &found))
+    run_queue_waits_note(sampler, thread, ledger_unwritten_wait_ns(thread));
+    if (!stack && run_queue_waits_fetch_stop(sampler, thread, &sample) && walk_sample(sampler, thread, &sample, &found))
         stack = &found;
     if (stack) ledger_credit_wait(sampler, thread, stack);
 }
@@ -124,7 +124,7 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
         uint64_t part_ns = ledger_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
         if (!perf_timer_sample(&thread->timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
             continue;
-        if (i == 0 && was_asked && blocked_sleeps_at(sample.registers.values[MACHINE_IP])) {
+        if (i == 0 && was_asked && threads_sleep_at(sample.registers.values[MACHINE_IP])) {
             write_slept(sampler, thread, &stack);
             timer_sample_soon(sampler, thread);
         } else {
@@ -139,7 +139,7 @@ static bool read_answer(struct sampler *sampler, struct watched_thread *thread, 
 {
     *ret_stack = (struct found_stack){answer->addresses, answer->address_count, answer->outcome};
     sampler->counters[RECORDING_ANSWERS]++;
-    sampler->counters[RECORDING_ANSWERS_IN_CALL] += blocked_was_in_call(&answer->registers);
+    sampler->counters[RECORDING_ANSWERS_IN_CALL] += registers_are_in_call(&answer->registers);
     if (ret_stack->flags != UNWIND_PENDING) return true;
     enum modules_answer table = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
     if (table != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
@@ -175,7 +175,7 @@ static void write_answers(struct sampler *sampler, struct watched_thread *thread
     bool has_time = false;
     for (uint32_t i = 0; i < count; i++) {
         const struct handler_answer *answer = i < short_count ? &slot->answers[i] : &slot->long_call_answer;
-        bool was_in_call = blocked_was_in_call(&answer->registers);
+        bool was_in_call = registers_are_in_call(&answer->registers);
         if (!read_answer(sampler, thread, answer, thread->cpu_ns_seen, &stack)) continue;
         if (!has_time) has_time = find_time_of_hits(sampler, thread, hits, was_in_call, &time);
         if (!has_time) return;
@@ -219,26 +219,26 @@ static void write_new_time(struct sampler *sampler, struct watched_thread *threa
  * none was mostly stopped by the sampler itself, wherever it was. */
 static bool has_just_woken(const struct watched_thread *thread, const struct unwind_registers *registers)
 {
-    return thread->waits_at_request && blocked_sleeps_at(registers->values[MACHINE_IP]);
+    return thread->waits_at_request && threads_sleep_at(registers->values[MACHINE_IP]);
 }
 
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     struct found_stack stack;
     const struct handler_answer *answer = &slot->answers[0];
-    bool was_in_call = blocked_was_in_call(&answer->registers);
+    bool was_in_call = registers_are_in_call(&answer->registers);
     bool was_in_long_call = /* up to the last scan */
         was_in_call && (thread->ticks_asked > 0 || clock_timer_meets_long_call(sampler, thread));
     uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
     if (!read_answer(sampler, thread, answer, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
-    if (blocked_was_asleep(&answer->registers)) return;
+    if (registers_are_asleep(&answer->registers)) return;
     if (has_just_woken(thread, &answer->registers)) {
         write_slept(sampler, thread, &stack);
         return;
     }
     if (thread->is_asked_for_wait) {
-        waits_note_answer(thread, was_in_call);
+        run_queue_waits_note_reply(thread, was_in_call);
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
@@ -339,7 +339,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
         return;
     }
     if (choice.is_asleep) {
-        (void)blocked_awaits_signals(thread, cpu_ns); /* if so, no signal is sent for a while */
+        (void)thread_awaits_signals(thread, cpu_ns); /* if so, no signal is sent for a while */
         return;
     }
     struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
@@ -391,43 +391,44 @@ static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *th
 static void ask_for_wait(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     ask_unless_asleep(sampler, thread, cpu_ns);
-    thread->is_asked_for_wait = thread->slot && (thread->timer.control || waits_are_asked(thread));
-    if (waits_are_asked(thread)) waits_note_request(sampler, thread, thread->slot);
+    thread->is_asked_for_wait = thread->slot && (thread->timer.control || run_queue_waits_are_asked(thread));
+    if (run_queue_waits_are_asked(thread)) run_queue_waits_note_request(sampler, thread, thread->slot);
 }
 
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
 
-/* BLOCKED_WALKED if the stack was read and written, BLOCKED_PENDING if it needs a table that is still being built. */
-static enum blocked_result read_blocked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* REMOTE_WALKED if the stack was read and written, REMOTE_PENDING if it needs a table that is still being built. */
+static enum remote_unwind_result read_blocked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_ROOT;
-    enum blocked_result result = BLOCKED_PENDING;
-    for (unsigned i = 0; result == BLOCKED_PENDING && i < MODULES_MAX; i++) {
-        result = blocked_walk(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
-        if (result != BLOCKED_PENDING) break;
+    enum remote_unwind_result result = REMOTE_PENDING;
+    for (unsigned i = 0; result == REMOTE_PENDING && i < MODULES_MAX; i++) {
+        result = remote_unwind(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
+        if (result != REMOTE_PENDING) break;
         enum modules_answer answer = build_table_for(sampler, addresses, count);
-        if (answer == MODULES_LATER) return BLOCKED_PENDING;
+        if (answer == MODULES_LATER) return REMOTE_PENDING;
         if (answer != MODULES_NOTHING) continue;
-        result = BLOCKED_INCOMPLETE;
+        result = REMOTE_INCOMPLETE;
         outcome = UNWIND_NO_TABLE;
     }
-    if (result == BLOCKED_INCOMPLETE || result == BLOCKED_DENIED) sampler->counters[RECORDING_BLOCKED_DENIED]++;
-    if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return result;
+    if (result == REMOTE_INCOMPLETE || result == REMOTE_DENIED) sampler->counters[RECORDING_BLOCKED_DENIED]++;
+    if (result != REMOTE_WALKED && result != REMOTE_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
     struct found_stack stack = {addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
     ledger_credit_blocked(sampler, thread, &stack);
-    return BLOCKED_WALKED;
+    return REMOTE_WALKED;
 }
 
 /* In CPU mode little is written for a thread that does not run. */
-static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static enum remote_unwind_result read_unless_running(struct sampler *sampler, struct watched_thread *thread,
+                                                     uint64_t cpu_ns)
 {
     bool is_for_switching = timer_switching_ns(thread) >= sampler->period_ns;
     if (!is_cpu_mode(sampler) || is_for_switching) return read_blocked(sampler, thread, cpu_ns);
-    if (is_for_calls(thread)) return BLOCKED_RUNNING; /* it need not be known */
-    return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
+    if (is_for_calls(thread)) return REMOTE_RUNNING; /* it need not be known */
+    return thread_is_running(thread) ? REMOTE_RUNNING : REMOTE_WALKED;
 }
 
 /* Threads that usually sleep, or may wait, and were awake in the open tick. Used only by the sampler thread. */
@@ -449,10 +450,10 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
         if (cpu_ns == thread->cpu_ns_seen) ask_for_wait(sampler, thread, cpu_ns);
         return true;
     }
-    enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
-    if (result == BLOCKED_WALKED) return true;
+    enum remote_unwind_result result = read_unless_running(sampler, thread, cpu_ns);
+    if (result == REMOTE_WALKED) return true;
     if (cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
-    if (result == BLOCKED_RUNNING) request(sampler, thread, cpu_ns);
+    if (result == REMOTE_RUNNING) request(sampler, thread, cpu_ns);
     return true;
 }
 
@@ -533,17 +534,17 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
     uint64_t unwritten_ns = ledger_unwritten_cpu_ns(thread, cpu_ns);
     if (is_busy || unwritten_ns >= sampler->period_ns / 2) leave_to_timer(sampler, thread, cpu_ns);
     bool is_running = timer_is_running(thread) && !timer_sees_user_code(thread);
-    enum blocked_result result = is_running ? BLOCKED_RUNNING : read_unless_running(sampler, thread, cpu_ns);
-    if (result == BLOCKED_WALKED) return;
-    thread->state = result == BLOCKED_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
-    if (result == BLOCKED_DENIED && ran_ns == 0) {
+    enum remote_unwind_result result = is_running ? REMOTE_RUNNING : read_unless_running(sampler, thread, cpu_ns);
+    if (result == REMOTE_WALKED) return;
+    thread->state = result == REMOTE_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
+    if (result == REMOTE_DENIED && ran_ns == 0) {
         ledger_write_unreadable(sampler, thread);
         return;
     }
-    if (result == BLOCKED_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
+    if (result == REMOTE_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
     bool is_left = is_left_to_timer(sampler, thread, cpu_ns);
-    if (result != BLOCKED_PENDING && !is_left) scan_running(sampler, thread, cpu_ns, is_busy);
-    if (result == BLOCKED_RUNNING && is_left && waits_are_asked(thread)) look_again(sampler, thread, true);
+    if (result != REMOTE_PENDING && !is_left) scan_running(sampler, thread, cpu_ns, is_busy);
+    if (result == REMOTE_RUNNING && is_left && run_queue_waits_are_asked(thread)) look_again(sampler, thread, true);
 }
 
 /* Wall clock: THREAD is not blocked, and has not run since the previous tick. A timer has seen where it was stopped; a
@@ -553,14 +554,14 @@ static void scan_waiting(struct sampler *sampler, struct watched_thread *thread,
     thread->waited_ns += sampler->tick_span_ns;
     if (thread->waited_ns < LONG_WAIT_NS) return; /* a request costs 40 µs */
     timer_note_busy(sampler, thread);
-    if (waits_may_have_timer(thread)) return;
+    if (run_queue_waits_may_have_timer(thread)) return;
     ask_for_wait(sampler, thread, cpu_ns);
 }
 
 static void meet(struct sampler *sampler, struct watched_thread *thread)
 {
     if (thread->is_known) return;
-    short_lives_meet(sampler, thread);
+    short_lived_threads_first_seen(sampler, thread);
     ledger_open(thread);
     thread->is_known = true;
 }
@@ -578,10 +579,10 @@ static bool has_run_on(struct sampler *sampler, struct watched_thread *thread)
 /* False if the thread has ended. The cheapest proof that it has not moved is tried first. */
 static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
-    if (sleep_continues(listed)) return true;
+    if (idle_thread_continues(listed)) return true;
     struct watched_thread *thread = listed->thread;
     uint64_t cpu_ns = 0;
-    uint32_t count = sleep_count(thread);
+    uint32_t count = idle_thread_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
         thread->is_missing = true;
         ledger_end_tick(sampler, thread); /* it is not blocked at its last stack */
@@ -596,11 +597,11 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     thread->ran_long = ran_long;
     bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {
-        sleep_note_asleep(sampler, listed, count);
+        idle_thread_note_asleep(sampler, listed, count);
         if (sampler->is_late) ledger_note_state(sampler, thread);
         return true;
     }
-    sleep_note_awake(sampler, listed);
+    idle_thread_note_awake(sampler, listed);
     ledger_begin_tick(sampler, thread);
     bool was_running = thread->state == THREAD_RUNNABLE;
     clock_timer_check(sampler, thread);
@@ -712,7 +713,7 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
 static void close_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->is_known) {
-        short_lives_add(sampler, &thread->life);
+        short_lived_threads_add(sampler, &thread->life);
         return;
     }
     uint64_t unseen_cpu_ns = difference(thread->life.cpu_ns, thread->cpu_ns_seen);
@@ -721,12 +722,13 @@ static void close_as_reported(struct sampler *sampler, struct watched_thread *th
     thread->is_accounted = true;
     write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
     ledger_close_as_reported(sampler, thread, unseen_cpu_ns);
-    short_lives_stand_for(sampler, thread);
+    short_lived_threads_credit(sampler, thread);
 }
 
 void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (!sampler->is_ending) short_lives_read(sampler); /* it ended after it was listed: its report is available */
+    if (!sampler->is_ending)
+        short_lived_threads_read(sampler); /* it ended after it was listed: its report is available */
     if (thread->life.ends > 0) {
         close_as_reported(sampler, thread);
     } else if (sampler->is_ending) {
@@ -741,6 +743,6 @@ void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     if (thread->delay_file >= 0) kernel_close(thread->delay_file);
     if (thread->status_file >= 0) kernel_close(thread->status_file);
-    sleep_forget(sampler, thread);
+    idle_thread_forget(sampler, thread);
     timer_forget(sampler, thread);
 }

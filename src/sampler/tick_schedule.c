@@ -69,7 +69,7 @@ static void note_starved(struct sampler *sampler, uint64_t missed)
 {
     enum { STARVED_PERIODS_MIN = 4 };
     sampler->is_starved = missed >= STARVED_PERIODS_MIN;
-    atomic_store(&presence.is_starved, sampler->is_starved);
+    atomic_store(&lifecycle.is_starved, sampler->is_starved);
 }
 
 /* One stack stands for all of such a delay, so shares are less exact than the number of stacks says. */

@@ -176,7 +176,7 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->timer.control) return;
     perf_timer_close(&thread->timer);
-    waits_forget(thread);
+    run_queue_waits_forget(thread);
     thread->timer_samples = 0;
     thread->ran_with_other_timer = false;
     thread->ledger.preempted_ns = 0;

@@ -109,14 +109,14 @@ bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
     return true;
 }
 
-bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
 {
     (void)thread;
     (void)ret;
     return false;
 }
 
-bool switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
 {
     (void)thread;
     (void)ret;
@@ -128,19 +128,19 @@ uint64_t monotonic_ns(void)
     return 0;
 }
 
-struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine)
+struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t routine)
 {
     (void)routine;
-    return &sampler->short_lives.routines[0];
+    return &sampler->short_lived_threads.routines[0];
 }
 
-bool waits_are_where_it_runs(const struct watched_thread *thread)
+bool run_queue_waits_are_where_it_runs(const struct watched_thread *thread)
 {
     (void)thread;
     return false;
 }
 
-bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
+bool run_queue_waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
 {
     (void)sampler;
     (void)thread;
@@ -371,9 +371,10 @@ TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         sampler = (struct sampler){.options.mode = cases[i].mode, .period_ns = 10 * MS, .tick_ns = 1100 * MS};
-        sampler.short_lives.routines[0] = (struct short_routine){.met = cases[i].met, .met_asleep = cases[i].met / 4};
+        sampler.short_lived_threads.routines[0] =
+            (struct short_lived_sums){.met = cases[i].met, .met_asleep = cases[i].met / 4};
         struct watched_thread thread = {.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
-        thread.life = (struct thread_news){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
+        thread.life = (struct thread_event){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
         thread.life.sleeps = 1;
         thread.ledger =
             (struct thread_ledger){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
@@ -393,7 +394,7 @@ TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
     static struct sampler sampler;
     static struct watched_thread thread;
     for (unsigned says_at = 0; says_at < 3; says_at++) {
-        const struct thread_news news = {.created_ns = 1150 * MS, .start_wait_ns = 20 * MS, .wall_ns = 20 * MS};
+        const struct thread_event news = {.created_ns = 1150 * MS, .start_wait_ns = 20 * MS, .wall_ns = 20 * MS};
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
         sampler.recording_start_ns = 1000 * MS;
         thread = (struct watched_thread){.state = THREAD_RUNNABLE};
@@ -424,7 +425,7 @@ TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
     static struct sampler sampler;
     static struct watched_thread thread;
     for (size_t i = 0; i < 2 * sizeof(created_ms) / sizeof(created_ms[0]); i++) {
-        struct thread_news news = {.created_ns = (uint64_t)created_ms[i / 2] * MS, .wall_ns = 4 * MS};
+        struct thread_event news = {.created_ns = (uint64_t)created_ms[i / 2] * MS, .wall_ns = 4 * MS};
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
         thread = (struct watched_thread){.state = THREAD_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
@@ -538,7 +539,7 @@ TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
     const struct found_stack stack = {.addresses = (const uint64_t[]){0}, .count = 1};
     for (int is_end = 0; is_end < 2; is_end++) {
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .is_starved = true};
-        struct short_routine *routine = short_lives_routine(&sampler, 0);
+        struct short_lived_sums *routine = short_lived_routine(&sampler, 0);
         struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
         thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 70 * MS};
         memset(&recording, 0, sizeof(recording));

@@ -220,7 +220,8 @@ TEST(the_times_of_a_thread_follow_without_a_gap)
     free((void *)(uintptr_t)bytes.data);
 }
 
-static void short_lives(uint64_t routine, uint64_t ends, uint64_t thread, bool is_blocked, struct recording_time time)
+static void short_lived_threads(uint64_t routine, uint64_t ends, uint64_t thread, bool is_blocked,
+                                struct recording_time time)
 {
     recording_begin(&writer, RECORDING_SHORT, 80);
     recording_number(&writer, routine);
@@ -236,9 +237,9 @@ static void write_short_lives(void)
     static const uint64_t runs[] = {0x402222, 0x405678};
     tick(2000000);
     recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 2000000}, 0, runs, 2, &last[0]);
-    short_lives(0x405000, 2, 1, false, (struct recording_time){.cpu_ns = 300000, .runnable_ns = 700000});
-    short_lives(0x405000, 1, 1, true, (struct recording_time){.blocked_ns = 400000});
-    short_lives(0x406000, 0, 0, false, (struct recording_time){.cpu_ns = 500000});
+    short_lived_threads(0x405000, 2, 1, false, (struct recording_time){.cpu_ns = 300000, .runnable_ns = 700000});
+    short_lived_threads(0x405000, 1, 1, true, (struct recording_time){.blocked_ns = 400000});
+    short_lived_threads(0x406000, 0, 0, false, (struct recording_time){.cpu_ns = 500000});
     recording_begin(&writer, RECORDING_STOP, 0);
 }
 
@@ -372,8 +373,8 @@ static void write_unmet(void)
         recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000000}, 0, computes[i % 2], 2, &last[0]);
         waiting(1);
     }
-    short_lives(0x405000, 5, 0, false, (struct recording_time){.cpu_ns = 6000000});
-    short_lives(0x406000, 1, 0, false, (struct recording_time){.cpu_ns = 500000});
+    short_lived_threads(0x405000, 5, 0, false, (struct recording_time){.cpu_ns = 6000000});
+    short_lived_threads(0x406000, 1, 0, false, (struct recording_time){.cpu_ns = 500000});
     starts_at(1, 0x405000);
     more(1, false, (struct recording_time){.cpu_ns = 2000000});
     starts_at(2, 0x405000);

@@ -1,14 +1,14 @@
 /* What threads of the program ask of the sampler thread, and how they wait for it.
  *
  * The sampler thread looks at the commands before each tick; a command wakes it. SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SAMPLER_PRESENCE_H
-#define OFFBEAT_SAMPLER_PRESENCE_H
+#ifndef OFFBEAT_SAMPLER_SAMPLER_LIFECYCLE_H
+#define OFFBEAT_SAMPLER_SAMPLER_LIFECYCLE_H
 
 #include "sampler/sampler.h"
 
 #include <stdatomic.h>
 
-enum presence_command {
+enum lifecycle_command {
     COMMAND_STOP = 1,       /* end the recording and the thread */
     COMMAND_STEP_ASIDE = 2, /* end the thread; another one continues with the recording */
     COMMAND_FOLLOW = 4,     /* take over the rights of the program's first thread */
@@ -16,7 +16,7 @@ enum presence_command {
 };
 
 /* Futexes. */
-struct presence {
+struct lifecycle {
     _Atomic uint32_t commands;
     _Atomic uint32_t gone;  /* 1: all is written, and the thread is about to end */
     _Atomic uint32_t ready; /* 1: the thread has its own descriptor table */
@@ -27,11 +27,11 @@ struct presence {
     _Atomic uint64_t stop_ns;     /* when it was to stop; 0: it was not */
 };
 
-extern struct presence presence;
+extern struct lifecycle lifecycle;
 
-void presence_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns);
-void presence_wake(_Atomic uint32_t *word);
-void presence_set(_Atomic uint32_t *word); /* to 1, and wakes */
+void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns);
+void futex_wake(_Atomic uint32_t *word);
+void futex_set(_Atomic uint32_t *word); /* to 1, and wakes */
 
 /* --- sampler.c: what the thread does ------------------------------------------------------------------------------ */
 

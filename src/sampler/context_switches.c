@@ -9,14 +9,14 @@
 enum { STATUS_SIZE = 4096 };
 
 /* What kind of wait THREAD is in, or will be in when it wakes up, if it does not run: it has not ended yet. */
-static struct thread_owes owed(const struct watched_thread *thread, uint64_t slept, uint64_t preempted, bool is_asleep)
+static struct open_wait owed(const struct watched_thread *thread, uint64_t slept, uint64_t preempted, bool is_asleep)
 {
     uint64_t cpu_ns = thread->cpu_ns_seen;
-    if (is_asleep) return (struct thread_owes){.woken = 1};
-    if (thread_cpu_ns(thread->tid, &cpu_ns) && cpu_ns != thread->cpu_ns_seen) return (struct thread_owes){0};
+    if (is_asleep) return (struct open_wait){.woken = 1};
+    if (thread_cpu_ns(thread->tid, &cpu_ns) && cpu_ns != thread->cpu_ns_seen) return (struct open_wait){0};
     if (slept + preempted == 0) return thread->switches.owes;
-    if (slept > 0 && preempted > 0) return (struct thread_owes){0.5, 0.5};
-    return slept > 0 ? (struct thread_owes){.woken = 1} : (struct thread_owes){.preempted = 1};
+    if (slept > 0 && preempted > 0) return (struct open_wait){0.5, 0.5};
+    return slept > 0 ? (struct open_wait){.woken = 1} : (struct open_wait){.preempted = 1};
 }
 
 static double positive(double number)
@@ -24,10 +24,10 @@ static double positive(double number)
     return number > 0 ? number : 0;
 }
 
-bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
 {
     static char text[STATUS_SIZE]; /* the sampler thread's alone */
-    struct thread_switches *before = &thread->switches, now = {.is_known = true};
+    struct context_switches *before = &thread->switches, now = {.is_known = true};
     if (!thread_read_status(thread, text, sizeof(text))) return false;
     const char *state = status_line(text, "State");
     now.sleeps = status_number(text, "voluntary_ctxt_switches", 10);
@@ -41,10 +41,10 @@ bool switches_count_waits(struct watched_thread *thread, struct ended_waits *ret
     return is_known && ret->woken + ret->others > 0;
 }
 
-bool switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
 {
-    const struct thread_switches *before = &thread->switches;
-    const struct thread_news *life = &thread->life;
+    const struct context_switches *before = &thread->switches;
+    const struct thread_event *life = &thread->life;
     if (!before->is_known && thread->ledger.was_there) return false;
     ret->woken = (double)difference(life->sleeps, before->sleeps) + before->owes.woken;
     ret->others = (double)difference(life->preemptions, before->preemptions) + before->owes.preempted;

@@ -15,12 +15,12 @@ enum {
     SECONDS_WITHOUT_PAGE = 10,
 };
 
-uint32_t sleep_count(const struct watched_thread *thread)
+uint32_t idle_thread_count(const struct watched_thread *thread)
 {
     return thread->page ? perf_page_count(thread->page) : 0;
 }
 
-bool sleep_continues(const struct listed_thread *listed)
+bool idle_thread_continues(const struct listed_thread *listed)
 {
     return listed->page_asleep && perf_page_count(listed->page_asleep) == listed->count_asleep;
 }
@@ -45,7 +45,7 @@ static void drop_page(struct sampler *sampler, struct watched_thread *thread)
     sampler->counters[RECORDING_PERF_PAGES]--;
 }
 
-void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count)
+void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count)
 {
     struct watched_thread *thread = listed->thread;
     listed->page_asleep = thread->page;
@@ -56,7 +56,7 @@ void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, ui
         make_page(sampler, thread);
 }
 
-void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed)
+void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *listed)
 {
     struct watched_thread *thread = listed->thread;
     uint32_t ticks_asleep = sampler->tick - thread->awake_tick - 1;
@@ -71,7 +71,7 @@ void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed)
     thread->no_page_until_tick = sampler->tick + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
 }
 
-void sleep_forget(struct sampler *sampler, struct watched_thread *thread)
+void idle_thread_forget(struct sampler *sampler, struct watched_thread *thread)
 {
     drop_page(sampler, thread);
 }

@@ -1,7 +1,7 @@
 /* /proc/self/task/TID/syscall holds the stack pointer and the program counter of a thread that sleeps in the kernel
  * (proc(5)); frame tables need no more, save where a frame is found by its frame pointer. The stack is copied in
  * blocks, because the thread can end, and its stack go, at any time.  SPDX-License-Identifier: MIT */
-#include "sampler/blocked.h"
+#include "sampler/remote_unwind.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
@@ -35,13 +35,13 @@ static bool is_syscall(uint64_t address)
     return read_code(address, code, sizeof(code)) && memcmp(code, syscall_instruction, sizeof(code)) == 0;
 }
 
-bool blocked_was_in_call(const struct unwind_registers *registers)
+bool registers_are_in_call(const struct unwind_registers *registers)
 {
-    return is_syscall(registers->values[MACHINE_IP] - SYSCALL_INSTRUCTION) || blocked_was_asleep(registers);
+    return is_syscall(registers->values[MACHINE_IP] - SYSCALL_INSTRUCTION) || registers_are_asleep(registers);
 }
 
 /* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
-bool blocked_was_asleep(const struct unwind_registers *registers)
+bool registers_are_asleep(const struct unwind_registers *registers)
 {
     enum { CALL_NUMBERS_END = 1024 };
     uint64_t next = registers->values[MACHINE_IP];
@@ -60,7 +60,7 @@ static bool note_sigwait(struct watched_thread *thread, const char *text, uint64
     return true;
 }
 
-bool blocked_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns)
+bool thread_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns)
 {
     char text[256];
     return read_syscall(thread, text, sizeof(text)) && note_sigwait(thread, text, cpu_ns);
@@ -84,12 +84,12 @@ static bool parse_place(const char *text, struct blocked_place *ret_place)
 enum { SLEEPING_PLACES = 32 };
 static uint64_t sleeping_places[SLEEPING_PLACES];
 
-bool blocked_sleeps_at(uint64_t pc)
+bool threads_sleep_at(uint64_t pc)
 {
     return sleeping_places[pc % SLEEPING_PLACES] == pc;
 }
 
-bool blocked_is_running(struct watched_thread *thread)
+bool thread_is_running(struct watched_thread *thread)
 {
     char text[256];
     struct blocked_place place;
@@ -113,15 +113,15 @@ static void parse_arguments(const char *text, struct unwind_registers *registers
     }
 }
 
-enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
-                                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
-                                 enum unwind_outcome *ret_outcome)
+enum remote_unwind_result remote_unwind(struct watched_thread *thread, uint64_t cpu_ns,
+                                        const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
+                                        size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
     static struct stack_reader stack; /* the sampler thread's alone */
     char text[256];
-    if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_DENIED;
+    if (!read_syscall(thread, text, sizeof(text))) return REMOTE_DENIED;
     struct blocked_place place;
-    if (!parse_place(text, &place)) return BLOCKED_RUNNING;
+    if (!parse_place(text, &place)) return REMOTE_RUNNING;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
     registers.values[MACHINE_IP] = place.pc;
     registers.values[MACHINE_SP] = place.sp;
@@ -134,7 +134,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
                                                  ret_count, &recovered);
     bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
     uint64_t cpu_ns_after = 0;
-    if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
-    if (*ret_outcome == UNWIND_PENDING) return BLOCKED_PENDING;
-    return is_incomplete ? BLOCKED_INCOMPLETE : BLOCKED_WALKED;
+    if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return REMOTE_RUNNING;
+    if (*ret_outcome == UNWIND_PENDING) return REMOTE_PENDING;
+    return is_incomplete ? REMOTE_INCOMPLETE : REMOTE_WALKED;
 }

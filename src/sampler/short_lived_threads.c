@@ -1,4 +1,4 @@
-/* Threads that live between two ticks. They say themselves what they spent (thread_news.h). Ticks meet some of them,
+/* Threads that live between two ticks. They say themselves what they spent (thread_events.h). Ticks meet some of them,
  * and their stacks stand for the others with the same start routine. What no stack stands for has the name of the
  * routine. SPDX-License-Identifier: MIT */
 #include "base/unsigned.h"
@@ -6,21 +6,21 @@
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
 
-struct short_routine *short_lives_routine(struct sampler *sampler, uint64_t routine)
+struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t routine)
 {
-    struct short_lives *lives = &sampler->short_lives;
+    struct short_lived_threads *lives = &sampler->short_lived_threads;
     for (size_t i = 0; i < lives->routine_count; i++) {
         if (lives->routines[i].routine == routine) return &lives->routines[i];
     }
-    if (lives->routine_count == SHORT_ROUTINES) return &lives->routines[SHORT_ROUTINES - 1];
-    struct short_routine *added = &lives->routines[lives->routine_count++];
-    added->routine = lives->routine_count < SHORT_ROUTINES ? routine : 0;
+    if (lives->routine_count == SHORT_LIVED_ROUTINES) return &lives->routines[SHORT_LIVED_ROUTINES - 1];
+    struct short_lived_sums *added = &lives->routines[lives->routine_count++];
+    added->routine = lives->routine_count < SHORT_LIVED_ROUTINES ? routine : 0;
     return added;
 }
 
-void short_lives_add(struct sampler *sampler, const struct thread_news *end)
+void short_lived_threads_add(struct sampler *sampler, const struct thread_event *end)
 {
-    struct short_routine *routine = short_lives_routine(sampler, end->routine);
+    struct short_lived_sums *routine = short_lived_routine(sampler, end->routine);
     routine->ends += end->ends;
     sampler->cpu_ns_of_ended += end->cpu_ns;
     sampler->unseen_cpu_ns = difference(sampler->unseen_cpu_ns, end->cpu_ns);
@@ -46,7 +46,7 @@ static uint64_t take(uint64_t *ns)
     return taken_ns;
 }
 
-static void write_sum(struct sampler *sampler, struct short_routine *routine, const struct watched_thread *thread,
+static void write_sum(struct sampler *sampler, struct short_lived_sums *routine, const struct watched_thread *thread,
                       enum recording_share share)
 {
     struct recording_time time = {0};
@@ -67,9 +67,9 @@ static void write_sum(struct sampler *sampler, struct short_routine *routine, co
 }
 
 /* Beside many runnable threads, most of the time that a thread does not run is a wait for a processor. */
-static void note_met(struct short_routine *routine, const struct watched_thread *thread)
+static void note_met(struct short_lived_sums *routine, const struct watched_thread *thread)
 {
-    const struct thread_news *life = &thread->life;
+    const struct thread_event *life = &thread->life;
     if (thread->ledger.was_there) return;
     routine->met_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
     routine->met_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
@@ -82,7 +82,7 @@ static uint64_t part_of(uint64_t ns, double part, double all)
 
 /* Threads that no tick met waited for a processor in the same part of this time as others of their routine, which ticks
  * met; all of their waits are taken to be of one length, whether a sleep or a preemption came before. */
-static void divide_off_time(struct short_routine *routine)
+static void divide_off_time(struct short_lived_sums *routine)
 {
     double sleeps = (double)routine->off_sleeps, switches = sleeps + (double)routine->off_preemptions;
     uint64_t delay_ns = part_of(routine->off_ns, (double)routine->met_delay_ns, (double)routine->met_off_ns);
@@ -93,11 +93,11 @@ static void divide_off_time(struct short_routine *routine)
     routine->off_ns = routine->off_sleeps = routine->off_preemptions = 0;
 }
 
-void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread)
+void short_lived_threads_credit(struct sampler *sampler, const struct watched_thread *thread)
 {
     uint64_t short_ns = sampler->period_ns > sampler->tick_span_ns ? sampler->period_ns : sampler->tick_span_ns;
     if (thread->life.ends == 0) return;
-    struct short_routine *routine = short_lives_routine(sampler, thread->life.routine);
+    struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     if (routine->routine != thread->life.routine) return;
     note_met(routine, thread);
     if (thread->life.wall_ns > 2 * short_ns) return;
@@ -106,35 +106,35 @@ void short_lives_stand_for(struct sampler *sampler, const struct watched_thread 
     if (thread->ledger.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
 }
 
-void short_lives_write_rest(struct sampler *sampler)
+void short_lived_threads_write_rest(struct sampler *sampler)
 {
-    for (size_t i = 0; i < sampler->short_lives.routine_count; i++) {
-        struct short_routine *routine = &sampler->short_lives.routines[i];
+    for (size_t i = 0; i < sampler->short_lived_threads.routine_count; i++) {
+        struct short_lived_sums *routine = &sampler->short_lived_threads.routines[i];
         divide_off_time(routine);
         for (enum recording_share share = 0; share < RECORDING_SHARES; share++)
             write_sum(sampler, routine, NULL, share);
-        *routine = (struct short_routine){0};
+        *routine = (struct short_lived_sums){0};
     }
-    sampler->short_lives.routine_count = 0;
+    sampler->short_lived_threads.routine_count = 0;
 }
 
-void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns)
+void short_lived_threads_write_unseen(struct sampler *sampler, uint64_t cpu_ns)
 {
-    struct short_routine unseen = {.cpu_ns = cpu_ns};
+    struct short_lived_sums unseen = {.cpu_ns = cpu_ns};
     write_sum(sampler, &unseen, NULL, RECORDING_OF_RUNNING);
 }
 
 /* --- What threads say --------------------------------------------------------------------------------------------- */
 
 /* The place in BEGUN, or BEGUN_COUNT. */
-static size_t place_of_begun(const struct short_lives *lives, pid_t tid)
+static size_t place_of_begun(const struct short_lived_threads *lives, pid_t tid)
 {
     size_t i = 0;
     while (i < lives->begun_count && lives->begun[i].tid != tid) i++;
     return i;
 }
 
-static bool take_begun(struct short_lives *lives, pid_t tid, struct thread_news *ret)
+static bool take_begun(struct short_lived_threads *lives, pid_t tid, struct thread_event *ret)
 {
     size_t place = place_of_begun(lives, tid);
     if (place == lives->begun_count) return false;
@@ -143,26 +143,26 @@ static bool take_begun(struct short_lives *lives, pid_t tid, struct thread_news 
     return true;
 }
 
-static void note_begin(struct sampler *sampler, const struct thread_news *news)
+static void note_begin(struct sampler *sampler, const struct thread_event *event)
 {
-    struct short_lives *lives = &sampler->short_lives;
-    struct watched_thread *thread = threads_find(&sampler->threads, news->tid);
+    struct short_lived_threads *lives = &sampler->short_lived_threads;
+    struct watched_thread *thread = threads_find(&sampler->threads, event->tid);
     if (thread) {
-        thread->life = *news;
+        thread->life = *event;
         if (thread->is_known) ledger_note_creation(sampler, thread);
         return;
     }
-    size_t place = place_of_begun(lives, news->tid);
-    if (place == SHORT_BEGUN_MAX) return;
-    lives->begun[place] = *news;
+    size_t place = place_of_begun(lives, event->tid);
+    if (place == SHORT_LIVED_BEGUN_MAX) return;
+    lives->begun[place] = *event;
     if (place == lives->begun_count) lives->begun_count++;
 }
 
 /* SUM is of threads without a tid. Ticks have seen some of them, and their time is accounted for: what is left is the
  * part of it that no thread has. */
-static struct thread_news without_seen(const struct sampler *sampler, const struct thread_news *sum)
+static struct thread_event without_seen(const struct sampler *sampler, const struct thread_event *sum)
 {
-    struct thread_news rest = *sum;
+    struct thread_event rest = *sum;
     uint64_t unseen_ns = tick_unseen_cpu_ns(sampler);
     if (unseen_ns >= sum->cpu_ns) return rest;
     double part = (double)unseen_ns / (double)sum->cpu_ns;
@@ -172,35 +172,36 @@ static struct thread_news without_seen(const struct sampler *sampler, const stru
     return rest;
 }
 
-static void note_end(struct sampler *sampler, const struct thread_news *news)
+static void note_end(struct sampler *sampler, const struct thread_event *event)
 {
-    if (news->tid == 0) {
-        struct thread_news rest = without_seen(sampler, news);
-        short_lives_add(sampler, &rest);
+    if (event->tid == 0) {
+        struct thread_event rest = without_seen(sampler, event);
+        short_lived_threads_add(sampler, &rest);
         return;
     }
-    struct watched_thread *thread = threads_find(&sampler->threads, news->tid);
-    struct thread_news begun;
-    (void)take_begun(&sampler->short_lives, news->tid, &begun);
+    struct watched_thread *thread = threads_find(&sampler->threads, event->tid);
+    struct thread_event begun;
+    (void)take_begun(&sampler->short_lived_threads, event->tid, &begun);
     if (thread)
-        thread->life = *news;
+        thread->life = *event;
     else
-        short_lives_add(sampler, news);
+        short_lived_threads_add(sampler, event);
 }
 
-void short_lives_read(struct sampler *sampler)
+void short_lived_threads_read(struct sampler *sampler)
 {
-    struct thread_news news;
-    while (thread_news_take(&news)) {
-        if (news.ends == 0)
-            note_begin(sampler, &news);
+    struct thread_event event;
+    while (thread_events_take(&event)) {
+        if (event.ends == 0)
+            note_begin(sampler, &event);
         else
-            note_end(sampler, &news);
+            note_end(sampler, &event);
     }
 }
 
-void short_lives_meet(struct sampler *sampler, struct watched_thread *thread)
+void short_lived_threads_first_seen(struct sampler *sampler, struct watched_thread *thread)
 {
-    struct thread_news begun;
-    if (thread->life.created_ns == 0 && take_begun(&sampler->short_lives, thread->tid, &begun)) thread->life = begun;
+    struct thread_event begun;
+    if (thread->life.created_ns == 0 && take_begun(&sampler->short_lived_threads, thread->tid, &begun))
+        thread->life = begun;
 }

@@ -1,7 +1,7 @@
 /* A ring whose places have numbers (D. Vyukov's bounded queue): a writer takes a number, fills the place, and publishes
  * it by the place's own number. Where the ring is full, ends are added up by start routine.
  * SPDX-License-Identifier: MIT */
-#include "sampler/thread_news.h"
+#include "sampler/thread_events.h"
 
 #include "base/kernel.h"
 #include "base/unsigned.h"
@@ -16,8 +16,8 @@ enum { PLACES = 2048, PLACES_OF_BEGINS = PLACES / 2, SUMS = 32 };
 
 static struct {
     struct {
-        _Atomic uint32_t published; /* number + 1 of the news that it holds */
-        struct thread_news news;
+        _Atomic uint32_t published; /* number + 1 of the event that it holds */
+        struct thread_event event;
     } places[PLACES];
     _Atomic uint32_t written, taken;
 } ring;
@@ -51,82 +51,82 @@ static unsigned sum_of(uint64_t routine)
     return i;
 }
 
-static void add_to_sum(const struct thread_news *news)
+static void add_to_sum(const struct thread_event *event)
 {
-    unsigned sum = sum_of(news->routine);
-    atomic_fetch_add(&sums[sum].wall_ns, news->wall_ns);
-    atomic_fetch_add(&sums[sum].cpu_ns, news->cpu_ns);
-    atomic_fetch_add(&sums[sum].start_wait_ns, news->start_wait_ns);
-    atomic_fetch_add(&sums[sum].sleeps, news->sleeps);
-    atomic_fetch_add(&sums[sum].preemptions, news->preemptions);
+    unsigned sum = sum_of(event->routine);
+    atomic_fetch_add(&sums[sum].wall_ns, event->wall_ns);
+    atomic_fetch_add(&sums[sum].cpu_ns, event->cpu_ns);
+    atomic_fetch_add(&sums[sum].start_wait_ns, event->start_wait_ns);
+    atomic_fetch_add(&sums[sum].sleeps, event->sleeps);
+    atomic_fetch_add(&sums[sum].preemptions, event->preemptions);
     atomic_fetch_add(&sums[sum].ends, 1);
     atomic_store(&has_sums, true);
 }
 
-static void write_news(const struct thread_news *news)
+static void write_event(const struct thread_event *event)
 {
     uint32_t number;
-    if (take_number(news->ends > 0 ? PLACES : PLACES_OF_BEGINS, &number)) {
-        ring.places[number % PLACES].news = *news;
+    if (take_number(event->ends > 0 ? PLACES : PLACES_OF_BEGINS, &number)) {
+        ring.places[number % PLACES].event = *event;
         atomic_store(&ring.places[number % PLACES].published, number + 1);
-    } else if (news->ends > 0) {
-        add_to_sum(news);
+    } else if (event->ends > 0) {
+        add_to_sum(event);
     }
 }
 
 /* --- On the thread itself ----------------------------------------------------------------------------------------- */
 
 /* TID is 0 while nothing is written of it. */
-static __thread struct thread_news life __attribute__((tls_model("initial-exec")));
+static __thread struct thread_event life __attribute__((tls_model("initial-exec")));
 
 /* How long the thread waited for a processor is only in /proc, and an open file would take a number of the program. */
-static void count_switches(struct thread_news *news)
+static void count_switches(struct thread_event *event)
 {
     struct rusage usage = {.ru_nvcsw = 1}; /* if it is not known */
     (void)kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0);
-    news->sleeps = (uint64_t)usage.ru_nvcsw;
-    news->preemptions = (uint64_t)usage.ru_nivcsw;
+    event->sleeps = (uint64_t)usage.ru_nvcsw;
+    event->preemptions = (uint64_t)usage.ru_nivcsw;
 }
 
-void thread_news_begin(uint64_t routine, uint64_t created_ns)
+void thread_events_begin(uint64_t routine, uint64_t created_ns)
 {
-    life = (struct thread_news){.routine = routine, .created_ns = created_ns};
+    life = (struct thread_event){.routine = routine, .created_ns = created_ns};
     life.tid = thread_id();
     life.start_wait_ns = difference(monotonic_ns(), created_ns);
-    write_news(&life);
+    write_event(&life);
 }
 
-void thread_news_end(void)
+void thread_events_end(void)
 {
     if (life.tid == 0) return;
-    struct thread_news news = life;
+    struct thread_event event = life;
     life.tid = 0;
-    news.ends = 1;
-    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &news.cpu_ns);
-    news.wall_ns = difference(monotonic_ns(), news.created_ns);
-    count_switches(&news);
-    write_news(&news);
+    event.ends = 1;
+    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &event.cpu_ns);
+    event.wall_ns = difference(monotonic_ns(), event.created_ns);
+    count_switches(&event);
+    write_event(&event);
 }
 
-void thread_news_stay_silent(void)
+void thread_events_stay_silent(void)
 {
     life.tid = 0;
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-bool thread_news_are_there(void)
+bool thread_events_are_pending(void)
 {
     return atomic_load(&ring.taken) != atomic_load(&ring.written) || atomic_load(&has_sums);
 }
 
-static bool take_sum(struct thread_news *ret)
+static bool take_sum(struct thread_event *ret)
 {
     if (!atomic_exchange(&has_sums, false)) return false;
     for (unsigned i = 0; i < SUMS; i++) {
         uint32_t ends = atomic_exchange(&sums[i].ends, 0);
         if (ends == 0) continue;
-        *ret = (struct thread_news){.ends = ends, .routine = i < SUMS - 1 ? atomic_load(&sums[i].routine) : 0};
+        *ret = (struct thread_event){.ends = ends, .routine = i < SUMS - 1 ? atomic_load(&sums[i].routine) : 0};
         ret->wall_ns = atomic_exchange(&sums[i].wall_ns, 0);
         ret->cpu_ns = atomic_exchange(&sums[i].cpu_ns, 0);
         ret->start_wait_ns = atomic_exchange(&sums[i].start_wait_ns, 0);
@@ -138,16 +138,16 @@ static bool take_sum(struct thread_news *ret)
     return false;
 }
 
-bool thread_news_take(struct thread_news *ret)
+bool thread_events_take(struct thread_event *ret)
 {
     uint32_t number = atomic_load(&ring.taken);
     if (atomic_load(&ring.places[number % PLACES].published) != number + 1) return take_sum(ret);
-    *ret = ring.places[number % PLACES].news;
+    *ret = ring.places[number % PLACES].event;
     atomic_store(&ring.taken, number + 1);
     return true;
 }
 
-void thread_news_forget(void)
+void thread_events_forget(void)
 {
     memset(&ring, 0, sizeof(ring));
     memset(&sums, 0, sizeof(sums));

@@ -5,7 +5,7 @@
  * so it has exactly the namespaces, the root and the rights of that thread. Several threads of the program can make
  * such calls at once: the last one to finish brings the sampler back. Signals are blocked while LOCK is held, because
  * setuid and its relatives may be called in signal handlers. SPDX-License-Identifier: MIT */
-#include "sampler/presence.h"
+#include "sampler/sampler_lifecycle.h"
 
 #include "base/kernel.h"
 #include "sampler/clock.h"
@@ -31,7 +31,7 @@ enum {
 
 enum state { STATE_ABSENT, STATE_PRESENT, STATE_ASIDE, STATE_ENDED };
 
-struct presence presence;
+struct lifecycle lifecycle;
 
 static struct {
     _Atomic uint32_t lock; /* a futex: 0 free, 1 held, 2 held and waited for */
@@ -47,7 +47,7 @@ static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec"))); /* 
 
 /* --- Futexes ------------------------------------------------------------------------------------------------------ */
 
-void presence_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
+void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
 {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
                                 .tv_nsec = (long)(deadline_ns % SECOND_NS)};
@@ -55,21 +55,21 @@ void presence_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
                        FUTEX_BITSET_MATCH_ANY);
 }
 
-void presence_wake(_Atomic uint32_t *word)
+void futex_wake(_Atomic uint32_t *word)
 {
     (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-void presence_set(_Atomic uint32_t *word)
+void futex_set(_Atomic uint32_t *word)
 {
     atomic_store(word, 1);
-    presence_wake(word);
+    futex_wake(word);
 }
 
-static void command(enum presence_command bit)
+static void command(enum lifecycle_command bit)
 {
-    atomic_fetch_or(&presence.commands, bit);
-    presence_wake(&presence.commands);
+    atomic_fetch_or(&lifecycle.commands, bit);
+    futex_wake(&lifecycle.commands);
 }
 
 /* True once WORD is set; false after LIMIT_NS. */
@@ -78,7 +78,7 @@ static bool await(_Atomic uint32_t *word, uint64_t limit_ns)
     uint64_t deadline_ns = monotonic_ns() + limit_ns;
     while (!atomic_load(word)) {
         if (monotonic_ns() >= deadline_ns) return false;
-        presence_wait(word, 0, deadline_ns);
+        futex_wait(word, 0, deadline_ns);
     }
     return true;
 }
@@ -90,7 +90,7 @@ static void enter(void)
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
     uint32_t before = 0;
     if (!atomic_compare_exchange_strong(&life.lock, &before, 1)) {
-        while (atomic_exchange(&life.lock, 2) != 0) presence_wait(&life.lock, 2, monotonic_ns() + WAIT_NS);
+        while (atomic_exchange(&life.lock, 2) != 0) futex_wait(&life.lock, 2, monotonic_ns() + WAIT_NS);
     }
     life.kept_mask = mask;
 }
@@ -98,7 +98,7 @@ static void enter(void)
 static void leave(void)
 {
     uint64_t mask = life.kept_mask;
-    if (atomic_exchange(&life.lock, 0) == 2) presence_wake(&life.lock);
+    if (atomic_exchange(&life.lock, 0) == 2) futex_wake(&life.lock);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
 }
 
@@ -106,20 +106,20 @@ static void leave(void)
 
 static void begin_commands(void)
 {
-    atomic_store(&presence.commands, 0);
-    atomic_store(&presence.gone, 0);
-    atomic_store(&presence.ready, 0);
-    atomic_store(&presence.is_too_late, 0);
-    atomic_store(&presence.is_starved, 0);
-    atomic_store(&presence.stop_ns, 0);
-    atomic_store(&presence.followed, atomic_load(&presence.follow_wanted));
-    atomic_store(&presence.flushed, atomic_load(&presence.flush_wanted));
+    atomic_store(&lifecycle.commands, 0);
+    atomic_store(&lifecycle.gone, 0);
+    atomic_store(&lifecycle.ready, 0);
+    atomic_store(&lifecycle.is_too_late, 0);
+    atomic_store(&lifecycle.is_starved, 0);
+    atomic_store(&lifecycle.stop_ns, 0);
+    atomic_store(&lifecycle.followed, atomic_load(&lifecycle.follow_wanted));
+    atomic_store(&lifecycle.flushed, atomic_load(&lifecycle.flush_wanted));
 }
 
 bool sampler_start(const struct sampler_options *options)
 {
     static bool was_started;
-    if (atomic_load(&life.state) != STATE_ABSENT || (was_started && !atomic_load(&presence.gone))) return false;
+    if (atomic_load(&life.state) != STATE_ABSENT || (was_started && !atomic_load(&lifecycle.gone))) return false;
     if (!sampler_prepare(options)) return false;
     begin_commands();
     atomic_store(&life.pid, process_id());
@@ -128,7 +128,7 @@ bool sampler_start(const struct sampler_options *options)
     if (was_started)
         atomic_store(&life.state, STATE_PRESENT);
     else
-        atomic_store(&presence.gone, 1);
+        atomic_store(&lifecycle.gone, 1);
     return was_started;
 }
 
@@ -140,13 +140,13 @@ void sampler_stop(void)
         return;
     }
     enter();
-    bool is_aside = atomic_load(&life.state) == STATE_ASIDE && atomic_load(&presence.gone);
+    bool is_aside = atomic_load(&life.state) == STATE_ASIDE && atomic_load(&lifecycle.gone);
     if (is_aside && !sampler_has_finished()) sampler_finish_in_its_place(-1);
     atomic_store(&life.state, STATE_ABSENT);
-    atomic_store(&presence.stop_ns, monotonic_ns());
+    atomic_store(&lifecycle.stop_ns, monotonic_ns());
     if (!is_aside) command(COMMAND_STOP);
     leave();
-    (void)await(&presence.gone, atomic_load(&presence.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
+    (void)await(&lifecycle.gone, atomic_load(&lifecycle.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
 }
 
 void sampler_before_fork(void)
@@ -163,7 +163,7 @@ void sampler_after_fork_in_child(void)
     signal_gate_after_fork();
     atomic_store(&life.lock, 0);
     atomic_store(&life.state, STATE_ABSENT);
-    atomic_store(&presence.gone, 1);
+    atomic_store(&lifecycle.gone, 1);
     /* The parent's threads are not here, and its requests and its file are not ours. Also where the parent was about to
      * start its sampler. */
     slots_forget();
@@ -232,7 +232,7 @@ static void bring_back(struct handed_file file)
         return;
     }
     if (!raw_thread_await_end(ASIDE_WAIT_NS)) { /* it had no time to look at its commands */
-        atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_STEP_ASIDE);
+        atomic_fetch_and(&lifecycle.commands, ~(uint32_t)COMMAND_STEP_ASIDE);
         atomic_store(&life.state, STATE_PRESENT);
         close_recording(file);
         return;
@@ -241,11 +241,11 @@ static void bring_back(struct handed_file file)
     sampler_prepare_resume(file);
     if (raw_thread_start(sampler_run, NULL)) {
         atomic_store(&life.state, STATE_PRESENT);
-        (void)await(&presence.ready, READY_WAIT_NS); /* it has its own copy of the descriptor then */
+        (void)await(&lifecycle.ready, READY_WAIT_NS); /* it has its own copy of the descriptor then */
         close_recording(file);
     } else {
         sampler_finish_in_its_place(file.descriptor);
-        atomic_store(&presence.gone, 1);
+        atomic_store(&lifecycle.gone, 1);
         atomic_store(&life.state, STATE_ENDED);
     }
 }
@@ -270,24 +270,24 @@ void sampler_stay_away(void)
 /* --- Following ---------------------------------------------------------------------------------------------------- */
 
 /* Gives the sampler thread the command, and waits until it has DONE as many as WANTED; false after LIMIT_NS. */
-static bool have_done(enum presence_command bit, _Atomic uint32_t *wanted, _Atomic uint32_t *done, uint64_t limit_ns)
+static bool have_done(enum lifecycle_command bit, _Atomic uint32_t *wanted, _Atomic uint32_t *done, uint64_t limit_ns)
 {
     uint32_t own = atomic_fetch_add(wanted, 1) + 1;
     uint64_t deadline_ns = monotonic_ns() + limit_ns;
     command(bit);
     for (;;) {
         uint32_t present = atomic_load(done);
-        if ((int32_t)(present - own) >= 0 || atomic_load(&presence.gone)) return true;
+        if ((int32_t)(present - own) >= 0 || atomic_load(&lifecycle.gone)) return true;
         if (monotonic_ns() >= deadline_ns) return false;
-        presence_wait(done, present, deadline_ns);
+        futex_wait(done, present, deadline_ns);
     }
 }
 
 void sampler_follow(void)
 {
     if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present()) return;
-    if (have_done(COMMAND_FOLLOW, &presence.follow_wanted, &presence.followed, FOLLOW_WAIT_NS)) return;
-    atomic_store(&presence.is_too_late, 1);
+    if (have_done(COMMAND_FOLLOW, &lifecycle.follow_wanted, &lifecycle.followed, FOLLOW_WAIT_NS)) return;
+    atomic_store(&lifecycle.is_too_late, 1);
     command(COMMAND_STOP);
 }
 
@@ -306,5 +306,5 @@ static bool is_time_to_flush(void)
 void sampler_flush(void)
 {
     if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present() || !is_time_to_flush()) return;
-    (void)have_done(COMMAND_FLUSH, &presence.flush_wanted, &presence.flushed, FLUSH_WAIT_NS);
+    (void)have_done(COMMAND_FLUSH, &lifecycle.flush_wanted, &lifecycle.flushed, FLUSH_WAIT_NS);
 }

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/blocked.h"
+#include "sampler/remote_unwind.h"
 #include "sampler/chance.h"
 #include "sampler/clock.h"
 #include "sampler/sampler_private.h"
@@ -41,9 +41,9 @@ static void leave_alone(const struct sampler *sampler, struct watched_thread *th
     enum { SECONDS_MIN = 5, SECONDS_MAX = 320 };
     uint32_t before = thread->waits.seconds_alone;
     uint32_t seconds = before == 0 ? SECONDS_MIN : (uint32_t)least(2 * before, SECONDS_MAX);
-    waits_forget(thread);
-    thread->waits = (struct thread_waits){.seconds_alone = seconds,
-                                          .until_tick = sampler->tick + seconds * sampler->ticks_a_second};
+    run_queue_waits_forget(thread);
+    thread->waits = (struct run_queue_waits){.seconds_alone = seconds,
+                                             .until_tick = sampler->tick + seconds * sampler->ticks_a_second};
 }
 
 /* There is room for twice as many samples as are expected: a wait that has not ended is read at the next tick. */
@@ -60,7 +60,7 @@ static void open_timer(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* One that sees all is granted with the same right. */
-bool waits_may_have_timer(const struct watched_thread *thread)
+bool run_queue_waits_may_have_timer(const struct watched_thread *thread)
 {
     return thread->timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
 }
@@ -73,28 +73,28 @@ static bool is_time_to_open(const struct sampler *sampler, const struct watched_
 }
 
 /* A sampler that hardly gets a processor does not meet threads at random. */
-bool waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
+bool run_queue_waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
 {
     bool is_asked = thread->waits.is_asked && thread->waits.has_answered && !sampler->is_starved;
     return thread->stop_timer.control || is_asked;
 }
 
-void waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+void run_queue_waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
-    if (waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
+    if (run_queue_waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
     if (sampler->tick < thread->waits.until_tick) return;
-    if (!waits_may_have_timer(thread))
+    if (!run_queue_waits_may_have_timer(thread))
         thread->waits.is_asked |= !sampler->is_late && (thread->timer.control || timer_is_denied(sampler, thread));
     else if (is_time_to_open(sampler, thread))
         open_timer(sampler, thread);
 }
 
-bool waits_are_where_it_runs(const struct watched_thread *thread)
+bool run_queue_waits_are_where_it_runs(const struct watched_thread *thread)
 {
     return thread->waits.are_where_it_runs;
 }
 
-static void note_place(struct thread_waits *waits, bool is_elsewhere)
+static void note_place(struct run_queue_waits *waits, bool is_elsewhere)
 {
     waits->seen++;
     waits->are_where_it_runs &= !is_elsewhere;
@@ -103,7 +103,7 @@ static void note_place(struct thread_waits *waits, bool is_elsewhere)
 
 /* True if all waits were where the thread spends its CPU time: to look at them is not worth its cost. If a tenth of
  * them were elsewhere, this would be missed once in 12 times. */
-static bool may_be_left_alone(struct thread_waits *waits)
+static bool may_be_left_alone(struct run_queue_waits *waits)
 {
     enum { ENOUGH = 24 };
     if (waits->seen < ENOUGH) return false;
@@ -116,7 +116,7 @@ static bool may_be_left_alone(struct thread_waits *waits)
 /* To change the period interrupts the processor that the thread runs on. */
 static void draw_period(struct sampler *sampler, struct watched_thread *thread, uint32_t samples)
 {
-    struct thread_waits *waits = &thread->waits;
+    struct run_queue_waits *waits = &thread->waits;
     waits->samples += samples;
     if (waits->samples < SAMPLES_A_DRAW || !filter_allows(FILTER_PERF)) return;
     uint64_t period = chance_stops(sampler, thread);
@@ -125,7 +125,8 @@ static void draw_period(struct sampler *sampler, struct watched_thread *thread, 
     waits->period = period;
 }
 
-bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample)
+bool run_queue_waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread,
+                                struct perf_timer_sample *ret_sample)
 {
     struct perf_timer_stops stops;
     if (may_be_left_alone(&thread->waits)) {
@@ -136,29 +137,29 @@ bool waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread, st
     perf_timer_read_stops(&thread->stop_timer, &sampler->random_state, &stops);
     draw_period(sampler, thread, stops.count);
     if (!perf_timer_stop(&thread->stop_timer, &stops, ret_sample)) return false;
-    note_place(&thread->waits, stops.its_wait_ns >= LONG_WAIT_NS || blocked_was_in_call(&ret_sample->registers));
+    note_place(&thread->waits, stops.its_wait_ns >= LONG_WAIT_NS || registers_are_in_call(&ret_sample->registers));
     return true;
 }
 
-bool waits_are_asked(const struct watched_thread *thread)
+bool run_queue_waits_are_asked(const struct watched_thread *thread)
 {
     return thread->waits.is_asked && !thread->stop_timer.control && (thread->timer.control || thread->armed);
 }
 
-void waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent)
+void run_queue_waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent)
 {
     enum { UNSENT_MAX = 8 };
     thread->waits.unsent = is_sent ? 0 : thread->waits.unsent + 1;
     if (thread->waits.unsent >= UNSENT_MAX) leave_alone(sampler, thread);
 }
 
-void waits_note_answer(struct watched_thread *thread, bool was_in_call)
+void run_queue_waits_note_reply(struct watched_thread *thread, bool was_in_call)
 {
     thread->waits.has_answered = true;
     note_place(&thread->waits, was_in_call);
 }
 
-void waits_forget(struct watched_thread *thread)
+void run_queue_waits_forget(struct watched_thread *thread)
 {
     perf_timer_close(&thread->stop_timer);
 }
