@@ -40,7 +40,7 @@ static void pause_for(long ns)
     (void)nanosleep(&span, NULL);
 }
 
-static enum remote_unwind_result walk(struct watched_thread *thread, uint64_t *addresses, size_t *ret_count,
+static enum remote_unwind_result walk(struct target_thread *thread, uint64_t *addresses, size_t *ret_count,
                                       enum unwind_outcome *ret_outcome, uint64_t *ret_cpu_ns)
 {
     enum remote_unwind_result result = REMOTE_PENDING;
@@ -61,7 +61,7 @@ static const enum machine_register argument_registers[ARGUMENTS] = {MACHINE_RDI,
                                                                     MACHINE_R10, MACHINE_R8,  MACHINE_R9};
 
 /* False if THREAD is in no system call. */
-static bool read_arguments(struct watched_thread *thread, uint64_t *arguments)
+static bool read_arguments(struct target_thread *thread, uint64_t *arguments)
 {
     char text[256];
     int file = thread_syscall_file(thread);
@@ -115,7 +115,7 @@ static enum comparison compare(const uint64_t *addresses, size_t count, const ui
     return is_equal ? EQUAL : DIFFERENT;
 }
 
-static enum comparison compare_answer(struct watched_thread *thread, enum remote_unwind_result result,
+static enum comparison compare_answer(struct target_thread *thread, enum remote_unwind_result result,
                                       const uint64_t *addresses, size_t count, const uint64_t *arguments,
                                       const struct handler_answer *answer)
 {
@@ -135,7 +135,7 @@ static bool blocks_signal(pid_t tid, int number)
     return status_number(text, "SigBlk", 16) >> (number - 1) & 1;
 }
 
-static enum comparison check(struct watched_thread *thread)
+static enum comparison check(struct target_thread *thread)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX];
     size_t count = 0;
@@ -162,7 +162,7 @@ static enum comparison check(struct watched_thread *thread)
     return comparison;
 }
 
-static void forget(void *unused, struct watched_thread *thread)
+static void forget(void *unused, struct target_thread *thread)
 {
     if (thread->syscall_file >= 0) (void)close(thread->syscall_file);
 }

@@ -9,7 +9,7 @@
 enum { STATUS_SIZE = 4096 };
 
 /* What kind of wait THREAD is in, or will be in when it wakes up, if it does not run: it has not ended yet. */
-static struct open_wait owed(const struct watched_thread *thread, uint64_t slept, uint64_t preempted, bool is_asleep)
+static struct open_wait owed(const struct target_thread *thread, uint64_t slept, uint64_t preempted, bool is_asleep)
 {
     uint64_t cpu_ns = thread->cpu_ns_seen;
     if (is_asleep) return (struct open_wait){.woken = 1};
@@ -24,7 +24,7 @@ static double positive(double number)
     return number > 0 ? number : 0;
 }
 
-bool context_switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_waits(struct target_thread *thread, struct ended_waits *ret)
 {
     static char text[STATUS_SIZE]; /* the sampler thread's alone */
     struct context_switches *before = &thread->switches, now = {.is_known = true};
@@ -41,7 +41,7 @@ bool context_switches_count_waits(struct watched_thread *thread, struct ended_wa
     return is_known && ret->woken + ret->others > 0;
 }
 
-bool context_switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_last_waits(const struct target_thread *thread, struct ended_waits *ret)
 {
     const struct context_switches *before = &thread->switches;
     const struct thread_event *life = &thread->life;

@@ -15,7 +15,7 @@ enum {
     SECONDS_WITHOUT_PAGE = 10,
 };
 
-uint32_t idle_thread_count(const struct watched_thread *thread)
+uint32_t idle_thread_count(const struct target_thread *thread)
 {
     return thread->page ? perf_page_count(thread->page) : 0;
 }
@@ -25,7 +25,7 @@ bool idle_thread_continues(const struct listed_thread *listed)
     return listed->page_asleep && perf_page_count(listed->page_asleep) == listed->count_asleep;
 }
 
-static void make_page(struct sampler *sampler, struct watched_thread *thread)
+static void make_page(struct sampler *sampler, struct target_thread *thread)
 {
     if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
     bool is_allowed = sampler->pages_in_tick++ > 0 || filter_allows(FILTER_PERF);
@@ -37,7 +37,7 @@ static void make_page(struct sampler *sampler, struct watched_thread *thread)
         sampler->counters[RECORDING_PERF_ERRNO] = (uint64_t)denial;
 }
 
-static void drop_page(struct sampler *sampler, struct watched_thread *thread)
+static void drop_page(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->page) return;
     perf_page_close(thread->page);
@@ -47,7 +47,7 @@ static void drop_page(struct sampler *sampler, struct watched_thread *thread)
 
 void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count)
 {
-    struct watched_thread *thread = listed->thread;
+    struct target_thread *thread = listed->thread;
     listed->page_asleep = thread->page;
     listed->count_asleep = count;
     if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
@@ -58,7 +58,7 @@ void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *list
 
 void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *listed)
 {
-    struct watched_thread *thread = listed->thread;
+    struct target_thread *thread = listed->thread;
     uint32_t ticks_asleep = sampler->tick - thread->awake_tick - 1;
     thread->awake_tick = sampler->tick;
     listed->page_asleep = NULL;
@@ -71,7 +71,7 @@ void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *liste
     thread->no_page_until_tick = sampler->tick + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
 }
 
-void idle_thread_forget(struct sampler *sampler, struct watched_thread *thread)
+void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
 {
     drop_page(sampler, thread);
 }

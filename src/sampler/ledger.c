@@ -17,25 +17,25 @@ static uint64_t whole_units(uint64_t ns)
     return ns - ns % RECORDING_TIME_UNIT_NS;
 }
 
-uint64_t ledger_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns)
+uint64_t ledger_unwritten_cpu_ns(const struct target_thread *thread, uint64_t cpu_ns)
 {
     return difference(cpu_ns, thread->ledger.cpu_written_ns);
 }
 
-uint64_t ledger_unwritten_wait_ns(const struct watched_thread *thread)
+uint64_t ledger_unwritten_wait_ns(const struct target_thread *thread)
 {
     return difference(thread->ledger.delay_ns, thread->ledger.runnable_written_ns);
 }
 
 /* --- Pending time ------------------------------------------------------------------------------------------------- */
 
-void ledger_open_existing(struct watched_thread *thread, uint64_t cpu_ns)
+void ledger_open_existing(struct target_thread *thread, uint64_t cpu_ns)
 {
     thread->ledger.was_there = true;
     thread->ledger.cpu_written_ns = thread->cpu_ns_seen = cpu_ns;
 }
 
-void ledger_open(struct watched_thread *thread)
+void ledger_open(struct target_thread *thread)
 {
     thread->ledger.has_delay = !thread->ledger.was_there; /* else the first reading is where it begins */
     thread->ledger.is_new = !thread->ledger.was_there;
@@ -66,7 +66,7 @@ static void use_start_credit(struct thread_ledger *ledger, uint64_t ns)
 }
 
 /* Where no stack is taken, at least that is known; and threads with stacks can stand for such ones with the same. */
-static void write_routine(struct sampler *sampler, struct watched_thread *thread)
+static void write_routine(struct sampler *sampler, struct target_thread *thread)
 {
     if (thread->life.routine == 0 || thread->ledger.has_written_routine) return;
     thread->ledger.has_written_routine = true;
@@ -75,7 +75,7 @@ static void write_routine(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, thread->life.routine);
 }
 
-static void write_more(struct sampler *sampler, struct watched_thread *thread, enum recording_share share,
+static void write_more(struct sampler *sampler, struct target_thread *thread, enum recording_share share,
                        struct recording_time time)
 {
     write_routine(sampler, thread);
@@ -86,7 +86,7 @@ static void write_more(struct sampler *sampler, struct watched_thread *thread, e
 }
 
 /* The time is reported once, without a stack. */
-static void write_start_wait(struct sampler *sampler, struct watched_thread *thread)
+static void write_start_wait(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_ledger *ledger = &thread->ledger;
     uint64_t wait_ns = whole_units(least(thread->life.start_wait_ns, ledger->pending_ns));
@@ -97,7 +97,7 @@ static void write_start_wait(struct sampler *sampler, struct watched_thread *thr
     ledger->runnable_written_ns += wait_ns;
 }
 
-void ledger_open_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+void ledger_open_forked(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     struct recording_time time = {.cpu_ns = whole_units(cpu_ns)};
     if (!is_cpu_mode(sampler)) {
@@ -130,7 +130,7 @@ static void correct_since(const struct sampler *sampler, struct thread_ledger *l
     ledger->has_beginning = true;
 }
 
-void ledger_note_creation(struct sampler *sampler, struct watched_thread *thread)
+void ledger_note_creation(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_ledger *ledger = &thread->ledger;
     uint64_t created_ns = thread->life.created_ns;
@@ -142,7 +142,7 @@ void ledger_note_creation(struct sampler *sampler, struct watched_thread *thread
     write_start_wait(sampler, thread);
 }
 
-void ledger_begin_tick(struct sampler *sampler, struct watched_thread *thread)
+void ledger_begin_tick(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_ledger *ledger = &thread->ledger;
     ledger->is_first_scan = ledger->is_new;
@@ -162,7 +162,7 @@ void ledger_begin_tick(struct sampler *sampler, struct watched_thread *thread)
 
 /* THREAD was blocked, then woken, and waited for a processor at the same stack, even if no tick has seen it asleep yet.
  * Most of WAIT_NS may already be recorded as blocked time, by ticks without a record. */
-static void write_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+static void write_wake_up(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     struct thread_ledger *ledger = &thread->ledger;
     uint64_t cpu_ns = ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
@@ -176,7 +176,7 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, wait_ns - now_ns);
 }
 
-static void add_waits(struct sampler *sampler, const struct watched_thread *thread, struct ended_waits waits)
+static void add_waits(struct sampler *sampler, const struct target_thread *thread, struct ended_waits waits)
 {
     struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     routine->woken_waits += waits.woken;
@@ -187,7 +187,7 @@ static void add_waits(struct sampler *sampler, const struct watched_thread *thre
  * a thread that was asleep at the scan before was woken since. Where ticks are late, it is divided later, by all counts
  * together: not all can be read, and in a long time between two scans a thread that has slept has fewer other waits, so
  * that each of its sleeps would count for too much. */
-static uint64_t wait_without_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+static uint64_t wait_without_timer(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     enum { READ_A_TICK_MAX = 32 };
     bool may_read = sampler->switches_in_tick < READ_A_TICK_MAX && wait_ns >= WAKE_UP_NS_MIN;
@@ -195,7 +195,7 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
     sampler->switches_in_tick += may_read;
     bool is_known = may_read && context_switches_count_waits(thread, &waits);
     if (is_known) add_waits(sampler, thread, waits);
-    if (sampler->is_starved) {
+    if (sampler->sampler_starved) {
         thread->ledger.unknown_wait_ns += wait_ns;
         return 0;
     }
@@ -205,7 +205,7 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct watched_threa
 
 /* What WAIT_NS adds to THREAD's waits after wake-ups. A timer measures those after preemptions, which the kernel can
  * count later: then it is less than nothing. */
-static int64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+static int64_t wait_after_wake_up(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     struct thread_ledger *ledger = &thread->ledger;
     uint64_t preempted_ns = difference(thread->timer.preempted_ns, ledger->preempted_ns);
@@ -220,7 +220,7 @@ static int64_t wait_after_wake_up(struct sampler *sampler, struct watched_thread
 }
 
 /* They are written when there is more than the clocks differ by. */
-static void note_waits(struct sampler *sampler, struct watched_thread *thread, int64_t woken_ns)
+static void note_waits(struct sampler *sampler, struct target_thread *thread, int64_t woken_ns)
 {
     int64_t *unwritten_ns = &thread->ledger.woken_ns;
     *unwritten_ns += woken_ns;
@@ -247,7 +247,7 @@ static bool are_many_known(const struct short_lived_sums *routine)
 
 /* As the waits that are known, of threads with the same start routine. It is done as late as possible, because few
  * threads have timers at first, or were counted; IS_LAST: now. */
-static void divide_unknown_waits(struct sampler *sampler, struct watched_thread *thread, bool is_last)
+static void divide_unknown_waits(struct sampler *sampler, struct target_thread *thread, bool is_last)
 {
     struct thread_ledger *ledger = &thread->ledger;
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
@@ -257,7 +257,7 @@ static void divide_unknown_waits(struct sampler *sampler, struct watched_thread 
     note_waits(sampler, thread, (int64_t)(woken_part(routine) * (double)wait_ns));
 }
 
-void ledger_read_run_queue_wait(struct sampler *sampler, struct watched_thread *thread)
+void ledger_read_run_queue_wait(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_ledger *ledger = &thread->ledger;
     uint64_t delay_ns = 0;
@@ -277,7 +277,7 @@ void ledger_read_run_queue_wait(struct sampler *sampler, struct watched_thread *
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 
 /* Waits that are not to be written yet where THREAD ran, or never. */
-static uint64_t kept_back_ns(const struct watched_thread *thread)
+static uint64_t kept_back_ns(const struct target_thread *thread)
 {
     const struct thread_ledger *ledger = &thread->ledger;
     return ledger->unknown_wait_ns + (ledger->woken_ns > 0 ? (uint64_t)ledger->woken_ns : 0);
@@ -285,7 +285,7 @@ static uint64_t kept_back_ns(const struct watched_thread *thread)
 
 /* The CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are not known. The sum is at
  * most the wall-clock time that has passed: the clocks are not read at the same moment. */
-static struct recording_time running_time(const struct sampler *sampler, const struct watched_thread *thread,
+static struct recording_time running_time(const struct sampler *sampler, const struct target_thread *thread,
                                           uint64_t cpu_ns)
 {
     const struct thread_ledger *ledger = &thread->ledger;
@@ -299,7 +299,7 @@ static struct recording_time running_time(const struct sampler *sampler, const s
     return time;
 }
 
-static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_thread *thread)
+static uint64_t blocked_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
     if (is_cpu_mode(sampler)) return 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
@@ -307,7 +307,7 @@ static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_t
     return whole_units(difference(rest_ns, kept_back_ns(thread)));
 }
 
-static void take(const struct sampler *sampler, struct watched_thread *thread, struct recording_time time)
+static void take(const struct sampler *sampler, struct target_thread *thread, struct recording_time time)
 {
     struct thread_ledger *ledger = &thread->ledger;
     ledger->cpu_written_ns += time.cpu_ns;
@@ -315,7 +315,7 @@ static void take(const struct sampler *sampler, struct watched_thread *thread, s
     if (!is_cpu_mode(sampler)) ledger->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
-static void write_sample(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
+static void write_sample(struct sampler *sampler, struct target_thread *thread, struct recording_time time,
                          uint32_t flags, const struct found_stack *stack)
 {
     write_routine(sampler, thread);
@@ -330,19 +330,19 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
 }
 
 /* Waits are left to a stack where one of them began, if there is one soon. */
-static bool leaves_waits(const struct sampler *sampler, const struct watched_thread *thread)
+static bool leaves_waits(const struct sampler *sampler, const struct target_thread *thread)
 {
     enum { PERIODS_MAX = 64 };
     return run_queue_waits_are_seen(sampler, thread) &&
            ledger_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
 }
 
-static void note_unseen_waits(struct sampler *sampler, const struct watched_thread *thread, uint64_t ns)
+static void note_unseen_waits(struct sampler *sampler, const struct target_thread *thread, uint64_t ns)
 {
     if (!run_queue_waits_are_where_it_runs(thread)) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
 }
 
-void ledger_credit_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+void ledger_credit_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *stack)
 {
     divide_unknown_waits(sampler, thread, false);
@@ -354,7 +354,7 @@ void ledger_credit_running(struct sampler *sampler, struct watched_thread *threa
     thread->ticks_without_table = 0;
 }
 
-void ledger_credit_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+void ledger_credit_wait(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
     divide_unknown_waits(sampler, thread, false);
     struct recording_time time = running_time(sampler, thread, thread->cpu_ns_seen);
@@ -362,7 +362,7 @@ void ledger_credit_wait(struct sampler *sampler, struct watched_thread *thread, 
     if (time.runnable_ns > 0) write_sample(sampler, thread, time, stack->flags, stack);
 }
 
-void ledger_credit_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+void ledger_credit_blocked(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
     use_start_credit(&thread->ledger, thread->ledger.start_credit_ns / 2); /* on average it began half-way */
     uint64_t cpu_ns = running_time(sampler, thread, thread->cpu_ns_seen).cpu_ns;
@@ -374,13 +374,13 @@ void ledger_credit_blocked(struct sampler *sampler, struct watched_thread *threa
     thread->state = THREAD_BLOCKED;
 }
 
-void ledger_credit_sleep(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+void ledger_credit_sleep(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
     ledger_credit_blocked(sampler, thread, stack);
     thread->state = THREAD_RUNNABLE;
 }
 
-static void write_lost(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
+static void write_lost(struct sampler *sampler, struct target_thread *thread, struct recording_time time,
                        enum recording_loss cause)
 {
     if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
@@ -391,26 +391,26 @@ static void write_lost(struct sampler *sampler, struct watched_thread *thread, s
     take(sampler, thread, time);
 }
 
-void ledger_write_lost(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+void ledger_write_lost(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
                        enum recording_loss cause)
 {
     write_lost(sampler, thread, running_time(sampler, thread, cpu_ns), cause);
 }
 
-void ledger_write_unreadable(struct sampler *sampler, struct watched_thread *thread)
+void ledger_write_unreadable(struct sampler *sampler, struct target_thread *thread)
 {
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_lost(sampler, thread, time, RECORDING_LOST_UNREADABLE);
 }
 
-void ledger_end_tick(struct sampler *sampler, struct watched_thread *thread)
+void ledger_end_tick(struct sampler *sampler, struct target_thread *thread)
 {
     if (is_cpu_mode(sampler) || thread->written_tick == sampler->tick) return;
     recording_begin(sampler->writer, RECORDING_WAITING, 16);
     recording_number(sampler->writer, thread->number);
 }
 
-void ledger_close(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+void ledger_close(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns)
 {
     thread->ledger.pending_ns += unseen_cpu_ns;
     if (thread->state == THREAD_BLOCKED && unseen_cpu_ns < sampler->period_ns)
@@ -421,14 +421,14 @@ void ledger_close(struct sampler *sampler, struct watched_thread *thread, uint64
 /* The kernel's count of THREAD's waits is gone with it. In the last GAP_NS, of which it ran for CPU_NS, it is taken to
  * have been as often awake as late ticks met threads of its routine, or else, to have waited for a processor in the
  * same part of the time that it did not run as before. */
-static uint64_t likely_delay(struct sampler *sampler, const struct watched_thread *thread, uint64_t gap_ns,
+static uint64_t likely_delay(struct sampler *sampler, const struct target_thread *thread, uint64_t gap_ns,
                              uint64_t cpu_ns)
 {
-    enum { MET_MIN = 32 };
+    enum { LATE_TICKS_MIN = 32 };
     const struct thread_ledger *ledger = &thread->ledger;
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
-    if (routine->met >= MET_MIN) {
-        double awake = 1 - (double)routine->met_asleep / (double)routine->met;
+    if (routine->late_ticks >= LATE_TICKS_MIN) {
+        double awake = 1 - (double)routine->late_ticks_asleep / (double)routine->late_ticks;
         return difference((uint64_t)(awake * (double)gap_ns), cpu_ns);
     }
     uint64_t ran_before_ns = difference(thread->life.cpu_ns, cpu_ns);
@@ -439,7 +439,7 @@ static uint64_t likely_delay(struct sampler *sampler, const struct watched_threa
 }
 
 /* If the open tick did not find a thread, its time is written up to the previous tick. */
-static void add_time_to_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+static void add_time_to_end(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns)
 {
     enum { PERIODS_TO_ESTIMATE = 2 }; /* a shorter gap continues what the last tick saw */
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
@@ -465,44 +465,45 @@ static void add_time_to_end(struct sampler *sampler, struct watched_thread *thre
     }
 }
 
-void ledger_close_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+void ledger_close_as_reported(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns)
 {
     if (!is_cpu_mode(sampler)) add_time_to_end(sampler, thread, unseen_cpu_ns);
     ledger_write_rest(sampler, thread);
 }
 
-void ledger_note_state(struct sampler *sampler, const struct watched_thread *thread)
+void ledger_note_state(struct sampler *sampler, const struct target_thread *thread)
 {
     struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
-    routine->met++;
-    routine->met_asleep += thread->state == THREAD_BLOCKED;
+    routine->late_ticks++;
+    routine->late_ticks_asleep += thread->state == THREAD_BLOCKED;
 }
 
 /* For how long THREAD was probably asleep since it was last met so. */
-static uint64_t unmet_sleep_ns(struct sampler *sampler, const struct watched_thread *thread)
+static uint64_t unseen_sleep_ns(struct sampler *sampler, const struct target_thread *thread)
 {
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
-    if (routine->met == 0) return 0;
-    return (uint64_t)((double)routine->met_asleep / (double)routine->met * (double)thread->ledger.since_asleep_ns);
+    if (routine->late_ticks == 0) return 0;
+    return (uint64_t)((double)routine->late_ticks_asleep / (double)routine->late_ticks *
+                      (double)thread->ledger.since_asleep_ns);
 }
 
 /* What THREAD waited for a processor at last, which the kernel has not counted. For the rest of its time it was
  * blocked; where that is little, it is what the clocks differ by. Ticks seldom miss a sleep of a thread with a timer.
  */
-static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct watched_thread *thread)
+static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct target_thread *thread)
 {
     const struct thread_ledger *ledger = &thread->ledger;
     uint64_t rest_ns = ledger->pending_ns;
     if (thread->state != THREAD_RUNNABLE) return 0;
     if (thread->timer.control) return whole_units(rest_ns);
     uint64_t before_ns = ledger->ran_in_ns / 2; /* on average it was stopped half-way */
-    uint64_t unknown_ns = difference(rest_ns, ledger->has_waited_ns + unmet_sleep_ns(sampler, thread));
+    uint64_t unknown_ns = difference(rest_ns, ledger->has_waited_ns + unseen_sleep_ns(sampler, thread));
     uint64_t wait_ns = least(ledger->has_waited_ns + least(unknown_ns, before_ns), rest_ns);
     bool has_slept = ledger->has_blocked || rest_ns > wait_ns + sampler->period_ns;
     return whole_units(has_slept ? wait_ns : rest_ns);
 }
 
-void ledger_write_rest(struct sampler *sampler, struct watched_thread *thread)
+void ledger_write_rest(struct sampler *sampler, struct target_thread *thread)
 {
     divide_unknown_waits(sampler, thread, true);
     thread->ledger.woken_ns = 0;

@@ -186,7 +186,7 @@ void periods_note_request(struct periods *periods, uint64_t in_kernel)
     periods->asked = in_kernel;
 }
 
-void periods_note_armed(struct periods *periods)
+void periods_note_cpu_clock_start(struct periods *periods)
 {
     periods->open = 0;
     add_due(periods, usual_part_in_calls(periods));

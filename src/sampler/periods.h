@@ -45,7 +45,7 @@ bool periods_are_due(const struct periods *periods); /* else there is nothing to
 /* A stack is asked for: IN_KERNEL periods are inside the kernel and given to none. Before each of the following. */
 void periods_note_request(struct periods *periods, uint64_t in_kernel);
 /* From now on the thread's CPU clock asks it. */
-void periods_note_armed(struct periods *periods);
+void periods_note_cpu_clock_start(struct periods *periods);
 /* True if an answer, one of HITS, stands for some of these periods; they are then given to it. For the last
  * OPEN_CALL_NS the thread has been in a call that continues. */
 bool periods_accept(struct periods *periods, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns);

@@ -19,7 +19,7 @@ static bool read_code(uint64_t address, void *bytes, size_t size)
     return process_read_memory(address, bytes, size) == size;
 }
 
-static bool read_syscall(struct watched_thread *thread, char *text, size_t size)
+static bool read_syscall(struct target_thread *thread, char *text, size_t size)
 {
     int file = thread_syscall_file(thread);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
@@ -52,7 +52,7 @@ bool registers_are_asleep(const struct unwind_registers *registers)
 
 /* A thread that returns from sigwait takes signals that are sent to it until it has left the call, which can last long
  * where processors are scarce: it gets no signal until it has used some CPU time. */
-static bool note_sigwait(struct watched_thread *thread, const char *text, uint64_t cpu_ns)
+static bool note_sigwait(struct target_thread *thread, const char *text, uint64_t cpu_ns)
 {
     enum { LEFT_ALONE_NS = 10000000 };
     if (plain_parse(&text, 10) != SYS_rt_sigtimedwait || *text != ' ') return false;
@@ -60,7 +60,7 @@ static bool note_sigwait(struct watched_thread *thread, const char *text, uint64
     return true;
 }
 
-bool thread_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns)
+bool thread_awaits_signals(struct target_thread *thread, uint64_t cpu_ns)
 {
     char text[256];
     return read_syscall(thread, text, sizeof(text)) && note_sigwait(thread, text, cpu_ns);
@@ -89,7 +89,7 @@ bool threads_sleep_at(uint64_t pc)
     return sleeping_places[pc % SLEEPING_PLACES] == pc;
 }
 
-bool thread_is_running(struct watched_thread *thread)
+bool thread_is_running(struct target_thread *thread)
 {
     char text[256];
     struct blocked_place place;
@@ -113,7 +113,7 @@ static void parse_arguments(const char *text, struct unwind_registers *registers
     }
 }
 
-enum remote_unwind_result remote_unwind(struct watched_thread *thread, uint64_t cpu_ns,
+enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
                                         const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
                                         size_t *ret_count, enum unwind_outcome *ret_outcome)
 {

@@ -15,7 +15,7 @@ enum remote_unwind_result {
 };
 
 /* CPU_NS is the thread's CPU time as read before; if it has not changed afterwards, the stack did not move under us. */
-enum remote_unwind_result remote_unwind(struct watched_thread *thread, uint64_t cpu_ns,
+enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
                                         const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
                                         size_t *ret_count, enum unwind_outcome *ret_outcome);
 
@@ -26,12 +26,12 @@ bool registers_are_asleep(const struct unwind_registers *registers);
 bool registers_are_in_call(const struct unwind_registers *registers);
 
 /* True also where the kernel does not say. A thread that waits for a processor is running. */
-bool thread_is_running(struct watched_thread *thread);
+bool thread_is_running(struct target_thread *thread);
 
 /* True if thread_is_running has lately met a thread asleep in a system call that returns to PC. */
 bool threads_sleep_at(uint64_t pc);
 
 /* True if THREAD sleeps in wait for signals, of which any that we send could be one. CPU_NS is its CPU time. */
-bool thread_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns);
+bool thread_awaits_signals(struct target_thread *thread, uint64_t cpu_ns);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 };
 
 /* No program is in step with the number of stops between two samples. */
-static uint64_t chance_stops(struct sampler *sampler, const struct watched_thread *thread)
+static uint64_t chance_stops(struct sampler *sampler, const struct target_thread *thread)
 {
     double stops = perf_timer_stops_in(&thread->timer, sampler->period_ns);
     if (stops < 2 * STOPS_A_PERIOD) return 1;
@@ -30,13 +30,13 @@ static uint64_t chance_stops(struct sampler *sampler, const struct watched_threa
 }
 
 /* What is further up in the stack hardly changes during a wait, unless frames are large. */
-static uint32_t stack_size(const struct watched_thread *thread)
+static uint32_t stack_size(const struct target_thread *thread)
 {
     return thread->has_large_stack ? thread->timer_stack_size : (uint32_t)least(SMALL_COPY, thread->timer_stack_size);
 }
 
 /* Each time for twice as long: a program may change what it does. */
-static void leave_alone(const struct sampler *sampler, struct watched_thread *thread)
+static void leave_alone(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { SECONDS_MIN = 5, SECONDS_MAX = 320 };
     uint32_t before = thread->waits.seconds_alone;
@@ -47,7 +47,7 @@ static void leave_alone(const struct sampler *sampler, struct watched_thread *th
 }
 
 /* There is room for twice as many samples as are expected: a wait that has not ended is read at the next tick. */
-static void open_timer(struct sampler *sampler, struct watched_thread *thread)
+static void open_timer(struct sampler *sampler, struct target_thread *thread)
 {
     uint32_t size = stack_size(thread), ring_size = 2 * STOPS_A_PERIOD * size;
     uint64_t period = chance_stops(sampler, thread);
@@ -60,36 +60,36 @@ static void open_timer(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* One that sees all is granted with the same right. */
-bool run_queue_waits_may_have_timer(const struct watched_thread *thread)
+bool run_queue_waits_may_have_timer(const struct target_thread *thread)
 {
     return thread->timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
 }
 
 /* Where the kernel locks no more memory, threads without any timer need it more. */
-static bool is_time_to_open(const struct sampler *sampler, const struct watched_thread *thread)
+static bool is_time_to_open(const struct sampler *sampler, const struct target_thread *thread)
 {
     bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX;
     return is_seldom_stopped && sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
 }
 
 /* A sampler that hardly gets a processor does not meet threads at random. */
-bool run_queue_waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
+bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
-    bool is_asked = thread->waits.is_asked && thread->waits.has_answered && !sampler->is_starved;
+    bool is_asked = thread->waits.is_asked && thread->waits.has_answered && !sampler->sampler_starved;
     return thread->stop_timer.control || is_asked;
 }
 
-void run_queue_waits_note(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+void run_queue_waits_note(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     if (run_queue_waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
     if (sampler->tick < thread->waits.until_tick) return;
     if (!run_queue_waits_may_have_timer(thread))
-        thread->waits.is_asked |= !sampler->is_late && (thread->timer.control || timer_is_denied(sampler, thread));
+        thread->waits.is_asked |= !sampler->tick_is_late && (thread->timer.control || timer_is_denied(sampler, thread));
     else if (is_time_to_open(sampler, thread))
         open_timer(sampler, thread);
 }
 
-bool run_queue_waits_are_where_it_runs(const struct watched_thread *thread)
+bool run_queue_waits_are_where_it_runs(const struct target_thread *thread)
 {
     return thread->waits.are_where_it_runs;
 }
@@ -114,7 +114,7 @@ static bool may_be_left_alone(struct run_queue_waits *waits)
 }
 
 /* To change the period interrupts the processor that the thread runs on. */
-static void draw_period(struct sampler *sampler, struct watched_thread *thread, uint32_t samples)
+static void draw_period(struct sampler *sampler, struct target_thread *thread, uint32_t samples)
 {
     struct run_queue_waits *waits = &thread->waits;
     waits->samples += samples;
@@ -125,7 +125,7 @@ static void draw_period(struct sampler *sampler, struct watched_thread *thread, 
     waits->period = period;
 }
 
-bool run_queue_waits_fetch_stop(struct sampler *sampler, struct watched_thread *thread,
+bool run_queue_waits_fetch_stop(struct sampler *sampler, struct target_thread *thread,
                                 struct perf_timer_sample *ret_sample)
 {
     struct perf_timer_stops stops;
@@ -141,25 +141,25 @@ bool run_queue_waits_fetch_stop(struct sampler *sampler, struct watched_thread *
     return true;
 }
 
-bool run_queue_waits_are_asked(const struct watched_thread *thread)
+bool run_queue_waits_are_asked(const struct target_thread *thread)
 {
-    return thread->waits.is_asked && !thread->stop_timer.control && (thread->timer.control || thread->armed);
+    return thread->waits.is_asked && !thread->stop_timer.control && (thread->timer.control || thread->cpu_clock_timer);
 }
 
-void run_queue_waits_note_request(const struct sampler *sampler, struct watched_thread *thread, bool is_sent)
+void run_queue_waits_note_request(const struct sampler *sampler, struct target_thread *thread, bool is_sent)
 {
     enum { UNSENT_MAX = 8 };
     thread->waits.unsent = is_sent ? 0 : thread->waits.unsent + 1;
     if (thread->waits.unsent >= UNSENT_MAX) leave_alone(sampler, thread);
 }
 
-void run_queue_waits_note_reply(struct watched_thread *thread, bool was_in_call)
+void run_queue_waits_note_reply(struct target_thread *thread, bool was_in_call)
 {
     thread->waits.has_answered = true;
     note_place(&thread->waits, was_in_call);
 }
 
-void run_queue_waits_forget(struct watched_thread *thread)
+void run_queue_waits_forget(struct target_thread *thread)
 {
     perf_timer_close(&thread->stop_timer);
 }

@@ -114,7 +114,7 @@ static void note_start(void)
 static void note_first_threads(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
-        struct watched_thread *thread = sampler.threads.items[i].thread;
+        struct target_thread *thread = sampler.threads.items[i].thread;
         bool is_starter = thread->tid == sampler.starter;
         if (thread->life.created_ns >= sampler.start_ns) continue;
         uint64_t cpu_ns = sampler.starter_cpu_ns;
@@ -349,14 +349,14 @@ void sampler_forget_left_out(void)
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
 
-static void thread_gone(void *context, struct watched_thread *thread)
+static void thread_gone(void *context, struct target_thread *thread)
 {
     tick_thread_ended(context, thread);
 }
 
 static void refresh_threads(void)
 {
-    sampler.threads.is_brief = sampler.is_starved;
+    sampler.threads.is_brief = sampler.sampler_starved;
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
     short_lived_threads_read(&sampler);
 }
@@ -429,7 +429,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.for_tables = modules_budget_of(limit_ns, now_ns - before_ns);
     tick_fetch_answers(&sampler);
     before_ns = change_recording(now_ns, before_ns);
-    if (modules_have_retired(&sampler.modules) && clock_timer_renew_all(&sampler))
+    if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
         modules_release_retired(&sampler.modules);
     bool is_new_second = is_due(&sampler.second_due_ns, now_ns, SECOND_NS);
     modules_refresh(&sampler.modules, is_new_second, &writer);
@@ -581,7 +581,7 @@ static uint64_t run_tick_and_measure(uint64_t now_ns)
     atomic_store(&sampler.modules.is_changing, true);
     run_tick(now_ns, sampler.before_ns);
     uint64_t tick_end_ns = own_cpu_ns();
-    if (!sampler.is_starved) work_on_tables(now_ns);
+    if (!sampler.sampler_starved) work_on_tables(now_ns);
     atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
     uint64_t before_ns = sampler.measured_cpu_ns;
@@ -660,7 +660,7 @@ static void note_unseen_before(void)
 {
     uint64_t before_ns = difference(sampler.process_cpu_ns, sampler.starter_cpu_ns);
     for (size_t i = 0; i < sampler.threads.count; i++) {
-        const struct watched_thread *thread = sampler.threads.items[i].thread;
+        const struct target_thread *thread = sampler.threads.items[i].thread;
         if (thread->ledger.was_there && thread->tid != sampler.starter)
             before_ns = difference(before_ns, thread->ledger.cpu_written_ns);
     }
@@ -689,7 +689,7 @@ static void begin(void)
 static void forget_timers_with_descriptors(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
-        struct watched_thread *thread = sampler.threads.items[i].thread;
+        struct target_thread *thread = sampler.threads.items[i].thread;
         if (thread->timer.control && thread->timer.descriptor >= 0) timer_forget(&sampler, thread);
     }
 }
@@ -704,7 +704,7 @@ static void step_aside(void)
     wait_for_last_answers();
     tick_fetch_answers(&sampler);
     sampler.cpu_ns_of_ended += own_cpu_ns();
-    clock_timer_forget_all(&sampler);
+    cpu_clock_timer_forget_all(&sampler);
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);
     sampler.begins_again = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
@@ -846,7 +846,7 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.may_ask_usage = filter_allows(FILTER_USAGE);
     sampler.requests_in_tick_max = 4 * process_processor_count();
     clock_prepare();
-    clock_timer_prepare(&sampler);
+    cpu_clock_timer_prepare(&sampler);
     note_start();
     return slots_prepare() && slots_install_handler();
 }

@@ -110,7 +110,7 @@ static void begin_commands(void)
     atomic_store(&lifecycle.gone, 0);
     atomic_store(&lifecycle.ready, 0);
     atomic_store(&lifecycle.is_too_late, 0);
-    atomic_store(&lifecycle.is_starved, 0);
+    atomic_store(&lifecycle.sampler_starved, 0);
     atomic_store(&lifecycle.stop_ns, 0);
     atomic_store(&lifecycle.followed, atomic_load(&lifecycle.follow_wanted));
     atomic_store(&lifecycle.flushed, atomic_load(&lifecycle.flush_wanted));
@@ -146,7 +146,7 @@ void sampler_stop(void)
     atomic_store(&lifecycle.stop_ns, monotonic_ns());
     if (!is_aside) command(COMMAND_STOP);
     leave();
-    (void)await(&lifecycle.gone, atomic_load(&lifecycle.is_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
+    (void)await(&lifecycle.gone, atomic_load(&lifecycle.sampler_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
 }
 
 void sampler_before_fork(void)

@@ -22,9 +22,9 @@ struct lifecycle {
     _Atomic uint32_t ready; /* 1: the thread has its own descriptor table */
     _Atomic uint32_t follow_wanted, followed;
     _Atomic uint32_t flush_wanted, flushed;
-    _Atomic uint32_t is_too_late; /* it did not follow in time */
-    _Atomic uint32_t is_starved;  /* it hardly gets a processor */
-    _Atomic uint64_t stop_ns;     /* when it was to stop; 0: it was not */
+    _Atomic uint32_t is_too_late;     /* it did not follow in time */
+    _Atomic uint32_t sampler_starved; /* it hardly gets a processor */
+    _Atomic uint64_t stop_ns;         /* when it was to stop; 0: it was not */
 };
 
 extern struct lifecycle lifecycle;

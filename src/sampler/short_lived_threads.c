@@ -46,7 +46,7 @@ static uint64_t take(uint64_t *ns)
     return taken_ns;
 }
 
-static void write_sum(struct sampler *sampler, struct short_lived_sums *routine, const struct watched_thread *thread,
+static void write_sum(struct sampler *sampler, struct short_lived_sums *routine, const struct target_thread *thread,
                       enum recording_share share)
 {
     struct recording_time time = {0};
@@ -67,12 +67,12 @@ static void write_sum(struct sampler *sampler, struct short_lived_sums *routine,
 }
 
 /* Beside many runnable threads, most of the time that a thread does not run is a wait for a processor. */
-static void note_met(struct short_lived_sums *routine, const struct watched_thread *thread)
+static void note_seen(struct short_lived_sums *routine, const struct target_thread *thread)
 {
     const struct thread_event *life = &thread->life;
     if (thread->ledger.was_there) return;
-    routine->met_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
-    routine->met_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
+    routine->seen_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
+    routine->seen_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
 }
 
 static uint64_t part_of(uint64_t ns, double part, double all)
@@ -85,7 +85,7 @@ static uint64_t part_of(uint64_t ns, double part, double all)
 static void divide_off_time(struct short_lived_sums *routine)
 {
     double sleeps = (double)routine->off_sleeps, switches = sleeps + (double)routine->off_preemptions;
-    uint64_t delay_ns = part_of(routine->off_ns, (double)routine->met_delay_ns, (double)routine->met_off_ns);
+    uint64_t delay_ns = part_of(routine->off_ns, (double)routine->seen_delay_ns, (double)routine->seen_off_ns);
     uint64_t woken_ns = part_of(delay_ns, sleeps, switches);
     routine->woken_ns += woken_ns;
     routine->preempted_ns += delay_ns - woken_ns;
@@ -93,13 +93,13 @@ static void divide_off_time(struct short_lived_sums *routine)
     routine->off_ns = routine->off_sleeps = routine->off_preemptions = 0;
 }
 
-void short_lived_threads_credit(struct sampler *sampler, const struct watched_thread *thread)
+void short_lived_threads_credit(struct sampler *sampler, const struct target_thread *thread)
 {
     uint64_t short_ns = sampler->period_ns > sampler->tick_span_ns ? sampler->period_ns : sampler->tick_span_ns;
     if (thread->life.ends == 0) return;
     struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     if (routine->routine != thread->life.routine) return;
-    note_met(routine, thread);
+    note_seen(routine, thread);
     if (thread->life.wall_ns > 2 * short_ns) return;
     divide_off_time(routine);
     if (thread->ledger.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
@@ -146,7 +146,7 @@ static bool take_begun(struct short_lived_threads *lives, pid_t tid, struct thre
 static void note_begin(struct sampler *sampler, const struct thread_event *event)
 {
     struct short_lived_threads *lives = &sampler->short_lived_threads;
-    struct watched_thread *thread = threads_find(&sampler->threads, event->tid);
+    struct target_thread *thread = threads_find(&sampler->threads, event->tid);
     if (thread) {
         thread->life = *event;
         if (thread->is_known) ledger_note_creation(sampler, thread);
@@ -179,7 +179,7 @@ static void note_end(struct sampler *sampler, const struct thread_event *event)
         short_lived_threads_add(sampler, &rest);
         return;
     }
-    struct watched_thread *thread = threads_find(&sampler->threads, event->tid);
+    struct target_thread *thread = threads_find(&sampler->threads, event->tid);
     struct thread_event begun;
     (void)take_begun(&sampler->short_lived_threads, event->tid, &begun);
     if (thread)
@@ -199,7 +199,7 @@ void short_lived_threads_read(struct sampler *sampler)
     }
 }
 
-void short_lived_threads_first_seen(struct sampler *sampler, struct watched_thread *thread)
+void short_lived_threads_first_seen(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_event begun;
     if (thread->life.created_ns == 0 && take_begun(&sampler->short_lived_threads, thread->tid, &begun))

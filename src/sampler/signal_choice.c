@@ -58,7 +58,7 @@ static bool is_confined_since(const char *status, uint64_t seccomp)
     return status_number(status, "Seccomp_filters", 10) != inherited_filters;
 }
 
-struct signal_choice signal_choose(struct watched_thread *thread)
+struct signal_choice signal_choose(struct target_thread *thread)
 {
     struct signal_choice choice = {0};
     if (!thread_read_status(thread, status_text, sizeof(status_text))) return choice;

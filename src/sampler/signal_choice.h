@@ -16,6 +16,6 @@ struct signal_choice {
 void signal_choice_start(void);
 
 /* Reads what the kernel says of THREAD; nothing is installed or sent. */
-struct signal_choice signal_choose(struct watched_thread *thread);
+struct signal_choice signal_choose(struct target_thread *thread);
 
 #endif

@@ -23,7 +23,7 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
     return kernel_clock_ns(thread_cpu_clock(tid), ret_ns);
 }
 
-int thread_syscall_file(struct watched_thread *thread)
+int thread_syscall_file(struct target_thread *thread)
 {
     char path[TASK_PATH_SIZE];
     if (thread->syscall_file >= 0) return thread->syscall_file;
@@ -42,13 +42,13 @@ static void release(int file, int *kept)
         kernel_close(file);
 }
 
-void thread_release_syscall_file(struct watched_thread *thread, int file)
+void thread_release_syscall_file(struct target_thread *thread, int file)
 {
     release(file, &thread->syscall_file);
 }
 
 /* THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
-static bool read_kept(const struct watched_thread *thread, const char *name, int *kept, char *text, size_t size)
+static bool read_kept(const struct target_thread *thread, const char *name, int *kept, char *text, size_t size)
 {
     char path[TASK_PATH_SIZE];
     task_path(path, thread->tid, name);
@@ -59,7 +59,7 @@ static bool read_kept(const struct watched_thread *thread, const char *name, int
     return got > 0;
 }
 
-bool thread_read_status(struct watched_thread *thread, char *text, size_t size)
+bool thread_read_status(struct target_thread *thread, char *text, size_t size)
 {
     return read_kept(thread, "status", &thread->status_file, text, size);
 }
@@ -74,7 +74,7 @@ static bool parse_delay(const char *text, uint64_t *ret_ns)
     return true;
 }
 
-bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
+bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns)
 {
     char text[96];
     return read_kept(thread, "schedstat", &thread->delay_file, text, sizeof(text)) && parse_delay(text, ret_ns);
@@ -176,7 +176,7 @@ static size_t place_of(const struct threads *threads, pid_t tid)
     return low;
 }
 
-struct watched_thread *threads_find(const struct threads *threads, pid_t tid)
+struct target_thread *threads_find(const struct threads *threads, pid_t tid)
 {
     size_t place = place_of(threads, tid);
     bool is_listed = place < threads->count && threads->items[place].thread->tid == tid;
@@ -198,14 +198,14 @@ static bool reserve(struct threads *threads)
 }
 
 /* The thread and its stacks share one allocation, of which only the pages in use exist. */
-enum { THREAD_MEMORY = sizeof(struct watched_thread) + sizeof(struct recording_stack) };
+enum { THREAD_MEMORY = sizeof(struct target_thread) + sizeof(struct recording_stack) };
 
-static struct watched_thread *add(struct threads *threads, size_t place, pid_t tid)
+static struct target_thread *add(struct threads *threads, size_t place, pid_t tid)
 {
     if (!reserve(threads)) return NULL;
     uint8_t *memory = pages_allocate(THREAD_MEMORY);
     if (!memory) return NULL;
-    struct watched_thread *thread = (struct watched_thread *)(void *)memory;
+    struct target_thread *thread = (struct target_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
     thread->ran = true;
@@ -218,13 +218,13 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     return thread;
 }
 
-static void write_thread(const struct watched_thread *thread, struct recording_writer *writer)
+static void write_thread(const struct target_thread *thread, struct recording_writer *writer)
 {
     recording_thread(writer, thread->number, thread->tid, thread->name);
 }
 
 /* True if it is another one than before. */
-static bool read_name(struct watched_thread *thread)
+static bool read_name(struct target_thread *thread)
 {
     char path[TASK_PATH_SIZE], name[32];
     task_path(path, thread->tid, "comm");
@@ -249,7 +249,7 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
     if (tid == threads->sampler_tid || is_left_out(tid)) return;
     size_t place = place_of(threads, tid);
     if (place == threads->count || threads->items[place].thread->tid != tid) {
-        struct watched_thread *thread = add(threads, place, tid);
+        struct target_thread *thread = add(threads, place, tid);
         if (!thread) {
             threads->missed++;
             return;
@@ -298,7 +298,7 @@ static void note_first_and_own(struct threads *threads, struct recording_writer 
 static void keep_unlisted(struct threads *threads)
 {
     for (size_t i = 0; i < threads->count; i++) {
-        struct watched_thread *thread = threads->items[i].thread;
+        struct target_thread *thread = threads->items[i].thread;
         uint64_t cpu_ns;
         if (!thread->is_listed && !is_left_out(thread->tid)) thread->is_listed = thread_cpu_ns(thread->tid, &cpu_ns);
     }
@@ -323,7 +323,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     }
     size_t kept = 0;
     for (size_t i = 0; i < threads->count; i++) {
-        struct watched_thread *thread = threads->items[i].thread;
+        struct target_thread *thread = threads->items[i].thread;
         if (thread->is_listed) {
             threads->items[kept++] = threads->items[i];
             continue;
@@ -338,7 +338,7 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
 {
     uint32_t room = names_max(threads);
     for (size_t i = 0; i < threads->count; i++) {
-        struct watched_thread *thread = threads->items[i].thread;
+        struct target_thread *thread = threads->items[i].thread;
         if (!thread->ran) continue;
         if (room-- == 0) return false;
         thread->ran = false;
@@ -350,7 +350,7 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
 void threads_write_again(struct threads *threads, struct recording_writer *writer)
 {
     for (size_t i = 0; i < threads->count; i++) {
-        struct watched_thread *thread = threads->items[i].thread;
+        struct target_thread *thread = threads->items[i].thread;
         thread->number = (uint32_t)i;
         write_thread(thread, writer);
         thread->last->count = 0;

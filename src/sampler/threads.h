@@ -27,7 +27,7 @@ struct period_setting {
 
 /* When the hits of a thread's CPU clock were read, and the CPU time before that without a hit: of a call, perhaps. */
 struct hits_reading {
-    uint64_t cpu_ns, wait_ns, tick_ns, unmet_ns;
+    uint64_t cpu_ns, wait_ns, tick_ns, uncovered_ns;
 };
 
 /* Of a thread's time, see ledger.h. */
@@ -89,7 +89,7 @@ enum thread_state {
     THREAD_RUNNABLE, /* it runs, or waits for a processor */
 };
 
-struct watched_thread {
+struct target_thread {
     /* Asleep: */
     const struct perf_page *page; /* NULL: none (yet) */
     uint8_t asleep_ticks;         /* in a row, up to where a page is worth it */
@@ -143,14 +143,14 @@ struct watched_thread {
     uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
 
-    /* A timer on the thread's CPU clock (clock_timer.c). */
-    struct slot *armed; /* NULL: there is none */
-    int armed_number;   /* of the signal */
-    enum slot_reading armed_reading;
-    uint64_t armed_checked_ns;
-    uint64_t armed_cpu_ns; /* CPU time when it was armed, or some µs less */
+    /* A timer on the thread's CPU clock (cpu_clock_timer.c). */
+    struct slot *cpu_clock_timer; /* NULL: there is none */
+    int cpu_clock_signal;         /* of the signal */
+    enum slot_reading cpu_clock_reading;
+    uint64_t cpu_clock_checked_ns;
+    uint64_t cpu_clock_start_cpu_ns; /* CPU time when it was armed, or some µs less */
     struct hits_reading hits_read_at;
-    int64_t asleep_ns; /* least value of asleep_ns() in clock_timer.c since the thread was last seen to sleep */
+    int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since the thread was last seen to sleep */
 
     uint64_t cpu_ns_seen; /* at the last scan */
     bool ran_long;        /* before the last scan */
@@ -164,7 +164,7 @@ struct watched_thread {
 /* All that a tick touches of a thread that sleeps: as long as its page's count is what it was when the thread was last
  * known to be asleep, it is where it was. */
 struct listed_thread {
-    struct watched_thread *thread;
+    struct target_thread *thread;
     const struct perf_page *page_asleep; /* NULL: it is not known to be asleep */
     uint32_t count_asleep;
 };
@@ -190,19 +190,19 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 /* THREAD's /proc/self/task/TID/syscall, or a negative errno. thread_release_syscall_file must follow. It is kept, as
  * long as there are descriptors enough: opening costs three times as much as reading, and a process that gives up its
  * rights can often not open it again. */
-int thread_syscall_file(struct watched_thread *thread);
-void thread_release_syscall_file(struct watched_thread *thread, int file);
+int thread_syscall_file(struct target_thread *thread);
+void thread_release_syscall_file(struct target_thread *thread, int file);
 
 /* For how long THREAD has waited for a processor since it began, by the kernel's count, which grows when a wait ends
  * (/proc/self/task/TID/schedstat). */
-bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns);
+bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns);
 bool threads_read_own_delay(uint64_t *ret_ns); /* of the calling thread, any one; takes a descriptor for a moment */
 
 /* THREAD's /proc/self/task/TID/status, NUL-terminated; the file is kept open in the same way. */
-bool thread_read_status(struct watched_thread *thread, char *text, size_t size);
+bool thread_read_status(struct target_thread *thread, char *text, size_t size);
 
 /* NULL: it is not listed. */
-struct watched_thread *threads_find(const struct threads *threads, pid_t tid);
+struct target_thread *threads_find(const struct threads *threads, pid_t tid);
 
 /* True if the number of threads differs from that of the last listing, or one more is to be left out. One system call.
  */
@@ -215,7 +215,7 @@ void threads_forget_left_out(void);
 bool threads_were_left_out(void); /* ever, in this process */
 
 /* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */
-typedef void (*thread_gone_callback)(void *context, struct watched_thread *thread);
+typedef void (*thread_gone_callback)(void *context, struct target_thread *thread);
 
 /* Lists the threads again and writes RECORDING_THREAD and RECORDING_THREAD_GONE records. */
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone,

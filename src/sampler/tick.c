@@ -26,11 +26,11 @@ enum {
     AHEAD = 8,                /* memory is prefetched this many threads ahead */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
     LASTING_NS = 50000,
-    SECOND_SCANS_MAX = 3,
-    MET_AWAKE_MAX = 256,
-    SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
-    LATE_LOOK_NS = 200000,        /* by which timers are not late */
-    PERIODS_TO_WAIT = 4,          /* of CPU time, for a timer or an answer, before another way is tried */
+    RECHECK_ROUNDS_MAX = 3,
+    RECHECK_MAX = 256,
+    RECHECK_AFTER_NS = 60000, /* the next ones after twice as long each */
+    RECHECK_LATE_NS = 200000, /* by which timers are not late */
+    PERIODS_TO_WAIT = 4,      /* of CPU time, for a timer or an answer, before another way is tried */
 };
 
 static bool is_cpu_mode(const struct sampler *sampler)
@@ -48,11 +48,11 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
 
 /* THREAD ran through code whose call frame information is not copied yet. The next stack stands for that time, too, if
  * it is not long. */
-static void wait_for_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void wait_for_table(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_WITHOUT_TABLE_MAX = 2, HITS_WITHOUT_TABLE_MAX = 8 };
     uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns;
-    if (thread->armed) most_ns += HITS_WITHOUT_TABLE_MAX * sampler->hit_ns;
+    if (thread->cpu_clock_timer) most_ns += HITS_WITHOUT_TABLE_MAX * sampler->hit_ns;
     if (ledger_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
         ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
@@ -60,7 +60,7 @@ static void wait_for_table(struct sampler *sampler, struct watched_thread *threa
 /* The stack of a running thread reaches one more new module at each tick. So that a stack through many modules does not
  * take as many ticks, each further module doubles the number of tables that are built. A late tick counts as several.
  */
-static void build_ahead(struct sampler *sampler, const struct watched_thread *thread)
+static void build_ahead(struct sampler *sampler, const struct target_thread *thread)
 {
     enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
     uint32_t ticks = thread->ticks_without_table + sampler->periods_in_tick - 1;
@@ -72,7 +72,7 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
 
 /* False if the stack of SAMPLE is not available yet, or never will be. Nor is one in our own handler: where that has
  * interrupted the thread, its answer says, and the kernel's copy ends before. */
-static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
+static bool walk_sample(struct sampler *sampler, struct target_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
@@ -95,7 +95,7 @@ static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, 
 }
 
 /* STACK: from the answer to a request, or NULL. */
-static void write_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+static void write_wait(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
     struct perf_timer_sample sample;
     struct found_stack found;
@@ -106,7 +106,7 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
 }
 
 /* STACK is where THREAD slept: it has just been woken, and spent no CPU time there. */
-static void write_slept(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+static void write_slept(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
     if (!is_cpu_mode(sampler)) ledger_credit_sleep(sampler, thread, stack);
 }
@@ -114,7 +114,7 @@ static void write_slept(struct sampler *sampler, struct watched_thread *thread, 
 /* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. A sample that was asked for is
  * taken when THREAD has run for 10 µs: if it was woken and waited for a processor before that, in the call in which it
  * had slept. */
-static void write_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
+static void write_samples(struct sampler *sampler, struct target_thread *thread, const struct perf_timer_news *news,
                           uint64_t cpu_ns)
 {
     struct perf_timer_sample sample;
@@ -134,7 +134,7 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* The stack of ANSWER by THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
-static bool read_answer(struct sampler *sampler, struct watched_thread *thread, const struct handler_answer *answer,
+static bool read_answer(struct sampler *sampler, struct target_thread *thread, const struct handler_answer *answer,
                         uint64_t cpu_ns, struct found_stack *ret_stack)
 {
     *ret_stack = (struct found_stack){answer->addresses, answer->address_count, answer->outcome};
@@ -150,26 +150,27 @@ static bool read_answer(struct sampler *sampler, struct watched_thread *thread, 
 }
 
 /* False if THREAD's answers, some of HITS, are for no time. */
-static bool find_time_of_hits(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits,
+static bool find_time_of_hits(struct sampler *sampler, struct target_thread *thread, struct slot_hits hits,
                               bool was_in_call, struct hits_time *ret_time)
 {
     if (timer_sees_user_code(thread) && thread->ledger.has_run) {
         timer_note_request(sampler, thread);
-        hits = clock_timer_all_hits(sampler, thread, hits);
-        bool is_accepted = timer_accepts_answer(thread, hits, was_in_call, clock_timer_open_call_ns(sampler, thread));
+        hits = cpu_clock_timer_all_hits(sampler, thread, hits);
+        bool is_accepted =
+            timer_accepts_answer(thread, hits, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
         *ret_time = (struct hits_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen)};
         return is_accepted;
     }
-    *ret_time = clock_timer_time_of(sampler, thread, hits);
+    *ret_time = cpu_clock_timer_time_of(sampler, thread, hits);
     return true;
 }
 
 /* Each of the answers gets an equal share of the CPU time that all of HITS are for, apart from that of long calls,
  * whose answer is the last one. */
-static void write_answers(struct sampler *sampler, struct watched_thread *thread, struct slot_hits hits)
+static void write_answers(struct sampler *sampler, struct target_thread *thread, struct slot_hits hits)
 {
     struct found_stack stack;
-    const struct slot *slot = thread->armed;
+    const struct slot *slot = thread->cpu_clock_timer;
     uint32_t short_count = slot->answer_count, count = short_count + (slot->long_calls.count > 0);
     struct hits_time time = {0};
     bool has_time = false;
@@ -186,23 +187,23 @@ static void write_answers(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* The stacks that THREAD's CPU clock took since the scan before, if it did. */
-static void write_timed_answers(struct sampler *sampler, struct watched_thread *thread)
+static void write_timed_answers(struct sampler *sampler, struct target_thread *thread)
 {
     struct slot_hits hits;
-    if (!thread->armed || !slot_hold(thread->armed, &hits)) return;
+    if (!thread->cpu_clock_timer || !slot_hold(thread->cpu_clock_timer, &hits)) return;
     sampler->counters[RECORDING_SIGNALS] += hits.count;
     write_answers(sampler, thread, hits);
     if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
-        clock_timer_forget(thread);
+        cpu_clock_timer_forget(thread);
         return;
     }
-    slot_prefer(thread->armed, timer_preferred_hit(thread));
-    slot_release(thread->armed);
+    slot_prefer(thread->cpu_clock_timer, timer_preferred_hit(thread));
+    slot_release(thread->cpu_clock_timer);
 }
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
  * stack where it waited for a processor, or NULL. */
-static void write_new_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+static void write_new_time(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *of_wait)
 {
     struct perf_timer_news news;
@@ -217,18 +218,18 @@ static void write_new_time(struct sampler *sampler, struct watched_thread *threa
 /* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken answers from the
  * call in which it had slept, where it spends no CPU time. Not where processors are free: there, a thread that is on
  * none was mostly stopped by the sampler itself, wherever it was. */
-static bool has_just_woken(const struct watched_thread *thread, const struct unwind_registers *registers)
+static bool has_just_woken(const struct target_thread *thread, const struct unwind_registers *registers)
 {
     return thread->waits_at_request && threads_sleep_at(registers->values[MACHINE_IP]);
 }
 
-static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
+static void take_answer(struct sampler *sampler, struct target_thread *thread, const struct slot *slot)
 {
     struct found_stack stack;
     const struct handler_answer *answer = &slot->answers[0];
     bool was_in_call = registers_are_in_call(&answer->registers);
     bool was_in_long_call = /* up to the last scan */
-        was_in_call && (thread->ticks_asked > 0 || clock_timer_meets_long_call(sampler, thread));
+        was_in_call && (thread->ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
     uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
     if (!read_answer(sampler, thread, answer, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
@@ -256,7 +257,7 @@ void tick_fetch_answers(struct sampler *sampler)
 {
     if (slots_used() == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        struct watched_thread *thread = sampler->threads.items[i].thread;
+        struct target_thread *thread = sampler->threads.items[i].thread;
         if (!thread->slot || slot_phase_of(thread->slot) != SLOT_DONE) continue;
         take_answer(sampler, thread, thread->slot);
         slot_give_back(thread->slot);
@@ -268,7 +269,7 @@ void tick_fetch_answers(struct sampler *sampler)
 
 /* THREAD cannot receive a signal, so only a timer can sample it. A thread that blocks signals for a moment, for example
  * while it starts, gets time: its next stack counts for the CPU time until then. */
-static void do_without_signal(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void do_without_signal(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
     if (ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
@@ -283,7 +284,7 @@ static void do_without_signal(struct sampler *sampler, struct watched_thread *th
 
 /* A thread that gets a processor runs the handler first, unless it blocks the signal by now, or is in a long system
  * call. That answers at its end. CPU_NS was read before the slot is checked. */
-static void watch_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void watch_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
     if (cpu_ns <= thread->cpu_ns_at_request + sampler->period_ns / 4) return;
@@ -307,7 +308,7 @@ static void prepare_first_walk(struct sampler *sampler)
     if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->for_tables, sampler->writer);
 }
 
-static bool has_progress(const struct watched_thread *thread, uint64_t cpu_ns)
+static bool has_progress(const struct target_thread *thread, uint64_t cpu_ns)
 {
     uint64_t now_ns = 0;
     return thread_cpu_ns(thread->tid, &now_ns) && now_ns != cpu_ns;
@@ -316,7 +317,7 @@ static bool has_progress(const struct watched_thread *thread, uint64_t cpu_ns)
 /* True if THREAD may be inside of a call that sleeps, and a signal would end that call early (poll, after its timeout,
  * returns EINTR). It is so until it has run for a while without having gone to sleep: a thread that was woken and waits
  * for a processor is still in the call. */
-static bool may_be_in_sleep(struct watched_thread *thread, uint64_t cpu_ns, uint64_t sleep_count)
+static bool may_be_in_sleep(struct target_thread *thread, uint64_t cpu_ns, uint64_t sleep_count)
 {
     if (sleep_count == thread->sleep_count) return cpu_ns < thread->cpu_ns_at_sleep + LASTING_NS;
     thread->sleep_count = sleep_count;
@@ -327,12 +328,12 @@ static bool may_be_in_sleep(struct watched_thread *thread, uint64_t cpu_ns, uint
 /* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
  * request is postponed. On an idle machine a thread that is awake has a processor. On a busy one, and where it is known
  * that the thread waits for one, it is asked only if it was preempted. */
-static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_waiting)
+static void send_request(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     prepare_first_walk(sampler);
     struct signal_choice choice = signal_choose(thread);
     bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count);
-    bool waits = is_waiting || (sampler->is_late && !has_progress(thread, cpu_ns));
+    bool waits = is_waiting || (sampler->tick_is_late && !has_progress(thread, cpu_ns));
     if (waits && may_sleep) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
@@ -351,7 +352,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     timer_note_request(sampler, thread);
     thread->ticks_asked = 0;
     thread->is_asked_for_wait = false;
-    thread->waits_at_request = sampler->is_late && waits;
+    thread->waits_at_request = sampler->tick_is_late && waits;
     if (!signal_gate_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
@@ -359,19 +360,19 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
 }
 
 /* If ticks are late, threads without a stack have precedence. */
-static uint32_t requests_max_of(const struct sampler *sampler, const struct watched_thread *thread)
+static uint32_t requests_max_of(const struct sampler *sampler, const struct target_thread *thread)
 {
     return sampler->requests_in_tick_max * (thread->ledger.has_run ? 1 : sampler->periods_in_tick);
 }
 
 /* The kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock where that
  * is possible. A first stack need not be exact. */
-static bool is_for_calls(const struct watched_thread *thread)
+static bool is_for_calls(const struct target_thread *thread)
 {
     return timer_sees_user_code(thread) && thread->ledger.has_run;
 }
 
-static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void request(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     uint32_t requests_max = requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
@@ -380,7 +381,7 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
 }
 
 /* Not a thread that may have slept since it was last considered. */
-static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void ask_unless_asleep(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
@@ -388,7 +389,7 @@ static void ask_unless_asleep(struct sampler *sampler, struct watched_thread *th
 /* THREAD waits for a processor. Its stack, which it gives when it gets one, is for that wait if a timer measures its
  * CPU time. That the timer's last record shows a stop is not enough to ask: the kernel also stops threads that
  * are about to sleep, if another one wakes them at that moment, and a signal ends such a call. */
-static void ask_for_wait(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void ask_for_wait(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     ask_unless_asleep(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && (thread->timer.control || run_queue_waits_are_asked(thread));
@@ -398,7 +399,7 @@ static void ask_for_wait(struct sampler *sampler, struct watched_thread *thread,
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
 
 /* REMOTE_WALKED if the stack was read and written, REMOTE_PENDING if it needs a table that is still being built. */
-static enum remote_unwind_result read_blocked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static enum remote_unwind_result read_blocked(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
     size_t count = 0;
@@ -422,7 +423,7 @@ static enum remote_unwind_result read_blocked(struct sampler *sampler, struct wa
 }
 
 /* In CPU mode little is written for a thread that does not run. */
-static enum remote_unwind_result read_unless_running(struct sampler *sampler, struct watched_thread *thread,
+static enum remote_unwind_result read_unless_running(struct sampler *sampler, struct target_thread *thread,
                                                      uint64_t cpu_ns)
 {
     bool is_for_switching = timer_switching_ns(thread) >= sampler->period_ns;
@@ -432,17 +433,17 @@ static enum remote_unwind_result read_unless_running(struct sampler *sampler, st
 }
 
 /* Threads that usually sleep, or may wait, and were awake in the open tick. Used only by the sampler thread. */
-static struct watched_thread *met_awake[MET_AWAKE_MAX];
+static struct target_thread *recheck_list[RECHECK_MAX];
 
-static void look_again(struct sampler *sampler, struct watched_thread *thread, bool may_wait)
+static void recheck_later(struct sampler *sampler, struct target_thread *thread, bool may_wait)
 {
-    if (sampler->is_late || sampler->met_awake_count >= MET_AWAKE_MAX) return;
+    if (sampler->tick_is_late || sampler->recheck_count >= RECHECK_MAX) return;
     thread->may_wait = may_wait;
-    met_awake[sampler->met_awake_count++] = thread;
+    recheck_list[sampler->recheck_count++] = thread;
 }
 
 /* False if it must be checked again, because it woke up only recently. */
-static bool settle(struct sampler *sampler, struct watched_thread *thread)
+static bool recheck(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t cpu_ns = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
@@ -458,31 +459,31 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* Not after a pause in which the sampler itself waited for a processor: threads can have slept and woken up since. */
-static void scan_again(struct sampler *sampler)
+static void recheck_all(struct sampler *sampler)
 {
-    struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
-    unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* later ticks write their time */
-    for (unsigned scan = 0; scan < scans_max && sampler->met_awake_count > 0; scan++) {
+    struct timespec pause = {.tv_nsec = RECHECK_AFTER_NS};
+    unsigned scans_max = sampler->tick_is_late ? 0 : RECHECK_ROUNDS_MAX; /* later ticks write their time */
+    for (unsigned scan = 0; scan < scans_max && sampler->recheck_count > 0; scan++) {
         uint64_t until_ns = monotonic_ns() + (uint64_t)pause.tv_nsec;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
                            0); /* not a busy loop: they may wait for our processor */
-        if (monotonic_ns() > until_ns + LATE_LOOK_NS) return;
+        if (monotonic_ns() > until_ns + RECHECK_LATE_NS) return;
         pause.tv_nsec *= 2;
         size_t kept = 0;
-        for (size_t i = 0; i < sampler->met_awake_count; i++) {
-            if (!settle(sampler, met_awake[i])) met_awake[kept++] = met_awake[i];
+        for (size_t i = 0; i < sampler->recheck_count; i++) {
+            if (!recheck(sampler, recheck_list[i])) recheck_list[kept++] = recheck_list[i];
         }
-        sampler->met_awake_count = kept;
+        sampler->recheck_count = kept;
     }
 }
 
 /* True if THREAD's CPU time needs no signal: its timer reports it, sooner or later. */
-static bool is_left_to_timer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static bool is_left_to_timer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->is_late && !thread->ledger.has_run) return false;
+    if (sampler->tick_is_late && !thread->ledger.has_run) return false;
     if (timer_sees_user_code(thread) && !timer_wants_answer(sampler, thread, cpu_ns)) return true;
-    if (thread->armed && (thread->ledger.has_run || !thread->ledger.is_first_scan))
-        return !clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(thread, cpu_ns));
+    if (thread->cpu_clock_timer && (thread->ledger.has_run || !thread->ledger.is_first_scan))
+        return !cpu_clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(thread, cpu_ns));
     if (timer_sees_user_code(thread) && sampler->kernel_tick_ns == 0) return false;
     return thread->timer.control && ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
@@ -491,23 +492,23 @@ static bool is_left_to_timer(const struct sampler *sampler, struct watched_threa
  * late tick, which asks such a thread only if it was preempted, or has never slept. Nor does a new thread wait that has
  * run for a while and never slept, nor the first one of a process that has not slept since the recording began: they
  * may end soon. */
-static void scan_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
+static void scan_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
-    bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
+    bool has_room = sampler->recheck_count < RECHECK_MAX;
     if (is_busy || is_for_calls(thread) || !has_time || !has_room) {
         request(sampler, thread, cpu_ns);
         return;
     }
     bool is_first = thread->tid == sampler->starter && !thread->ledger.has_run;
     bool is_new = is_first || (thread->ledger.is_first_scan && cpu_ns >= LASTING_NS);
-    if (sampler->is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
-    if (!thread->slot) look_again(sampler, thread, false);
+    if (sampler->tick_is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
+    if (!thread->slot) recheck_later(sampler, thread, false);
 }
 
 /* Wall clock: reading thousands of threads that started together must not take several ticks. Their first stacks are
  * read at the following ticks, and count for all of them. */
-static bool has_room_for_first_scan(struct sampler *sampler, const struct watched_thread *thread)
+static bool has_room_for_first_scan(struct sampler *sampler, const struct target_thread *thread)
 {
     enum { FIRST_SCANS_A_SECOND = 25600 };
     if (is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
@@ -516,16 +517,16 @@ static bool has_room_for_first_scan(struct sampler *sampler, const struct watche
 }
 
 /* The kernel takes the stacks of THREAD, which has run for CPU_NS. */
-static void leave_to_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void leave_to_timer(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
-    if (!clock_timer_is_wanted(sampler, thread, cpu_ns)) return;
+    if (!cpu_clock_timer_is_wanted(sampler, thread, cpu_ns)) return;
     if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
     prepare_first_walk(sampler);
-    clock_timer_arm(sampler, thread, cpu_ns);
+    cpu_clock_timer_arm(sampler, thread, cpu_ns);
 }
 
-static void scan_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
+static void scan_awake(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
                        bool is_busy)
 {
     if (!has_room_for_first_scan(sampler, thread)) return;
@@ -544,12 +545,12 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
     if (result == REMOTE_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
     bool is_left = is_left_to_timer(sampler, thread, cpu_ns);
     if (result != REMOTE_PENDING && !is_left) scan_running(sampler, thread, cpu_ns, is_busy);
-    if (result == REMOTE_RUNNING && is_left && run_queue_waits_are_asked(thread)) look_again(sampler, thread, true);
+    if (result == REMOTE_RUNNING && is_left && run_queue_waits_are_asked(thread)) recheck_later(sampler, thread, true);
 }
 
 /* Wall clock: THREAD is not blocked, and has not run since the previous tick. A timer has seen where it was stopped; a
  * thread without one gets a signal. */
-static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void scan_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     thread->waited_ns += sampler->tick_span_ns;
     if (thread->waited_ns < LONG_WAIT_NS) return; /* a request costs 40 µs */
@@ -558,7 +559,7 @@ static void scan_waiting(struct sampler *sampler, struct watched_thread *thread,
     ask_for_wait(sampler, thread, cpu_ns);
 }
 
-static void meet(struct sampler *sampler, struct watched_thread *thread)
+static void note_first_seen(struct sampler *sampler, struct target_thread *thread)
 {
     if (thread->is_known) return;
     short_lived_threads_first_seen(sampler, thread);
@@ -567,20 +568,20 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* True if THREAD has done nothing since the scan before but to run, sampled by the kernel, and to wait. */
-static bool has_run_on(struct sampler *sampler, struct watched_thread *thread)
+static bool has_run_on(struct sampler *sampler, struct target_thread *thread)
 {
     bool has_timer = thread->timer.control;
-    if (!has_timer && !thread->armed) return false;
-    uint64_t room = has_timer ? timer_room(thread) : clock_timer_room(sampler);
+    if (!has_timer && !thread->cpu_clock_timer) return false;
+    uint64_t room = has_timer ? timer_room(thread) : cpu_clock_timer_room(sampler);
     sampler->periods_with_room = least(sampler->periods_with_room, room);
-    return has_timer ? timer_has_run_on(thread) : clock_timer_has_run_on(sampler, thread);
+    return has_timer ? timer_has_run_on(thread) : cpu_clock_timer_has_run_on(sampler, thread);
 }
 
 /* False if the thread has ended. The cheapest proof that it has not moved is tried first. */
 static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
     if (idle_thread_continues(listed)) return true;
-    struct watched_thread *thread = listed->thread;
+    struct target_thread *thread = listed->thread;
     uint64_t cpu_ns = 0;
     uint32_t count = idle_thread_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
@@ -590,21 +591,21 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
-    meet(sampler, thread);
+    note_first_seen(sampler, thread);
     /* Twice in a row: in a virtual machine, the kernel adds time of the host to the thread. */
-    uint64_t span_ns = sampler->is_late ? sampler->tick_span_ns : sampler->period_ns;
+    uint64_t span_ns = sampler->tick_is_late ? sampler->tick_span_ns : sampler->period_ns;
     bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
     bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {
         idle_thread_note_asleep(sampler, listed, count);
-        if (sampler->is_late) ledger_note_state(sampler, thread);
+        if (sampler->tick_is_late) ledger_note_state(sampler, thread);
         return true;
     }
     idle_thread_note_awake(sampler, listed);
     ledger_begin_tick(sampler, thread);
     bool was_running = thread->state == THREAD_RUNNABLE;
-    clock_timer_check(sampler, thread);
+    cpu_clock_timer_check(sampler, thread);
     if (thread->slot)
         watch_waiting(sampler, thread, cpu_ns);
     else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
@@ -612,7 +613,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     else
         scan_waiting(sampler, thread, cpu_ns);
     ledger_end_tick(sampler, thread);
-    if (sampler->is_late) ledger_note_state(sampler, thread);
+    if (sampler->tick_is_late) ledger_note_state(sampler, thread);
     if (!has_run_on(sampler, thread) || !was_running) sampler->is_steady = false;
     return true;
 }
@@ -634,33 +635,33 @@ bool tick_all_threads(struct sampler *sampler)
     size_t count = sampler->threads.count;
     sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->switches_in_tick = 0;
     sampler->first_scans_in_tick = 0;
-    sampler->met_awake_count = 0;
+    sampler->recheck_count = 0;
     sampler->is_steady = true;
     sampler->periods_with_room = UINT64_MAX;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
         if (!scan_thread(sampler, &items[at])) all_live = false;
     }
-    scan_again(sampler);
+    recheck_all(sampler);
     sampler->steady_periods = sampler->is_steady && all_live ? sampler->steady_periods + sampler->periods_in_tick : 0;
     return all_live;
 }
 
 void tick_new_threads(struct sampler *sampler)
 {
-    sampler->met_awake_count = 0;
+    sampler->recheck_count = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct listed_thread *listed = &sampler->threads.items[i];
         if (!listed->thread->is_known) (void)scan_thread(sampler, listed);
     }
-    scan_again(sampler);
+    recheck_all(sampler);
 }
 
 /* The last tick of the recording, which takes no stacks. */
 void tick_last(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        struct watched_thread *thread = sampler->threads.items[i].thread;
+        struct target_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
             thread->is_missing = true;
@@ -669,7 +670,7 @@ void tick_last(struct sampler *sampler)
         }
         bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
         thread->cpu_ns_seen = cpu_ns;
-        meet(sampler, thread);
+        note_first_seen(sampler, thread);
         if (is_asleep) continue;
         ledger_begin_tick(sampler, thread);
         write_new_time(sampler, thread, cpu_ns, NULL);
@@ -685,7 +686,7 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
     uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        const struct watched_thread *thread = sampler->threads.items[i].thread;
+        const struct target_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
         if (thread->life.ends > 0 && cpu_ns < thread->life.cpu_ns) cpu_ns = thread->life.cpu_ns; /* its final value */
@@ -696,7 +697,7 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 }
 
 /* The CPU time of a thread after its last scan. If many threads end at one tick, the first ones get it. */
-static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread *thread)
+static uint64_t take_unseen_time(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
     if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = tick_unseen_cpu_ns(sampler);
@@ -710,7 +711,7 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
 }
 
 /* Writes the remaining time of THREAD, which has reported its CPU time. */
-static void close_as_reported(struct sampler *sampler, struct watched_thread *thread)
+static void close_as_reported(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->is_known) {
         short_lived_threads_add(sampler, &thread->life);
@@ -725,7 +726,7 @@ static void close_as_reported(struct sampler *sampler, struct watched_thread *th
     short_lived_threads_credit(sampler, thread);
 }
 
-void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
+void tick_thread_ended(struct sampler *sampler, struct target_thread *thread)
 {
     if (!sampler->is_ending)
         short_lived_threads_read(sampler); /* it ended after it was listed: its report is available */
@@ -739,7 +740,7 @@ void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
         ledger_close(sampler, thread, unseen_ns);
     }
     if (thread->slot) slot_give_back(thread->slot);
-    clock_timer_forget(thread);
+    cpu_clock_timer_forget(thread);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     if (thread->delay_file >= 0) kernel_close(thread->delay_file);
     if (thread->status_file >= 0) kernel_close(thread->status_file);

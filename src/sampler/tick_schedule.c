@@ -68,8 +68,8 @@ static uint64_t periods_without_news(const struct sampler *sampler)
 static void note_starved(struct sampler *sampler, uint64_t missed)
 {
     enum { STARVED_PERIODS_MIN = 4 };
-    sampler->is_starved = missed >= STARVED_PERIODS_MIN;
-    atomic_store(&lifecycle.is_starved, sampler->is_starved);
+    sampler->sampler_starved = missed >= STARVED_PERIODS_MIN;
+    atomic_store(&lifecycle.sampler_starved, sampler->sampler_starved);
 }
 
 /* One stack stands for all of such a delay, so shares are less exact than the number of stacks says. */
@@ -84,8 +84,8 @@ void schedule_note_delay(struct sampler *sampler, uint64_t now_ns)
 {
     uint64_t missed = difference(now_ns, sampler->deadline_ns) / sampler->period_ns;
     if (missed == 0) return;
-    sampler->is_late = true;
-    if (!sampler->is_starved) note_starved(sampler, missed);
+    sampler->tick_is_late = true;
+    if (!sampler->sampler_starved) note_starved(sampler, missed);
 }
 
 void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
@@ -101,7 +101,7 @@ void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
     schedule->uncounted_ns = next_ns + missed * sampler->period_ns;
     schedule->left_out = difference(wanted, missed);
     schedule->spared = difference(periods_without_news(sampler), missed + schedule->left_out);
-    sampler->is_late = missed + schedule->left_out > 0;
+    sampler->tick_is_late = missed + schedule->left_out > 0;
     place_tick(sampler, schedule->uncounted_ns + (schedule->left_out + schedule->spared) * sampler->period_ns);
 }
 

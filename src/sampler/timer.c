@@ -33,7 +33,7 @@ enum {
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
  * wall time that they stand for: as many more as its waits are longer than its CPU time, since this was last asked. */
-static uint64_t samples_a_period(const struct sampler *sampler, struct watched_thread *thread)
+static uint64_t samples_a_period(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { SAMPLES_MAX = 4, PERIOD_NS_MIN = 2000000 };
     uint64_t cpu_ns = thread->cpu_ns_seen - thread->period_set_at.cpu_ns;
@@ -44,13 +44,13 @@ static uint64_t samples_a_period(const struct sampler *sampler, struct watched_t
     return least(wanted, most) > 1 ? least(wanted, most) : 1;
 }
 
-static uint64_t chance_period_ns(struct sampler *sampler, struct watched_thread *thread)
+static uint64_t chance_period_ns(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t period_ns = sampler->period_ns * sampler->timer_factor / samples_a_period(sampler, thread);
     return chance_timer_ns(&sampler->random_state, period_ns);
 }
 
-void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread)
+void timer_sample_soon(struct sampler *sampler, struct target_thread *thread)
 {
     enum { PARTS = 8, PERIOD_NS_MIN = 1000000 };
     uint64_t period_ns = sampler->period_ns * sampler->timer_factor / PARTS;
@@ -58,14 +58,14 @@ void timer_sample_soon(struct sampler *sampler, struct watched_thread *thread)
     perf_timer_run_freely(&thread->timer, chance_timer_ns(&sampler->random_state, period_ns));
 }
 
-bool timer_was_asked(const struct watched_thread *thread, const struct perf_timer_news *news)
+bool timer_was_asked(const struct target_thread *thread, const struct perf_timer_news *news)
 {
     bool is_first = thread->timer_samples == news->count;
     return is_first && thread->timer.descriptor >= 0 && !timer_sees_user_code(thread);
 }
 
 /* False if THREAD has no timer any more. */
-static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
+static bool run_freely(struct sampler *sampler, struct target_thread *thread)
 {
     if (filter_allows(FILTER_PERF)) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
     if (thread->timer.is_free) return true;
@@ -74,12 +74,12 @@ static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* Memory that the kernel locks: mostly 132 KB for a thread, and 36 KB for each of many. */
-static uint32_t ring_size_min(const struct watched_thread *thread)
+static uint32_t ring_size_min(const struct target_thread *thread)
 {
     return (uint32_t)greatest(32 << 10, 2 * thread->timer_stack_size);
 }
 
-static uint32_t ring_size(const struct watched_thread *thread, bool has_room)
+static uint32_t ring_size(const struct target_thread *thread, bool has_room)
 {
     return has_room ? (uint32_t)greatest(RING_WITH_ROOM, 4 * thread->timer_stack_size) : ring_size_min(thread);
 }
@@ -94,7 +94,7 @@ static uint64_t user_timers_with_room(void)
     return least(TIMERS_WITH_ROOM, ALWAYS + limit.rlim_cur / PART / RING_WITH_ROOM);
 }
 
-static int open_with_ring(struct watched_thread *thread, bool has_room)
+static int open_with_ring(struct target_thread *thread, bool has_room)
 {
     return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->periods.period_ns,
                            thread->timer_stack_size, ring_size(thread, has_room));
@@ -102,7 +102,7 @@ static int open_with_ring(struct watched_thread *thread, bool has_room)
 
 /* As an ordinary user may have it. Its periods are counted, so it keeps the one it has. That is drawn, or a program
  * could be in step with it. */
-static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
+static int open_for_user_code(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
     bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
@@ -112,7 +112,7 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
     return result;
 }
 
-static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
+static int open_for_all(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t period_ns = process_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
     bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
@@ -125,12 +125,12 @@ static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
 
 /* To open a timer takes 50 to 100 µs, and one for user code takes its first stack after a whole period: a signal sees a
  * thread that lives for less. */
-static bool is_young(const struct sampler *sampler, const struct watched_thread *thread)
+static bool is_young(const struct sampler *sampler, const struct target_thread *thread)
 {
     return thread->ledger.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
 }
 
-static int open_timer(struct sampler *sampler, struct watched_thread *thread)
+static int open_timer(struct sampler *sampler, struct target_thread *thread)
 {
     const uint64_t *sees_user_code = &sampler->counters[RECORDING_TIMERS_SEE_USER_CODE];
     int result = EPERM;
@@ -146,7 +146,7 @@ bool timer_may_open(const struct sampler *sampler)
     return sampler->timers_in_tick < OPENED_A_TICK_MAX * sampler->periods_in_tick;
 }
 
-void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
+void timer_note_busy(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
     if (is_young(sampler, thread)) return;
@@ -165,14 +165,14 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
         *denial = (uint64_t)result;
 }
 
-bool timer_is_denied(const struct sampler *sampler, const struct watched_thread *thread)
+bool timer_is_denied(const struct sampler *sampler, const struct target_thread *thread)
 {
     bool is_full = sampler->timers_full && sampler->counters[RECORDING_TIMERS] >= sampler->timers_full;
     bool is_too_large = thread->timer_stack_size > PERF_TIMER_STACK_MAX;
     return !thread->timer.control && (sampler->counters[RECORDING_TIMER_ERRNO] || is_full || is_too_large);
 }
 
-void timer_forget(struct sampler *sampler, struct watched_thread *thread)
+void timer_forget(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->timer.control) return;
     perf_timer_close(&thread->timer);
@@ -187,24 +187,24 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 void timer_forget_sleepers(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        struct watched_thread *thread = sampler->threads.items[i].thread;
+        struct target_thread *thread = sampler->threads.items[i].thread;
         if (thread->cpu_ns_seen != thread->timer_cpu_ns) {
             thread->timer_cpu_ns = thread->cpu_ns_seen;
             thread->timer_tick = sampler->tick;
         } else if (sampler->tick - thread->timer_tick >= SLEEP_TICKS) {
             timer_forget(sampler, thread);
-            clock_timer_forget(thread);
+            cpu_clock_timer_forget(thread);
         }
     }
 }
 
-bool timer_is_running(const struct watched_thread *thread)
+bool timer_is_running(const struct target_thread *thread)
 {
     const struct perf_timer *timer = &thread->timer;
     return timer->control && timer->has_seen_switch && (!timer->newest.is_stop || timer->newest.was_preempted);
 }
 
-bool timer_has_run_on(const struct watched_thread *thread)
+bool timer_has_run_on(const struct target_thread *thread)
 {
     const struct perf_timer *timer = &thread->timer;
     if (timer->control && !timer->has_seen_switch) return thread->ran_with_other_timer;
@@ -212,12 +212,12 @@ bool timer_has_run_on(const struct watched_thread *thread)
 }
 
 /* A sample takes at least 3/5 of a period (chance_timer_ns). */
-uint64_t timer_room(const struct watched_thread *thread)
+uint64_t timer_room(const struct target_thread *thread)
 {
     return perf_timer_room(&thread->timer) * 3 / 5;
 }
 
-bool timer_sees_user_code(const struct watched_thread *thread)
+bool timer_sees_user_code(const struct target_thread *thread)
 {
     return thread->timer.control && thread->timer.sight == PERF_TIMER_SEES_USER_CODE;
 }
@@ -227,7 +227,7 @@ bool timer_sees_user_code(const struct watched_thread *thread)
  * one, and while the host of a virtual machine has the processor, but not the thread's CPU clock. To ask for it
  * interrupts the processor that the thread runs on, so between two times the event is taken to be as active as the
  * thread. */
-static uint64_t watched_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static uint64_t watched_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_BETWEEN = 8 };
     struct periods *periods = &thread->periods;
@@ -240,7 +240,7 @@ static uint64_t watched_ns(const struct sampler *sampler, struct watched_thread 
     return difference(charged_ns, periods->inactive_ns);
 }
 
-static uint64_t watched_periods(const struct sampler *sampler, struct watched_thread *thread)
+static uint64_t watched_periods(const struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t period_ns = thread->periods.period_ns;
     uint64_t late_ns = period_ns / 8; /* it may go off late, above all in a virtual machine */
@@ -249,69 +249,69 @@ static uint64_t watched_periods(const struct sampler *sampler, struct watched_th
 }
 
 /* At whose end the thread was inside the kernel, and that are given to no stack. */
-static uint64_t kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
+static uint64_t kernel_periods(const struct sampler *sampler, struct target_thread *thread)
 {
     return difference(watched_periods(sampler, thread), periods_counted(&thread->periods));
 }
 
-bool timer_is_seldom_in_call(const struct watched_thread *thread)
+bool timer_is_seldom_in_call(const struct target_thread *thread)
 {
     return periods_between(&thread->periods) > 0;
 }
 
-bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+bool timer_wants_answer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     double wait_ns = periods_between(&thread->periods) * (double)sampler->period_ns;
     if (cpu_ns < thread->cpu_ns_at_request + (uint64_t)wait_ns) return false;
     return kernel_periods(sampler, thread) > 0;
 }
 
-uint64_t timer_switching_ns(const struct watched_thread *thread)
+uint64_t timer_switching_ns(const struct target_thread *thread)
 {
     return timer_sees_user_code(thread) ? periods_switching_ns(&thread->periods) : 0;
 }
 
-void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
+void timer_note_switching(struct target_thread *thread, uint64_t written_ns)
 {
     thread->periods.switching_written_ns += written_ns;
 }
 
-uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     uint64_t ns = watched_ns(sampler, thread, cpu_ns);
     return periods_accounted_cpu_ns(&thread->periods, cpu_ns, ns);
 }
 
-void timer_note_request(const struct sampler *sampler, struct watched_thread *thread)
+void timer_note_request(const struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t in_kernel = timer_sees_user_code(thread) ? kernel_periods(sampler, thread) : 0;
     periods_note_request(&thread->periods, in_kernel);
 }
 
-void timer_note_armed(const struct sampler *sampler, struct watched_thread *thread)
+void timer_note_cpu_clock_start(const struct sampler *sampler, struct target_thread *thread)
 {
     if (!timer_sees_user_code(thread)) return;
     timer_note_request(sampler, thread);
-    periods_note_armed(&thread->periods);
+    periods_note_cpu_clock_start(&thread->periods);
 }
 
-void timer_give_up_request(struct watched_thread *thread)
+void timer_give_up_request(struct target_thread *thread)
 {
     periods_give_up(&thread->periods);
 }
 
-bool timer_accepts_answer(struct watched_thread *thread, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns)
+bool timer_accepts_answer(struct target_thread *thread, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns)
 {
     return periods_accept(&thread->periods, hits, was_in_call, open_call_ns);
 }
 
-enum hit_kind timer_preferred_hit(const struct watched_thread *thread)
+enum hit_kind timer_preferred_hit(const struct target_thread *thread)
 {
     return timer_sees_user_code(thread) ? periods_preferred_hit(&thread->periods) : HIT_ANY;
 }
 
 /* It is opened again, if the thread runs on. */
-static void close_if_of_other_size(struct sampler *sampler, struct watched_thread *thread)
+static void close_if_of_other_size(struct sampler *sampler, struct target_thread *thread)
 {
     bool has_run_on = timer_has_run_on(thread);
     if (!thread->timer.control || thread->timer.stack_size == thread->timer_stack_size) return;
@@ -319,7 +319,7 @@ static void close_if_of_other_size(struct sampler *sampler, struct watched_threa
     thread->ran_with_other_timer = has_run_on;
 }
 
-uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news)
+uint32_t timer_fetch(struct sampler *sampler, struct target_thread *thread, struct perf_timer_news *ret_news)
 {
     close_if_of_other_size(sampler, thread);
     if (!thread->timer.control) return 0;
@@ -341,7 +341,7 @@ uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, str
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
 /* A larger copy is more exact than what the thread left in memory since. The frames that could be read end at END. */
-static void enlarge_copy(struct watched_thread *thread, const struct copied_stack *copy, uint64_t end)
+static void enlarge_copy(struct target_thread *thread, const struct copied_stack *copy, uint64_t end)
 {
     uint64_t needed = end - copy->start;
     if (needed <= copy->size || needed > PERF_TIMER_STACK_MAX) needed = copy->size + 1;
@@ -353,7 +353,7 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
 
 /* Copying costs, and of smaller copies the ring holds more, so that ticks can be spared. They have room for stacks
  * twice as large as the largest that was seen. A thread whose copy was once too small keeps the larger one. */
-static void note_stack_size(struct watched_thread *thread, uint64_t bytes)
+static void note_stack_size(struct target_thread *thread, uint64_t bytes)
 {
     if (bytes > thread->largest_stack) thread->largest_stack = bytes;
     if (++thread->stacks_seen % STACKS_TO_KNOW != 0) return;
@@ -366,7 +366,7 @@ static void note_stack_size(struct watched_thread *thread, uint64_t bytes)
 
 /* The thread's functions outside of any copy had returned before they were read. The handler of a signal, if
  * the thread takes one, sees all of the stack. */
-static void note_cut_stack(struct watched_thread *thread)
+static void note_cut_stack(struct target_thread *thread)
 {
     if (++thread->cut_stacks < CUT_STACKS_MAX || signal_choose(thread).number == 0) return;
     thread->timer_stack_size = PERF_TIMER_STACK_MAX + 1;
@@ -384,7 +384,7 @@ static void map_untouched_pages(const struct copied_stack *copy)
         below -= PAGE;
 }
 
-bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
+bool timer_walk(struct sampler *sampler, struct target_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
     static struct stack_reader reader; /* the sampler thread's alone */

@@ -102,21 +102,21 @@ void recording_sample(struct recording_writer *writer, uint32_t thread, struct r
 
 static uint64_t delay_ns; /* 0: it never waits for a processor */
 
-bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
+bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns)
 {
     (void)thread;
     *ret_ns = delay_ns;
     return true;
 }
 
-bool context_switches_count_waits(struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_waits(struct target_thread *thread, struct ended_waits *ret)
 {
     (void)thread;
     (void)ret;
     return false;
 }
 
-bool context_switches_count_last_waits(const struct watched_thread *thread, struct ended_waits *ret)
+bool context_switches_count_last_waits(const struct target_thread *thread, struct ended_waits *ret)
 {
     (void)thread;
     (void)ret;
@@ -134,13 +134,13 @@ struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t r
     return &sampler->short_lived_threads.routines[0];
 }
 
-bool run_queue_waits_are_where_it_runs(const struct watched_thread *thread)
+bool run_queue_waits_are_where_it_runs(const struct target_thread *thread)
 {
     (void)thread;
     return false;
 }
 
-bool run_queue_waits_are_seen(const struct sampler *sampler, const struct watched_thread *thread)
+bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
     (void)sampler;
     (void)thread;
@@ -149,13 +149,13 @@ bool run_queue_waits_are_seen(const struct sampler *sampler, const struct watche
 
 static uint64_t switching_ns;
 
-uint64_t timer_switching_ns(const struct watched_thread *thread)
+uint64_t timer_switching_ns(const struct target_thread *thread)
 {
     (void)thread;
     return switching_ns;
 }
 
-void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
+void timer_note_switching(struct target_thread *thread, uint64_t written_ns)
 {
     (void)thread;
     switching_ns -= written_ns;
@@ -166,8 +166,8 @@ void timer_note_switching(struct watched_thread *thread, uint64_t written_ns)
 struct simulation {
     struct program program;
     struct sampler sampler;
-    struct watched_thread thread;
-    uint64_t timer_cpu_ns; /* CPU time of the next timer signal */
+    struct target_thread thread;
+    uint64_t timer_cpu_ns; /* when the timer goes off next */
     uint64_t taken[64];    /* places of its samples since the tick before */
     unsigned taken_count;
 };
@@ -193,7 +193,7 @@ static void run_until(struct simulation *simulation, uint64_t until_ns)
 
 static void account_taken(struct simulation *simulation, uint64_t cpu_ns)
 {
-    struct watched_thread *thread = &simulation->thread;
+    struct target_thread *thread = &simulation->thread;
     for (unsigned i = 0; i < simulation->taken_count; i++) {
         struct found_stack stack = {&simulation->taken[i], 1, 0};
         uint64_t part_ns = ledger_unwritten_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
@@ -204,7 +204,7 @@ static void account_taken(struct simulation *simulation, uint64_t cpu_ns)
 
 static void scan(struct simulation *simulation)
 {
-    struct watched_thread *thread = &simulation->thread;
+    struct target_thread *thread = &simulation->thread;
     struct program *program = &simulation->program;
     bool is_asleep = program->cpu_ns == thread->cpu_ns_seen && thread->state == THREAD_BLOCKED;
     thread->cpu_ns_seen = program->cpu_ns;
@@ -372,8 +372,8 @@ TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         sampler = (struct sampler){.options.mode = cases[i].mode, .period_ns = 10 * MS, .tick_ns = 1100 * MS};
         sampler.short_lived_threads.routines[0] =
-            (struct short_lived_sums){.met = cases[i].met, .met_asleep = cases[i].met / 4};
-        struct watched_thread thread = {.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
+            (struct short_lived_sums){.late_ticks = cases[i].met, .late_ticks_asleep = cases[i].met / 4};
+        struct target_thread thread = {.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
         thread.life = (struct thread_event){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
         thread.life.sleeps = 1;
         thread.ledger =
@@ -392,12 +392,12 @@ TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
 {
     enum { MS = 1000000 };
     static struct sampler sampler;
-    static struct watched_thread thread;
+    static struct target_thread thread;
     for (unsigned says_at = 0; says_at < 3; says_at++) {
         const struct thread_event news = {.created_ns = 1150 * MS, .start_wait_ns = 20 * MS, .wall_ns = 20 * MS};
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
         sampler.recording_start_ns = 1000 * MS;
-        thread = (struct watched_thread){.state = THREAD_RUNNABLE};
+        thread = (struct target_thread){.state = THREAD_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = true;
         ledger_open_existing(&thread, 0);
@@ -423,11 +423,11 @@ TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
     enum { MS = 1000000 };
     static const unsigned created_ms[] = {93, 95, 97, 99, 101, 104, 108, 112};
     static struct sampler sampler;
-    static struct watched_thread thread;
+    static struct target_thread thread;
     for (size_t i = 0; i < 2 * sizeof(created_ms) / sizeof(created_ms[0]); i++) {
         struct thread_event news = {.created_ns = (uint64_t)created_ms[i / 2] * MS, .wall_ns = 4 * MS};
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
-        thread = (struct watched_thread){.state = THREAD_RUNNABLE};
+        thread = (struct target_thread){.state = THREAD_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = true;
         ledger_open(&thread);
@@ -448,9 +448,9 @@ TEST(a_thread_that_lives_in_two_recordings_has_its_time_in_each)
 {
     enum { MS = 1000000 };
     static struct sampler sampler;
-    static struct watched_thread thread;
+    static struct target_thread thread;
     sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 10 * MS};
-    thread = (struct watched_thread){.state = THREAD_RUNNABLE, .life.created_ns = 95 * MS};
+    thread = (struct target_thread){.state = THREAD_RUNNABLE, .life.created_ns = 95 * MS};
     memset(&recording, 0, sizeof(recording));
     recording.has_last[0] = true;
     ledger_open(&thread);
@@ -473,14 +473,14 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
 {
     enum { MS = 1000000 };
     static struct sampler sampler;
-    static struct watched_thread timed, other;
+    static struct target_thread timed, other;
     static struct perf_event_mmap_page *control = (void *)&sampler; /* any: there is a timer */
     uint64_t place = 1;
     struct found_stack stack = {&place, 1, 0};
     for (unsigned is_sampled = 0; is_sampled < 2; is_sampled++) {
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 400 * MS};
-        sampler.is_starved = true;
-        timed = other = (struct watched_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        sampler.sampler_starved = true;
+        timed = other = (struct target_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
         timed.ledger = other.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
         timed.timer = (struct perf_timer){.control = control, .preempted_ns = 60 * MS};
         timed.ledger.has_seen_switch = true;
@@ -513,7 +513,7 @@ TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
         sampler.tick_span_ns = cases[i].span_ms * MS;
-        struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
         thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
         thread.ledger.since_asleep_ns = cases[i].open_ms * MS;
         for (uint64_t met = 0; met < cases[i].met; met++) {
@@ -538,9 +538,9 @@ TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
     static struct sampler sampler;
     const struct found_stack stack = {.addresses = (const uint64_t[]){0}, .count = 1};
     for (int is_end = 0; is_end < 2; is_end++) {
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .is_starved = true};
+        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .sampler_starved = true};
         struct short_lived_sums *routine = short_lived_routine(&sampler, 0);
-        struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
         thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 70 * MS};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[1] = true;
@@ -570,7 +570,7 @@ TEST(time_of_switches_is_spent_where_the_thread_sleeps)
     const struct found_stack sleeping = {.addresses = (const uint64_t[]){1}, .count = 1};
     for (enum recording_mode mode = RECORDING_WALL; mode <= RECORDING_CPU; mode++) {
         sampler = (struct sampler){.options.mode = mode, .period_ns = 10 * MS};
-        struct watched_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
+        struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
         thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
         memset(&recording, 0, sizeof(recording));
         switching_ns = 3 * MS;

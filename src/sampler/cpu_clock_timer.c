@@ -20,9 +20,9 @@
 #include <sys/utsname.h>
 
 enum {
-    KEPT_HITS = 4,   /* for which no CPU time was written, or the other way round, by chance */
-    UNMET_HITS = 10, /* of a thread that runs at random: after that, signals are sent, too */
-    LONG_HITS = 2,   /* a call of as many ticks is a long one */
+    KEPT_HITS = 4,          /* for which no CPU time was written, or the other way round, by chance */
+    UNCOVERED_SIGNALS = 10, /* of a thread that runs at random: after that, signals are sent, too */
+    LONG_HITS = 2,          /* a call of as many ticks is a long one */
 };
 
 /* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */
@@ -60,7 +60,7 @@ static uint32_t hits_in_period(const struct sampler *sampler)
     return (uint32_t)greatest(1, sampler->period_ns / sampler->hit_ns);
 }
 
-void clock_timer_prepare(struct sampler *sampler)
+void cpu_clock_timer_prepare(struct sampler *sampler)
 {
     struct timespec tick = {0};
     sampler->kernel_tick_ns = 0;
@@ -70,21 +70,21 @@ void clock_timer_prepare(struct sampler *sampler)
     sampler->hit_ns = sampler->counters[RECORDING_CLOCK_TICK_NS] = time_of_hit(sampler);
 }
 
-bool clock_timer_is_wanted(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+bool cpu_clock_timer_is_wanted(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (thread->armed || sampler->kernel_tick_ns == 0) return false;
+    if (thread->cpu_clock_timer || sampler->kernel_tick_ns == 0) return false;
     if (timer_sees_user_code(thread)) return thread->ledger.has_run && timer_wants_answer(sampler, thread, cpu_ns);
     return timer_is_denied(sampler, thread);
 }
 
-static void note_reading(const struct sampler *sampler, struct watched_thread *thread, uint64_t unmet_ns)
+static void note_reading(const struct sampler *sampler, struct target_thread *thread, uint64_t uncovered_ns)
 {
     thread->hits_read_at =
-        (struct hits_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, unmet_ns};
+        (struct hits_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, uncovered_ns};
 }
 
 /* Since the reading before, THREAD has not run all the time, apart from waits for a processor. */
-static bool has_slept(const struct sampler *sampler, const struct watched_thread *thread)
+static bool has_slept(const struct sampler *sampler, const struct target_thread *thread)
 {
     const struct hits_reading *before = &thread->hits_read_at;
     uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns, span_ns = sampler->tick_ns - before->tick_ns;
@@ -94,17 +94,17 @@ static bool has_slept(const struct sampler *sampler, const struct watched_thread
 /* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
  * many ticks meet a thread in a call, the signal comes once, at the call's end. Of one that has slept, it is not known:
  * 0. */
-static uint64_t unmet_ns(const struct sampler *sampler, const struct watched_thread *thread, uint32_t count)
+static uint64_t uncovered_ns(const struct sampler *sampler, const struct target_thread *thread, uint32_t count)
 {
     const struct hits_reading *before = &thread->hits_read_at;
     uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns;
-    return has_slept(sampler, thread) ? 0 : difference(before->unmet_ns + ran_ns, count * sampler->hit_ns);
+    return has_slept(sampler, thread) ? 0 : difference(before->uncovered_ns + ran_ns, count * sampler->hit_ns);
 }
 
-struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watched_thread *thread,
-                                      struct slot_hits hits)
+struct slot_hits cpu_clock_timer_all_hits(const struct sampler *sampler, struct target_thread *thread,
+                                          struct slot_hits hits)
 {
-    uint64_t ns = unmet_ns(sampler, thread, hits.count);
+    uint64_t ns = uncovered_ns(sampler, thread, hits.count);
     uint32_t unseen = hits.in_call > 0 ? (uint32_t)(ns / sampler->hit_ns) : 0;
     note_reading(sampler, thread, hits.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->hits_read_at.cpu_ns));
     hits.count += unseen;
@@ -112,20 +112,20 @@ struct slot_hits clock_timer_all_hits(const struct sampler *sampler, struct watc
     return hits;
 }
 
-uint64_t clock_timer_open_call_ns(const struct sampler *sampler, const struct watched_thread *thread)
+uint64_t cpu_clock_timer_open_call_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
-    uint64_t ns = thread->hits_read_at.unmet_ns;
+    uint64_t ns = thread->hits_read_at.uncovered_ns;
     return ns >= LONG_HITS * sampler->hit_ns ? ns : 0;
 }
 
-bool clock_timer_meets_long_call(const struct sampler *sampler, const struct watched_thread *thread)
+bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct target_thread *thread)
 {
-    bool are_counted = thread->armed && timer_sees_user_code(thread); /* else the reading is not noted */
-    return are_counted && unmet_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
+    bool are_counted = thread->cpu_clock_timer && timer_sees_user_code(thread); /* else the reading is not noted */
+    return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
 }
 
-/* Where another timer sees user code, its hits say how long a call was (clock_timer_all_hits). */
-static struct slot_timing timing_of(const struct sampler *sampler, const struct watched_thread *thread)
+/* Where another timer sees user code, its hits say how long a call was (cpu_clock_timer_all_hits). */
+static struct slot_timing timing_of(const struct sampler *sampler, const struct target_thread *thread)
 {
     uint64_t ns = interval_ns(sampler), long_call = (LONG_HITS * sampler->hit_ns + ns - 1) / ns;
     return (struct slot_timing){.interval_ns = ns,
@@ -133,54 +133,54 @@ static struct slot_timing timing_of(const struct sampler *sampler, const struct 
                                 .long_call_intervals = timer_sees_user_code(thread) ? 0 : (uint32_t)long_call};
 }
 
-void clock_timer_arm(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (cpu_ns < thread->no_signal_until_cpu_ns) return;
     struct signal_choice choice = signal_choose(thread);
     if (choice.number == 0 || (choice.is_asleep && thread_awaits_signals(thread, cpu_ns))) return;
     struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
     if (!slot) return;
-    thread->armed = slot;
-    thread->armed_number = choice.number;
-    thread->armed_reading = choice.reading;
-    thread->armed_checked_ns = sampler->tick_ns;
-    thread->armed_cpu_ns = cpu_ns;
+    thread->cpu_clock_timer = slot;
+    thread->cpu_clock_signal = choice.number;
+    thread->cpu_clock_reading = choice.reading;
+    thread->cpu_clock_checked_ns = sampler->tick_ns;
+    thread->cpu_clock_start_cpu_ns = cpu_ns;
     note_reading(sampler, thread, 0);
-    timer_note_armed(sampler, thread);
+    timer_note_cpu_clock_start(sampler, thread);
     slot_prefer(slot, timer_preferred_hit(thread));
-    if (!signal_gate_arm(slot, choice.number, timing_of(sampler, thread))) clock_timer_forget(thread);
+    if (!signal_gate_arm(slot, choice.number, timing_of(sampler, thread))) cpu_clock_timer_forget(thread);
 }
 
 /* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
-void clock_timer_check(struct sampler *sampler, struct watched_thread *thread)
+void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread)
 {
     enum { EVERY_NS = 50000000 };
-    if (!thread->armed) return;
-    if (!slot_is_armed(thread->armed) || signal_handler_user(thread->armed_number) != SIGNAL_OF_SAMPLER) {
-        clock_timer_forget(thread);
+    if (!thread->cpu_clock_timer) return;
+    if (!slot_is_armed(thread->cpu_clock_timer) || signal_handler_user(thread->cpu_clock_signal) != SIGNAL_OF_SAMPLER) {
+        cpu_clock_timer_forget(thread);
         return;
     }
-    if (sampler->tick_ns < thread->armed_checked_ns + EVERY_NS) return;
+    if (sampler->tick_ns < thread->cpu_clock_checked_ns + EVERY_NS) return;
     struct signal_choice choice = signal_choose(thread);
-    thread->armed_checked_ns = sampler->tick_ns;
-    bool has_changed = choice.number != thread->armed_number || choice.reading != thread->armed_reading;
+    thread->cpu_clock_checked_ns = sampler->tick_ns;
+    bool has_changed = choice.number != thread->cpu_clock_signal || choice.reading != thread->cpu_clock_reading;
     if (has_changed || (choice.is_asleep && thread_awaits_signals(thread, thread->cpu_ns_seen)))
-        clock_timer_forget(thread);
+        cpu_clock_timer_forget(thread);
 }
 
-uint64_t clock_timer_room(const struct sampler *sampler)
+uint64_t cpu_clock_timer_room(const struct sampler *sampler)
 {
     return SLOT_ANSWERS_MAX * hits_in_period(sampler) * sampler->hit_ns / sampler->period_ns;
 }
 
 /* Time that the thread neither ran nor waited, but for a constant. A wait is counted at its end, so this falls when one
  * ends, and then grows only when the thread sleeps. */
-static int64_t asleep_ns(const struct sampler *sampler, const struct watched_thread *thread)
+static int64_t asleep_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
     return (int64_t)(sampler->tick_ns - thread->cpu_ns_seen - thread->ledger.delay_ns);
 }
 
-bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread *thread)
+bool cpu_clock_timer_has_run_on(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { OPEN_WAIT_NS_MAX = 16000000 };
     if (run_queue_waits_are_asked(thread)) return false;
@@ -191,16 +191,16 @@ bool clock_timer_has_run_on(const struct sampler *sampler, struct watched_thread
     return more_ns < 0;
 }
 
-bool clock_timer_is_late(const struct sampler *sampler, const struct watched_thread *thread, uint64_t unwritten_ns)
+bool cpu_clock_timer_is_late(const struct sampler *sampler, const struct target_thread *thread, uint64_t unwritten_ns)
 {
-    return unwritten_ns > UNMET_HITS * sampler->hit_ns + sampler->period_ns;
+    return unwritten_ns > UNCOVERED_SIGNALS * sampler->hit_ns + sampler->period_ns;
 }
 
 /* What HITS stand for may differ from the CPU clock by the time of some, but not grow. The time after the last one may
  * be of a long call that continues. */
-static uint64_t weight_ns(const struct sampler *sampler, const struct watched_thread *thread, struct slot_hits hits)
+static uint64_t weight_ns(const struct sampler *sampler, const struct target_thread *thread, struct slot_hits hits)
 {
-    uint64_t met_cpu_ns = thread->armed_cpu_ns + hits.intervals * thread->armed->timing.interval_ns;
+    uint64_t met_cpu_ns = thread->cpu_clock_start_cpu_ns + hits.intervals * thread->cpu_clock_timer->timing.interval_ns;
     uint64_t met_ns = ledger_unwritten_cpu_ns(thread, least(met_cpu_ns, thread->cpu_ns_seen));
     uint64_t hits_ns = hits.count * sampler->hit_ns, least_ns = difference(met_ns, KEPT_HITS * sampler->hit_ns);
     return greatest(least_ns, least(hits_ns, ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
@@ -208,19 +208,19 @@ static uint64_t weight_ns(const struct sampler *sampler, const struct watched_th
 
 /* The part of ALL_NS. Each other hit is worth a tick, and long calls have the rest, as far as the timer confirms it.
  * Ticks also miss a thread that has slept: there, all hits are worth the same. */
-static uint64_t long_calls_ns(const struct sampler *sampler, const struct watched_thread *thread, struct slot_hits hits,
+static uint64_t long_calls_ns(const struct sampler *sampler, const struct target_thread *thread, struct slot_hits hits,
                               uint64_t all_ns)
 {
-    const struct slot_long_calls *calls = &thread->armed->long_calls;
+    const struct slot_long_calls *calls = &thread->cpu_clock_timer->long_calls;
     if (calls->count == 0) return 0;
     uint64_t equal_ns = all_ns / hits.count * calls->count;
     if (has_slept(sampler, thread)) return equal_ns;
     uint64_t rest_ns = difference(all_ns, (hits.count - calls->count) * sampler->hit_ns);
-    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->armed->timing.interval_ns));
+    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->cpu_clock_timer->timing.interval_ns));
 }
 
-struct hits_time clock_timer_time_of(const struct sampler *sampler, struct watched_thread *thread,
-                                     struct slot_hits hits)
+struct hits_time cpu_clock_timer_time_of(const struct sampler *sampler, struct target_thread *thread,
+                                         struct slot_hits hits)
 {
     uint64_t ns = weight_ns(sampler, thread, hits);
     struct hits_time time = {.cpu_ns = thread->ledger.cpu_written_ns + ns,
@@ -229,23 +229,23 @@ struct hits_time clock_timer_time_of(const struct sampler *sampler, struct watch
     return time;
 }
 
-void clock_timer_forget(struct watched_thread *thread)
+void cpu_clock_timer_forget(struct target_thread *thread)
 {
-    if (thread->armed) slot_give_back(thread->armed);
-    thread->armed = NULL;
+    if (thread->cpu_clock_timer) slot_give_back(thread->cpu_clock_timer);
+    thread->cpu_clock_timer = NULL;
 }
 
-void clock_timer_forget_all(struct sampler *sampler)
+void cpu_clock_timer_forget_all(struct sampler *sampler)
 {
-    for (size_t i = 0; i < sampler->threads.count; i++) clock_timer_forget(sampler->threads.items[i].thread);
+    for (size_t i = 0; i < sampler->threads.count; i++) cpu_clock_timer_forget(sampler->threads.items[i].thread);
 }
 
-bool clock_timer_renew_all(struct sampler *sampler)
+bool cpu_clock_timer_renew_all(struct sampler *sampler)
 {
     uint32_t renewed = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        struct watched_thread *thread = sampler->threads.items[i].thread;
-        if (thread->armed && slot_renew(thread->armed, sampler->modules.current)) renewed++;
+        struct target_thread *thread = sampler->threads.items[i].thread;
+        if (thread->cpu_clock_timer && slot_renew(thread->cpu_clock_timer, sampler->modules.current)) renewed++;
     }
     return renewed == slots_used();
 }
