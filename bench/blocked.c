@@ -11,7 +11,7 @@
 #include "sampler/modules.h"
 #include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -72,7 +72,7 @@ static bool read_arguments(struct target_thread *thread, uint64_t *arguments)
                   &arguments[4], &arguments[5]) == ARGUMENTS;
 }
 
-static bool has_arguments(const struct handler_answer *answer, const uint64_t *arguments)
+static bool has_arguments(const struct sample_reply *answer, const uint64_t *arguments)
 {
     for (unsigned i = 0; i < ARGUMENTS; i++) {
         if (answer->registers.values[argument_registers[i]] != arguments[i]) return false;
@@ -101,7 +101,7 @@ static void print_stack(const char *name, const uint64_t *addresses, size_t coun
 }
 
 static enum comparison compare(const uint64_t *addresses, size_t count, const uint64_t *arguments,
-                               const struct handler_answer *answer)
+                               const struct sample_reply *answer)
 {
     if (!is_same_place(addresses[0], answer->addresses[0]) || !has_arguments(answer, arguments)) return MOVED;
     bool is_equal = count == answer->address_count &&
@@ -117,7 +117,7 @@ static enum comparison compare(const uint64_t *addresses, size_t count, const ui
 
 static enum comparison compare_answer(struct target_thread *thread, enum remote_unwind_result result,
                                       const uint64_t *addresses, size_t count, const uint64_t *arguments,
-                                      const struct handler_answer *answer)
+                                      const struct sample_reply *answer)
 {
     /* The wait has ended normally: the handler reads nothing at the end of a call that may have set a seccomp filter.
      */
@@ -145,20 +145,20 @@ static enum comparison check(struct target_thread *thread)
     enum remote_unwind_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == REMOTE_RUNNING) return AWAKE;
     if (result != REMOTE_WALKED && result != REMOTE_INCOMPLETE) return UNANSWERED;
-    struct slot *slot = slot_take(thread->tid, modules.current, SLOT_COPIES);
+    struct sample_request *slot = sample_request_take(thread->tid, modules.current, READ_BY_COPY);
     if (!slot) return UNANSWERED;
     bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&
                           cpu_ns_before_signal == cpu_ns;
     enum comparison comparison = is_still_there ? UNANSWERED : AWAKE;
-    if (is_still_there && signal_handler_is_ready(SIGNAL_USUAL) && slot_send(slot, SIGNAL_USUAL)) {
+    if (is_still_there && signal_handler_is_ready(SIGNAL_USUAL) && sample_request_send(slot, SIGNAL_USUAL)) {
         uint64_t deadline_ns = monotonic_ns() + ANSWER_NS_MAX;
-        while (slot_phase_of(slot) != SLOT_DONE && monotonic_ns() < deadline_ns) pause_for(20000);
-        if (slot_phase_of(slot) == SLOT_DONE)
-            comparison = compare_answer(thread, result, addresses, count, arguments, &slot->answers[0]);
+        while (sample_request_phase(slot) != REQUEST_DONE && monotonic_ns() < deadline_ns) pause_for(20000);
+        if (sample_request_phase(slot) == REQUEST_DONE)
+            comparison = compare_answer(thread, result, addresses, count, arguments, &slot->replies[0]);
     }
     if (comparison == EQUAL && outcome != UNWIND_ROOT) comparison = INCOMPLETE;
     if (comparison == DIFFERENT && outcome != UNWIND_ROOT) comparison = INCOMPLETE;
-    slot_give_back(slot);
+    sample_request_give_back(slot);
     return comparison;
 }
 
@@ -169,7 +169,7 @@ static void forget(void *unused, struct target_thread *thread)
 
 static void *run(void *unused)
 {
-    if (!slots_prepare() || !slots_install_handler()) return NULL;
+    if (!sample_requests_prepare() || !sample_requests_install_handler()) return NULL;
     threads.sampler_tid = gettid();
     threads.directory = -1;
     threads.keeps_descriptor = process_own_descriptors(-1);
@@ -177,7 +177,7 @@ static void *run(void *unused)
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {
         pause_for(PAUSE_NS);
-        if (slots_used() == 0) modules_release_retired(&modules);
+        if (sample_requests_used() == 0) modules_release_retired(&modules);
         modules_refresh(&modules, false, &writer);
         if (threads_changed(&threads)) threads_refresh(&threads, &writer, forget, NULL);
         for (size_t i = 0; i < THREADS_A_ROUND_MAX && i < threads.count && !is_over; i++) {

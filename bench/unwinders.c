@@ -24,7 +24,7 @@ enum { FRAMES_MAX = 512, STACKS_MAX = 1 << 17 };
 
 static struct recording_writer writer; /* records that nobody reads */
 static struct modules modules;
-static struct slot slot;
+static struct sample_request slot;
 static pid_t own_pid;
 static const char *output_path;
 
@@ -47,8 +47,8 @@ static uint64_t now_ns(void)
 
 static int walk_ours(void **unused, const ucontext_t *context)
 {
-    signal_handler_answer(&slot, context, HIT_ANY, 1);
-    return (int)slot.answers[0].address_count;
+    signal_handler_reply(&slot, context, ORIGIN_ANY, 1);
+    return (int)slot.replies[0].address_count;
 }
 
 /* --- the peers ---------------------------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void measure(struct unwinder *unwinder, const ucontext_t *context)
     unwinder->times_ns[unwinder->stack_count++] = (uint32_t)lasted_ns;
     unwinder->total_ns += lasted_ns;
     unwinder->frame_count += (size_t)count;
-    if (unwinder->walk == walk_ours && slot.answers[0].outcome == UNWIND_ROOT) unwinder->root_count++;
+    if (unwinder->walk == walk_ours && slot.replies[0].outcome == UNWIND_ROOT) unwinder->root_count++;
 }
 
 static void interrupt(int number, siginfo_t *information, void *context)

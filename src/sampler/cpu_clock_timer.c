@@ -1,10 +1,11 @@
 /* Threads that run, where the kernel grants no perf timer: in most containers, and for ordinary users of Debian and
  * Ubuntu. A signal from the sampler thread comes from another processor, is seen some 10 to 80 µs later, mostly in the
  * thread's next system call, and ends that call if it sleeps. A timer on the thread's CPU clock has neither fault
- * (slots.h). It goes off at the kernel's ticks only, mostly each 4 ms, and these meet a thread with the same chance at
- * each instant of its CPU time, unless it is in step with them. One of the hits between two scans is kept by chance and
- * stands for all of them; each stands for the time between two ticks. So no place has more weight because the thread
- * sleeps before or after it. Where ticks do not meet the thread, signals are sent. SPDX-License-Identifier: MIT */
+ * (sample_requests.h). It goes off at the kernel's ticks only, mostly each 4 ms, and these meet a thread with the same
+ * chance at each instant of its CPU time, unless it is in step with them. One of the signals between two scans is kept
+ * by chance and stands for all of them; each stands for the time between two ticks. So no place has more weight because
+ * the thread sleeps before or after it. Where ticks do not meet the thread, signals are sent. SPDX-License-Identifier:
+ * MIT */
 #include "sampler/sampler_private.h"
 
 #include "base/kernel.h"
@@ -15,14 +16,14 @@
 #include "sampler/remote_unwind.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 
 #include <sys/utsname.h>
 
 enum {
-    KEPT_HITS = 4,          /* for which no CPU time was written, or the other way round, by chance */
+    KEPT_SIGNALS = 4,       /* for which no CPU time was written, or the other way round, by chance */
     UNCOVERED_SIGNALS = 10, /* of a thread that runs at random: after that, signals are sent, too */
-    LONG_HITS = 2,          /* a call of as many ticks is a long one */
+    LONG_CALL_SIGNALS = 2,  /* a call of as many ticks is a long one */
 };
 
 /* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */
@@ -39,10 +40,10 @@ static bool has_deferred_timers(void)
 
 /* Where the kernel ticks more often than each 4 ms, signals at each tick would cost more than they are worth: some in a
  * period are enough. A whole number of ticks. */
-static uint64_t time_of_hit(const struct sampler *sampler)
+static uint64_t timer_signal_length(const struct sampler *sampler)
 {
-    enum { HITS_IN_5_PERIODS = 12, MOST_NS = 4000000 };
-    uint64_t wanted_ns = least(sampler->period_ns * 5 / HITS_IN_5_PERIODS, MOST_NS);
+    enum { SIGNALS_IN_5_PERIODS = 12, MOST_NS = 4000000 };
+    uint64_t wanted_ns = least(sampler->period_ns * 5 / SIGNALS_IN_5_PERIODS, MOST_NS);
     uint64_t ticks = sampler->kernel_tick_ns ? wanted_ns / sampler->kernel_tick_ns : 0;
     return ticks > 1 ? ticks * sampler->kernel_tick_ns : sampler->kernel_tick_ns;
 }
@@ -52,12 +53,13 @@ static uint64_t time_of_hit(const struct sampler *sampler)
 static uint64_t interval_ns(const struct sampler *sampler)
 {
     enum { SHORT_NS = 100000 };
-    return sampler->hit_ns > sampler->kernel_tick_ns ? sampler->hit_ns - sampler->kernel_tick_ns / 2 : SHORT_NS;
+    return sampler->timer_signal_ns > sampler->kernel_tick_ns ? sampler->timer_signal_ns - sampler->kernel_tick_ns / 2
+                                                              : SHORT_NS;
 }
 
-static uint32_t hits_in_period(const struct sampler *sampler)
+static uint32_t signals_in_period(const struct sampler *sampler)
 {
-    return (uint32_t)greatest(1, sampler->period_ns / sampler->hit_ns);
+    return (uint32_t)greatest(1, sampler->period_ns / sampler->timer_signal_ns);
 }
 
 void cpu_clock_timer_prepare(struct sampler *sampler)
@@ -67,70 +69,71 @@ void cpu_clock_timer_prepare(struct sampler *sampler)
     if (!filter_allows(FILTER_TIMERS) || !has_deferred_timers()) return;
     (void)kernel_call3(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, kernel_address(&tick), 0);
     sampler->kernel_tick_ns = (uint64_t)tick.tv_nsec;
-    sampler->hit_ns = sampler->counters[RECORDING_CLOCK_TICK_NS] = time_of_hit(sampler);
+    sampler->timer_signal_ns = sampler->counters[RECORDING_CLOCK_TICK_NS] = timer_signal_length(sampler);
 }
 
 bool cpu_clock_timer_is_wanted(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (thread->cpu_clock_timer || sampler->kernel_tick_ns == 0) return false;
-    if (timer_sees_user_code(thread)) return thread->ledger.has_run && timer_wants_answer(sampler, thread, cpu_ns);
+    if (timer_sees_user_code(thread)) return thread->ledger.has_run && timer_wants_reply(sampler, thread, cpu_ns);
     return timer_is_denied(sampler, thread);
 }
 
 static void note_reading(const struct sampler *sampler, struct target_thread *thread, uint64_t uncovered_ns)
 {
-    thread->hits_read_at =
-        (struct hits_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, uncovered_ns};
+    thread->timer_signals_read_at =
+        (struct timer_signals_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, uncovered_ns};
 }
 
 /* Since the reading before, THREAD has not run all the time, apart from waits for a processor. */
 static bool has_slept(const struct sampler *sampler, const struct target_thread *thread)
 {
-    const struct hits_reading *before = &thread->hits_read_at;
+    const struct timer_signals_reading *before = &thread->timer_signals_read_at;
     uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns, span_ns = sampler->tick_ns - before->tick_ns;
     return ran_ns + (thread->ledger.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
 }
 
-/* The CPU time of THREAD up to the last scan that COUNT hits, all since the reading before, do not stand for. However
- * many ticks meet a thread in a call, the signal comes once, at the call's end. Of one that has slept, it is not known:
- * 0. */
+/* The CPU time of THREAD up to the last scan that COUNT signals, all since the reading before, do not stand for.
+ * However many ticks meet a thread in a call, the signal comes once, at the call's end. Of one that has slept, it is
+ * not known: 0. */
 static uint64_t uncovered_ns(const struct sampler *sampler, const struct target_thread *thread, uint32_t count)
 {
-    const struct hits_reading *before = &thread->hits_read_at;
+    const struct timer_signals_reading *before = &thread->timer_signals_read_at;
     uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns;
-    return has_slept(sampler, thread) ? 0 : difference(before->uncovered_ns + ran_ns, count * sampler->hit_ns);
+    return has_slept(sampler, thread) ? 0 : difference(before->uncovered_ns + ran_ns, count * sampler->timer_signal_ns);
 }
 
-struct slot_hits cpu_clock_timer_all_hits(const struct sampler *sampler, struct target_thread *thread,
-                                          struct slot_hits hits)
+struct timer_signals cpu_clock_timer_all_signals(const struct sampler *sampler, struct target_thread *thread,
+                                                 struct timer_signals signals)
 {
-    uint64_t ns = uncovered_ns(sampler, thread, hits.count);
-    uint32_t unseen = hits.in_call > 0 ? (uint32_t)(ns / sampler->hit_ns) : 0;
-    note_reading(sampler, thread, hits.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->hits_read_at.cpu_ns));
-    hits.count += unseen;
-    hits.in_call += unseen;
-    return hits;
+    uint64_t ns = uncovered_ns(sampler, thread, signals.count);
+    uint32_t unseen = signals.in_call > 0 ? (uint32_t)(ns / sampler->timer_signal_ns) : 0;
+    note_reading(sampler, thread,
+                 signals.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->timer_signals_read_at.cpu_ns));
+    signals.count += unseen;
+    signals.in_call += unseen;
+    return signals;
 }
 
 uint64_t cpu_clock_timer_open_call_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
-    uint64_t ns = thread->hits_read_at.uncovered_ns;
-    return ns >= LONG_HITS * sampler->hit_ns ? ns : 0;
+    uint64_t ns = thread->timer_signals_read_at.uncovered_ns;
+    return ns >= LONG_CALL_SIGNALS * sampler->timer_signal_ns ? ns : 0;
 }
 
 bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct target_thread *thread)
 {
     bool are_counted = thread->cpu_clock_timer && timer_sees_user_code(thread); /* else the reading is not noted */
-    return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_HITS * sampler->hit_ns;
+    return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_CALL_SIGNALS * sampler->timer_signal_ns;
 }
 
-/* Where another timer sees user code, its hits say how long a call was (cpu_clock_timer_all_hits). */
-static struct slot_timing timing_of(const struct sampler *sampler, const struct target_thread *thread)
+/* Where another timer sees user code, its signals say how long a call was (cpu_clock_timer_all_signals). */
+static struct request_timing timing_of(const struct sampler *sampler, const struct target_thread *thread)
 {
-    uint64_t ns = interval_ns(sampler), long_call = (LONG_HITS * sampler->hit_ns + ns - 1) / ns;
-    return (struct slot_timing){.interval_ns = ns,
-                                .hits_an_answer = hits_in_period(sampler),
-                                .long_call_intervals = timer_sees_user_code(thread) ? 0 : (uint32_t)long_call};
+    uint64_t ns = interval_ns(sampler), long_call = (LONG_CALL_SIGNALS * sampler->timer_signal_ns + ns - 1) / ns;
+    return (struct request_timing){.interval_ns = ns,
+                                   .signals_a_reply = signals_in_period(sampler),
+                                   .long_call_intervals = timer_sees_user_code(thread) ? 0 : (uint32_t)long_call};
 }
 
 void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
@@ -138,17 +141,17 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
     if (cpu_ns < thread->no_signal_until_cpu_ns) return;
     struct signal_choice choice = signal_choose(thread);
     if (choice.number == 0 || (choice.is_asleep && thread_awaits_signals(thread, cpu_ns))) return;
-    struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
-    if (!slot) return;
-    thread->cpu_clock_timer = slot;
+    struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
+    if (!request) return;
+    thread->cpu_clock_timer = request;
     thread->cpu_clock_signal = choice.number;
     thread->cpu_clock_reading = choice.reading;
     thread->cpu_clock_checked_ns = sampler->tick_ns;
     thread->cpu_clock_start_cpu_ns = cpu_ns;
     note_reading(sampler, thread, 0);
     timer_note_cpu_clock_start(sampler, thread);
-    slot_prefer(slot, timer_preferred_hit(thread));
-    if (!signal_gate_arm(slot, choice.number, timing_of(sampler, thread))) cpu_clock_timer_forget(thread);
+    sample_request_prefer(request, timer_preferred_origin(thread));
+    if (!signal_gate_arm(request, choice.number, timing_of(sampler, thread))) cpu_clock_timer_forget(thread);
 }
 
 /* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
@@ -156,7 +159,8 @@ void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread
 {
     enum { EVERY_NS = 50000000 };
     if (!thread->cpu_clock_timer) return;
-    if (!slot_is_armed(thread->cpu_clock_timer) || signal_handler_user(thread->cpu_clock_signal) != SIGNAL_OF_SAMPLER) {
+    if (!sample_request_is_armed(thread->cpu_clock_timer) ||
+        signal_handler_user(thread->cpu_clock_signal) != SIGNAL_OF_SAMPLER) {
         cpu_clock_timer_forget(thread);
         return;
     }
@@ -170,7 +174,7 @@ void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread
 
 uint64_t cpu_clock_timer_room(const struct sampler *sampler)
 {
-    return SLOT_ANSWERS_MAX * hits_in_period(sampler) * sampler->hit_ns / sampler->period_ns;
+    return REPLIES_MAX * signals_in_period(sampler) * sampler->timer_signal_ns / sampler->period_ns;
 }
 
 /* Time that the thread neither ran nor waited, but for a constant. A wait is counted at its end, so this falls when one
@@ -193,45 +197,48 @@ bool cpu_clock_timer_has_run_on(const struct sampler *sampler, struct target_thr
 
 bool cpu_clock_timer_is_late(const struct sampler *sampler, const struct target_thread *thread, uint64_t unwritten_ns)
 {
-    return unwritten_ns > UNCOVERED_SIGNALS * sampler->hit_ns + sampler->period_ns;
+    return unwritten_ns > UNCOVERED_SIGNALS * sampler->timer_signal_ns + sampler->period_ns;
 }
 
-/* What HITS stand for may differ from the CPU clock by the time of some, but not grow. The time after the last one may
- * be of a long call that continues. */
-static uint64_t weight_ns(const struct sampler *sampler, const struct target_thread *thread, struct slot_hits hits)
+/* What SIGNALS stand for may differ from the CPU clock by the time of some, but not grow. The time after the last one
+ * may be of a long call that continues. */
+static uint64_t weight_ns(const struct sampler *sampler, const struct target_thread *thread,
+                          struct timer_signals signals)
 {
-    uint64_t met_cpu_ns = thread->cpu_clock_start_cpu_ns + hits.intervals * thread->cpu_clock_timer->timing.interval_ns;
+    uint64_t met_cpu_ns =
+        thread->cpu_clock_start_cpu_ns + signals.intervals * thread->cpu_clock_timer->timing.interval_ns;
     uint64_t met_ns = ledger_unwritten_cpu_ns(thread, least(met_cpu_ns, thread->cpu_ns_seen));
-    uint64_t hits_ns = hits.count * sampler->hit_ns, least_ns = difference(met_ns, KEPT_HITS * sampler->hit_ns);
-    return greatest(least_ns, least(hits_ns, ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
+    uint64_t signals_ns = signals.count * sampler->timer_signal_ns,
+             least_ns = difference(met_ns, KEPT_SIGNALS * sampler->timer_signal_ns);
+    return greatest(least_ns, least(signals_ns, ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
 }
 
-/* The part of ALL_NS. Each other hit is worth a tick, and long calls have the rest, as far as the timer confirms it.
- * Ticks also miss a thread that has slept: there, all hits are worth the same. */
-static uint64_t long_calls_ns(const struct sampler *sampler, const struct target_thread *thread, struct slot_hits hits,
-                              uint64_t all_ns)
+/* The part of ALL_NS. Each other signal is worth a tick, and long calls have the rest, as far as the timer confirms it.
+ * Ticks also miss a thread that has slept: there, all signals are worth the same. */
+static uint64_t long_calls_ns(const struct sampler *sampler, const struct target_thread *thread,
+                              struct timer_signals signals, uint64_t all_ns)
 {
-    const struct slot_long_calls *calls = &thread->cpu_clock_timer->long_calls;
+    const struct long_calls_total *calls = &thread->cpu_clock_timer->long_calls;
     if (calls->count == 0) return 0;
-    uint64_t equal_ns = all_ns / hits.count * calls->count;
+    uint64_t equal_ns = all_ns / signals.count * calls->count;
     if (has_slept(sampler, thread)) return equal_ns;
-    uint64_t rest_ns = difference(all_ns, (hits.count - calls->count) * sampler->hit_ns);
+    uint64_t rest_ns = difference(all_ns, (signals.count - calls->count) * sampler->timer_signal_ns);
     return greatest(equal_ns, least(rest_ns, calls->intervals * thread->cpu_clock_timer->timing.interval_ns));
 }
 
-struct hits_time cpu_clock_timer_time_of(const struct sampler *sampler, struct target_thread *thread,
-                                         struct slot_hits hits)
+struct timer_signals_time cpu_clock_timer_time_of(const struct sampler *sampler, struct target_thread *thread,
+                                                  struct timer_signals signals)
 {
-    uint64_t ns = weight_ns(sampler, thread, hits);
-    struct hits_time time = {.cpu_ns = thread->ledger.cpu_written_ns + ns,
-                             .long_calls_ns = long_calls_ns(sampler, thread, hits, ns)};
+    uint64_t ns = weight_ns(sampler, thread, signals);
+    struct timer_signals_time time = {.cpu_ns = thread->ledger.cpu_written_ns + ns,
+                                      .long_calls_ns = long_calls_ns(sampler, thread, signals, ns)};
     note_reading(sampler, thread, 0);
     return time;
 }
 
 void cpu_clock_timer_forget(struct target_thread *thread)
 {
-    if (thread->cpu_clock_timer) slot_give_back(thread->cpu_clock_timer);
+    if (thread->cpu_clock_timer) sample_request_give_back(thread->cpu_clock_timer);
     thread->cpu_clock_timer = NULL;
 }
 
@@ -245,7 +252,8 @@ bool cpu_clock_timer_renew_all(struct sampler *sampler)
     uint32_t renewed = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct target_thread *thread = sampler->threads.items[i].thread;
-        if (thread->cpu_clock_timer && slot_renew(thread->cpu_clock_timer, sampler->modules.current)) renewed++;
+        if (thread->cpu_clock_timer && sample_request_renew(thread->cpu_clock_timer, sampler->modules.current))
+            renewed++;
     }
-    return renewed == slots_used();
+    return renewed == sample_requests_used();
 }

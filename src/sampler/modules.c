@@ -553,7 +553,7 @@ static bool is_ready(const struct module *module)
     return module->is_tried || has_lookup(module);
 }
 
-enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
+enum modules_result modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer)
 {
     /* Of two threads that met it in one tick, the other one came first. */

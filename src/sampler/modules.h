@@ -67,7 +67,7 @@ struct modules_budget {
 struct modules_budget modules_budget_of(uint64_t work_ns, uint64_t wait_ns);
 static const struct modules_budget modules_no_limit = {.cpu_until_ns = UINT64_MAX, .until_ns = UINT64_MAX};
 
-enum modules_answer {
+enum modules_result {
     MODULES_READY,   /* walk again: the current snapshot knows more */
     MODULES_LATER,   /* the module's call frame information is being copied: walk at a later tick */
     MODULES_NOTHING, /* nothing can be done */
@@ -75,7 +75,7 @@ enum modules_answer {
 
 /* For a walk that ended at ADDRESS with UNWIND_PENDING: works within BUDGET on the table of the module there until
  * walks can look rules up, having listed the modules again if it is in none that is known, and publishes a snapshot. */
-enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
+enum modules_result modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer);
 
 /* Continues tables that were begun, within BUDGET. Modules with more than LARGEST bytes of call frame

@@ -18,7 +18,7 @@ pid_t thread_id(void); /* of the calling thread */
 uint32_t process_processor_count(void);
 
 /* Gives the calling thread its own table of descriptors, empty: nothing that it opens takes a number from the
- * program, nothing of the program is kept open by it, and no close by the program can hit it. KEPT, if it is not
+ * program, nothing of the program is kept open by it, and no close by the program can signal it. KEPT, if it is not
  * negative, stays open. False where the kernel (before 5.9, or a seccomp filter) denies it. */
 bool process_own_descriptors(int kept);
 bool process_has_own_descriptors(void);

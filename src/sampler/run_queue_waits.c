@@ -75,7 +75,7 @@ static bool is_time_to_open(const struct sampler *sampler, const struct target_t
 /* A sampler that hardly gets a processor does not meet threads at random. */
 bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
-    bool is_asked = thread->waits.is_asked && thread->waits.has_answered && !sampler->sampler_starved;
+    bool is_asked = thread->waits.is_asked && thread->waits.has_replied && !sampler->sampler_starved;
     return thread->stop_timer.control || is_asked;
 }
 
@@ -155,7 +155,7 @@ void run_queue_waits_note_request(const struct sampler *sampler, struct target_t
 
 void run_queue_waits_note_reply(struct target_thread *thread, bool was_in_call)
 {
-    thread->waits.has_answered = true;
+    thread->waits.has_replied = true;
     note_place(&thread->waits, was_in_call);
 }
 

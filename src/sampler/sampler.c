@@ -12,7 +12,7 @@
 #include "sampler/privileges.h"
 #include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
@@ -28,7 +28,7 @@ enum {
     NAMES_EVERY_NS = 100000000,     /* in the first second */
     TABLES_A_TICK_NS_MIN = 1000000, /* for what walks wait for, at high rates */
     TABLES_SHARE = 8,               /* of the time is spent on tables that walks can do without */
-    ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
+    REPLIES_WAIT_NS = 20000000,     /* for the last replies when it stops */
     PAGE_BYTES = 4096,
     URGENT_PARTS = 4,   /* it may use a quarter of a processor as an urgent thread */
     NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
@@ -427,7 +427,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     uint64_t limit_ns = sampler.period_ns / 4 * 3;
     if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
     sampler.for_tables = modules_budget_of(limit_ns, now_ns - before_ns);
-    tick_fetch_answers(&sampler);
+    tick_fetch_replies(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
         modules_release_retired(&sampler.modules);
@@ -505,7 +505,7 @@ static bool follow_at_once(void)
 static void write_all_at_once(void)
 {
     uint64_t now_ns = monotonic_ns();
-    tick_fetch_answers(&sampler);
+    tick_fetch_replies(&sampler);
     open_tick(now_ns, sampler.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
@@ -602,12 +602,12 @@ static void run_ticks(void)
     }
 }
 
-static void wait_for_last_answers(void)
+static void wait_for_last_replies(void)
 {
-    uint64_t deadline_ns = monotonic_ns() + ANSWERS_WAIT_NS;
+    uint64_t deadline_ns = monotonic_ns() + REPLIES_WAIT_NS;
     for (size_t i = 0; i < sampler.threads.count; i++) {
-        const struct slot *slot = sampler.threads.items[i].thread->slot;
-        while (slot && slot_phase_of(slot) != SLOT_DONE && monotonic_ns() < deadline_ns) {
+        const struct sample_request *request = sampler.threads.items[i].thread->request;
+        while (request && sample_request_phase(request) != REQUEST_DONE && monotonic_ns() < deadline_ns) {
             struct timespec moment = {.tv_nsec = 200000};
             (void)kernel_call3(SYS_nanosleep, kernel_address(&moment), 0, 0);
         }
@@ -628,8 +628,8 @@ static void finish(void)
     if (sampler.end_reason == RECORDING_END_NONE && atomic_load(&lifecycle.is_too_late))
         sampler.end_reason = RECORDING_END_UNKNOWN_RIGHTS;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
-    wait_for_last_answers();
-    tick_fetch_answers(&sampler);
+    wait_for_last_replies();
+    tick_fetch_replies(&sampler);
     open_tick(end_of_recording_ns(), sampler.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
@@ -701,8 +701,8 @@ static void step_aside(void)
     sampler.aside_since_ns = monotonic_ns();
     sampler.counters[RECORDING_TIMES_ASIDE]++;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
-    wait_for_last_answers();
-    tick_fetch_answers(&sampler);
+    wait_for_last_replies();
+    tick_fetch_replies(&sampler);
     sampler.cpu_ns_of_ended += own_cpu_ns();
     cpu_clock_timer_forget_all(&sampler);
     forget_timers_with_descriptors();
@@ -848,5 +848,5 @@ bool sampler_prepare(const struct sampler_options *options)
     clock_prepare();
     cpu_clock_timer_prepare(&sampler);
     note_start();
-    return slots_prepare() && slots_install_handler();
+    return sample_requests_prepare() && sample_requests_install_handler();
 }

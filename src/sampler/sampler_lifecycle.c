@@ -13,7 +13,7 @@
 #include "sampler/process_info.h"
 #include "sampler/signal_gate.h"
 #include "sampler/signal_stacks.h"
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 #include "sampler/threads.h"
 
 #include <linux/futex.h>
@@ -166,7 +166,7 @@ void sampler_after_fork_in_child(void)
     atomic_store(&lifecycle.gone, 1);
     /* The parent's threads are not here, and its requests and its file are not ours. Also where the parent was about to
      * start its sampler. */
-    slots_forget();
+    sample_requests_forget();
     raw_thread_forget();
     if (state == STATE_ABSENT) return;
     struct sampler_options options = *sampler_present_options();

@@ -5,7 +5,7 @@
 #include "sampler/modules.h"
 #include "sampler/sampler_lifecycle.h"
 #include "sampler/sampler.h"
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 #include "sampler/thread_events.h"
 #include "sampler/threads.h"
 
@@ -76,7 +76,7 @@ struct sampler {
     uint64_t steady_periods;                 /* for so long */
     uint64_t timers_full;                    /* how many timers there were when one more was denied; 0: none was */
     uint64_t kernel_tick_ns;                 /* of timers on CPU clocks; 0: there are none */
-    uint64_t hit_ns;                         /* that one of their hits stands for: a tick, or some */
+    uint64_t timer_signal_ns;                /* that one of their signals stands for: a tick, or some */
     uint64_t periods_with_room;              /* whose samples each timer's memory holds, in the open tick */
     uint64_t second_due_ns, names_due_ns;    /* what is done once a second, and when names are read */
     uint64_t flushed_ns;                     /* when the recording was last written out */
@@ -123,8 +123,8 @@ bool tick_all_threads(struct sampler *sampler);
 /* Those that were not there yet when all were looked at in this tick. */
 void tick_new_threads(struct sampler *sampler);
 
-/* Fetches the answers to the requests of the open tick, which ends thereby. */
-void tick_fetch_answers(struct sampler *sampler);
+/* Fetches the replies to the requests of the open tick, which ends thereby. */
+void tick_fetch_replies(struct sampler *sampler);
 
 /* The last tick: says what time passed, and looks for no stacks. */
 void tick_last(struct sampler *sampler);
@@ -211,7 +211,7 @@ bool timer_sees_user_code(const struct target_thread *thread);
 
 /* For such a timer. True if there are periods at whose end the thread was inside the kernel, and it is time to ask
  * THREAD, which has run for CPU_NS, where it spent them. */
-bool timer_wants_answer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns);
+bool timer_wants_reply(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns);
 
 /* True if it spends little time there: it is asked seldom, and not by its CPU clock meanwhile. */
 bool timer_is_seldom_in_call(const struct target_thread *thread);
@@ -224,21 +224,22 @@ void timer_note_switching(struct target_thread *thread, uint64_t written_ns);
 /* The CPU time, at most CPU_NS, that the periods which are counted stand for, and switches. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns);
 
-/* THREAD is about to be asked for a stack for these periods, as many as there are now: an answer is fetched when
+/* THREAD is about to be asked for a stack for these periods, as many as there are now: an reply is fetched when
  * further periods have passed, whose stacks have not been read. */
 void timer_note_request(const struct sampler *sampler, struct target_thread *thread);
 
 /* THREAD's CPU clock asks it from now on. */
 void timer_note_cpu_clock_start(const struct sampler *sampler, struct target_thread *thread);
 
-/* Whether the answer, one of HITS, is written. WAS_IN_CALL: it came from inside a system call. OPEN_CALL_NS: as for
- * periods_accept(). */
-bool timer_accepts_answer(struct target_thread *thread, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns);
+/* Whether the reply, one of SIGNALS, is written. WAS_IN_CALL: it came from inside a system call. OPEN_CALL_NS: as for
+ * sample_credit_accept(). */
+bool timer_accepts_reply(struct target_thread *thread, struct timer_signals signals, bool was_in_call,
+                         uint64_t open_call_ns);
 
 /* Of which kind the next one should be. */
-enum hit_kind timer_preferred_hit(const struct target_thread *thread);
+enum signal_origin timer_preferred_origin(const struct target_thread *thread);
 
-/* There is no answer: the periods are counted all the same. */
+/* There is no reply: the periods are counted all the same. */
 void timer_give_up_request(struct target_thread *thread);
 
 /* What is new of THREAD's timer, if it has one. How many samples there are. */
@@ -300,7 +301,7 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
 /* At each scan of a thread that has run: whether it can still be sent signals. */
 void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread);
 
-/* Where threads are armed: periods for which there is room for an answer each. */
+/* Where threads are armed: periods for which there is room for an reply each. */
 uint64_t cpu_clock_timer_room(const struct sampler *sampler);
 
 /* True if the timer of THREAD, which is armed, sees all that there is to see: no sleep, which CPU mode does not ask
@@ -310,24 +311,24 @@ bool cpu_clock_timer_has_run_on(const struct sampler *sampler, struct target_thr
 /* True if the kernel's ticks do not meet THREAD, which has UNWRITTEN_NS of CPU time without a stack. */
 bool cpu_clock_timer_is_late(const struct sampler *sampler, const struct target_thread *thread, uint64_t unwritten_ns);
 
-/* HITS of THREAD, which were just read, and those that ticks in a long call would have been. For one whose timer sees
- * user code, as the next one. */
-struct slot_hits cpu_clock_timer_all_hits(const struct sampler *sampler, struct target_thread *thread,
-                                          struct slot_hits hits);
+/* SIGNALS of THREAD, which were just read, and those that ticks in a long call would have been. For one whose timer
+ * sees user code, as the next one. */
+struct timer_signals cpu_clock_timer_all_signals(const struct sampler *sampler, struct target_thread *thread,
+                                                 struct timer_signals signals);
 
-/* How long THREAD had been in a call that continued when its hits were last read; 0 in no call, or a short one. */
+/* How long THREAD had been in a call that continued when its signals were last read; 0 in no call, or a short one. */
 uint64_t cpu_clock_timer_open_call_ns(const struct sampler *sampler, const struct target_thread *thread);
 
-/* True if THREAD, whose answer comes from a call, has been in that since before the last scan. */
+/* True if THREAD, whose reply comes from a call, has been in that since before the last scan. */
 bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct target_thread *thread);
 
-/* What HITS of THREAD, which were just read, stand for. */
-struct hits_time {
+/* What SIGNALS of THREAD, which were just read, stand for. */
+struct timer_signals_time {
     uint64_t cpu_ns;        /* all that is not written of its CPU time up to there; */
     uint64_t long_calls_ns; /* of this, long calls */
 };
-struct hits_time cpu_clock_timer_time_of(const struct sampler *sampler, struct target_thread *thread,
-                                         struct slot_hits hits);
+struct timer_signals_time cpu_clock_timer_time_of(const struct sampler *sampler, struct target_thread *thread,
+                                                  struct timer_signals signals);
 
 void cpu_clock_timer_forget(struct target_thread *thread);
 void cpu_clock_timer_forget_all(struct sampler *sampler);

@@ -66,7 +66,7 @@ struct signal_choice signal_choose(struct target_thread *thread)
     uint64_t seccomp = status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
     choice.is_asleep = state && *state != 'R';
     choice.sleep_count = status_number(status_text, "voluntary_ctxt_switches", 10);
-    choice.reading = seccomp == SECCOMP_NONE || filter_allows(FILTER_MEMORY) ? SLOT_COPIES : SLOT_PROBES;
+    choice.reading = seccomp == SECCOMP_NONE || filter_allows(FILTER_MEMORY) ? READ_BY_COPY : READ_BY_PROBE;
     if (is_confined_since(status_text, seccomp) || !signal_stacks_have_room(thread->tid)) return choice;
     if (is_open(blocked, SIGNAL_USUAL))
         choice.number = SIGNAL_USUAL;

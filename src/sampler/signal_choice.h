@@ -2,13 +2,13 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 #define OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 #include "sampler/threads.h"
 
 struct signal_choice {
     bool is_asleep; /* the signal would break its system call off */
     int number;     /* 0: no signal may be sent to it */
-    enum slot_reading reading;
+    enum stack_reading reading;
     uint64_t sleep_count; /* how often it has gone to sleep */
 };
 

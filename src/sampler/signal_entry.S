@@ -1,6 +1,6 @@
 /* Where the kernel enters our signal handler. An alternate stack may have room for the kernel's signal frame alone
- * (AT_MINSIGSTKSZ), so nothing is pushed here: the walk runs on a stack in its slot. The slot is the thread's own from
- * REQUESTED to DONE, which is stored when this thread has left the slot's stack. Registers that calls preserve are used
+ * (AT_MINSIGSTKSZ), so nothing is pushed here: the walk runs on a stack in its request. The request is the thread's own from
+ * REQUESTED to DONE, which is stored when this thread has left the request's stack. Registers that calls preserve are used
  * freely, because rt_sigreturn restores all of them. Offsets: signal_handler.c asserts them.
  * SPDX-License-Identifier: MIT */
 
@@ -19,7 +19,7 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         jae     .Lreturn
         imulq   8(%r8), %rax
         addq    (%r8), %rax
-        movq    %rax, %r12                      /* the slot */
+        movq    %rax, %r12                      /* the request */
         shrq    $16, %rcx
         leaq    (,%rcx,4), %r13                 /* generation << 2 | phase */
         movl    8(%rsi), %eax                   /* si_code; signals that are not the sampler's are ignored */
@@ -30,26 +30,26 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         movl    32(%r8), %eax
         cmpl    %eax, 16(%rsi)                  /* si_pid */
         jne     .Lreturn
-        movl    $2, %r15d                       /* HIT_ANY */
+        movl    $2, %r15d                       /* ORIGIN_ANY */
         leaq    1(%r13), %rax                   /* REQUESTED; else it was taken back */
-        jmp     .Lanswer
+        jmp     .Lreply
 .Ltimer:
         movq    (%r12), %rax
         movq    %rax, %rcx
         xorq    %r13, %rcx
         cmpq    $3, %rcx
         ja      .Lreturn                        /* another generation: it was taken back */
-        xorl    %r15d, %r15d                    /* HIT_OUTSIDE */
+        xorl    %r15d, %r15d                    /* ORIGIN_OUTSIDE */
         movq    152(%r14), %rcx                 /* RCX is RIP at the end of a system call: */
         cmpq    168(%r14), %rcx
-        sete    %r15b                           /* HIT_IN_CALL */
-        lock incl 8(%r12,%r15,4)                /* hits */
+        sete    %r15b                           /* ORIGIN_IN_CALL */
+        lock incl 8(%r12,%r15,4)                /* signals */
         movl    20(%rsi), %ecx                  /* si_overrun */
-        incq    %rcx                            /* intervals since the hit before */
+        incq    %rcx                            /* intervals since the signal before */
         lock addq %rcx, 16(%r12)
         testl   $1, %eax                        /* REQUESTED, or DONE; else it is being read or written */
         jz      .Lreturn
-.Lanswer:
+.Lreply:
         leaq    2(%r13), %r9                    /* WRITING */
         lock cmpxchgq %r9, (%r12)
         jne     .Lreturn
@@ -60,7 +60,7 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         movl    %r15d, %edx
         movq    16(%r8), %rsp
         addq    %r12, %rsp
-        call    signal_handler_answer
+        call    signal_handler_reply
         movq    %rbx, %rsp
         .cfi_def_cfa_register %rsp
         leaq    3(%r13), %rax                   /* DONE */

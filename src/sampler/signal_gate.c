@@ -33,19 +33,19 @@ static bool enter(pid_t thread)
     return false;
 }
 
-bool signal_gate_send(struct slot *slot, int number)
+bool signal_gate_send(struct sample_request *request, int number)
 {
-    if (!enter(slot->thread)) return false;
-    bool is_sent = signal_handler_is_ready(number) && slot_send(slot, number);
+    if (!enter(request->thread)) return false;
+    bool is_sent = signal_handler_is_ready(number) && sample_request_send(request, number);
     leave();
     return is_sent;
 }
 
-bool signal_gate_arm(struct slot *slot, int number, struct slot_timing timing)
+bool signal_gate_arm(struct sample_request *request, int number, struct request_timing timing)
 {
-    if (!enter(slot->thread)) return false;
+    if (!enter(request->thread)) return false;
     bool may_arm = monotonic_ns() >= atomic_load(&exec_until_ns) && signal_handler_is_ready(number);
-    bool is_armed = may_arm && slot_arm(slot, number, timing);
+    bool is_armed = may_arm && sample_request_arm(request, number, timing);
     leave();
     return is_armed;
 }
@@ -71,7 +71,7 @@ static void wait_for_signal(pid_t thread)
 {
     enum { WAITS_MAX = 1000 };
     for (unsigned i = 0; i < WAITS_MAX && is_being_asked(thread); i++) yield();
-    slots_disarm(thread);
+    sample_requests_disarm(thread);
     (void)thread_id();
 }
 
@@ -81,7 +81,7 @@ static void wait_for_arrivals(void)
 {
     enum { ARRIVAL_NS = 100000 };
     uint64_t until_ns = monotonic_ns() + ARRIVAL_NS;
-    while (slots_are_sent() && monotonic_ns() < until_ns) __builtin_ia32_pause();
+    while (sample_requests_are_sent() && monotonic_ns() < until_ns) __builtin_ia32_pause();
 }
 
 void sampler_expect_alternate_stack(void)

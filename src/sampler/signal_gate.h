@@ -4,12 +4,12 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_GATE_H
 #define OFFBEAT_SAMPLER_SIGNAL_GATE_H
 
-#include "sampler/slots.h"
+#include "sampler/sample_requests.h"
 
-/* slot_send and slot_arm, with our handler installed; false also if the gate is closed, or if the program has a handler
- * for signal NUMBER. On the sampler thread. */
-bool signal_gate_send(struct slot *slot, int number);
-bool signal_gate_arm(struct slot *slot, int number, struct slot_timing timing);
+/* sample_request_send and sample_request_arm, with our handler installed; false also if the gate is closed, or if the
+ * program has a handler for signal NUMBER. On the sampler thread. */
+bool signal_gate_send(struct sample_request *request, int number);
+bool signal_gate_arm(struct sample_request *request, int number, struct request_timing timing);
 
 /* In the child: nothing is on its way. */
 void signal_gate_after_fork(void);

@@ -1,14 +1,14 @@
 /* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
  *
  * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers, errno untouched, under 1 KB
- * of stack, which is the slot's (signal_entry.S). The handler learns what to do from the signal's value, so that it
+ * of stack, which is the request's (signal_entry.S). The handler learns what to do from the signal's value, so that it
  * needs neither thread-local storage nor the thread's id. It ignores signals that are not the sampler's: it is
  * installed only where the kernel ignores them, too.
  *
  * Memory. Another thread may unmap any memory but the live part of the interrupted thread's own stack, at any time. An
  * address that a walk reads is not always in that part: code without frame tables may use the frame pointer for
  * anything. So the handler never loads from the interrupted program, but for the code that the thread is in:
- * process_vm_readv copies a block into the slot, and returns an error where the memory is gone.
+ * process_vm_readv copies a block into the request, and returns an error where the memory is gone.
  *
  * Seccomp. The sampler sends no signal to a thread that has added a filter to the filters of its process. A filter that
  * was inherited, as in a container, may kill for process_vm_readv (base/seccomp_filter.h). Then the handler asks
@@ -43,23 +43,23 @@ struct kernel_action {
 /* --- Reading the stack -------------------------------------------------------------------------------------------- */
 
 /* How many bytes were copied, or less than 0. */
-static long copy(const struct slot *slot, uint64_t address, void *bytes, size_t size)
+static long copy(const struct sample_request *request, uint64_t address, void *bytes, size_t size)
 {
     struct {
         uint64_t address, size;
     } from = {address, size}, to = {(uint64_t)(uintptr_t)bytes, size};
-    return kernel_call6(SYS_process_vm_readv, slot->thread, kernel_address(&to), 1, kernel_address(&from), 1, 0);
+    return kernel_call6(SYS_process_vm_readv, request->thread, kernel_address(&to), 1, kernel_address(&from), 1, 0);
 }
 
 static bool copy_block(struct unwind_memory *memory, uint64_t address)
 {
-    struct slot *slot = memory->context;
+    struct sample_request *request = memory->context;
     if (address % sizeof(uint64_t) != 0) return false;
-    long got = copy(slot, address, slot->words, sizeof(slot->words));
+    long got = copy(request, address, request->words, sizeof(request->words));
     if (got < (long)sizeof(uint64_t)) return false;
     memory->low = address;
     memory->high = address + (uint64_t)got / sizeof(uint64_t) * sizeof(uint64_t);
-    memory->shift = (uint64_t)(uintptr_t)slot->words - address;
+    memory->shift = (uint64_t)(uintptr_t)request->words - address;
     return true;
 }
 
@@ -137,118 +137,121 @@ static bool may_have_new_filter(const struct unwind_modules *modules, const ucon
     return number == -1 || number == SYS_seccomp || number == SYS_prctl;
 }
 
-/* --- The answer --------------------------------------------------------------------------------------------------- */
+/* --- The reply --------------------------------------------------------------------------------------------------- */
 
-static void walk(struct slot *slot, struct handler_answer *answer, const ucontext_t *context)
+static void walk(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
 {
-    unwind_prefetch(slot->modules, &slot->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
-    struct unwind_registers registers = answer->registers = unwind_registers_of(context);
-    const struct unwind_code code = {.read = copy_code, .context = slot};
-    struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work, .code = &code};
-    if (may_have_new_filter(slot->modules, context)) {
+    unwind_prefetch(request->modules, &request->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
+    struct unwind_registers registers = reply->registers = unwind_registers_of(context);
+    const struct unwind_code code = {.read = copy_code, .context = request};
+    struct unwind_memory memory = {.extend = copy_block, .context = request, .work = &request->work, .code = &code};
+    if (may_have_new_filter(request->modules, context)) {
         memory.extend = deny;
         memory.code = NULL;
-    } else if (slot->reading == SLOT_PROBES) {
+    } else if (request->reading == READ_BY_PROBE) {
         memory.low = memory.high = registers.values[MACHINE_SP] & ~(uint64_t)(PAGE - 1);
         memory.extend = probe_next_page;
         memory.code = NULL;
     }
-    answer->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->resume_cache, answer->addresses,
-                                  RECORDING_FRAMES_MAX, &answer->address_count);
+    reply->outcome = unwind_walk(request->modules, &registers, &memory, &request->resume_cache, reply->addresses,
+                                 RECORDING_FRAMES_MAX, &reply->address_count);
 }
 
-/* --- Which hits are kept ------------------------------------------------------------------------------------------ */
+/* --- Which signals are kept ------------------------------------------------------------------------------------------
+ */
 
-/* Of the hits since the answers were read, apart from long calls, those that can be kept: of the preferred kind if
+/* Of the signals since the replies were read, apart from long calls, those that can be kept: of the preferred kind if
  * there are any, else all. 0: not this one, of KIND. */
-static uint32_t candidates(const struct slot *slot, enum hit_kind kind)
+static uint32_t candidates(const struct sample_request *request, enum signal_origin kind)
 {
-    uint32_t hits = atomic_load(&slot->hits[kind]), others = atomic_load(&slot->hits[!kind]);
-    uint32_t preferred = atomic_load(&slot->preferred);
-    if (preferred == (uint32_t)kind) return hits;
-    return preferred == HIT_ANY || others == 0 ? hits + others - slot->long_calls.count : 0;
+    uint32_t signals = atomic_load(&request->signals[kind]), others = atomic_load(&request->signals[!kind]);
+    uint32_t preferred = atomic_load(&request->preferred);
+    if (preferred == (uint32_t)kind) return signals;
+    return preferred == ORIGIN_ANY || others == 0 ? signals + others - request->long_calls.count : 0;
 }
 
-/* Where the answer for this hit is kept; SLOT_ANSWERS_MAX: it is not. The place among the hits does not depend on what
- * the thread does, so no answer is more likely than another one. One is kept of the hits that come in a period. If the
- * sampler thread gets no processor for so long that there is no room for more, each hit has the same chance. Of the
- * preferred kind (periods.h) there is always one. */
-static uint32_t choose_place(struct slot *slot, enum hit_kind kind)
+/* Where the reply for this signal is kept; REPLIES_MAX: it is not. The place among the signals does not depend on what
+ * the thread does, so no reply is more likely than another one. One is kept of the signals that come in a period. If
+ * the sampler thread gets no processor for so long that there is no room for more, each signal has the same chance. Of
+ * the preferred kind (sample_credit.h) there is always one. */
+static uint32_t choose_place(struct sample_request *request, enum signal_origin kind)
 {
-    bool prefers = atomic_load(&slot->preferred) != HIT_ANY;
-    uint32_t most = prefers ? 1 : SLOT_ANSWERS_MAX;
-    if (kind == HIT_ANY || slot->answer_count == 0) return 0;
-    uint32_t hits = candidates(slot, kind);
-    if (hits == 0) return SLOT_ANSWERS_MAX;
-    uint32_t group = slot->timing.hits_an_answer;
-    uint32_t place = (hits - 1) / group, among = (hits - 1) % group + 1;
+    bool prefers = atomic_load(&request->preferred) != ORIGIN_ANY;
+    uint32_t most = prefers ? 1 : REPLIES_MAX;
+    if (kind == ORIGIN_ANY || request->reply_count == 0) return 0;
+    uint32_t signals = candidates(request, kind);
+    if (signals == 0) return REPLIES_MAX;
+    uint32_t group = request->timing.signals_a_reply;
+    uint32_t place = (signals - 1) / group, among = (signals - 1) % group + 1;
     if (place >= most) {
-        place = (uint32_t)(chance_number(&slot->chance) % hits);
-        if (place >= most) return SLOT_ANSWERS_MAX;
-    } else if (chance_number(&slot->chance) % among > 0) {
-        return SLOT_ANSWERS_MAX;
+        place = (uint32_t)(chance_number(&request->chance) % signals);
+        if (place >= most) return REPLIES_MAX;
+    } else if (chance_number(&request->chance) % among > 0) {
+        return REPLIES_MAX;
     }
-    return place < slot->answer_count ? place : slot->answer_count;
+    return place < request->reply_count ? place : request->reply_count;
 }
 
-static bool is_long_call(const struct slot *slot, enum hit_kind kind, uint64_t intervals)
+static bool is_long_call(const struct sample_request *request, enum signal_origin kind, uint64_t intervals)
 {
-    uint32_t least = slot->timing.long_call_intervals;
-    return kind == HIT_IN_CALL && least > 0 && intervals >= least;
+    uint32_t least = request->timing.long_call_intervals;
+    return kind == ORIGIN_IN_CALL && least > 0 && intervals >= least;
 }
 
-/* True if its answer is the one to keep. */
-static bool count_long_call(struct slot *slot, uint64_t intervals)
+/* True if its reply is the one to keep. */
+static bool count_long_call(struct sample_request *request, uint64_t intervals)
 {
-    struct slot_long_calls *calls = &slot->long_calls;
+    struct long_calls_total *calls = &request->long_calls;
     calls->count++;
     calls->intervals += intervals;
-    return chance_number(&slot->chance) % calls->intervals < intervals;
+    return chance_number(&request->chance) % calls->intervals < intervals;
 }
 
-void signal_handler_answer(struct slot *slot, const ucontext_t *context, enum hit_kind kind, uint64_t intervals)
+void signal_handler_reply(struct sample_request *request, const ucontext_t *context, enum signal_origin kind,
+                          uint64_t intervals)
 {
-    if (is_long_call(slot, kind, intervals)) {
-        if (count_long_call(slot, intervals)) walk(slot, &slot->long_call_answer, context);
+    if (is_long_call(request, kind, intervals)) {
+        if (count_long_call(request, intervals)) walk(request, &request->long_call_reply, context);
         return;
     }
-    uint32_t place = choose_place(slot, kind);
-    if (place == SLOT_ANSWERS_MAX) return;
-    walk(slot, &slot->answers[place], context);
-    if (place == slot->answer_count) slot->answer_count++;
+    uint32_t place = choose_place(request, kind);
+    if (place == REPLIES_MAX) return;
+    walk(request, &request->replies[place], context);
+    if (place == request->reply_count) request->reply_count++;
 }
 
 /* --- The entry ---------------------------------------------------------------------------------------------------- */
 
 /* What signal_entry.S needs to know, and where. */
 extern struct signal_entry_layout {
-    struct slot *slots;
-    uint64_t slot_bytes, stack_end, slot_count;
+    struct sample_request *requests;
+    uint64_t request_bytes, stack_end, request_count;
     _Atomic pid_t owner;
     int32_t code;
 } signal_entry_layout;
 
 __attribute__((visibility("hidden"))) struct signal_entry_layout signal_entry_layout = {
-    .slot_bytes = sizeof(struct slot),
-    .stack_end = offsetof(struct slot, stack) + sizeof(((struct slot *)0)->stack),
+    .request_bytes = sizeof(struct sample_request),
+    .stack_end = offsetof(struct sample_request, stack) + sizeof(((struct sample_request *)0)->stack),
     .code = SIGNAL_CODE,
 };
-_Static_assert(offsetof(struct signal_entry_layout, slot_bytes) == 8, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, request_bytes) == 8, "as signal_entry.S has it");
 _Static_assert(offsetof(struct signal_entry_layout, stack_end) == 16, "as signal_entry.S has it");
-_Static_assert(offsetof(struct signal_entry_layout, slot_count) == 24, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, request_count) == 24, "as signal_entry.S has it");
 _Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_entry.S has it");
 _Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_overrun) == 20, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
-_Static_assert(offsetof(struct slot, hits) == 8, "as signal_entry.S has it");
-_Static_assert(offsetof(struct slot, intervals) == 16, "as signal_entry.S has it");
-_Static_assert(HIT_OUTSIDE == 0 && HIT_IN_CALL == 1 && HIT_ANY == 2, "as signal_entry.S has it");
-_Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
+_Static_assert(offsetof(struct sample_request, signals) == 8, "as signal_entry.S has it");
+_Static_assert(offsetof(struct sample_request, intervals) == 16, "as signal_entry.S has it");
+_Static_assert(ORIGIN_OUTSIDE == 0 && ORIGIN_IN_CALL == 1 && ORIGIN_ANY == 2, "as signal_entry.S has it");
+_Static_assert(offsetof(struct sample_request, state) == 0 && sizeof(struct sample_request) % 16 == 0,
+               "as signal_entry.S has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RCX]) == 152, "as signal_entry.S has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168, "as signal_entry.S has it");
 _Static_assert(SI_TIMER == -2, "as signal_entry.S has it");
-_Static_assert(SLOT_REQUESTED == 1 && SLOT_WRITING == 2 && SLOT_DONE == 3, "as signal_entry.S has it");
+_Static_assert(REQUEST_OPEN == 1 && REQUEST_WRITING == 2 && REQUEST_DONE == 3, "as signal_entry.S has it");
 
 __attribute__((visibility("hidden"))) void signal_entry(int number, siginfo_t *information, void *context);
 
@@ -324,11 +327,11 @@ pid_t signal_handler_owner(void)
     return atomic_load(&signal_entry_layout.owner);
 }
 
-bool signal_handler_install(struct slot *slots, uint32_t slot_count)
+bool signal_handler_install(struct sample_request *requests, uint32_t request_count)
 {
     static bool is_prepared;
-    signal_entry_layout.slots = slots;
-    signal_entry_layout.slot_count = slot_count;
+    signal_entry_layout.requests = requests;
+    signal_entry_layout.request_count = request_count;
     signal_entry_layout.owner = (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
     if (!is_prepared) is_prepared = prepare();
     return is_prepared;

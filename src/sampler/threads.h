@@ -5,7 +5,7 @@
 
 #include "sampler/perf_page.h"
 #include "sampler/perf_timer.h"
-#include "sampler/periods.h"
+#include "sampler/sample_credit.h"
 #include "sampler/recording_writer.h"
 #include "sampler/signal_handler.h"
 #include "sampler/thread_events.h"
@@ -25,8 +25,9 @@ struct period_setting {
     uint64_t cpu_ns, wait_ns;
 };
 
-/* When the hits of a thread's CPU clock were read, and the CPU time before that without a hit: of a call, perhaps. */
-struct hits_reading {
+/* When the signals of a thread's CPU clock were read, and the CPU time before that without a signal: of a call,
+ * perhaps. */
+struct timer_signals_reading {
     uint64_t cpu_ns, wait_ns, tick_ns, uncovered_ns;
 };
 
@@ -79,7 +80,7 @@ struct run_queue_waits {
     uint32_t until_tick;    /* waits are not looked at until then, because they were where the thread runs, */
     uint32_t seconds_alone; /* for so long */
     bool is_asked;          /* without such a timer: it gets a signal when it is met waiting, */
-    bool has_answered;      /* at least once, */
+    bool has_replied;       /* at least once, */
     uint32_t unsent;        /* and so many in a row could not be sent */
 };
 
@@ -108,7 +109,7 @@ struct target_thread {
     bool has_large_stack;      /* a copy was too small once */
     uint32_t timer_samples;
     bool ran_with_other_timer; /* when the timer was opened in place of one with another size of copies */
-    struct periods periods;
+    struct sample_credit credit;
     struct period_setting period_set_at;
     uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs, */
     uint32_t timer_tick;   /* and the tick at which that last had changed */
@@ -131,7 +132,7 @@ struct target_thread {
     int status_file;         /* and status, of those that were asked for a signal */
 
     /* A request to the thread. */
-    struct slot *slot;
+    struct sample_request *request;
     int asked_number; /* of the signal */
     uint64_t cpu_ns_at_request;
     bool is_asked_for_wait;          /* its timer measures its CPU time */
@@ -144,12 +145,12 @@ struct target_thread {
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
 
     /* A timer on the thread's CPU clock (cpu_clock_timer.c). */
-    struct slot *cpu_clock_timer; /* NULL: there is none */
-    int cpu_clock_signal;         /* of the signal */
-    enum slot_reading cpu_clock_reading;
+    struct sample_request *cpu_clock_timer; /* NULL: there is none */
+    int cpu_clock_signal;                   /* of the signal */
+    enum stack_reading cpu_clock_reading;
     uint64_t cpu_clock_checked_ns;
     uint64_t cpu_clock_start_cpu_ns; /* CPU time when it was armed, or some µs less */
-    struct hits_reading hits_read_at;
+    struct timer_signals_reading timer_signals_read_at;
     int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since the thread was last seen to sleep */
 
     uint64_t cpu_ns_seen; /* at the last scan */

@@ -5,7 +5,7 @@
  * stacks that the kernel takes with the thread's timer (timer.c) count for its CPU time.
  *
  * If the kernel grants no timer, or a timer that sees only user code, the sampler sends a signal to a running thread,
- * which unwinds itself (signal_handler.c); the next tick reads the answer. A thread that waits for a processor answers
+ * which unwinds itself (signal_handler.c); the next tick reads the reply. A thread that waits for a processor replies
  * when it gets one, at the instruction where it was stopped. A signal takes about 10 µs to arrive. A thread that woke
  * up only for a moment is then blocked again, or about to block, and the signal would end its wait with EINTR. So a
  * thread that usually sleeps and is found awake is checked again a little later: either it is blocked and can be read,
@@ -22,15 +22,15 @@
 #include "sampler/signal_gate.h"
 
 enum {
-    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile, until it is checked whether it blocks the signal */
-    AHEAD = 8,                /* memory is prefetched this many threads ahead */
-    SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
+    TICKS_WITHOUT_REPLY_MAX = 2, /* of a thread that runs meanwhile, until it is checked whether it blocks the signal */
+    AHEAD = 8,                   /* memory is prefetched this many threads ahead */
+    SELDOM_AWAKE = 16,           /* runs for less than this part of the time, at one of two ticks or both */
     LASTING_NS = 50000,
     RECHECK_ROUNDS_MAX = 3,
     RECHECK_MAX = 256,
     RECHECK_AFTER_NS = 60000, /* the next ones after twice as long each */
     RECHECK_LATE_NS = 200000, /* by which timers are not late */
-    PERIODS_TO_WAIT = 4,      /* of CPU time, for a timer or an answer, before another way is tried */
+    PERIODS_TO_WAIT = 4,      /* of CPU time, for a timer or an reply, before another way is tried */
 };
 
 static bool is_cpu_mode(const struct sampler *sampler)
@@ -41,7 +41,7 @@ static bool is_cpu_mode(const struct sampler *sampler)
 /* --- Stacks of threads that run ----------------------------------------------------------------------------------- */
 
 /* The walk reached a new module at its last address. */
-static enum modules_answer build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
+static enum modules_result build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
     return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->for_tables, sampler->writer);
 }
@@ -50,9 +50,9 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
  * it is not long. */
 static void wait_for_table(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    enum { PERIODS_WITHOUT_TABLE_MAX = 2, HITS_WITHOUT_TABLE_MAX = 8 };
+    enum { PERIODS_WITHOUT_TABLE_MAX = 2, SIGNALS_WITHOUT_TABLE_MAX = 8 };
     uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns;
-    if (thread->cpu_clock_timer) most_ns += HITS_WITHOUT_TABLE_MAX * sampler->hit_ns;
+    if (thread->cpu_clock_timer) most_ns += SIGNALS_WITHOUT_TABLE_MAX * sampler->timer_signal_ns;
     if (ledger_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
         ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
@@ -71,20 +71,20 @@ static void build_ahead(struct sampler *sampler, const struct target_thread *thr
 }
 
 /* False if the stack of SAMPLE is not available yet, or never will be. Nor is one in our own handler: where that has
- * interrupted the thread, its answer says, and the kernel's copy ends before. */
+ * interrupted the thread, its reply says, and the kernel's copy ends before. */
 static bool walk_sample(struct sampler *sampler, struct target_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_PENDING;
-    if (slots_hold_stack(sample->registers.values[MACHINE_SP])) return false;
+    if (sample_requests_hold_stack(sample->registers.values[MACHINE_SP])) return false;
     for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
         if (!timer_walk(sampler, thread, sample, addresses, &count, &outcome)) return false;
         if (outcome != UNWIND_PENDING) break;
-        enum modules_answer answer = build_table_for(sampler, addresses, count);
-        if (answer == MODULES_NOTHING) outcome = UNWIND_NO_TABLE;
-        if (answer != MODULES_LATER) continue;
+        enum modules_result table = build_table_for(sampler, addresses, count);
+        if (table == MODULES_NOTHING) outcome = UNWIND_NO_TABLE;
+        if (table != MODULES_LATER) continue;
         wait_for_table(sampler, thread, thread->cpu_ns_seen);
         return false;
     }
@@ -94,7 +94,7 @@ static bool walk_sample(struct sampler *sampler, struct target_thread *thread, c
     return true;
 }
 
-/* STACK: from the answer to a request, or NULL. */
+/* STACK: from the reply to a request, or NULL. */
 static void write_wait(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
     struct perf_timer_sample sample;
@@ -133,15 +133,15 @@ static void write_samples(struct sampler *sampler, struct target_thread *thread,
     }
 }
 
-/* The stack of ANSWER by THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
-static bool read_answer(struct sampler *sampler, struct target_thread *thread, const struct handler_answer *answer,
-                        uint64_t cpu_ns, struct found_stack *ret_stack)
+/* The stack of REPLY by THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
+static bool read_reply(struct sampler *sampler, struct target_thread *thread, const struct sample_reply *reply,
+                       uint64_t cpu_ns, struct found_stack *ret_stack)
 {
-    *ret_stack = (struct found_stack){answer->addresses, answer->address_count, answer->outcome};
+    *ret_stack = (struct found_stack){reply->addresses, reply->address_count, reply->outcome};
     sampler->counters[RECORDING_ANSWERS]++;
-    sampler->counters[RECORDING_ANSWERS_IN_CALL] += registers_are_in_call(&answer->registers);
+    sampler->counters[RECORDING_ANSWERS_IN_CALL] += registers_are_in_call(&reply->registers);
     if (ret_stack->flags != UNWIND_PENDING) return true;
-    enum modules_answer table = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
+    enum modules_result table = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
     if (table != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
     thread->ticks_without_table++;
     build_ahead(sampler, thread);
@@ -149,36 +149,36 @@ static bool read_answer(struct sampler *sampler, struct target_thread *thread, c
     return table == MODULES_NOTHING;
 }
 
-/* False if THREAD's answers, some of HITS, are for no time. */
-static bool find_time_of_hits(struct sampler *sampler, struct target_thread *thread, struct slot_hits hits,
-                              bool was_in_call, struct hits_time *ret_time)
+/* False if THREAD's replies, some of SIGNALS, are for no time. */
+static bool find_time_of_signals(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals,
+                                 bool was_in_call, struct timer_signals_time *ret_time)
 {
     if (timer_sees_user_code(thread) && thread->ledger.has_run) {
         timer_note_request(sampler, thread);
-        hits = cpu_clock_timer_all_hits(sampler, thread, hits);
+        signals = cpu_clock_timer_all_signals(sampler, thread, signals);
         bool is_accepted =
-            timer_accepts_answer(thread, hits, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
-        *ret_time = (struct hits_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen)};
+            timer_accepts_reply(thread, signals, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
+        *ret_time = (struct timer_signals_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen)};
         return is_accepted;
     }
-    *ret_time = cpu_clock_timer_time_of(sampler, thread, hits);
+    *ret_time = cpu_clock_timer_time_of(sampler, thread, signals);
     return true;
 }
 
-/* Each of the answers gets an equal share of the CPU time that all of HITS are for, apart from that of long calls,
- * whose answer is the last one. */
-static void write_answers(struct sampler *sampler, struct target_thread *thread, struct slot_hits hits)
+/* Each of the replies gets an equal share of the CPU time that all of SIGNALS are for, apart from that of long calls,
+ * whose reply is the last one. */
+static void write_replies(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals)
 {
     struct found_stack stack;
-    const struct slot *slot = thread->cpu_clock_timer;
-    uint32_t short_count = slot->answer_count, count = short_count + (slot->long_calls.count > 0);
-    struct hits_time time = {0};
+    const struct sample_request *request = thread->cpu_clock_timer;
+    uint32_t short_count = request->reply_count, count = short_count + (request->long_calls.count > 0);
+    struct timer_signals_time time = {0};
     bool has_time = false;
     for (uint32_t i = 0; i < count; i++) {
-        const struct handler_answer *answer = i < short_count ? &slot->answers[i] : &slot->long_call_answer;
-        bool was_in_call = registers_are_in_call(&answer->registers);
-        if (!read_answer(sampler, thread, answer, thread->cpu_ns_seen, &stack)) continue;
-        if (!has_time) has_time = find_time_of_hits(sampler, thread, hits, was_in_call, &time);
+        const struct sample_reply *reply = i < short_count ? &request->replies[i] : &request->long_call_reply;
+        bool was_in_call = registers_are_in_call(&reply->registers);
+        if (!read_reply(sampler, thread, reply, thread->cpu_ns_seen, &stack)) continue;
+        if (!has_time) has_time = find_time_of_signals(sampler, thread, signals, was_in_call, &time);
         if (!has_time) return;
         uint64_t part_ns = ledger_unwritten_cpu_ns(thread, time.cpu_ns);
         if (i < short_count) part_ns = difference(part_ns, time.long_calls_ns) / (short_count - i);
@@ -187,18 +187,18 @@ static void write_answers(struct sampler *sampler, struct target_thread *thread,
 }
 
 /* The stacks that THREAD's CPU clock took since the scan before, if it did. */
-static void write_timed_answers(struct sampler *sampler, struct target_thread *thread)
+static void write_timer_replies(struct sampler *sampler, struct target_thread *thread)
 {
-    struct slot_hits hits;
-    if (!thread->cpu_clock_timer || !slot_hold(thread->cpu_clock_timer, &hits)) return;
-    sampler->counters[RECORDING_SIGNALS] += hits.count;
-    write_answers(sampler, thread, hits);
+    struct timer_signals signals;
+    if (!thread->cpu_clock_timer || !sample_request_hold(thread->cpu_clock_timer, &signals)) return;
+    sampler->counters[RECORDING_SIGNALS] += signals.count;
+    write_replies(sampler, thread, signals);
     if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
         cpu_clock_timer_forget(thread);
         return;
     }
-    slot_prefer(thread->cpu_clock_timer, timer_preferred_hit(thread));
-    slot_release(thread->cpu_clock_timer);
+    sample_request_prefer(thread->cpu_clock_timer, timer_preferred_origin(thread));
+    sample_request_release(thread->cpu_clock_timer);
 }
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
@@ -212,10 +212,10 @@ static void write_new_time(struct sampler *sampler, struct target_thread *thread
     write_wait(sampler, thread, of_wait);
     if (has_samples && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     if (has_samples) write_samples(sampler, thread, &news, cpu_ns);
-    write_timed_answers(sampler, thread);
+    write_timer_replies(sampler, thread);
 }
 
-/* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken answers from the
+/* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken replies from the
  * call in which it had slept, where it spends no CPU time. Not where processors are free: there, a thread that is on
  * none was mostly stopped by the sampler itself, wherever it was. */
 static bool has_just_woken(const struct target_thread *thread, const struct unwind_registers *registers)
@@ -223,18 +223,18 @@ static bool has_just_woken(const struct target_thread *thread, const struct unwi
     return thread->waits_at_request && threads_sleep_at(registers->values[MACHINE_IP]);
 }
 
-static void take_answer(struct sampler *sampler, struct target_thread *thread, const struct slot *slot)
+static void take_reply(struct sampler *sampler, struct target_thread *thread, const struct sample_request *request)
 {
     struct found_stack stack;
-    const struct handler_answer *answer = &slot->answers[0];
-    bool was_in_call = registers_are_in_call(&answer->registers);
+    const struct sample_reply *reply = &request->replies[0];
+    bool was_in_call = registers_are_in_call(&reply->registers);
     bool was_in_long_call = /* up to the last scan */
         was_in_call && (thread->ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
     uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
-    if (!read_answer(sampler, thread, answer, cpu_ns, &stack)) return;
+    if (!read_reply(sampler, thread, reply, cpu_ns, &stack)) return;
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
-    if (registers_are_asleep(&answer->registers)) return;
-    if (has_just_woken(thread, &answer->registers)) {
+    if (registers_are_asleep(&reply->registers)) return;
+    if (has_just_woken(thread, &reply->registers)) {
         write_slept(sampler, thread, &stack);
         return;
     }
@@ -244,24 +244,24 @@ static void take_answer(struct sampler *sampler, struct target_thread *thread, c
         return;
     }
     if (timer_sees_user_code(thread) && thread->ledger.has_run) {
-        /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
+        /* An reply outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
-        struct slot_hits one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
-        if (!timer_accepts_answer(thread, one, was_in_call, 0)) return;
+        struct timer_signals one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
+        if (!timer_accepts_reply(thread, one, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     ledger_credit_running(sampler, thread, cpu_ns, &stack);
 }
 
-void tick_fetch_answers(struct sampler *sampler)
+void tick_fetch_replies(struct sampler *sampler)
 {
-    if (slots_used() == 0) return;
+    if (sample_requests_used() == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct target_thread *thread = sampler->threads.items[i].thread;
-        if (!thread->slot || slot_phase_of(thread->slot) != SLOT_DONE) continue;
-        take_answer(sampler, thread, thread->slot);
-        slot_give_back(thread->slot);
-        thread->slot = NULL;
+        if (!thread->request || sample_request_phase(thread->request) != REQUEST_DONE) continue;
+        take_reply(sampler, thread, thread->request);
+        sample_request_give_back(thread->request);
+        thread->request = NULL;
     }
 }
 
@@ -283,21 +283,21 @@ static void do_without_signal(struct sampler *sampler, struct target_thread *thr
 }
 
 /* A thread that gets a processor runs the handler first, unless it blocks the signal by now, or is in a long system
- * call. That answers at its end. CPU_NS was read before the slot is checked. */
+ * call. That replies at its end. CPU_NS was read before the request is checked. */
 static void watch_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
+    if (sample_request_phase(thread->request) != REQUEST_OPEN) return;
     if (cpu_ns <= thread->cpu_ns_at_request + sampler->period_ns / 4) return;
-    if (++thread->ticks_asked % (UNANSWERED_TICKS_MAX + 1) != 0) return;
+    if (++thread->ticks_asked % (TICKS_WITHOUT_REPLY_MAX + 1) != 0) return;
     if (signal_choose(thread).number == thread->asked_number) return;
-    slot_give_back(thread->slot);
-    thread->slot = NULL;
+    sample_request_give_back(thread->request);
+    thread->request = NULL;
     if (ledger_unwritten_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
         ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
 /* The handler cannot build tables. A process that lives for some milliseconds would end before its stacks have gone
- * through one new module after the other, and where ticks are a second apart, all answers of one would be lost.
+ * through one new module after the other, and where ticks are a second apart, all replies of one would be lost.
  * Programs that measure themselves are in the vdso half of the time. */
 static void prepare_first_walk(struct sampler *sampler)
 {
@@ -343,19 +343,19 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
         (void)thread_awaits_signals(thread, cpu_ns); /* if so, no signal is sent for a while */
         return;
     }
-    struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
-    if (!slot) return;
+    struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
+    if (!request) return;
     sampler->counters[RECORDING_SIGNALS]++;
-    thread->slot = slot;
+    thread->request = request;
     thread->asked_number = choice.number;
     thread->cpu_ns_at_request = cpu_ns;
     timer_note_request(sampler, thread);
     thread->ticks_asked = 0;
     thread->is_asked_for_wait = false;
     thread->waits_at_request = sampler->tick_is_late && waits;
-    if (!signal_gate_send(slot, choice.number)) {
-        thread->slot = NULL;
-        slot_give_back(slot);
+    if (!signal_gate_send(request, choice.number)) {
+        thread->request = NULL;
+        sample_request_give_back(request);
     }
 }
 
@@ -372,7 +372,7 @@ static bool is_for_calls(const struct target_thread *thread)
     return timer_sees_user_code(thread) && thread->ledger.has_run;
 }
 
-static void request(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
+static void request_sample(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     uint32_t requests_max = requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
@@ -392,8 +392,8 @@ static void ask_unless_asleep(struct sampler *sampler, struct target_thread *thr
 static void ask_for_wait(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     ask_unless_asleep(sampler, thread, cpu_ns);
-    thread->is_asked_for_wait = thread->slot && (thread->timer.control || run_queue_waits_are_asked(thread));
-    if (run_queue_waits_are_asked(thread)) run_queue_waits_note_request(sampler, thread, thread->slot);
+    thread->is_asked_for_wait = thread->request && (thread->timer.control || run_queue_waits_are_asked(thread));
+    if (run_queue_waits_are_asked(thread)) run_queue_waits_note_request(sampler, thread, thread->request);
 }
 
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
@@ -408,9 +408,9 @@ static enum remote_unwind_result read_blocked(struct sampler *sampler, struct ta
     for (unsigned i = 0; result == REMOTE_PENDING && i < MODULES_MAX; i++) {
         result = remote_unwind(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
         if (result != REMOTE_PENDING) break;
-        enum modules_answer answer = build_table_for(sampler, addresses, count);
-        if (answer == MODULES_LATER) return REMOTE_PENDING;
-        if (answer != MODULES_NOTHING) continue;
+        enum modules_result table = build_table_for(sampler, addresses, count);
+        if (table == MODULES_LATER) return REMOTE_PENDING;
+        if (table != MODULES_NOTHING) continue;
         result = REMOTE_INCOMPLETE;
         outcome = UNWIND_NO_TABLE;
     }
@@ -454,7 +454,7 @@ static bool recheck(struct sampler *sampler, struct target_thread *thread)
     enum remote_unwind_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == REMOTE_WALKED) return true;
     if (cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
-    if (result == REMOTE_RUNNING) request(sampler, thread, cpu_ns);
+    if (result == REMOTE_RUNNING) request_sample(sampler, thread, cpu_ns);
     return true;
 }
 
@@ -481,7 +481,7 @@ static void recheck_all(struct sampler *sampler)
 static bool is_left_to_timer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->tick_is_late && !thread->ledger.has_run) return false;
-    if (timer_sees_user_code(thread) && !timer_wants_answer(sampler, thread, cpu_ns)) return true;
+    if (timer_sees_user_code(thread) && !timer_wants_reply(sampler, thread, cpu_ns)) return true;
     if (thread->cpu_clock_timer && (thread->ledger.has_run || !thread->ledger.is_first_scan))
         return !cpu_clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(thread, cpu_ns));
     if (timer_sees_user_code(thread) && sampler->kernel_tick_ns == 0) return false;
@@ -497,13 +497,13 @@ static void scan_running(struct sampler *sampler, struct target_thread *thread, 
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->recheck_count < RECHECK_MAX;
     if (is_busy || is_for_calls(thread) || !has_time || !has_room) {
-        request(sampler, thread, cpu_ns);
+        request_sample(sampler, thread, cpu_ns);
         return;
     }
     bool is_first = thread->tid == sampler->starter && !thread->ledger.has_run;
     bool is_new = is_first || (thread->ledger.is_first_scan && cpu_ns >= LASTING_NS);
     if (sampler->tick_is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
-    if (!thread->slot) recheck_later(sampler, thread, false);
+    if (!thread->request) recheck_later(sampler, thread, false);
 }
 
 /* Wall clock: reading thousands of threads that started together must not take several ticks. Their first stacks are
@@ -596,7 +596,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     uint64_t span_ns = sampler->tick_is_late ? sampler->tick_span_ns : sampler->period_ns;
     bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
-    bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
+    bool is_asleep = ran_ns == 0 && !thread->request && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {
         idle_thread_note_asleep(sampler, listed, count);
         if (sampler->tick_is_late) ledger_note_state(sampler, thread);
@@ -606,7 +606,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     ledger_begin_tick(sampler, thread);
     bool was_running = thread->state == THREAD_RUNNABLE;
     cpu_clock_timer_check(sampler, thread);
-    if (thread->slot)
+    if (thread->request)
         watch_waiting(sampler, thread, cpu_ns);
     else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
         scan_awake(sampler, thread, cpu_ns, ran_ns, is_busy);
@@ -739,7 +739,7 @@ void tick_thread_ended(struct sampler *sampler, struct target_thread *thread)
         write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
         ledger_close(sampler, thread, unseen_ns);
     }
-    if (thread->slot) slot_give_back(thread->slot);
+    if (thread->request) sample_request_give_back(thread->request);
     cpu_clock_timer_forget(thread);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     if (thread->delay_file >= 0) kernel_close(thread->delay_file);

@@ -105,10 +105,10 @@ void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
     place_tick(sampler, schedule->uncounted_ns + (schedule->left_out + schedule->spared) * sampler->period_ns);
 }
 
-static uint64_t take(uint64_t *periods, uint64_t most)
+static uint64_t take(uint64_t *credit, uint64_t most)
 {
-    uint64_t taken = least(*periods, most);
-    *periods -= taken;
+    uint64_t taken = least(*credit, most);
+    *credit -= taken;
     return taken;
 }
 

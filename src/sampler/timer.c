@@ -96,7 +96,7 @@ static uint64_t user_timers_with_room(void)
 
 static int open_with_ring(struct target_thread *thread, bool has_room)
 {
-    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->periods.period_ns,
+    return perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->credit.period_ns,
                            thread->timer_stack_size, ring_size(thread, has_room));
 }
 
@@ -106,7 +106,7 @@ static int open_for_user_code(struct sampler *sampler, struct target_thread *thr
 {
     uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
     bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
-    periods_begin(&thread->periods, thread->cpu_ns_seen, period_ns);
+    sample_credit_begin(&thread->credit, thread->cpu_ns_seen, period_ns);
     int result = open_with_ring(thread, has_room);
     if (result == EPERM && has_room) result = open_with_ring(thread, false);
     return result;
@@ -230,19 +230,19 @@ bool timer_sees_user_code(const struct target_thread *thread)
 static uint64_t watched_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_BETWEEN = 8 };
-    struct periods *periods = &thread->periods;
-    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, periods->start_cpu_ns);
-    if (charged_ns >= periods->read_at_ns + PERIODS_BETWEEN * sampler->period_ns || periods->read_at_ns == 0) {
+    struct sample_credit *credit = &thread->credit;
+    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, credit->start_cpu_ns);
+    if (charged_ns >= credit->read_at_ns + PERIODS_BETWEEN * sampler->period_ns || credit->read_at_ns == 0) {
         if (!perf_timer_active_ns(&thread->timer, &active_ns)) return 0;
-        periods->read_at_ns = charged_ns;
-        periods->inactive_ns = difference(charged_ns, active_ns);
+        credit->read_at_ns = charged_ns;
+        credit->inactive_ns = difference(charged_ns, active_ns);
     }
-    return difference(charged_ns, periods->inactive_ns);
+    return difference(charged_ns, credit->inactive_ns);
 }
 
 static uint64_t watched_periods(const struct sampler *sampler, struct target_thread *thread)
 {
-    uint64_t period_ns = thread->periods.period_ns;
+    uint64_t period_ns = thread->credit.period_ns;
     uint64_t late_ns = period_ns / 8; /* it may go off late, above all in a virtual machine */
     uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
     return ns < late_ns ? 0 : (ns - late_ns) / period_ns;
@@ -251,63 +251,64 @@ static uint64_t watched_periods(const struct sampler *sampler, struct target_thr
 /* At whose end the thread was inside the kernel, and that are given to no stack. */
 static uint64_t kernel_periods(const struct sampler *sampler, struct target_thread *thread)
 {
-    return difference(watched_periods(sampler, thread), periods_counted(&thread->periods));
+    return difference(watched_periods(sampler, thread), sample_credit_given(&thread->credit));
 }
 
 bool timer_is_seldom_in_call(const struct target_thread *thread)
 {
-    return periods_between(&thread->periods) > 0;
+    return sample_credit_periods_between(&thread->credit) > 0;
 }
 
-bool timer_wants_answer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
+bool timer_wants_reply(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    double wait_ns = periods_between(&thread->periods) * (double)sampler->period_ns;
+    double wait_ns = sample_credit_periods_between(&thread->credit) * (double)sampler->period_ns;
     if (cpu_ns < thread->cpu_ns_at_request + (uint64_t)wait_ns) return false;
     return kernel_periods(sampler, thread) > 0;
 }
 
 uint64_t timer_switching_ns(const struct target_thread *thread)
 {
-    return timer_sees_user_code(thread) ? periods_switching_ns(&thread->periods) : 0;
+    return timer_sees_user_code(thread) ? sample_credit_switching_ns(&thread->credit) : 0;
 }
 
 void timer_note_switching(struct target_thread *thread, uint64_t written_ns)
 {
-    thread->periods.switching_written_ns += written_ns;
+    thread->credit.switching_written_ns += written_ns;
 }
 
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     uint64_t ns = watched_ns(sampler, thread, cpu_ns);
-    return periods_accounted_cpu_ns(&thread->periods, cpu_ns, ns);
+    return sample_credit_accounted_cpu_ns(&thread->credit, cpu_ns, ns);
 }
 
 void timer_note_request(const struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t in_kernel = timer_sees_user_code(thread) ? kernel_periods(sampler, thread) : 0;
-    periods_note_request(&thread->periods, in_kernel);
+    sample_credit_note_request(&thread->credit, in_kernel);
 }
 
 void timer_note_cpu_clock_start(const struct sampler *sampler, struct target_thread *thread)
 {
     if (!timer_sees_user_code(thread)) return;
     timer_note_request(sampler, thread);
-    periods_note_cpu_clock_start(&thread->periods);
+    sample_credit_note_cpu_clock_start(&thread->credit);
 }
 
 void timer_give_up_request(struct target_thread *thread)
 {
-    periods_give_up(&thread->periods);
+    sample_credit_give_up(&thread->credit);
 }
 
-bool timer_accepts_answer(struct target_thread *thread, struct slot_hits hits, bool was_in_call, uint64_t open_call_ns)
+bool timer_accepts_reply(struct target_thread *thread, struct timer_signals signals, bool was_in_call,
+                         uint64_t open_call_ns)
 {
-    return periods_accept(&thread->periods, hits, was_in_call, open_call_ns);
+    return sample_credit_accept(&thread->credit, signals, was_in_call, open_call_ns);
 }
 
-enum hit_kind timer_preferred_hit(const struct target_thread *thread)
+enum signal_origin timer_preferred_origin(const struct target_thread *thread)
 {
-    return timer_sees_user_code(thread) ? periods_preferred_hit(&thread->periods) : HIT_ANY;
+    return timer_sees_user_code(thread) ? sample_credit_preferred_origin(&thread->credit) : ORIGIN_ANY;
 }
 
 /* It is opened again, if the thread runs on. */
@@ -324,11 +325,11 @@ uint32_t timer_fetch(struct sampler *sampler, struct target_thread *thread, stru
     close_if_of_other_size(sampler, thread);
     if (!thread->timer.control) return 0;
     uint32_t count = perf_timer_read(&thread->timer, ret_news);
-    thread->periods.sleeps += thread->timer.sleeps;
+    thread->credit.sleeps += thread->timer.sleeps;
     if (count == 0) return 0;
-    periods_add_user(&thread->periods, ret_news->count);
-    if (periods_are_due(&thread->periods))
-        periods_lend(&thread->periods, ret_news->count, kernel_periods(sampler, thread));
+    sample_credit_add_user(&thread->credit, ret_news->count);
+    if (sample_credit_is_due(&thread->credit))
+        sample_credit_lend(&thread->credit, ret_news->count, kernel_periods(sampler, thread));
     uint32_t before = thread->timer_samples;
     thread->timer_samples += ret_news->count;
     uint32_t between = sampler->ticks_a_second / PERIODS_A_SECOND;

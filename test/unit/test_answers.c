@@ -1,5 +1,5 @@
-/* The answers of the signal handler: what it reads of a thread that it has interrupted at the end of a system call
- * which may have added a seccomp filter, and which of a timer's hits it keeps. SPDX-License-Identifier: MIT */
+/* The replies of the signal handler: what it reads of a thread that it has interrupted at the end of a system call
+ * which may have added a seccomp filter, and which of a timer's signals it keeps. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 #include "test.h"
 
@@ -19,7 +19,7 @@ struct interrupted {
     uint64_t frame[2]; /* target of the frame pointer: the next one, and a return address */
     struct unwind_module module;
     struct unwind_modules modules;
-    struct slot slot;
+    struct sample_request request;
     ucontext_t context;
 };
 
@@ -32,9 +32,9 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
     at.frame[1] = end;
     at.module = (struct unwind_module){.start = start, .end = end + 1};
     at.modules = (struct unwind_modules){.items = &at.module, .count = is_of_file};
-    at.slot.modules = &at.modules;
-    at.slot.thread = getpid();
-    at.slot.timing.hits_an_answer = HITS_AN_ANSWER;
+    at.request.modules = &at.modules;
+    at.request.thread = getpid();
+    at.request.timing.signals_a_reply = HITS_AN_ANSWER;
     greg_t *registers = at.context.uc_mcontext.gregs;
     registers[REG_RIP] = registers[REG_RCX] = (greg_t)end;
     registers[REG_RSP] = registers[REG_RBP] = (greg_t)(uintptr_t)at.frame;
@@ -46,8 +46,8 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
 static size_t frames_after(const char *code, size_t size, bool is_of_file)
 {
     struct interrupted *at = interrupt_after(code, size, is_of_file);
-    signal_handler_answer(&at->slot, &at->context, HIT_ANY, 1);
-    return at->slot.answers[0].address_count;
+    signal_handler_reply(&at->request, &at->context, ORIGIN_ANY, 1);
+    return at->request.replies[0].address_count;
 }
 
 #define AFTER(code, is_of_file) frames_after(code, sizeof(code) - 1, is_of_file)
@@ -75,8 +75,8 @@ TEST(the_handler_makes_no_system_call_under_a_new_filter)
     if (child == 0) {
         struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(2);
-        signal_handler_answer(&at->slot, &at->context, HIT_ANY, 1);
-        syscall(SYS_exit, at->slot.answers[0].address_count == UNREADABLE ? 0 : 1);
+        signal_handler_reply(&at->request, &at->context, ORIGIN_ANY, 1);
+        syscall(SYS_exit, at->request.replies[0].address_count == UNREADABLE ? 0 : 1);
     }
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child);
@@ -84,34 +84,35 @@ TEST(the_handler_makes_no_system_call_under_a_new_filter)
     CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-/* --- Which hits are kept ------------------------------------------------------------------------------------------ */
+/* --- Which signals are kept ------------------------------------------------------------------------------------------
+ */
 
 enum { HITS_MAX = 100, SCANS = 4000 };
 
-/* Counts how often each of COUNT hits between two scans was kept. Every second hit is in a call. */
-static uint32_t keep(uint32_t count, enum hit_kind preferred, uint32_t ret_kept[HITS_MAX])
+/* How often each of COUNT signals between two scans was kept; every other one is in a call. */
+static uint32_t keep(uint32_t count, enum signal_origin preferred, uint32_t ret_kept[HITS_MAX])
 {
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
-    uint32_t answers = 0;
+    uint32_t replies = 0;
     memset(ret_kept, 0, HITS_MAX * sizeof(*ret_kept));
-    at->slot.preferred = preferred;
+    at->request.preferred = preferred;
     for (uint32_t scan = 0; scan < SCANS; scan++) {
-        at->slot.answer_count = at->slot.hits[HIT_OUTSIDE] = at->slot.hits[HIT_IN_CALL] = 0;
+        at->request.reply_count = at->request.signals[ORIGIN_OUTSIDE] = at->request.signals[ORIGIN_IN_CALL] = 0;
         for (uint32_t i = 0; i < count; i++) {
-            enum hit_kind kind = i % 2 ? HIT_IN_CALL : HIT_OUTSIDE;
+            enum signal_origin kind = i % 2 ? ORIGIN_IN_CALL : ORIGIN_OUTSIDE;
             at->context.uc_mcontext.gregs[REG_R15] = i;
-            at->slot.hits[kind]++;
-            signal_handler_answer(&at->slot, &at->context, kind, 1);
+            at->request.signals[kind]++;
+            signal_handler_reply(&at->request, &at->context, kind, 1);
         }
-        for (uint32_t i = 0; i < at->slot.answer_count; i++)
-            ret_kept[at->slot.answers[i].registers.values[MACHINE_R15]]++;
-        answers += at->slot.answer_count;
+        for (uint32_t i = 0; i < at->request.reply_count; i++)
+            ret_kept[at->request.replies[i].registers.values[MACHINE_R15]]++;
+        replies += at->request.reply_count;
     }
-    return answers;
+    return replies;
 }
 
-/* Checks that each STEPth hit from FIRST to before END was kept in CHANCE of all scans, within five standard
- * deviations. */
+/* Of the signals from FIRST on, before END, each STEPth was kept equally often, CHANCE of all scans: within five
+ * standard deviations. */
 static bool are_kept(const uint32_t *kept, uint32_t first, uint32_t end, uint32_t step, double chance)
 {
     double expected = SCANS * chance, bound = 5 * sqrt(expected * (1 - chance));
@@ -124,14 +125,14 @@ static bool are_kept(const uint32_t *kept, uint32_t first, uint32_t end, uint32_
 TEST(one_hit_is_kept_where_scans_are_in_time)
 {
     uint32_t kept[HITS_MAX];
-    CHECK_INT(keep(5, HIT_ANY, kept), SCANS);
+    CHECK_INT(keep(5, ORIGIN_ANY, kept), SCANS);
     CHECK(are_kept(kept, 0, 5, 1, 1.0 / 5));
 }
 
 TEST(one_of_each_eight_hits_is_kept_where_scans_are_late)
 {
     uint32_t kept[HITS_MAX];
-    CHECK_INT(keep(20, HIT_ANY, kept), 3 * SCANS);
+    CHECK_INT(keep(20, ORIGIN_ANY, kept), 3 * SCANS);
     CHECK(are_kept(kept, 0, 16, 1, 1.0 / 8));
     CHECK(are_kept(kept, 16, 20, 1, 1.0 / 4));
 }
@@ -139,41 +140,41 @@ TEST(one_of_each_eight_hits_is_kept_where_scans_are_late)
 TEST(all_hits_have_the_same_chance_where_there_is_no_room_for_more)
 {
     uint32_t kept[HITS_MAX];
-    CHECK_INT(keep(100, HIT_ANY, kept), SLOT_ANSWERS_MAX * SCANS);
-    CHECK(are_kept(kept, 0, 100, 1, SLOT_ANSWERS_MAX / 100.0));
+    CHECK_INT(keep(100, ORIGIN_ANY, kept), REPLIES_MAX * SCANS);
+    CHECK(are_kept(kept, 0, 100, 1, REPLIES_MAX / 100.0));
 }
 
 TEST(one_hit_of_the_preferred_kind_is_kept)
 {
     uint32_t kept[HITS_MAX];
-    CHECK_INT(keep(60, HIT_IN_CALL, kept), SCANS);
+    CHECK_INT(keep(60, ORIGIN_IN_CALL, kept), SCANS);
     CHECK(are_kept(kept, 1, 60, 2, 1.0 / 30));
     CHECK(are_kept(kept, 0, 60, 2, 0));
-    CHECK_INT(keep(1, HIT_IN_CALL, kept), SCANS); /* there is none of that kind */
+    CHECK_INT(keep(1, ORIGIN_IN_CALL, kept), SCANS); /* there is none of that kind */
     CHECK(are_kept(kept, 0, 1, 1, 1));
 }
 
-/* Two of ten hits are the ends of calls of 30 and 60 intervals. */
+/* Of ten signals, two are the ends of calls of 30 and 60 intervals. */
 TEST(long_calls_have_an_answer_apart_for_all_their_time)
 {
-    enum { FIRST = 3, SECOND = 7, HITS = 10, LONG = 20 };
+    enum { FIRST = 3, SECOND = 7, SIGNALS = 10, LONG = 20 };
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
     uint32_t kept[HITS_MAX] = {0}, kept_long[HITS_MAX] = {0};
-    at->slot.timing.long_call_intervals = LONG;
+    at->request.timing.long_call_intervals = LONG;
     for (uint32_t scan = 0; scan < SCANS; scan++) {
-        at->slot.answer_count = at->slot.hits[HIT_OUTSIDE] = at->slot.hits[HIT_IN_CALL] = 0;
-        at->slot.long_calls = (struct slot_long_calls){0};
-        for (uint32_t i = 0; i < HITS; i++) {
+        at->request.reply_count = at->request.signals[ORIGIN_OUTSIDE] = at->request.signals[ORIGIN_IN_CALL] = 0;
+        at->request.long_calls = (struct long_calls_total){0};
+        for (uint32_t i = 0; i < SIGNALS; i++) {
             uint32_t intervals = i == FIRST ? 30 : i == SECOND ? 60 : LONG - 1;
             at->context.uc_mcontext.gregs[REG_R15] = i;
-            at->slot.hits[HIT_IN_CALL]++;
-            signal_handler_answer(&at->slot, &at->context, HIT_IN_CALL, intervals);
+            at->request.signals[ORIGIN_IN_CALL]++;
+            signal_handler_reply(&at->request, &at->context, ORIGIN_IN_CALL, intervals);
         }
-        CHECK_INT(at->slot.long_calls.count, 2);
-        CHECK_INT(at->slot.long_calls.intervals, 90);
-        CHECK_INT(at->slot.answer_count, 1);
-        kept[at->slot.answers[0].registers.values[MACHINE_R15]]++;
-        kept_long[at->slot.long_call_answer.registers.values[MACHINE_R15]]++;
+        CHECK_INT(at->request.long_calls.count, 2);
+        CHECK_INT(at->request.long_calls.intervals, 90);
+        CHECK_INT(at->request.reply_count, 1);
+        kept[at->request.replies[0].registers.values[MACHINE_R15]]++;
+        kept_long[at->request.long_call_reply.registers.values[MACHINE_R15]]++;
     }
     CHECK_INT(kept[FIRST] + kept[SECOND], 0);
     CHECK(are_kept(kept, 0, FIRST, 1, 1.0 / 8));
@@ -184,15 +185,15 @@ TEST(long_calls_have_an_answer_apart_for_all_their_time)
 TEST(only_long_calls_are_long_calls)
 {
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
-    at->slot.hits[HIT_IN_CALL] = 1;
-    signal_handler_answer(&at->slot, &at->context, HIT_IN_CALL, 1000); /* none is wanted */
-    CHECK_INT(at->slot.long_calls.count, 0);
-    at->slot.timing.long_call_intervals = 20;
-    at->slot.hits[HIT_OUTSIDE] = 1;
-    signal_handler_answer(&at->slot, &at->context, HIT_OUTSIDE, 1000);
-    CHECK_INT(at->slot.long_calls.count, 0);
-    signal_handler_answer(&at->slot, &at->context, HIT_ANY, 1000);
-    CHECK_INT(at->slot.long_calls.count, 0);
+    at->request.signals[ORIGIN_IN_CALL] = 1;
+    signal_handler_reply(&at->request, &at->context, ORIGIN_IN_CALL, 1000); /* none is wanted */
+    CHECK_INT(at->request.long_calls.count, 0);
+    at->request.timing.long_call_intervals = 20;
+    at->request.signals[ORIGIN_OUTSIDE] = 1;
+    signal_handler_reply(&at->request, &at->context, ORIGIN_OUTSIDE, 1000);
+    CHECK_INT(at->request.long_calls.count, 0);
+    signal_handler_reply(&at->request, &at->context, ORIGIN_ANY, 1000);
+    CHECK_INT(at->request.long_calls.count, 0);
 }
 
 TEST_MAIN()

@@ -1,8 +1,8 @@
-/* Simulates how a timer that sees user code only divides its periods: a thread in calls, in page faults
- * and in user code by chance, a timer, and hits at the kernel's ticks. What stacks of each kind stand for is compared
- * with what the thread did: without bias where there are many hits, and no more in calls than inside the kernel.
- * SPDX-License-Identifier: MIT */
-#include "sampler/periods.h"
+/* How a timer that sees user code only divides its periods (sample_credit.h), simulated: a thread in calls, in page
+ * faults and in user code by chance, a timer, and signals at the kernel's ticks. What stacks of each kind stand for is
+ * compared with what the thread did: without bias where there are many signals, and no more in calls than inside the
+ * kernel. SPDX-License-Identifier: MIT */
+#include "sampler/sample_credit.h"
 #include "sampler/chance.h"
 #include "test.h"
 
@@ -44,23 +44,23 @@ struct result {
     uint64_t kernel;
 };
 
-struct slot_answer {
-    struct slot_hits hits;
+struct pending_reply {
+    struct timer_signals signals;
     bool is_there, was_in_call;
 };
 
-/* Handles a hit as signal_entry.S does. */
-static void hit(struct program *program, struct slot_answer *answer, enum hit_kind preferred)
+/* As signal_entry.S does. */
+static void send_signal(struct program *program, struct pending_reply *reply, enum signal_origin preferred)
 {
     bool in_call = where(program) == CALL;
-    answer->hits.count++;
-    answer->hits.in_call += in_call;
-    uint32_t of_kind = in_call ? answer->hits.in_call : answer->hits.count - answer->hits.in_call;
-    bool is_preferred = preferred == (in_call ? HIT_IN_CALL : HIT_OUTSIDE);
-    if (!is_preferred && preferred != HIT_ANY && answer->hits.count > of_kind) return;
-    if (by_chance(program) * (preferred == HIT_ANY ? answer->hits.count : of_kind) >= 1) return;
-    answer->was_in_call = in_call;
-    answer->is_there = true;
+    reply->signals.count++;
+    reply->signals.in_call += in_call;
+    uint32_t of_kind = in_call ? reply->signals.in_call : reply->signals.count - reply->signals.in_call;
+    bool is_preferred = preferred == (in_call ? ORIGIN_IN_CALL : ORIGIN_OUTSIDE);
+    if (!is_preferred && preferred != ORIGIN_ANY && reply->signals.count > of_kind) return;
+    if (by_chance(program) * (preferred == ORIGIN_ANY ? reply->signals.count : of_kind) >= 1) return;
+    reply->was_in_call = in_call;
+    reply->is_there = true;
 }
 
 /* The ways to receive stacks in calls: from the thread's CPU clock, or by a request while the thread was inside the
@@ -68,9 +68,9 @@ static void hit(struct program *program, struct slot_answer *answer, enum hit_ki
 enum way { BY_CLOCK, BY_REQUEST };
 
 struct sampled {
-    struct periods periods;
-    struct slot_answer answer;
-    enum hit_kind preferred;
+    struct sample_credit credit;
+    struct pending_reply reply;
+    enum signal_origin preferred;
     bool is_asked;
     uint64_t user;         /* stacks that were not read yet */
     uint64_t open_periods; /* periods of a call that continues */
@@ -80,42 +80,42 @@ struct sampled {
 /* The time that is given to stacks and was not yet, in periods. */
 static double given(struct sampled *sampled, uint64_t period)
 {
-    uint64_t ns = periods_accounted_cpu_ns(&sampled->periods, period * PERIOD_NS, period * PERIOD_NS);
+    uint64_t ns = sample_credit_accounted_cpu_ns(&sampled->credit, period * PERIOD_NS, period * PERIOD_NS);
     double periods = ns > sampled->written_ns ? (double)(ns - sampled->written_ns) / PERIOD_NS : 0;
     sampled->written_ns += (uint64_t)(periods * PERIOD_NS);
     return periods;
 }
 
-/* Scans as tick.c does: first the timer's stacks, then the answer. */
+/* As tick.c has it: first the timer's stacks, then the reply. */
 static void scan(struct sampled *sampled, enum way way, uint64_t period, struct result *result)
 {
-    struct periods *periods = &sampled->periods;
-    struct slot_answer answer = sampled->answer;
-    periods_add_user(periods, sampled->user);
-    if (periods_are_due(periods)) periods_lend(periods, sampled->user, period - periods_counted(periods));
+    struct sample_credit *credit = &sampled->credit;
+    struct pending_reply reply = sampled->reply;
+    sample_credit_add_user(credit, sampled->user);
+    if (sample_credit_is_due(credit)) sample_credit_lend(credit, sampled->user, period - sample_credit_given(credit));
     if (sampled->user > 0) result->given[USER] += given(sampled, period);
     sampled->user = 0;
-    periods_note_request(periods, period - periods_counted(periods));
-    if (answer.is_there) {
-        if (periods_accept(periods, answer.hits, answer.was_in_call, sampled->open_periods * PERIOD_NS))
-            result->given[answer.was_in_call ? CALL : FAULT] += given(sampled, period);
-        sampled->answer = (struct slot_answer){.hits.are_all = way == BY_CLOCK};
-        sampled->preferred = way == BY_CLOCK ? periods_preferred_hit(periods) : HIT_ANY;
+    sample_credit_note_request(credit, period - sample_credit_given(credit));
+    if (reply.is_there) {
+        if (sample_credit_accept(credit, reply.signals, reply.was_in_call, sampled->open_periods * PERIOD_NS))
+            result->given[reply.was_in_call ? CALL : FAULT] += given(sampled, period);
+        sampled->reply = (struct pending_reply){.signals.are_all = way == BY_CLOCK};
+        sampled->preferred = way == BY_CLOCK ? sample_credit_preferred_origin(credit) : ORIGIN_ANY;
     }
-    sampled->is_asked = period > periods_counted(periods);
+    sampled->is_asked = period > sample_credit_given(credit);
 }
 
 static struct result run(struct program *program, enum way way, unsigned periods_between_scans)
 {
     struct sampled sampled = {
-        .periods.period_ns = PERIOD_NS, .answer.hits.are_all = way == BY_CLOCK, .preferred = HIT_ANY};
+        .credit.period_ns = PERIOD_NS, .reply.signals.are_all = way == BY_CLOCK, .preferred = ORIGIN_ANY};
     struct result result = {0};
     for (uint64_t period = 1; period <= PERIODS; period++) {
         enum place place = where(program);
         sampled.user += place == USER;
         result.kernel += place != USER;
         if (way == BY_CLOCK ? period % TICK_PERIODS == 0 : sampled.is_asked)
-            hit(program, &sampled.answer, sampled.preferred);
+            send_signal(program, &sampled.reply, sampled.preferred);
         sampled.is_asked = false;
         if (program->left-- == 1) program->left = (++program->phase)->periods;
         if (period % periods_between_scans == 0) scan(&sampled, way, period, &result);
@@ -149,11 +149,11 @@ static struct summary simulate(const struct phase *phases, enum way way, unsigne
     return summary;
 }
 
-/* The share of calls is CALLS, within BIAS, and single runs deviate from it as the hits do, or less. Answers from
- * outside stand for FAULTS, or where the hits are too few by chance, for a little more. */
+/* The share of calls is CALLS, within BIAS, and single runs deviate from it as the signals do, or less. Answers from
+ * outside stand for FAULTS, or where the signals are too few by chance, for a little more. */
 static void check(const char *name, const struct phase *phases, enum way way, double calls, double faults, double bias)
 {
-    double of_hits = sqrt(calls * (1 - calls) * TICK_PERIODS / PERIODS);
+    double of_signals = sqrt(calls * (1 - calls) * TICK_PERIODS / PERIODS);
     for (unsigned periods = 1; periods <= (way == BY_CLOCK ? 16 : 1); periods *= 4) {
         struct summary summary = simulate(phases, way, periods);
         const double *mean = summary.mean;
@@ -161,7 +161,7 @@ static void check(const char *name, const struct phase *phases, enum way way, do
                periods, 100 * mean[CALL], 100 * summary.deviation[CALL], 100 * mean[FAULT], 100 * mean[USER],
                summary.over);
         CHECK(fabs(mean[CALL] - calls) <= bias);
-        CHECK(summary.deviation[CALL] <= 1.2 * of_hits);
+        CHECK(summary.deviation[CALL] <= 1.2 * of_signals);
         CHECK(mean[FAULT] <= faults + 0.02 && mean[FAULT] >= faults - 0.0075);
         CHECK(mean[CALL] + mean[FAULT] + mean[USER] > 0.985);
         CHECK(summary.over <= 1);
@@ -187,23 +187,23 @@ TEST(calls_have_their_part_where_they_are_asked_for)
     check("at first", (const struct phase[]){{1000, 0.8, 0}, {0, 0, 0.01}}, BY_REQUEST, 0.4, 0.005, 0.008);
 }
 
-/* User code for 5 periods, then a call for 40, in which the signal of the first hit waits for the call's end: it stands
- * for all of them. A scan each 4 periods meets a call's beginning with a hit from before it. */
+/* User code for 5 periods, then a call for 40, in which the signal of the first signal waits for the call's end: it
+ * stands for all of them. A scan each 4 periods meets a call's beginning with a signal from before it. */
 TEST(calls_of_many_periods_have_their_part)
 {
     enum { IN_USER = 5, ROUND = 45, ROUNDS = 20, SCAN = 4 };
-    struct sampled sampled = {.periods.period_ns = PERIOD_NS};
+    struct sampled sampled = {.credit.period_ns = PERIOD_NS};
     struct result result = {0};
-    uint32_t waiting = 0; /* hits */
+    uint32_t waiting = 0; /* signals */
     for (uint64_t period = 1; period <= ROUNDS * ROUND; period++) {
         bool in_call = period % ROUND >= IN_USER, is_end = (period + 1) % ROUND == 0;
         sampled.user += !in_call;
         waiting += in_call;
         if (!in_call || is_end) {
-            sampled.answer.hits.count += in_call ? waiting : 1;
-            sampled.answer.hits.in_call += in_call ? waiting : 0;
-            sampled.answer.hits.are_all = sampled.answer.is_there = true;
-            if (in_call || sampled.answer.hits.in_call == 0) sampled.answer.was_in_call = in_call;
+            sampled.reply.signals.count += in_call ? waiting : 1;
+            sampled.reply.signals.in_call += in_call ? waiting : 0;
+            sampled.reply.signals.are_all = sampled.reply.is_there = true;
+            if (in_call || sampled.reply.signals.in_call == 0) sampled.reply.was_in_call = in_call;
             if (is_end) waiting = 0;
         }
         sampled.open_periods = waiting;

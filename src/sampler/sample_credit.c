@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/sample_credit.h"
+
+#include "base/unsigned.h"
+
+static const double seldom = 0.02;
+
+void sample_credit_begin(struct sample_credit *credit, uint64_t cpu_ns, uint64_t period_ns)
+{
+    double due_ns = credit->calls_due * (double)credit->period_ns;
+    *credit = (struct sample_credit){.start_cpu_ns = cpu_ns,
+                                     .period_ns = period_ns,
+                                     .calls_due = due_ns / (double)period_ns,
+                                     .replies = credit->replies,
+                                     .replies_in_call = credit->replies_in_call};
+}
+
+uint64_t sample_credit_given(const struct sample_credit *credit)
+{
+    return credit->user - credit->lent + credit->calls + credit->outside + credit->sleeping;
+}
+
+static uint64_t all_periods(const struct sample_credit *credit)
+{
+    return sample_credit_given(credit) + credit->asked;
+}
+
+static uint64_t known_periods(const struct sample_credit *credit)
+{
+    return difference(all_periods(credit), credit->open);
+}
+
+/* The part of all, at the last request, that was inside the kernel. */
+static double kernel_part(const struct sample_credit *credit)
+{
+    double all = (double)all_periods(credit);
+    return all > 0 ? 1 - (double)credit->user / all : 1;
+}
+
+/* Of a thread that is rarely inside the kernel few replies are accepted, and each costs some 10 µs. So it is asked less
+ * often, and each reply that is accepted stands for the periods that have come together. */
+double sample_credit_periods_between(const struct sample_credit *credit)
+{
+    const double most = 32;
+    double part = kernel_part(credit);
+    if (part >= seldom) return 0;
+    double wanted = (seldom / part) * (seldom / part);
+    return wanted < most ? wanted : most;
+}
+
+/* --- Context switches --------------------------------------------------------------------------------------------- */
+
+/* To stop and to start again, for each sleep: 3 to 7 µs where this was measured. */
+static uint64_t switching_ns_max(const struct sample_credit *credit)
+{
+    enum { SWITCH_NS_MAX = 10000 };
+    return credit->sleeps * SWITCH_NS_MAX;
+}
+
+/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
+static uint64_t inactive_ns_of_sleeps(const struct sample_credit *credit)
+{
+    return least(credit->inactive_ns, switching_ns_max(credit));
+}
+
+/* The periods, no more than MOST, that sleeps explain beyond the time without the event. */
+static uint64_t periods_of_sleeps(const struct sample_credit *credit, uint64_t most)
+{
+    uint64_t ns = difference(switching_ns_max(credit), inactive_ns_of_sleeps(credit));
+    return least(difference(ns / credit->period_ns, credit->sleeping), most);
+}
+
+uint64_t sample_credit_switching_ns(const struct sample_credit *credit)
+{
+    uint64_t all_ns = inactive_ns_of_sleeps(credit) + credit->sleeping * credit->period_ns;
+    return difference(all_ns, credit->switching_written_ns);
+}
+
+/* Without stacks where the thread blocks, other ones stand for the switches, too. */
+uint64_t sample_credit_accounted_cpu_ns(const struct sample_credit *credit, uint64_t cpu_ns, uint64_t watched_ns)
+{
+    uint64_t counted = sample_credit_given(credit), known_ns = (counted - credit->sleeping) * credit->period_ns;
+    uint64_t charged_ns = difference(cpu_ns, credit->start_cpu_ns);
+    bool is_apart = credit->switching_written_ns > 0;
+    uint64_t switching_ns = is_apart ? sample_credit_switching_ns(credit) : 0;
+    if (watched_ns <= counted * credit->period_ns) return difference(cpu_ns, switching_ns);
+    if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(credit));
+    double accounted_ns = (double)known_ns / (double)watched_ns * (double)charged_ns;
+    return credit->start_cpu_ns + credit->switching_written_ns + (uint64_t)accounted_ns;
+}
+
+/* --- Calls, and the rest ------------------------------------------------------------------------------------------
+ *
+ * Hits come at moments that do not depend on what the thread does. So the part of them that comes from inside calls is
+ * the part of its time that it spends in calls, and as many periods are due to stacks in calls. What the timer has seen
+ * inside the kernel beyond that remains for page faults, interrupts, and switches to other threads, during which no
+ * reply can be taken. It is given to replies from outside, unless the thread's sleeps explain it: then to stacks where
+ * it sleeps. Both numbers vary, the signals' more: the kernel looks at its ticks only. So calls get no more than the
+ * timer has seen, a difference that can be chance counts for less, and what replies from outside had too much until
+ * then is lent by stacks of user code. */
+
+/* A timer's signals meet the thread at random, and all of them are counted. A thread that is asked for one stack, or
+ * seldom, is asked when it was inside the kernel. */
+static bool are_by_chance(const struct sample_credit *credit, struct timer_signals signals)
+{
+    return signals.are_all && signals.count > 0 && kernel_part(credit) >= seldom;
+}
+
+static void count_replies(struct sample_credit *credit, struct timer_signals signals)
+{
+    enum { REPLIES_TO_HALVE = 1024 };
+    credit->replies += signals.count;
+    credit->replies_in_call += signals.in_call;
+    if (credit->replies < REPLIES_TO_HALVE) return;
+    credit->replies /= 2;
+    credit->replies_in_call /= 2;
+}
+
+/* Of the time in which no signals say it, the part that was spent in calls: as all replies together say, but no more
+ * than inside the kernel. As long as there are few, all of that is taken to be calls. */
+static double usual_part_in_calls(const struct sample_credit *credit)
+{
+    enum { FEW = 64 };
+    double kernel = kernel_part(credit);
+    double part = (credit->replies_in_call + FEW * kernel) / (credit->replies + FEW);
+    return part < kernel ? part : kernel;
+}
+
+/* Calls get PART of the time since the last reply. What cannot be paid for long is forgotten. */
+static void add_due(struct sample_credit *credit, double part)
+{
+    const double most = 64;
+    uint64_t all = known_periods(credit);
+    credit->calls_due += (double)difference(all, credit->replied) * part;
+    credit->replied = all;
+    if (credit->calls_due > most) credit->calls_due = most;
+}
+
+static uint64_t whole(double count)
+{
+    return count >= 1 ? (uint64_t)count : 0;
+}
+
+static double in_kernel(const struct sample_credit *credit)
+{
+    return (double)known_periods(credit) - (double)credit->user;
+}
+
+/* Of those inside the kernel, how many were in no call: what the timer has found beyond the signals. Both vary. As less
+ * than nothing cannot be given to anything, the difference itself would leave too little for calls in half of all runs
+ * with calls only. So it counts as far as it is unlikely by chance: one of 0.7 standard deviations for half, one of two
+ * for nine tenths. With the entire variance, calls would have too much where there are faults (test_periods). */
+static double in_no_call(const struct sample_credit *credit)
+{
+    double all = (double)known_periods(credit), kernel = in_kernel(credit);
+    double excess = kernel - (double)credit->calls - credit->calls_due;
+    if (excess <= 0) return 0;
+    if (credit->signals == 0) return excess;
+    double variance = kernel * (1 - kernel / all) * (1 + all / (double)credit->signals);
+    return excess * excess * excess / (excess * excess + variance / 2);
+}
+
+/* What calls can be given now. */
+static uint64_t payable(const struct sample_credit *credit)
+{
+    return whole(in_kernel(credit) - in_no_call(credit) - (double)credit->calls);
+}
+
+void sample_credit_add_user(struct sample_credit *credit, uint64_t count)
+{
+    credit->user += count;
+}
+
+bool sample_credit_is_due(const struct sample_credit *credit)
+{
+    return payable(credit) > 0;
+}
+
+void sample_credit_lend(struct sample_credit *credit, uint64_t count, uint64_t left)
+{
+    credit->lent += least(difference(payable(credit), left), count);
+}
+
+void sample_credit_note_request(struct sample_credit *credit, uint64_t in_kernel)
+{
+    credit->asked = in_kernel;
+}
+
+void sample_credit_note_cpu_clock_start(struct sample_credit *credit)
+{
+    credit->open = 0;
+    add_due(credit, usual_part_in_calls(credit));
+}
+
+static void give(struct sample_credit *credit, uint64_t *to, uint64_t count)
+{
+    *to += count;
+    credit->asked -= count;
+}
+
+/* What is inside the kernel, in no call, and given to no stack yet. */
+static uint64_t rest(const struct sample_credit *credit)
+{
+    double given = (double)credit->outside + (double)credit->sleeping;
+    return least(whole(in_no_call(credit) - given), credit->asked);
+}
+
+static uint64_t give_to_call(struct sample_credit *credit)
+{
+    uint64_t count = least(payable(credit), credit->asked);
+    credit->calls_due -= (double)count;
+    give(credit, &credit->calls, count);
+    return count;
+}
+
+static uint64_t give_to_outside(struct sample_credit *credit)
+{
+    uint64_t count = rest(credit), of_sleeps = periods_of_sleeps(credit, count);
+    give(credit, &credit->sleeping, of_sleeps);
+    give(credit, &credit->outside, count - of_sleeps);
+    return count - of_sleeps;
+}
+
+bool sample_credit_accept(struct sample_credit *credit, struct timer_signals signals, bool was_in_call,
+                          uint64_t open_call_ns)
+{
+    credit->open = open_call_ns / credit->period_ns;
+    bool is_known = are_by_chance(credit, signals);
+    count_replies(credit, signals);
+    if (signals.are_all) credit->signals += signals.count;
+    add_due(credit, is_known ? (double)signals.in_call / signals.count : usual_part_in_calls(credit));
+    return (was_in_call ? give_to_call(credit) : give_to_outside(credit)) > 0;
+}
+
+void sample_credit_give_up(struct sample_credit *credit)
+{
+    give(credit, &credit->outside, credit->asked);
+}
+
+enum signal_origin sample_credit_preferred_origin(const struct sample_credit *credit)
+{
+    return payable(credit) >= rest(credit) ? ORIGIN_IN_CALL : ORIGIN_OUTSIDE;
+}
