@@ -7,6 +7,7 @@
 #include "interpose/interpose_private.h"
 
 #include "base/kernel.h"
+#include "sampler/process_info.h"
 #include "sampler/sampler.h"
 
 #include <stdatomic.h>
@@ -75,7 +76,7 @@ INTERPOSED int pthread_create(pthread_t *thread, const pthread_attr_t *attribute
     if (!start) return next_functions()->pthread_create(thread, attributes, routine, argument);
     start->routine = routine;
     start->argument = argument;
-    start->created_ns = sampler_clock_ns();
+    start->created_ns = monotonic_ns();
     int result = next_functions()->pthread_create(thread, attributes, begin, start);
     if (result != 0) atomic_store(&start->is_taken, false);
     return result;

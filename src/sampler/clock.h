@@ -14,10 +14,10 @@ enum { SECOND_NS = 1000000000 };
  * without a vdso, clock_ns makes the system call. */
 void clock_prepare(void);
 
-/* Of the vdso's clock_gettime; 0: none was found. */
+/* Returns the address of the vdso's clock_gettime; 0: none was found. */
 uint64_t clock_code_address(void);
 
-/* Nanoseconds of CLOCK; 0 if there is no such clock. Signal-safe; keeps errno. */
+/* Returns the nanoseconds of CLOCK; 0 if there is no such clock. Signal-safe; keeps errno. */
 uint64_t clock_ns(clockid_t clock);
 
 #endif

@@ -9,12 +9,13 @@
 enum { STATUS_SIZE = 4096 };
 
 /* What kind of wait THREAD is in, or will be in when it wakes up, if it does not run: it has not ended yet. */
-static struct open_wait owed(const struct target_thread *thread, uint64_t slept, uint64_t preempted, bool is_asleep)
+static struct open_wait open_wait_of(const struct target_thread *thread, uint64_t slept, uint64_t preempted,
+                                     bool is_asleep)
 {
     uint64_t cpu_ns = thread->cpu_ns_seen;
     if (is_asleep) return (struct open_wait){.woken = 1};
     if (thread_cpu_ns(thread->tid, &cpu_ns) && cpu_ns != thread->cpu_ns_seen) return (struct open_wait){0};
-    if (slept + preempted == 0) return thread->switches.owes;
+    if (slept + preempted == 0) return thread->switches.open;
     if (slept > 0 && preempted > 0) return (struct open_wait){0.5, 0.5};
     return slept > 0 ? (struct open_wait){.woken = 1} : (struct open_wait){.preempted = 1};
 }
@@ -33,9 +34,9 @@ bool context_switches_count_waits(struct target_thread *thread, struct ended_wai
     now.sleeps = status_number(text, "voluntary_ctxt_switches", 10);
     now.preemptions = status_number(text, "nonvoluntary_ctxt_switches", 10);
     uint64_t slept = now.sleeps - before->sleeps, preempted = now.preemptions - before->preemptions;
-    now.owes = owed(thread, slept, preempted, state && *state != 'R');
-    ret->woken = positive((double)slept + before->owes.woken - now.owes.woken);
-    ret->others = positive((double)preempted + before->owes.preempted - now.owes.preempted);
+    now.open = open_wait_of(thread, slept, preempted, state && *state != 'R');
+    ret->woken = positive((double)slept + before->open.woken - now.open.woken);
+    ret->others = positive((double)preempted + before->open.preempted - now.open.preempted);
     bool is_known = before->is_known || !thread->ledger.was_there;
     *before = now;
     return is_known && ret->woken + ret->others > 0;
@@ -46,7 +47,7 @@ bool context_switches_count_last_waits(const struct target_thread *thread, struc
     const struct context_switches *before = &thread->switches;
     const struct thread_event *life = &thread->life;
     if (!before->is_known && thread->ledger.was_there) return false;
-    ret->woken = (double)difference(life->sleeps, before->sleeps) + before->owes.woken;
-    ret->others = (double)difference(life->preemptions, before->preemptions) + before->owes.preempted;
+    ret->woken = (double)difference(life->sleeps, before->sleeps) + before->open.woken;
+    ret->others = (double)difference(life->preemptions, before->preemptions) + before->open.preempted;
     return true;
 }

@@ -1,6 +1,6 @@
-/* The file that a module was mapped from, if it still is there. It has what no loader maps, such as .debug_frame, which
- * describes code that was compiled without unwind tables; and of what is mapped too, a copy from the file takes a third
- * of the time of one from memory. SPDX-License-Identifier: MIT */
+/* The file that a module was mapped from, if it still exists. It has sections that no loader maps, such as
+ * .debug_frame, which describes code that was compiled without unwind tables. Copying a mapped section from the file
+ * takes a third of the time of copying it from memory. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_IMAGE_FILE_H
 #define OFFBEAT_SAMPLER_IMAGE_FILE_H
 
@@ -10,18 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* START is where the start of the file was mapped. */
 struct image_file {
     const char *path;
-    uint64_t start;
-    uint64_t device, inode; /* of what was mapped; inode 0: another copy of the file will do, too */
+    uint64_t start;         /* address at which the start of the file is mapped */
+    uint64_t device, inode; /* identity of the mapped file; inode 0: another copy of the file will do, too */
 };
 
-/* Where FILE has its call frame information. False if it is not there any more, or damaged. */
+/* Finds the call frame information of FILE. Returns false if the file is gone, or damaged. */
 bool image_file_find_frames(const struct image_file *file, struct elf_frame_sections *ret_sections);
 
-/* Copies SIZE bytes at OFFSET of FILE. Copied and not mapped: a file that is cut meanwhile gives fewer bytes, and no
- * SIGBUS. Opened for each copy, so that no descriptor stays open in between. */
+/* Copies SIZE bytes at OFFSET of FILE. The file is not mapped: if it is cut meanwhile, there are fewer bytes, and no
+ * SIGBUS. It is opened for each copy, so that no descriptor stays open. */
 bool image_file_copy(const struct image_file *file, uint64_t offset, void *bytes, size_t size);
 
 #endif

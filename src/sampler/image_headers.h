@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SEGMENTS_MAX = 64 }; /* files with more are not looked at */
+enum { SEGMENTS_MAX = 64 }; /* files with more are ignored */
 
 struct image_headers {
     Elf64_Phdr items[SEGMENTS_MAX];
     size_t count;
     uint64_t image_start;
-    uint8_t start[2048]; /* of the image: mostly all of the headers and the build id, in one system call */
+    uint8_t start[2048]; /* first bytes of the image: mostly all headers and the build id, in one system call */
     size_t start_size;
 };
 
-/* IMAGE_START is where the start of the file is mapped. False if there is no 64-bit ELF header. */
+/* Reads the headers of the file whose start is mapped at IMAGE_START. Returns false without a 64-bit ELF header. */
 bool image_headers_read(uint64_t image_start, struct image_headers *ret_headers);
 
-/* Copies SIZE bytes at ADDRESS of the image. How many there were. */
+/* Copies SIZE bytes at ADDRESS of the image. Returns how many there were. */
 size_t image_headers_copy(const struct image_headers *headers, uint64_t address, void *bytes, size_t size);
 
 #endif

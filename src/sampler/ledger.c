@@ -41,14 +41,14 @@ void ledger_open(struct target_thread *thread)
     thread->ledger.is_new = !thread->ledger.was_there;
 }
 
-static void add_time(struct thread_ledger *ledger, uint64_t ns)
+static void add_time(struct ledger *ledger, uint64_t ns)
 {
     uint64_t had_ns = least(ns, ledger->prewritten_ns);
     ledger->prewritten_ns -= had_ns;
     ledger->pending_ns += ns - had_ns;
 }
 
-static void take_time_back(struct thread_ledger *ledger, uint64_t ns)
+static void take_time_back(struct ledger *ledger, uint64_t ns)
 {
     uint64_t taken_ns = least(ns, ledger->pending_ns);
     ledger->pending_ns -= taken_ns;
@@ -57,7 +57,7 @@ static void take_time_back(struct thread_ledger *ledger, uint64_t ns)
 
 /* A thread that began after the previous tick has existed at least for its CPU time plus the wait that the kernel
  * counted. */
-static void use_start_credit(struct thread_ledger *ledger, uint64_t ns)
+static void use_start_credit(struct ledger *ledger, uint64_t ns)
 {
     uint64_t taken_ns = least(ns, ledger->start_credit_ns);
     ledger->start_credit_ns -= taken_ns;
@@ -88,7 +88,7 @@ static void write_more(struct sampler *sampler, struct target_thread *thread, en
 /* The time is reported once, without a stack. */
 static void write_start_wait(struct sampler *sampler, struct target_thread *thread)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     uint64_t wait_ns = whole_units(least(thread->life.start_wait_ns, ledger->pending_ns));
     if (ledger->has_written_start || wait_ns < WAKE_UP_NS_MIN) return;
     ledger->has_written_start = true;
@@ -111,7 +111,7 @@ void ledger_open_forked(struct sampler *sampler, struct target_thread *thread, u
 
 /* THREAD was created after the recording had begun, but had not run yet when the first threads were listed: it was
  * taken for one that was there, and its time was counted from the beginning of the recording. */
-static void correct_beginning(const struct sampler *sampler, struct thread_ledger *ledger)
+static void correct_beginning(const struct sampler *sampler, struct ledger *ledger)
 {
     ledger->was_there = false;
     ledger->has_delay = true;
@@ -119,7 +119,7 @@ static void correct_beginning(const struct sampler *sampler, struct thread_ledge
 }
 
 /* It may have begun after the open tick: threads are listed a little later. */
-static void correct_since(const struct sampler *sampler, struct thread_ledger *ledger, uint64_t created_ns)
+static void correct_since(const struct sampler *sampler, struct ledger *ledger, uint64_t created_ns)
 {
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
     if (created_ns < ledger->since_ns)
@@ -132,7 +132,7 @@ static void correct_since(const struct sampler *sampler, struct thread_ledger *l
 
 void ledger_note_creation(struct sampler *sampler, struct target_thread *thread)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     uint64_t created_ns = thread->life.created_ns;
     if (is_cpu_mode(sampler)) return;
     if (ledger->was_there && created_ns > sampler->recording_start_ns) correct_beginning(sampler, ledger);
@@ -144,7 +144,7 @@ void ledger_note_creation(struct sampler *sampler, struct target_thread *thread)
 
 void ledger_begin_tick(struct sampler *sampler, struct target_thread *thread)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     ledger->is_first_scan = ledger->is_new;
     ledger->is_new = false;
     if (ledger->is_first_scan) {
@@ -164,7 +164,7 @@ void ledger_begin_tick(struct sampler *sampler, struct target_thread *thread)
  * Most of WAIT_NS may already be recorded as blocked time, by ticks without a record. */
 static void write_wake_up(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     uint64_t cpu_ns = ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
     uint64_t now_ns = whole_units(least(wait_ns, difference(ledger->pending_ns, cpu_ns)));
     if (now_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, (struct recording_time){.runnable_ns = now_ns});
@@ -207,7 +207,7 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct target_thread
  * count later: then it is less than nothing. */
 static int64_t wait_after_wake_up(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     uint64_t preempted_ns = difference(thread->timer.preempted_ns, ledger->preempted_ns);
     bool is_known = thread->timer.control && ledger->has_seen_switch;
     ledger->preempted_ns = thread->timer.preempted_ns;
@@ -249,7 +249,7 @@ static bool are_many_known(const struct short_lived_sums *routine)
  * threads have timers at first, or were counted; IS_LAST: now. */
 static void divide_unknown_waits(struct sampler *sampler, struct target_thread *thread, bool is_last)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     uint64_t wait_ns = least(ledger->unknown_wait_ns, ledger_unwritten_wait_ns(thread));
     if (wait_ns == 0 || !(is_last || are_many_known(routine))) return;
@@ -259,7 +259,7 @@ static void divide_unknown_waits(struct sampler *sampler, struct target_thread *
 
 void ledger_read_run_queue_wait(struct sampler *sampler, struct target_thread *thread)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     uint64_t delay_ns = 0;
     if (is_cpu_mode(sampler) || !thread_read_delay(thread, &delay_ns)) return;
     if (!ledger->has_delay) ledger->runnable_written_ns = ledger->delay_ns = delay_ns;
@@ -279,7 +279,7 @@ void ledger_read_run_queue_wait(struct sampler *sampler, struct target_thread *t
 /* Waits that are not to be written yet where THREAD ran, or never. */
 static uint64_t kept_back_ns(const struct target_thread *thread)
 {
-    const struct thread_ledger *ledger = &thread->ledger;
+    const struct ledger *ledger = &thread->ledger;
     return ledger->unknown_wait_ns + (ledger->woken_ns > 0 ? (uint64_t)ledger->woken_ns : 0);
 }
 
@@ -288,7 +288,7 @@ static uint64_t kept_back_ns(const struct target_thread *thread)
 static struct recording_time running_time(const struct sampler *sampler, const struct target_thread *thread,
                                           uint64_t cpu_ns)
 {
-    const struct thread_ledger *ledger = &thread->ledger;
+    const struct ledger *ledger = &thread->ledger;
     uint64_t unwritten_ns = ledger_unwritten_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
     uint64_t wait_ns = difference(ledger_unwritten_wait_ns(thread), kept_back_ns(thread));
@@ -309,7 +309,7 @@ static uint64_t blocked_ns(const struct sampler *sampler, const struct target_th
 
 static void take(const struct sampler *sampler, struct target_thread *thread, struct recording_time time)
 {
-    struct thread_ledger *ledger = &thread->ledger;
+    struct ledger *ledger = &thread->ledger;
     ledger->cpu_written_ns += time.cpu_ns;
     ledger->runnable_written_ns += time.runnable_ns;
     if (!is_cpu_mode(sampler)) ledger->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
@@ -339,7 +339,7 @@ static bool leaves_waits(const struct sampler *sampler, const struct target_thre
 
 static void note_unseen_waits(struct sampler *sampler, const struct target_thread *thread, uint64_t ns)
 {
-    if (!run_queue_waits_are_where_it_runs(thread)) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
+    if (!thread->waits.are_where_it_runs) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
 }
 
 void ledger_credit_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
@@ -368,7 +368,7 @@ void ledger_credit_blocked(struct sampler *sampler, struct target_thread *thread
     uint64_t cpu_ns = running_time(sampler, thread, thread->cpu_ns_seen).cpu_ns;
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     time.cpu_ns = whole_units(least(cpu_ns, timer_switching_ns(thread)));
-    timer_note_switching(thread, time.cpu_ns);
+    thread->credit.switching_written_ns += time.cpu_ns;
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->ledger.since_asleep_ns = 0;
     thread->state = THREAD_BLOCKED;
@@ -425,7 +425,7 @@ static uint64_t likely_delay(struct sampler *sampler, const struct target_thread
                              uint64_t cpu_ns)
 {
     enum { LATE_TICKS_MIN = 32 };
-    const struct thread_ledger *ledger = &thread->ledger;
+    const struct ledger *ledger = &thread->ledger;
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     if (routine->late_ticks >= LATE_TICKS_MIN) {
         double awake = 1 - (double)routine->late_ticks_asleep / (double)routine->late_ticks;
@@ -492,7 +492,7 @@ static uint64_t unseen_sleep_ns(struct sampler *sampler, const struct target_thr
  */
 static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct target_thread *thread)
 {
-    const struct thread_ledger *ledger = &thread->ledger;
+    const struct ledger *ledger = &thread->ledger;
     uint64_t rest_ns = ledger->pending_ns;
     if (thread->state != THREAD_RUNNABLE) return 0;
     if (thread->timer.control) return whole_units(rest_ns);

@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "sampler/image_headers.h"
 #include "sampler/process_info.h"
+#include "sampler/sampler.h"
 #include "unwind/frame_table_file.h"
 
 #include <dlfcn.h>
@@ -431,7 +432,7 @@ static void begin_job(const struct modules *modules, struct module *module)
 
 static _Atomic uint32_t unloads;
 
-void modules_note_unload(void)
+void sampler_note_unload(void)
 {
     atomic_fetch_add(&unloads, 1);
 }
@@ -512,7 +513,6 @@ static bool is_used_up(struct modules_budget budget)
 static void note_outcome(struct modules *modules, struct module *module, enum table_outcome outcome)
 {
     module->is_tried = true;
-    module->outcome = outcome;
     if (outcome == TABLE_BUILT)
         modules->table_bytes += module->table.memory_size;
     else

@@ -1,4 +1,4 @@
-/* A thread that libc knows nothing of.
+/* A thread that libc does not know.
  *
  * A thread made by libc would change the program: its locks become atomic (a program of one thread skips that), and it
  * would not end when its last own thread does. The price: the new thread may call no function of libc that uses
@@ -10,15 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Runs RUN(CONTEXT) with all signals blocked. There is one such thread at a time, whose memory the next one has again:
- * the one before must be about to end, and is waited for for 100 ms. False without memory, if the kernel denies it, or
- * if that one does not end. It ends with RUN or with the process. */
+/* Starts a thread that runs RUN(CONTEXT) with all signals blocked, and ends with RUN or with the process. There is one
+ * such thread at a time, and the next one has its memory: a previous one must be about to end, and this waits 100 ms
+ * for it. Returns false without memory, if the kernel denies it, or if the previous thread does not end. */
 bool raw_thread_start(int (*run)(void *context), void *context);
 
-/* Waits until the thread has left the process, so that the kernel counts it no more. False after LIMIT_NS. */
+/* Waits until the thread has left the process, and the kernel does not count it. Returns false after LIMIT_NS. */
 bool raw_thread_await_end(uint64_t limit_ns);
 
-/* In a forked child, where it is not. */
+/* Forgets the thread in a forked child, which does not have it. */
 void raw_thread_forget(void);
 
 #endif

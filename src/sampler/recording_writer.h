@@ -1,6 +1,5 @@
-/* Writes a recording (format/recording/recording_layout.h): records gather in a buffer, a batch is one write(2). This
- * is all that a recorder has to know of a recording: the sampler inside the process uses it, and a recorder outside of
- * it can (test/unit/test_recording.c has one).
+/* Writes a recording (format/recording/recording_layout.h): records gather in a buffer, and a batch is one write(2).
+ * The sampler inside a process uses it, and a recorder outside of the process can (test/unit/test_recording.c has one).
  *
  * The order: recording_process() once; recording_module() and recording_thread() before a sample needs them; for each
  * tick recording_tick() and the samples; at the end recording_stop() and recording_writer_close().
@@ -25,19 +24,18 @@ struct recording_writer {
     bool is_created, is_broken_off;
     uint64_t bytes_lost;
     struct recording_followers followers;
-    size_t size, batch_start; /* of what the buffer holds; where its last batch begins */
+    size_t size, batch_start; /* bytes in the buffer, and the offset of its last batch */
     uint8_t buffer[RECORDING_BATCH_MAX];
 };
 
-/* The file appears with the first flush. */
+/* Prepares a file that appears with the first flush. */
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor);
 void recording_writer_flush(struct recording_writer *writer);
-/* Flushes and closes the file, which a later flush opens again by its path; or DESCRIPTOR, if it is not negative, is
- * the file from now on. */
+/* Flushes and closes the file, which a later flush opens again by its path. */
 void recording_writer_release(struct recording_writer *writer);
+/* Continues with DESCRIPTOR, if it is not negative, as the file. */
 void recording_writer_resume(struct recording_writer *writer, int descriptor, bool keeps_descriptor);
-/* Writes what was begun since the last flush, even of a recording that broke off: let it be only what needs nothing
- * that came before. */
+/* Writes all records since the last flush, even of a recording that broke off: they must not depend on earlier ones. */
 void recording_writer_close(struct recording_writer *writer);
 
 /* --- Processes, modules, threads and ticks ------------------------------------------------------------------------ */
@@ -49,31 +47,31 @@ struct recording_process {
     int64_t wall_offset_ns;     /* wall clock minus CLOCK_MONOTONIC */
     uint64_t start_ns;          /* CLOCK_MONOTONIC */
     const uint8_t *profiler_id; /* RECORDING_PROFILER_ID_SIZE bytes */
-    const char *name, *path;    /* of the program */
+    const char *name, *path;    /* name of the process, path of the program */
 };
-/* The first record. A recording without it cannot be read, so it is a batch alone: if the process is killed during a
- * write, the kernel keeps only the first pages, and a reader keeps only whole batches. */
+/* Writes the first record. A recording without it cannot be read, so it is a batch of its own: if the process is killed
+ * during a write, the kernel keeps only the first pages, and a reader keeps only whole batches. */
 void recording_process(struct recording_writer *writer, const struct recording_process *process);
 
 /* An executable segment of a file in memory. Numbers count up from 0 and are not used again. */
 struct recording_module {
     uint32_t number;
     uint64_t start, end, file_offset;
-    uint64_t image_start, image_size, image_vmaddr; /* from the first loaded byte of the file to the last one */
+    uint64_t image_start, image_size, image_vmaddr; /* range from the first loaded byte of the file to the last one */
     const uint8_t *build_id;
-    size_t build_id_size; /* at most RECORDING_BUILD_ID_MAX; 0: it has none */
+    size_t build_id_size; /* bytes, at most RECORDING_BUILD_ID_MAX; 0: it has none */
     const char *path;
 };
 void recording_module(struct recording_writer *writer, const struct recording_module *module);
 void recording_module_gone(struct recording_writer *writer, uint32_t number);
 
-/* Again when the name changes. Numbers count up from 0 and are not used again. */
+/* Writes a thread, and again when its name changes. Numbers count up from 0 and are not used again. */
 void recording_thread(struct recording_writer *writer, uint32_t number, pid_t tid, const char *name);
 void recording_thread_gone(struct recording_writer *writer, uint32_t number);
 
-/* ELAPSED_NS: since the tick before, or since the start. */
+/* Begins a tick, ELAPSED_NS after the previous one or the start. */
 void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns);
-/* The recording is complete. */
+/* Marks the recording as complete. */
 void recording_stop(struct recording_writer *writer);
 
 /* --- Other records, field by field -------------------------------------------------------------------------------- */
@@ -92,8 +90,8 @@ struct recording_stack {
     uint32_t count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
-/* Adds the stack ADDRESSES, the innermost first, of the tick at hand: the thread's time TIME since its last record was
- * spent there. FLAGS: see RECORDING_SAMPLE. LAST, zeros before the first sample of THREAD, is brought up to date. */
+/* Adds the stack ADDRESSES, the innermost first, to the open tick: THREAD spent TIME since its last record there.
+ * FLAGS: see RECORDING_SAMPLE. LAST, zeros before the first sample of THREAD, is updated. */
 void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
                       const uint64_t *addresses, size_t count, struct recording_stack *last);
 void recording_time(struct recording_writer *writer, struct recording_time time);

@@ -89,11 +89,6 @@ void run_queue_waits_note(struct sampler *sampler, struct target_thread *thread,
         open_timer(sampler, thread);
 }
 
-bool run_queue_waits_are_where_it_runs(const struct target_thread *thread)
-{
-    return thread->waits.are_where_it_runs;
-}
-
 static void note_place(struct run_queue_waits *waits, bool is_elsewhere)
 {
     waits->seen++;

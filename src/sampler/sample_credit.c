@@ -166,11 +166,6 @@ static uint64_t payable(const struct sample_credit *credit)
     return whole(in_kernel(credit) - in_no_call(credit) - (double)credit->calls);
 }
 
-void sample_credit_add_user(struct sample_credit *credit, uint64_t count)
-{
-    credit->user += count;
-}
-
 bool sample_credit_is_due(const struct sample_credit *credit)
 {
     return payable(credit) > 0;

@@ -314,16 +314,6 @@ void sampler_note_thread_end(void)
     if (sampler_is_present()) thread_events_end();
 }
 
-uint64_t sampler_clock_ns(void)
-{
-    return monotonic_ns();
-}
-
-void sampler_note_unload(void)
-{
-    modules_note_unload();
-}
-
 void sampler_note_name(void)
 {
     atomic_store(&has_new_name, true);
@@ -335,16 +325,6 @@ pid_t sampler_leave_out(void)
     thread_events_stay_silent();
     threads_leave_out(thread);
     return thread;
-}
-
-void sampler_take_in(pid_t thread)
-{
-    threads_take_in(thread);
-}
-
-void sampler_forget_left_out(void)
-{
-    threads_forget_left_out();
 }
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
@@ -426,7 +406,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
     uint64_t limit_ns = sampler.period_ns / 4 * 3;
     if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
-    sampler.for_tables = modules_budget_of(limit_ns, now_ns - before_ns);
+    sampler.table_budget = modules_budget_of(limit_ns, now_ns - before_ns);
     tick_fetch_replies(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
@@ -449,8 +429,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     flush_sometimes(now_ns);
 }
 
-/* --- Whether it may continue -----------------------------------------------------------------------------------------
- */
+/* --- Whether it may continue -------------------------------------------------------------------------------------- */
 
 /* Only a directory that was opened inside of the new root may stay open. */
 static void follow_root(void)
@@ -762,8 +741,7 @@ int sampler_run(void *unused)
     return 0;
 }
 
-/* --- For sampler_lifecycle.c
- * ----------------------------------------------------------------------------------------------- */
+/* --- For sampler_lifecycle.c -------------------------------------------------------------------------------------- */
 
 bool sampler_has_finished(void)
 {

@@ -158,7 +158,7 @@ void sampler_after_fork_in_child(void)
 {
     uint32_t state = atomic_load(&life.state);
     sampler_forget_finished();
-    threads_forget_left_out();
+    sampler_forget_left_out();
     signal_stacks_after_fork();
     signal_gate_after_fork();
     atomic_store(&life.lock, 0);

@@ -1,4 +1,4 @@
-/* What threads of the program ask of the sampler thread, and how they wait for it.
+/* Commands by which threads of the program control the sampler thread, and how they wait for it.
  *
  * The sampler thread looks at the commands before each tick; a command wakes it. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SAMPLER_LIFECYCLE_H
@@ -15,27 +15,27 @@ enum lifecycle_command {
     COMMAND_FLUSH = 8,      /* write all that is known */
 };
 
-/* Futexes. */
+/* State that both sides share. The words of 32 bits are futexes. */
 struct lifecycle {
-    _Atomic uint32_t commands;
-    _Atomic uint32_t gone;  /* 1: all is written, and the thread is about to end */
-    _Atomic uint32_t ready; /* 1: the thread has its own descriptor table */
-    _Atomic uint32_t follow_wanted, followed;
-    _Atomic uint32_t flush_wanted, flushed;
-    _Atomic uint32_t is_too_late;     /* it did not follow in time */
-    _Atomic uint32_t sampler_starved; /* it hardly gets a processor */
-    _Atomic uint64_t stop_ns;         /* when it was to stop; 0: it was not */
+    _Atomic uint32_t commands;                /* enum lifecycle_command */
+    _Atomic uint32_t gone;                    /* 1: all is written, and the thread is about to end */
+    _Atomic uint32_t ready;                   /* 1: the thread has its own descriptor table */
+    _Atomic uint32_t follow_wanted, followed; /* numbers of COMMAND_FOLLOW: last requested, last done */
+    _Atomic uint32_t flush_wanted, flushed;   /* numbers of COMMAND_FLUSH: last requested, last done */
+    _Atomic uint32_t is_too_late;             /* 1: the thread did not follow in time */
+    _Atomic uint32_t sampler_starved;         /* 1: the thread hardly gets a processor */
+    _Atomic uint64_t stop_ns;                 /* time of COMMAND_STOP, CLOCK_MONOTONIC; 0: it was not given */
 };
 
 extern struct lifecycle lifecycle;
 
 void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
-void futex_set(_Atomic uint32_t *word); /* to 1, and wakes */
+void futex_set(_Atomic uint32_t *word); /* sets WORD to 1 and wakes all waiting threads */
 
 /* --- sampler.c: what the thread does ------------------------------------------------------------------------------ */
 
-/* A descriptor of the recording that the next thread takes over, if it is still this file. */
+/* Descriptor of the recording for the next thread, which checks that it still is this file. */
 struct handed_file {
     int descriptor; /* -1: none */
     uint64_t device, inode;
@@ -45,12 +45,13 @@ bool sampler_prepare(const struct sampler_options *options);
 const struct sampler_options *sampler_present_options(void);
 void sampler_forget_finished(void);
 void sampler_prepare_resume(struct handed_file file);
-void sampler_expect_end(enum recording_end reason); /* what the recording says if the thread never comes back */
+void sampler_expect_end(enum recording_end reason); /* sets the reason of the end if the thread never comes back */
 const char *sampler_recording_path(void);
 int sampler_run(void *unused);
-bool sampler_has_finished(void); /* by its own decision */
+bool sampler_has_finished(void); /* true if the thread ended by its own decision */
 bool sampler_ended_by_filter(void);
-bool sampler_is_worth_a_flush(void);              /* it has run for longer than the ticks at a start take */
-void sampler_finish_in_its_place(int descriptor); /* on a thread of the program, while there is no sampler thread */
+bool sampler_is_worth_a_flush(void); /* true if it has run for longer than the ticks at a start take */
+/* Finishes the recording on a thread of the program, while there is no sampler thread. */
+void sampler_finish_in_its_place(int descriptor);
 
 #endif

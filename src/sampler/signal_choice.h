@@ -1,4 +1,4 @@
-/* Which signal a thread can be asked by, at this moment.  SPDX-License-Identifier: MIT */
+/* Chooses the signal by which a thread can be asked at this moment.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 #define OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 
@@ -6,16 +6,16 @@
 #include "sampler/threads.h"
 
 struct signal_choice {
-    bool is_asleep; /* the signal would break its system call off */
-    int number;     /* 0: no signal may be sent to it */
+    bool is_asleep; /* true if a signal would interrupt its system call */
+    int number;     /* number of the signal; 0: none may be sent */
     enum stack_reading reading;
-    uint64_t sleep_count; /* how often it has gone to sleep */
+    uint64_t sleep_count; /* voluntary context switches */
 };
 
-/* Notes which seccomp filters the process inherited. On the sampler thread, when it starts. */
+/* Notes which seccomp filters the process inherited. Called on the sampler thread, when it starts. */
 void signal_choice_start(void);
 
-/* Reads what the kernel says of THREAD; nothing is installed or sent. */
+/* Reads the kernel's description of THREAD; installs and sends nothing. */
 struct signal_choice signal_choose(struct target_thread *thread);
 
 #endif

@@ -137,7 +137,7 @@ static bool may_have_new_filter(const struct unwind_modules *modules, const ucon
     return number == -1 || number == SYS_seccomp || number == SYS_prctl;
 }
 
-/* --- The reply --------------------------------------------------------------------------------------------------- */
+/* --- The reply ---------------------------------------------------------------------------------------------------- */
 
 static void walk(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
 {
@@ -157,8 +157,7 @@ static void walk(struct sample_request *request, struct sample_reply *reply, con
                                  RECORDING_FRAMES_MAX, &reply->address_count);
 }
 
-/* --- Which signals are kept ------------------------------------------------------------------------------------------
- */
+/* --- Which signals are kept --------------------------------------------------------------------------------------- */
 
 /* Of the signals since the replies were read, apart from long calls, those that can be kept: of the preferred kind if
  * there are any, else all. 0: not this one, of KIND. */

@@ -8,19 +8,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* False if THREAD must not be sent a signal. From any thread. */
+/* Returns false if THREAD must not be sent a signal. From any thread. */
 bool signal_stacks_have_room(pid_t thread);
 
 /* --- On a thread of the program; signal-safe ---------------------------------------------------------------------- */
 
-/* THREAD is about to change to an alternate stack. It is taken for a small one: an address that the program gives is
- * read by the kernel only. */
+/* Notes that THREAD is about to change its alternate stack. It is taken for a small one: only the kernel reads
+ * addresses that the program passes. */
 void signal_stacks_expect_small(pid_t thread);
 
-/* A coroutine's stack has BYTES. True if it is the first one without room: from now on no thread has. */
+/* Notes that a coroutine's stack has BYTES. Returns true if it is the first one without room: from now on no thread has
+ * room. */
 bool signal_stacks_note_coroutine(size_t bytes);
 
-/* In the child: its thread has the alternate stack of the thread that called fork. */
+/* Starts again in a forked child, whose thread has the alternate stack of the thread that called fork. */
 void signal_stacks_after_fork(void);
 
 #endif

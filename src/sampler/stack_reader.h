@@ -9,8 +9,8 @@ struct stack_reader {
     struct frame_lookup_work work;
 };
 
-/* Of this process, its code, too. READER is used as long as the memory is. The thread can end at any time, and its
- * stack with it. */
+/* Returns the memory of this process, its code included. READER is used as long as the memory is. A thread can end at
+ * any time, and its stack with it. */
 struct unwind_memory stack_reader_memory(struct stack_reader *reader);
 
 #endif

@@ -51,8 +51,7 @@ static void end_with(struct table_job *job, enum table_outcome outcome)
     job->phase = DONE;
 }
 
-/* --- Where the sections are ----------------------------------------------------------------------------------------
- */
+/* --- Where the sections are --------------------------------------------------------------------------------------- */
 
 /* The segment around ADDRESS; false if the file has no bytes there. */
 static bool find_segment(const struct table_job *job, uint64_t address, Elf64_Phdr *ret_segment)
@@ -159,8 +158,7 @@ static void begin_copying(struct table_job *job)
         job->phase = COPY_EH_FRAME;
 }
 
-/* --- Copies ---------------------------------------------------------------------------------------------------------
- */
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 static size_t read_chunk(const struct table_job *job, const struct copying *copying, size_t size)
 {
@@ -214,8 +212,7 @@ static void prepare_lookup(struct table_job *job)
         job->has_lookup = frame_lookup_init(&source, &job->lookup);
 }
 
-/* --- Steps ----------------------------------------------------------------------------------------------------------
- */
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 static void load(struct table_job *job)
 {

@@ -11,14 +11,14 @@
 
 enum { MODULE_PATH_MAX = 1024 };
 
-/* Where a module and its call frame information are. */
+/* Location of a module and its call frame information. */
 struct table_source {
     uint64_t image_start;
     uint64_t load_bias;
-    uint64_t header_start, header_size;  /* .eh_frame_hdr; 0: none */
-    uint64_t device, inode;              /* of its file */
-    char kept_path[2 * MODULE_PATH_MAX]; /* of the file that keeps the table; empty: none */
-    uint8_t key[FRAME_TABLE_KEY_MAX];    /* of that file */
+    uint64_t header_start, header_size;  /* address and size of .eh_frame_hdr; 0: there is none */
+    uint64_t device, inode;              /* identity of its file */
+    char kept_path[2 * MODULE_PATH_MAX]; /* path of the stored table; empty: none */
+    uint8_t key[FRAME_TABLE_KEY_MAX];    /* key of the stored table */
     size_t key_size;
 };
 
@@ -34,21 +34,22 @@ enum table_outcome {
 
 struct table_job;
 
-/* PATH is that of the module's file, "[vdso]" for one without. Both are copied. NULL without memory. */
+/* Begins the work on SOURCE, whose file is PATH, "[vdso]" for a module without a file. Copies both. Returns NULL
+ * without memory. */
 struct table_job *table_job_begin(const struct table_source *source, const char *path);
 
-/* One step of at most some 100 us of computing; reading a file that is not in memory takes longer. True if there is
- * more to do. */
+/* Does one step, at most some 100 µs of computing; reading a file that is not in memory takes longer. Returns true if
+ * there is more to do. */
 bool table_job_step(struct table_job *job);
 
-/* True once walks can use *RET_LOOKUP, which refers to the copies. */
+/* Returns true once walks can use *RET_LOOKUP, which refers to the copies. */
 bool table_job_lookup(const struct table_job *job, struct frame_lookup *ret_lookup);
 
-/* How much call frame information the module has: bytes, 0 until that is known. */
+/* Returns the size of the module's call frame information, bytes; 0 until that is known. */
 size_t table_job_size(const struct table_job *job);
 
 /* Ends the job, finished or not. *RET_TABLE is set if the outcome is TABLE_BUILT. *RET_COPIES is memory that lookups
- * refer to, of *RET_COPIES_SIZE bytes, or NULL; the caller frees it when no walk uses it any more (pages_free). */
+ * refer to, of *RET_COPIES_SIZE bytes, or NULL; the caller frees it (pages_free) once no walk uses it. */
 enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table, void **ret_copies,
                                  size_t *ret_copies_size);
 

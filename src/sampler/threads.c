@@ -7,6 +7,7 @@
 #include "base/plain_text.h"
 #include "base/sort.h"
 #include "sampler/process_info.h"
+#include "sampler/sampler.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -126,12 +127,12 @@ bool threads_were_left_out(void)
     return atomic_load(&left_out.was_used);
 }
 
-void threads_take_in(pid_t tid)
+void sampler_take_in(pid_t tid)
 {
     (void)change_left_out(tid, 0);
 }
 
-void threads_forget_left_out(void)
+void sampler_forget_left_out(void)
 {
     for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) atomic_store(&left_out.tids[i], 0);
     atomic_store(&left_out.was_used, false);

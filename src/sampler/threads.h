@@ -1,4 +1,4 @@
-/* The threads of this process and what the sampler knows of each. Belongs to the sampler thread.
+/* The threads of this process, and what the sampler knows about each. Belongs to the sampler thread.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_THREADS_H
 #define OFFBEAT_SAMPLER_THREADS_H
@@ -15,205 +15,208 @@
 
 enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16, THREADS_LEFT_OUT_MAX = 8 };
 
-/* Where a thread is blocked: its stack pointer and its program counter. */
+/* Stack pointer and program counter of a thread that is blocked; 0: nowhere. */
 struct blocked_place {
-    uint64_t sp, pc; /* 0: nowhere */
+    uint64_t sp, pc;
 };
 
-/* For a timer that sees all code: the thread's CPU time and its wait for a processor when the period was last set. */
+/* Clocks of a thread when the period of a timer that sees all code was last set. */
 struct period_setting {
-    uint64_t cpu_ns, wait_ns;
+    uint64_t cpu_ns, wait_ns; /* CPU time, and waits for a processor, ns */
 };
 
-/* When the signals of a thread's CPU clock were read, and the CPU time before that without a signal: of a call,
- * perhaps. */
+/* Clocks of a thread when the signals of its CPU clock were last read. */
 struct timer_signals_reading {
-    uint64_t cpu_ns, wait_ns, tick_ns, uncovered_ns;
+    uint64_t cpu_ns, wait_ns; /* CPU time, and waits for a processor, ns */
+    uint64_t tick_ns;         /* the tick that read them, CLOCK_MONOTONIC */
+    uint64_t uncovered_ns;    /* CPU time before that without a signal, perhaps in a call, ns */
 };
 
-/* Of a thread's time, see ledger.h. */
-struct thread_ledger {
-    uint64_t pending_ns;          /* of the wall clock: not written yet */
-    uint64_t prewritten_ns;       /* of the time to come: it is written, or the thread began after the open tick */
-    uint64_t start_credit_ns;     /* of the tick that found it first, during which it may have started */
-    uint64_t ran_in_ns;           /* the time between two scans in which it ran last, */
-    uint64_t has_waited_ns;       /* and how long ago that was */
-    uint64_t since_asleep_ns;     /* since it was last met asleep */
-    uint64_t cpu_written_ns;      /* of the thread's CPU clock */
-    uint64_t delay_ns;            /* for which it waited for a processor, by the kernel's last count */
-    uint64_t delay_read_ns;       /* when: a tick can last for long after it was opened */
-    uint64_t runnable_written_ns; /* of DELAY_NS */
-    bool has_blocked;             /* there is a place for waits after a wake-up */
-    bool has_run;                 /* there is a stack of CPU time */
-    bool has_written_start;       /* how long it waited for its first processor */
-    bool has_written_routine;
-    uint64_t since_ns;        /* from when on the thread's time is written, or to be written */
-    bool was_there;           /* when the sampler was started */
-    bool has_beginning;       /* the thread has said when it was created, and SINCE_NS is that */
-    bool is_new;              /* it began under our eyes, and was not looked at yet */
-    bool is_first_scan;       /* the last one was */
-    bool has_delay;           /* it is known where the kernel's count began */
-    uint64_t preempted_ns;    /* by the timer's count, when last read */
-    int64_t woken_ns;         /* waits after wake-ups that are not written yet; less than 0: the timer is ahead */
-    uint64_t unknown_wait_ns; /* waits that may have followed a wake-up or a preemption */
-    bool has_seen_switch;     /* the timer's, then */
+/* Account of a thread's time (ledger.h). */
+struct ledger {
+    /* Wall-clock time. */
+    uint64_t since_ns;        /* start of the time that is written, CLOCK_MONOTONIC; 0: it precedes the sampler */
+    uint64_t pending_ns;      /* time that is not written yet, ns */
+    uint64_t prewritten_ns;   /* coming time that is written already, or precedes the thread, ns */
+    uint64_t start_credit_ns; /* time before the tick that found the thread, in which it may have lived, ns */
+    uint64_t since_asleep_ns; /* time since a tick last saw the thread asleep, ns */
+    uint64_t ran_in_ns;       /* length of the last tick in which it ran, ns */
+    uint64_t has_waited_ns;   /* time since then, ns */
+
+    /* CPU time. */
+    uint64_t cpu_written_ns; /* the thread's CPU clock up to which time is written, ns */
+
+    /* Waits for a processor. */
+    uint64_t delay_ns;            /* all waits, by the kernel's last count, ns */
+    uint64_t delay_read_ns;       /* time of that reading, which can be long after the start of its tick */
+    uint64_t runnable_written_ns; /* the part of DELAY_NS that is written, ns */
+    uint64_t preempted_ns;        /* waits after preemptions, by the timer's last count, ns */
+    int64_t woken_ns;             /* unwritten waits after wake-ups, ns; negative if the timer's count is ahead */
+    uint64_t unknown_wait_ns;     /* unwritten waits after wake-ups or preemptions, ns */
+
+    bool was_there;           /* true if the thread is older than the sampler */
+    bool is_new;              /* true for a younger thread that was not scanned yet */
+    bool is_first_scan;       /* true if the last scan was the first one */
+    bool has_delay;           /* true if the start of the kernel's count of waits is known */
+    bool has_seen_switch;     /* true if the timer had seen a context switch at the last reading */
+    bool has_beginning;       /* true if the thread has reported its creation, which is SINCE_NS */
+    bool has_blocked;         /* true if the recording has a blocked stack, for waits after a wake-up */
+    bool has_run;             /* true if the recording has a stack of CPU time */
+    bool has_written_start;   /* true if the wait for the first processor is written */
+    bool has_written_routine; /* true if the start routine is written */
 };
 
-/* How often a thread has switched, when that was last read. */
+/* Waits for a processor that had not ended at the last count of context switches: 1, 0, or one half. */
 struct open_wait {
-    double woken, preempted; /* waits that had not ended: one, or none */
+    double woken, preempted;
 };
 
+/* The kernel's counts of a thread's context switches, as last read. */
 struct context_switches {
     bool is_known;
     uint64_t sleeps, preemptions;
-    struct open_wait owes;
+    struct open_wait open;
 };
 
-/* What is known of where a thread waits for a processor (run_queue_waits.c). */
+/* Where a thread waits for a processor (run_queue_waits.c). */
 struct run_queue_waits {
-    bool are_where_it_runs; /* all that were seen */
-    uint64_t period;        /* stops between two samples of its timer */
-    uint32_t samples;       /* since that was drawn */
-    uint32_t seen;          /* waits, since this was last decided, */
-    uint32_t elsewhere;     /* and how many of them were in calls, or long */
-    uint32_t until_tick;    /* waits are not looked at until then, because they were where the thread runs, */
-    uint32_t seconds_alone; /* for so long */
-    bool is_asked;          /* without such a timer: it gets a signal when it is met waiting, */
-    bool has_replied;       /* at least once, */
-    uint32_t unsent;        /* and so many in a row could not be sent */
+    bool are_where_it_runs; /* true if all observed waits began where the thread spends its CPU time */
+    uint64_t period;        /* stops between two samples of the stop timer */
+    uint32_t samples;       /* samples since the period was drawn */
+    uint32_t seen;          /* observed waits since the last decision */
+    uint32_t elsewhere;     /* the part of SEEN that was in calls, or long */
+    uint32_t until_tick;    /* tick until which waits are not observed, because they are where the thread runs */
+    uint32_t seconds_alone; /* length of that pause, s */
+    bool is_asked;          /* true if the thread gets a signal when it is seen waiting, for lack of a stop timer */
+    bool has_replied;       /* true if such a signal had a reply */
+    uint32_t unsent;        /* such signals in a row that could not be sent */
 };
 
 enum thread_state {
     THREAD_UNKNOWN,
-    THREAD_BLOCKED,  /* and its stack is in the recording */
+    THREAD_BLOCKED,  /* it is blocked, and its stack is in the recording */
     THREAD_RUNNABLE, /* it runs, or waits for a processor */
 };
 
 struct target_thread {
-    /* Asleep: */
-    const struct perf_page *page; /* NULL: none (yet) */
-    uint8_t asleep_ticks;         /* in a row, up to where a page is worth it */
-    uint32_t awake_tick;          /* when it was last met awake */
-    uint32_t wakes;               /* a measure of how often it wakes up: falls at each tick asleep since then */
-    uint32_t no_page_until_tick;  /* it woke up too often */
+    /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
+    pid_t tid;
+    enum thread_state state;        /* state at the last scan, which continues until the thread runs */
+    uint64_t cpu_ns_seen;           /* CPU time at the last scan, ns */
+    struct sample_request *request; /* request by the sampler thread; NULL: there is none */
+    const struct perf_page *page;   /* NULL: there is none */
+    bool is_known;                  /* true if it was scanned before */
+    bool ran_long;                  /* true if it ran for long before the last scan */
+    uint8_t asleep_ticks;           /* ticks asleep in a row, up to the number that makes a page worth its cost */
+    uint32_t awake_tick;            /* last tick that saw it awake */
+    uint32_t wakes;                 /* measure of how often it wakes up, which falls with each tick asleep */
+    uint32_t no_page_until_tick;    /* end of the time without a page, after it woke up too often */
 
-    /* Running: */
+    uint32_t number; /* number in the recording */
+    char name[THREAD_NAME_SIZE];
+    bool is_listed;  /* false if the present listing has not found the thread */
+    bool ran;        /* true if it ran since its name was read */
+    bool is_missing; /* true if it had ended at the open tick */
+
+    struct ledger ledger;
+    struct context_switches switches;
+    bool is_accounted;            /* true if it has ended, and CPU_NS_SEEN is all its CPU time */
+    uint64_t waited_ns;           /* time that scans have seen it waiting for a processor, ns */
+    uint32_t written_tick;        /* last tick with a sample */
+    struct thread_event life;     /* last event that the thread has reported; zeros until then */
+    struct recording_stack *last; /* last stack in the recording */
+    uint32_t ticks_without_table; /* ticks since the last stack at which a walk met a new module */
+    int syscall_file;             /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
+    int delay_file;               /* schedstat, likewise */
+    int status_file;              /* status, likewise, for threads that were asked by a signal */
+
+    /* Perf timers (timer.c, run_queue_waits.c). */
     struct perf_timer timer;
-    struct perf_timer stop_timer; /* for its waits for a processor */
+    struct perf_timer stop_timer; /* timer for its waits for a processor */
     struct run_queue_waits waits;
-    uint32_t timer_stack_size; /* that it needs; 0: not known yet; more than there can be: it gets no timer */
-    uint32_t stacks_seen;      /* whole ones, */
-    uint64_t largest_stack;    /* and the bytes of the largest of the last few */
-    uint32_t cut_stacks;       /* which no larger copy would have made whole */
-    bool has_large_stack;      /* a copy was too small once */
-    uint32_t timer_samples;
-    bool ran_with_other_timer; /* when the timer was opened in place of one with another size of copies */
     struct sample_credit credit;
     struct period_setting period_set_at;
-    uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs, */
-    uint32_t timer_tick;   /* and the tick at which that last had changed */
+    uint32_t timer_stack_size; /* bytes that its timer copies; 0: unknown; over the maximum: it gets no timer */
+    uint32_t stacks_seen;      /* complete stacks in copies */
+    uint64_t largest_stack;    /* largest of the last of these, bytes */
+    uint32_t cut_stacks;       /* stacks that no larger copy would have made complete */
+    bool has_large_stack;      /* true if a copy was once too small */
+    uint32_t timer_samples;    /* samples of the present timer */
+    bool ran_with_other_timer; /* true if it ran when the timer replaced one with another size of copies */
+    uint64_t timer_cpu_ns;     /* CPU time at the last check whether it still runs, ns */
+    uint32_t timer_tick;       /* last such check at which it had run */
 
-    pid_t tid;
-    uint32_t number; /* in the recording */
-    bool is_listed;  /* while the list is compared */
-    bool ran;        /* since its name was read */
-    bool is_known;   /* it has been looked at before */
-    bool is_missing; /* it was not there any more in the open tick */
-    char name[THREAD_NAME_SIZE];
-
-    struct thread_ledger ledger;
-    struct context_switches switches;
-    enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
-    uint64_t waited_ns;      /* for a processor, as far as scans show */
-    uint32_t written_tick;   /* the last one of which a sample was written */
-    int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
-    int delay_file;          /* and schedstat */
-    int status_file;         /* and status, of those that were asked for a signal */
-
-    /* A request to the thread. */
-    struct sample_request *request;
-    int asked_number; /* of the signal */
-    uint64_t cpu_ns_at_request;
-    bool is_asked_for_wait;          /* its timer measures its CPU time */
-    bool may_wait;                   /* for a processor: whether it does is checked again */
-    bool waits_at_request;           /* on an overloaded machine: it was on no processor when it was asked */
-    uint64_t sleep_count;            /* how often it had gone to sleep when a signal was last considered */
-    uint64_t cpu_ns_at_sleep;        /* at the first consideration with that count */
-    uint32_t ticks_asked;            /* since then, at which it had run */
-    uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
-    uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
+    /* The request. */
+    int asked_number;                /* number of its signal */
+    uint64_t cpu_ns_at_request;      /* CPU time at the last request, ns */
+    uint32_t ticks_asked;            /* ticks since then at which the thread had run */
+    bool is_asked_for_wait;          /* true if the reply is for a wait, because a timer measures the CPU time */
+    bool waits_at_request;           /* true if it was on no processor when it was asked, beside many threads */
+    bool may_wait;                   /* true if the recheck is to find out whether it waits for a processor */
+    uint64_t sleep_count;            /* voluntary context switches when a signal was last considered */
+    uint64_t cpu_ns_at_sleep;        /* CPU time when a signal was first considered with that count, ns */
+    uint64_t no_signal_until_cpu_ns; /* CPU time until which no signal is sent, after it was in sigwait, ns */
 
     /* A timer on the thread's CPU clock (cpu_clock_timer.c). */
     struct sample_request *cpu_clock_timer; /* NULL: there is none */
-    int cpu_clock_signal;                   /* of the signal */
+    int cpu_clock_signal;                   /* number of its signal */
     enum stack_reading cpu_clock_reading;
-    uint64_t cpu_clock_checked_ns;
-    uint64_t cpu_clock_start_cpu_ns; /* CPU time when it was armed, or some µs less */
+    uint64_t cpu_clock_checked_ns;   /* last check whether it may be sent signals, CLOCK_MONOTONIC */
+    uint64_t cpu_clock_start_cpu_ns; /* CPU time when the timer was started, or some µs less, ns */
     struct timer_signals_reading timer_signals_read_at;
-    int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since the thread was last seen to sleep */
-
-    uint64_t cpu_ns_seen; /* at the last scan */
-    bool ran_long;        /* before the last scan */
-    bool is_accounted;    /* it ended, and CPU_NS_SEEN is all that it spent */
-
-    struct thread_event life; /* as it said itself; ROUTINE and CREATED_NS are 0 until then */
-
-    struct recording_stack *last; /* of the recording */
+    int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since it was last seen asleep, ns */
 };
 
-/* All that a tick touches of a thread that sleeps: as long as its page's count is what it was when the thread was last
- * known to be asleep, it is where it was. */
+/* All that a tick touches of a thread that sleeps: it has not moved as long as its page's count is the same. */
 struct listed_thread {
     struct target_thread *thread;
     const struct perf_page *page_asleep; /* NULL: it is not known to be asleep */
-    uint32_t count_asleep;
+    uint32_t count_asleep;               /* count of the page when it was last known to be asleep */
 };
 
 struct threads {
     struct listed_thread *items; /* sorted by tid */
     size_t count, capacity;
-    size_t listed_count;         /* threads in the process, the sampler's own included */
-    uint32_t listed_names_count; /* in the present listing: new threads */
-    int directory;               /* of /proc/self/task; -1: opened each time */
+    size_t listed_count;         /* threads in the process, the sampler thread included */
+    uint32_t listed_names_count; /* new threads in the present listing */
+    int directory;               /* descriptor of /proc/self/task; -1: opened for each listing */
     bool keeps_descriptor;
-    bool is_blind; /* they could not be listed the last time */
-    bool is_brief; /* little is read of new threads, and of names */
+    bool is_blind; /* true if the last listing failed */
+    bool is_brief; /* true if little is read of new threads and of names */
     pid_t sampler_tid;
     uint32_t next_number;
-    uint64_t missed; /* over THREADS_MAX, or without memory */
+    uint64_t missed; /* threads over THREADS_MAX, or without memory */
 };
 
 clockid_t thread_cpu_clock(pid_t tid);
-/* CPU time of a thread of this process; false if there is no such thread. */
+/* Reads the CPU time of a thread of this process. Returns false if there is no such thread. */
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 
-/* THREAD's /proc/self/task/TID/syscall, or a negative errno. thread_release_syscall_file must follow. It is kept, as
- * long as there are descriptors enough: opening costs three times as much as reading, and a process that gives up its
- * rights can often not open it again. */
+/* Opens THREAD's /proc/self/task/TID/syscall, or returns a negative errno. thread_release_syscall_file must follow. The
+ * file stays open as long as there are enough descriptors: opening costs three times as much as reading, and a process
+ * that gives up its rights can often not open it again. */
 int thread_syscall_file(struct target_thread *thread);
 void thread_release_syscall_file(struct target_thread *thread, int file);
 
-/* For how long THREAD has waited for a processor since it began, by the kernel's count, which grows when a wait ends
- * (/proc/self/task/TID/schedstat). */
+/* Reads how long THREAD has waited for a processor since it began (/proc/self/task/TID/schedstat), ns. The kernel adds
+ * a wait when it ends. */
 bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns);
-bool threads_read_own_delay(uint64_t *ret_ns); /* of the calling thread, any one; takes a descriptor for a moment */
+/* Does the same for the calling thread, which may be any one. Takes a descriptor for a moment. */
+bool threads_read_own_delay(uint64_t *ret_ns);
 
-/* THREAD's /proc/self/task/TID/status, NUL-terminated; the file is kept open in the same way. */
+/* Reads THREAD's /proc/self/task/TID/status, NUL-terminated. The file stays open in the same way. */
 bool thread_read_status(struct target_thread *thread, char *text, size_t size);
 
-/* NULL: it is not listed. */
+/* Returns the thread TID, or NULL if it is not listed. */
 struct target_thread *threads_find(const struct threads *threads, pid_t tid);
 
-/* True if the number of threads differs from that of the last listing, or one more is to be left out. One system call.
- */
+/* Returns true if the number of threads differs from that of the last listing, or one more is left out. One system
+ * call. */
 bool threads_changed(const struct threads *threads);
 
-/* TID is not listed from the next listing on, until it is taken in. From any thread. At most THREADS_LEFT_OUT_MAX. */
+/* Leaves TID out of the listings that follow, until sampler_take_in. From any thread. At most THREADS_LEFT_OUT_MAX. */
 void threads_leave_out(pid_t tid);
-void threads_take_in(pid_t tid);
-void threads_forget_left_out(void);
-bool threads_were_left_out(void); /* ever, in this process */
+bool threads_were_left_out(void); /* true if there ever was such a thread in this process */
 
 /* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */
 typedef void (*thread_gone_callback)(void *context, struct target_thread *thread);
@@ -222,18 +225,18 @@ typedef void (*thread_gone_callback)(void *context, struct target_thread *thread
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone,
                      void *context);
 
-/* Reads the names of threads that ran since, and writes those that changed, some at once; false if there are more to be
- * read at the next tick. */
+/* Reads the names of some threads that ran, and writes those that changed. Returns false if the next tick has to read
+ * more. */
 bool threads_refresh_names(struct threads *threads, struct recording_writer *writer);
 
-/* Writes the threads to the start of a recording that continues where another one ended. Their numbers are new, and
- * their stacks are read again. */
+/* Writes the threads to the start of a recording that continues another one. Their numbers are new, and their stacks
+ * are read again. */
 void threads_write_again(struct threads *threads, struct recording_writer *writer);
 
-/* The sampler thread is about to end and another one will continue: closes all files that are kept open. */
+/* Closes all files that are kept open, before the sampler thread ends and another one continues. */
 void threads_release_files(struct threads *threads);
 
-/* Closes the directory, which may be outside of the program's new root: it would be a way out. */
+/* Closes the directory: outside of the program's new root it would be a way out. */
 void threads_release_directory(struct threads *threads);
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context);

@@ -30,7 +30,7 @@ enum {
     RECHECK_MAX = 256,
     RECHECK_AFTER_NS = 60000, /* the next ones after twice as long each */
     RECHECK_LATE_NS = 200000, /* by which timers are not late */
-    PERIODS_TO_WAIT = 4,      /* of CPU time, for a timer or an reply, before another way is tried */
+    PERIODS_TO_WAIT = 4,      /* of CPU time, for a timer or a reply, before another way is tried */
 };
 
 static bool is_cpu_mode(const struct sampler *sampler)
@@ -43,7 +43,7 @@ static bool is_cpu_mode(const struct sampler *sampler)
 /* The walk reached a new module at its last address. */
 static enum modules_result build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
-    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->for_tables, sampler->writer);
+    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->table_budget, sampler->writer);
 }
 
 /* THREAD ran through code whose call frame information is not copied yet. The next stack stands for that time, too, if
@@ -67,7 +67,7 @@ static void build_ahead(struct sampler *sampler, const struct target_thread *thr
     if (ticks <= TICKS_ALONE) return;
     uint32_t doublings = ticks - TICKS_ALONE;
     modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX),
-                       sampler->for_tables);
+                       sampler->table_budget);
 }
 
 /* False if the stack of SAMPLE is not available yet, or never will be. Nor is one in our own handler: where that has
@@ -157,7 +157,7 @@ static bool find_time_of_signals(struct sampler *sampler, struct target_thread *
         timer_note_request(sampler, thread);
         signals = cpu_clock_timer_all_signals(sampler, thread, signals);
         bool is_accepted =
-            timer_accepts_reply(thread, signals, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
+            sample_credit_accept(&thread->credit, signals, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
         *ret_time = (struct timer_signals_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen)};
         return is_accepted;
     }
@@ -193,7 +193,7 @@ static void write_timer_replies(struct sampler *sampler, struct target_thread *t
     if (!thread->cpu_clock_timer || !sample_request_hold(thread->cpu_clock_timer, &signals)) return;
     sampler->counters[RECORDING_SIGNALS] += signals.count;
     write_replies(sampler, thread, signals);
-    if (timer_sees_user_code(thread) && timer_is_seldom_in_call(thread)) {
+    if (timer_sees_user_code(thread) && sample_credit_periods_between(&thread->credit) > 0) {
         cpu_clock_timer_forget(thread);
         return;
     }
@@ -244,10 +244,10 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, co
         return;
     }
     if (timer_sees_user_code(thread) && thread->ledger.has_run) {
-        /* An reply outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
+        /* A reply outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
         struct timer_signals one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
-        if (!timer_accepts_reply(thread, one, was_in_call, 0)) return;
+        if (!sample_credit_accept(&thread->credit, one, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     ledger_credit_running(sampler, thread, cpu_ns, &stack);
@@ -276,7 +276,7 @@ static void do_without_signal(struct sampler *sampler, struct target_thread *thr
     bool is_in_kernel = timer_sees_user_code(thread);
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
-        timer_give_up_request(thread);
+        sample_credit_give_up(&thread->credit);
         cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     ledger_write_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
@@ -304,8 +304,8 @@ static void prepare_first_walk(struct sampler *sampler)
     enum { MODULES = 3 };
     uint64_t vdso = clock_code_address();
     if (modules_have_any(&sampler->modules)) return;
-    modules_build_more(&sampler->modules, MODULES, sampler->for_tables);
-    if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->for_tables, sampler->writer);
+    modules_build_more(&sampler->modules, MODULES, sampler->table_budget);
+    if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->table_budget, sampler->writer);
 }
 
 static bool has_progress(const struct target_thread *thread, uint64_t cpu_ns)

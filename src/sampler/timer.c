@@ -254,11 +254,6 @@ static uint64_t kernel_periods(const struct sampler *sampler, struct target_thre
     return difference(watched_periods(sampler, thread), sample_credit_given(&thread->credit));
 }
 
-bool timer_is_seldom_in_call(const struct target_thread *thread)
-{
-    return sample_credit_periods_between(&thread->credit) > 0;
-}
-
 bool timer_wants_reply(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     double wait_ns = sample_credit_periods_between(&thread->credit) * (double)sampler->period_ns;
@@ -269,11 +264,6 @@ bool timer_wants_reply(const struct sampler *sampler, struct target_thread *thre
 uint64_t timer_switching_ns(const struct target_thread *thread)
 {
     return timer_sees_user_code(thread) ? sample_credit_switching_ns(&thread->credit) : 0;
-}
-
-void timer_note_switching(struct target_thread *thread, uint64_t written_ns)
-{
-    thread->credit.switching_written_ns += written_ns;
 }
 
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
@@ -293,17 +283,6 @@ void timer_note_cpu_clock_start(const struct sampler *sampler, struct target_thr
     if (!timer_sees_user_code(thread)) return;
     timer_note_request(sampler, thread);
     sample_credit_note_cpu_clock_start(&thread->credit);
-}
-
-void timer_give_up_request(struct target_thread *thread)
-{
-    sample_credit_give_up(&thread->credit);
-}
-
-bool timer_accepts_reply(struct target_thread *thread, struct timer_signals signals, bool was_in_call,
-                         uint64_t open_call_ns)
-{
-    return sample_credit_accept(&thread->credit, signals, was_in_call, open_call_ns);
 }
 
 enum signal_origin timer_preferred_origin(const struct target_thread *thread)
@@ -327,7 +306,7 @@ uint32_t timer_fetch(struct sampler *sampler, struct target_thread *thread, stru
     uint32_t count = perf_timer_read(&thread->timer, ret_news);
     thread->credit.sleeps += thread->timer.sleeps;
     if (count == 0) return 0;
-    sample_credit_add_user(&thread->credit, ret_news->count);
+    thread->credit.user += ret_news->count;
     if (sample_credit_is_due(&thread->credit))
         sample_credit_lend(&thread->credit, ret_news->count, kernel_periods(sampler, thread));
     uint32_t before = thread->timer_samples;

@@ -134,12 +134,6 @@ struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t r
     return &sampler->short_lived_threads.routines[0];
 }
 
-bool run_queue_waits_are_where_it_runs(const struct target_thread *thread)
-{
-    (void)thread;
-    return false;
-}
-
 bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
     (void)sampler;
@@ -151,14 +145,7 @@ static uint64_t switching_ns;
 
 uint64_t timer_switching_ns(const struct target_thread *thread)
 {
-    (void)thread;
-    return switching_ns;
-}
-
-void timer_note_switching(struct target_thread *thread, uint64_t written_ns)
-{
-    (void)thread;
-    switching_ns -= written_ns;
+    return switching_ns - thread->credit.switching_written_ns;
 }
 
 /* --- The sampler, as tick.c does it for a thread with a timer ----------------------------------------------------- */
@@ -376,8 +363,7 @@ TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
         struct target_thread thread = {.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
         thread.life = (struct thread_event){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
         thread.life.sleeps = 1;
-        thread.ledger =
-            (struct thread_ledger){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
+        thread.ledger = (struct ledger){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
         ledger_close_as_reported(&sampler, &thread, 5 * MS);
@@ -481,7 +467,7 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 400 * MS};
         sampler.sampler_starved = true;
         timed = other = (struct target_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        timed.ledger = other.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
+        timed.ledger = other.ledger = (struct ledger){.has_delay = true, .pending_ns = 200 * MS};
         timed.timer = (struct perf_timer){.control = control, .preempted_ns = 60 * MS};
         timed.ledger.has_seen_switch = true;
         memset(&recording, 0, sizeof(recording));
@@ -514,7 +500,7 @@ TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
         sampler.tick_span_ns = cases[i].span_ms * MS;
         struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
+        thread.ledger = (struct ledger){.has_delay = true, .pending_ns = 200 * MS};
         thread.ledger.since_asleep_ns = cases[i].open_ms * MS;
         for (uint64_t met = 0; met < cases[i].met; met++) {
             thread.state = met % 2 ? THREAD_RUNNABLE : THREAD_BLOCKED;
@@ -541,7 +527,7 @@ TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
         sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .sampler_starved = true};
         struct short_lived_sums *routine = short_lived_routine(&sampler, 0);
         struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 70 * MS};
+        thread.ledger = (struct ledger){.has_delay = true, .pending_ns = 70 * MS};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[1] = true;
         delay_ns = 50 * MS;
@@ -571,7 +557,7 @@ TEST(time_of_switches_is_spent_where_the_thread_sleeps)
     for (enum recording_mode mode = RECORDING_WALL; mode <= RECORDING_CPU; mode++) {
         sampler = (struct sampler){.options.mode = mode, .period_ns = 10 * MS};
         struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.ledger = (struct thread_ledger){.has_delay = true, .pending_ns = 200 * MS};
+        thread.ledger = (struct ledger){.has_delay = true, .pending_ns = 200 * MS};
         memset(&recording, 0, sizeof(recording));
         switching_ns = 3 * MS;
         ledger_credit_blocked(&sampler, &thread, &sleeping);
@@ -579,7 +565,7 @@ TEST(time_of_switches_is_spent_where_the_thread_sleeps)
         ledger_credit_running(&sampler, &thread, 10 * MS, &running);
         ledger_write_rest(&sampler, &thread);
         CHECK_UINT(recording.written_ns[0][0], 7 * MS);
-        CHECK_UINT(switching_ns, 0);
+        CHECK_UINT(timer_switching_ns(&thread), 0);
     }
 }
 

@@ -91,7 +91,7 @@ static void scan(struct sampled *sampled, enum way way, uint64_t period, struct 
 {
     struct sample_credit *credit = &sampled->credit;
     struct pending_reply reply = sampled->reply;
-    sample_credit_add_user(credit, sampled->user);
+    credit->user += sampled->user;
     if (sample_credit_is_due(credit)) sample_credit_lend(credit, sampled->user, period - sample_credit_given(credit));
     if (sampled->user > 0) result->given[USER] += given(sampled, period);
     sampled->user = 0;
