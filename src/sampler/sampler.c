@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/futex.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"

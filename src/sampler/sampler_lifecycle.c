@@ -7,7 +7,7 @@
  * setuid and its relatives may be called in signal handlers. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_lifecycle.h"
 
-#include "base/kernel.h"
+#include "base/futex.h"
 #include "sampler/clock.h"
 #include "sampler/raw_thread.h"
 #include "sampler/process_info.h"
@@ -16,7 +16,6 @@
 #include "sampler/sample_requests.h"
 #include "sampler/threads.h"
 
-#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 
@@ -46,19 +45,6 @@ static struct {
 static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec"))); /* when this thread last began to fork */
 
 /* --- Futexes ------------------------------------------------------------------------------------------------------ */
-
-void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
-{
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
-                                .tv_nsec = (long)(deadline_ns % SECOND_NS)};
-    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
-                       FUTEX_BITSET_MATCH_ANY);
-}
-
-void futex_wake(_Atomic uint32_t *word)
-{
-    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
-}
 
 void futex_set(_Atomic uint32_t *word)
 {

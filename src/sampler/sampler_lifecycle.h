@@ -29,8 +29,6 @@ struct lifecycle {
 
 extern struct lifecycle lifecycle;
 
-void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns);
-void futex_wake(_Atomic uint32_t *word);
 void futex_set(_Atomic uint32_t *word); /* sets WORD to 1 and wakes all waiting threads */
 
 /* --- sampler.c: what the thread does ------------------------------------------------------------------------------ */

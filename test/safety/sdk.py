@@ -112,7 +112,7 @@ def the_library_starts_while_another_thread_fails_to_exec():
         file = folder / "not_a_program"
         file.write_bytes(bytes(16))
         file.chmod(0o755)
-        for _ in range(4):  # few of the 50 threads note_first_seen an execve, and on a busy machine sometimes none does
+        for _ in range(4):  # few of the 50 threads meet an execve, and on a busy machine sometimes none does
             done = run(program("exec_fails"), file, 50, cwd=folder, env=variables(folder))
             check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
             denied_execs, denied_threads = map(int, text(done.stdout).split())
