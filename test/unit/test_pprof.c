@@ -32,8 +32,8 @@ static void add_message(struct buffer *out, uint32_t field, const struct number 
 /* Strings 0 … 7 of every file made here. */
 static void add_strings(struct buffer *out)
 {
-    static const char *const strings[] = {
-        "", "samples", "count", "work", "thread_id", "bytes", "offbeat: {\"ticks\":7}", "hi"};
+    static const char *const strings[] = {"",  "samples", "count", "work", "thread_id", "bytes", "# offbeat ticks = 7",
+                                          "hi"};
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         protobuf_append_bytes(out, 6, slice_of_text(strings[i]));
     }

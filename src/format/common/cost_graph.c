@@ -23,9 +23,7 @@ void cost_graph_fini(struct cost_graph *graph)
 }
 
 #define ADD_ITEM(graph, list)                                                                                          \
-    (array_reserve(&(list)->items, &(list)->capacity, (list)->count + 1, sizeof(*(list)->items), PROFILE_ENTITIES_MAX) \
-         ? &(list)->items[(list)->count++]                                                                             \
-         : ((graph)->failed = true, NULL))
+    (ARRAY_RESERVE(list, 1, PROFILE_ENTITIES_MAX) ? &(list)->items[(list)->count++] : ((graph)->failed = true, NULL))
 
 static bool node_equal(const void *context, uint32_t index, const void *key)
 {
@@ -53,8 +51,7 @@ void cost_graph_add_cost(struct cost_graph *graph, uint32_t node, struct locatio
 {
     while (value_count > 0 && values[value_count - 1] == 0) value_count--;
     if (value_count == 0 || node == INDEX_NONE) return;
-    if (!array_reserve(&graph->values.items, &graph->values.capacity, graph->values.count + value_count,
-                       sizeof(*graph->values.items), PROFILE_SAMPLES_MAX)) {
+    if (!ARRAY_RESERVE(&graph->values, value_count, PROFILE_SAMPLES_MAX)) {
         graph->failed = true;
         return;
     }

@@ -92,12 +92,12 @@ static uint64_t key_number(struct encoder *encoder, const char *key)
 static uint32_t number_in(struct encoder *encoder, struct numbering *numbering, uint32_t index)
 {
     if (index == 0 || numbering->number_of[index]) return numbering->number_of[index];
-    if (!array_reserve(&numbering->order.items, &numbering->order.capacity, numbering->order.count + 1,
-                       sizeof(*numbering->order.items), INT32_MAX)) {
+    uint32_t *added = ARRAY_ADD(&numbering->order, INT32_MAX);
+    if (!added) {
         fail(encoder);
         return 0;
     }
-    numbering->order.items[numbering->order.count++] = index;
+    *added = index;
     return numbering->number_of[index] = (uint32_t)numbering->order.count;
 }
 
@@ -115,9 +115,9 @@ static void numbering_fini(struct numbering *numbering)
 
 static void add_number(struct encoder *encoder, uint64_t number)
 {
-    if (array_reserve(&encoder->numbers.items, &encoder->numbers.capacity, encoder->numbers.count + 1,
-                      sizeof(*encoder->numbers.items), PROFILE_SAMPLES_MAX))
-        encoder->numbers.items[encoder->numbers.count++] = number;
+    uint64_t *added = ARRAY_ADD(&encoder->numbers, PROFILE_SAMPLES_MAX);
+    if (added)
+        *added = number;
     else
         fail(encoder);
 }
@@ -154,9 +154,7 @@ static uint32_t number_of_message(struct encoder *encoder, struct message_table 
         return found + 1;
     }
     uint32_t added = (uint32_t)table->messages.count;
-    if (!array_reserve(&table->messages.items, &table->messages.capacity, added + 1u, sizeof(*table->messages.items),
-                       PROFILE_ENTITIES_MAX) ||
-        !index_table_add(&table->index, hash, added)) {
+    if (!ARRAY_RESERVE(&table->messages, 1, PROFILE_ENTITIES_MAX) || !index_table_add(&table->index, hash, added)) {
         fail(encoder);
         return 0;
     }
@@ -348,10 +346,8 @@ static struct group *group_of(struct encoder *encoder, uint32_t stack, uint32_t 
     uint32_t found = index_table_find(&encoder->groups.index, hash, is_same_group, encoder, &key);
     if (found != INDEX_NONE) return &encoder->groups.items[found];
     size_t first = encoder->group_attributes.count;
-    if (!array_reserve(&encoder->groups.items, &encoder->groups.capacity, encoder->groups.count + 1,
-                       sizeof(*encoder->groups.items), PROFILE_SAMPLES_MAX) ||
-        !array_reserve(&encoder->group_attributes.items, &encoder->group_attributes.capacity, first + key.count,
-                       sizeof(uint64_t), (size_t)PROFILE_SAMPLES_MAX * 4) ||
+    if (!ARRAY_RESERVE(&encoder->groups, 1, PROFILE_SAMPLES_MAX) ||
+        !ARRAY_RESERVE(&encoder->group_attributes, key.count, (size_t)PROFILE_SAMPLES_MAX * 4) ||
         !index_table_add(&encoder->groups.index, hash, (uint32_t)encoder->groups.count)) {
         fail(encoder);
         return NULL;

@@ -15,7 +15,6 @@
 #include "base/protobuf.h"
 #include "base/varint_groups.h"
 #include "format/common/format_ops.h"
-#include "format/common/metadata.h"
 #include "format/pprof/pprof_metadata.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/processes.h"
@@ -152,6 +151,8 @@ struct decoder {
     ((decoder)->status =                                                                                               \
          error_set((decoder)->error, STATUS_MALFORMED, (uint64_t)((place) - (decoder)->bytes.data), __VA_ARGS__))
 
+#define FAIL_TOO_LARGE(decoder, ...) ((decoder)->status = error_set((decoder)->error, STATUS_TOO_LARGE, 0, __VA_ARGS__))
+
 static void fail_memory(struct decoder *decoder)
 {
     decoder->status = error_set(decoder->error, STATUS_NO_MEMORY, 0, "not enough memory for the profile");
@@ -162,11 +163,10 @@ static bool make_room(struct decoder *decoder, void *items, size_t *capacity, si
                       size_t maximum, const char *what)
 {
     if (array_reserve(items, capacity, count + 1, item_size, maximum)) return true;
-    if (count < maximum) {
+    if (count < maximum)
         fail_memory(decoder);
-    } else {
-        decoder->status = error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %zu %s", maximum, what);
-    }
+    else
+        FAIL_TOO_LARGE(decoder, "more than %zu %s", maximum, what);
     return false;
 }
 
@@ -236,18 +236,16 @@ static void define(struct decoder *decoder, struct id_map *map, struct slice mes
 
 /* --- The survey --------------------------------------------------------------------------------------------------- */
 
-static bool is_single_number(uint32_t field)
-{
-    return field == PROFILE_DROP_FRAMES || field == PROFILE_KEEP_FRAMES || field == PROFILE_TIME_NANOS ||
-           field == PROFILE_DURATION_NANOS || field == PROFILE_PERIOD || field == PROFILE_DEFAULT_SAMPLE_TYPE ||
-           field == PROFILE_DOC_URL;
-}
-
 static bool has_right_wire_type(const struct protobuf_field *field)
 {
-    if (is_single_number(field->number)) return field->wire_type == PROTOBUF_VARINT;
-    if (field->number == PROFILE_COMMENT && field->wire_type == PROTOBUF_VARINT) return true;
-    return field->wire_type == PROTOBUF_BYTES;
+    enum {
+        SINGLE_NUMBERS = 1 << PROFILE_DROP_FRAMES | 1 << PROFILE_KEEP_FRAMES | 1 << PROFILE_TIME_NANOS |
+                         1 << PROFILE_DURATION_NANOS | 1 << PROFILE_PERIOD | 1 << PROFILE_DEFAULT_SAMPLE_TYPE |
+                         1 << PROFILE_DOC_URL
+    };
+    if (SINGLE_NUMBERS & 1u << field->number) return field->wire_type == PROTOBUF_VARINT;
+    bool is_list = field->number == PROFILE_COMMENT && field->wire_type == PROTOBUF_VARINT;
+    return is_list || field->wire_type == PROTOBUF_BYTES;
 }
 
 static void survey(struct decoder *decoder)
@@ -331,13 +329,11 @@ static struct value_type read_value_type(struct decoder *decoder, struct slice m
 static void decode_sample_type(struct decoder *decoder, struct slice message)
 {
     struct value_type type = read_value_type(decoder, message);
-    if (decoder->profile->value_type_count == PROFILE_VALUES_MAX) {
-        decoder->status =
-            error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %d sample types", PROFILE_VALUES_MAX);
-        return;
-    }
-    profile_add_value_type(decoder->profile, profile_c_string(decoder->profile, type.type),
-                           profile_c_string(decoder->profile, type.unit));
+    if (decoder->profile->value_type_count == PROFILE_VALUES_MAX)
+        FAIL_TOO_LARGE(decoder, "more than %d sample types", PROFILE_VALUES_MAX);
+    else
+        profile_add_value_type(decoder->profile, profile_c_string(decoder->profile, type.type),
+                               profile_c_string(decoder->profile, type.unit));
 }
 
 static void decode_period_type(struct decoder *decoder, struct slice message)
@@ -425,7 +421,7 @@ static void decode_location(struct decoder *decoder, struct slice message)
 
 /* --- Samples ------------------------------------------------------------------------------------------------------ */
 
-/* How many samples were there before the one at hand. */
+/* Returns the number of samples before the one at hand. */
 static size_t sample_number(const struct decoder *decoder)
 {
     return decoder->profile->samples.count + decoder->pending.count;
@@ -435,17 +431,13 @@ static size_t sample_number(const struct decoder *decoder)
 static bool reserve_frames(struct decoder *decoder, size_t more)
 {
     size_t depth_max = decoder->frame_first + PPROF_DEPTH_MAX;
-    if (more <= depth_max - decoder->frame_count &&
-        array_reserve(&decoder->frames, &decoder->frame_capacity, decoder->frame_count + more, sizeof(*decoder->frames),
-                      depth_max)) {
+    if (more > depth_max - decoder->frame_count)
+        FAIL_TOO_LARGE(decoder, "more than %d frames in a stack", PPROF_DEPTH_MAX);
+    else if (array_reserve(&decoder->frames, &decoder->frame_capacity, decoder->frame_count + more,
+                           sizeof(*decoder->frames), depth_max))
         return true;
-    }
-    if (more <= depth_max - decoder->frame_count) {
+    else
         fail_memory(decoder);
-    } else {
-        decoder->status =
-            error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %d frames in a stack", PPROF_DEPTH_MAX);
-    }
     return false;
 }
 
@@ -680,30 +672,12 @@ static void decode_sample(struct decoder *decoder, struct slice message)
 
 /* --- Comments ----------------------------------------------------------------------------------------------------- */
 
-/* False if COMMENT does not hold facts in the old form. */
-static bool decode_facts(struct profile *profile, struct slice comment)
-{
-    size_t prefix_size = strlen(FACTS_PREFIX);
-    if (comment.size < prefix_size || memcmp(comment.data, FACTS_PREFIX, prefix_size) != 0) return false;
-    struct slice json = slice_of(comment.data + prefix_size, comment.size - prefix_size);
-    struct json_reader reader;
-    json_reader_init(&reader, json);
-    json_skip(&reader);
-    bool is_json = json_reader_finish(&reader, NULL) == STATUS_OK;
-    json_reader_fini(&reader);
-    json_reader_init(&reader, json);
-    if (is_json) metadata_read(&reader, profile);
-    is_json = is_json && json_reader_finish(&reader, NULL) == STATUS_OK;
-    json_reader_fini(&reader);
-    return is_json;
-}
-
 static void add_comment(struct decoder *decoder, uint64_t index)
 {
     struct string_id text = string_at(decoder, index);
     struct slice comment = profile_slice(decoder->profile, text);
     if (decoder->status != STATUS_OK || pprof_metadata_read(&decoder->metadata, comment)) return;
-    if (!decode_facts(decoder->profile, comment)) profile_add_comment(decoder->profile, comment);
+    profile_add_comment(decoder->profile, comment);
 }
 
 static void decode_comments(struct decoder *decoder)
@@ -741,8 +715,7 @@ static void check_counts(struct decoder *decoder)
     static const uint32_t kinds[] = {PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING_TABLE};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (decoder->spans[kinds[i]].count <= PROFILE_ENTITIES_MAX) continue;
-        decoder->status = error_set(decoder->error, STATUS_TOO_LARGE, 0, "%zu messages of field %" PRIu32,
-                                    decoder->spans[kinds[i]].count, kinds[i]);
+        FAIL_TOO_LARGE(decoder, "%zu messages of field %" PRIu32, decoder->spans[kinds[i]].count, kinds[i]);
     }
 }
 
@@ -783,6 +756,9 @@ static void decode_all(struct decoder *decoder)
     each_message(decoder, PROFILE_SAMPLE, decode_sample);
     if (decoder->status == STATUS_OK) add_pending(decoder);
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
+    if (decoder->status != STATUS_OK) return;
+    time_labels_take(decoder->profile);
+    decoder->status = profile_failed(decoder->profile, decoder->error);
 }
 
 /* RELEASABLE may be NULL. */
@@ -831,31 +807,13 @@ bool pprof_detect(struct slice bytes)
 
 /* --- The format --------------------------------------------------------------------------------------------------- */
 
-/* Samples with a label of their time get a time again. */
-static enum status take_times(enum status decoded, struct profile *profile, struct error *error)
-{
-    if (decoded != STATUS_OK) return decoded;
-    time_labels_take(profile);
-    return profile_failed(profile, error);
-}
-
-static enum status decode_timed(struct slice bytes, struct profile *profile, struct error *error)
-{
-    return take_times(pprof_decode(bytes, profile, error), profile, error);
-}
-
-static enum status decode_buffer_timed(struct buffer *bytes, struct profile *profile, struct error *error)
-{
-    return take_times(pprof_decode_buffer(bytes, profile, error), profile, error);
-}
-
 const struct format format_pprof = {
     .name = "pprof",
     .suffixes = {".pb", ".pprof"},
     .written_suffix = ".pb.gz",
     .detect = pprof_detect,
-    .decode = decode_timed,
-    .decode_buffer = decode_buffer_timed,
+    .decode = pprof_decode,
+    .decode_buffer = pprof_decode_buffer,
     .encode = pprof_encode,
     .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
              KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA | KEEPS_MEMBERS_OF_SAMPLES |

@@ -312,9 +312,7 @@ static uint32_t find_labels(struct encoder *encoder, uint32_t set, uint32_t thre
     uint32_t same = index_table_find(&encoder->labels.by_bytes, bytes_hash, same_bytes, encoder, &labels);
     uint32_t added = (uint32_t)encoder->labels.count;
     labels.canonical = same == INDEX_NONE ? added : same;
-    if (encoder->label_bytes.failed ||
-        !array_reserve(&encoder->labels.items, &encoder->labels.capacity, added + 1u, sizeof(labels),
-                       PROFILE_ENTITIES_MAX) ||
+    if (encoder->label_bytes.failed || !ARRAY_RESERVE(&encoder->labels, 1, PROFILE_ENTITIES_MAX) ||
         !index_table_add(&encoder->labels.by_source, source_hash, added) ||
         (same == INDEX_NONE && !index_table_add(&encoder->labels.by_bytes, bytes_hash, added))) {
         fail(encoder, STATUS_NO_MEMORY);
@@ -337,8 +335,7 @@ static void append_sample(struct encoder *encoder, const struct written_sample *
 {
     size_t row = encoder->profile->value_type_count;
     size_t count = encoder->samples.count;
-    if (!array_reserve(&encoder->samples.items, &encoder->samples.capacity, count + 1, sizeof(*sample),
-                       PROFILE_SAMPLES_MAX) ||
+    if (!ARRAY_RESERVE(&encoder->samples, 1, PROFILE_SAMPLES_MAX) ||
         !array_reserve(&encoder->values, &encoder->values_capacity, (count + 1) * row, sizeof(*values),
                        (size_t)PROFILE_SAMPLES_MAX * PROFILE_VALUES_MAX) ||
         !index_table_add(&encoder->samples.index, hash, (uint32_t)count)) {

@@ -23,11 +23,11 @@ static struct made_mapping *find(struct made_mappings *made, uint32_t *by_packag
 {
     uint32_t *known = &by_package[package.index];
     if (*known) return &made->items[*known - 1];
-    if (!array_reserve(&made->items, &made->capacity, made->count + 1, sizeof(*made->items), PROFILE_ENTITIES_MAX))
-        return NULL;
-    made->items[made->count++] = (struct made_mapping){.package = package, .has_functions = true};
+    struct made_mapping *added = ARRAY_ADD(made, PROFILE_ENTITIES_MAX);
+    if (!added) return NULL;
+    *added = (struct made_mapping){.package = package, .has_functions = true};
     *known = (uint32_t)made->count;
-    return &made->items[*known - 1];
+    return added;
 }
 
 static void include(struct made_mapping *mapping, const struct location *location)

@@ -26,8 +26,4 @@ enum {
 };
 /* clang-format on */
 
-/* Until 0.1.0, facts were one comment: this, and a JSON object. It is still read (pprof_metadata.h has today's form).
- */
-#define FACTS_PREFIX "offbeat: "
-
 #endif

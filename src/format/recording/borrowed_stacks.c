@@ -185,20 +185,15 @@ static int64_t next_piece(const struct lending *lending, const int64_t *time, co
     return sum_of(lending, ret_piece);
 }
 
-/* That have begun in SAMPLE's time. */
-static size_t periods_of(const struct profile *profile, size_t sample)
-{
-    int64_t ns = profile_sample_values(profile, sample)[1];
-    return profile->period > 0 ? (size_t)(ns / profile->period) + 1 : SIZE_MAX;
-}
-
 /* Many borrowers with many stacks to borrow could be billions of samples. So if not all of COUNT stacks have room, or
  * SAMPLE's time is not worth so many, it has some of them, and other ones than the next borrower. */
 static void choose_pieces(struct lending *lending, size_t sample, size_t count)
 {
     const double golden = 0.6180339887498949;
     size_t room = lending->samples_left / lending->borrowers_left--;
-    size_t worth = periods_of(lending->profile, sample), pieces = least(room / lending->part_count, worth);
+    int64_t ns = profile_sample_values(lending->profile, sample)[1], period_ns = lending->profile->period;
+    size_t worth = period_ns > 0 ? (size_t)(ns / period_ns) + 1 : SIZE_MAX; /* periods that begin in the time */
+    size_t pieces = least(room / lending->part_count, worth);
     if (pieces < 2) pieces = 2;
     lending->pieces = count <= least(room, worth) ? 0 : (unsigned)pieces - 1;
     lending->phase += golden - (lending->phase + golden >= 1);
@@ -209,12 +204,6 @@ static void write_values(const struct lending *lending, int64_t count, const int
     ret_values[0] = count;
     ret_values[1] = sum_of(lending, parts);
     memcpy(ret_values + lending->first_part, parts, lending->part_count * sizeof(*parts));
-}
-
-/* Its waits after sleeps are a separate sample. */
-static bool has_only_waited(const struct lending *lending, const int64_t *time)
-{
-    return lending->part_count == PARTS_MAX && time[PART_CPU] == 0 && time[PART_RUNNABLE] > 0;
 }
 
 /* A borrower that was woken waited where it had slept; another one, where it had run. */
@@ -235,7 +224,8 @@ static void borrow(struct lending *lending, size_t sample, const struct lent *le
     memcpy(time, parts_of(lending, sample), lending->part_count * sizeof(*time));
     int64_t *own = &profile->samples.values[sample * profile->value_type_count];
     int64_t sum = own[1], counted = own[0], count_given = 0, sum_given = 0;
-    bool was_woken = has_only_waited(lending, time);
+    /* Waits after sleeps are a separate sample. */
+    bool was_woken = lending->part_count == PARTS_MAX && time[PART_CPU] == 0 && time[PART_RUNNABLE] > 0;
     for (size_t i = 0; i < count; i++) {
         for (size_t part = 0; part < lending->part_count; part++) all[part] += weight_of(&lent[i], part, was_woken);
     }
@@ -286,17 +276,6 @@ static void remove_empty(const struct lending *lending, size_t count)
     samples->count = kept;
 }
 
-static struct location_id routine_of_borrower(const struct profile *profile, size_t sample)
-{
-    uint32_t parent = profile_parent_at(profile, profile->samples.stack[sample].index);
-    return (struct location_id){profile_stack_location(profile, parent)};
-}
-
-static void count_borrowers(struct lending *lending, size_t samples)
-{
-    for (size_t i = 0; i < samples; i++) lending->borrowers_left += is_borrower(lending, i);
-}
-
 bool find_short_borrowers(const struct profile *profile, uint64_t ns_max, bool *ret_borrows)
 {
     uint64_t *times = calloc(profile->threads.count, sizeof(*times));
@@ -325,10 +304,11 @@ uint64_t borrow_stacks(struct profile *profile, const struct location_id *routin
         profile->failed = STATUS_NO_MEMORY;
         return 0;
     }
-    count_borrowers(&lending, count);
+    for (size_t i = 0; i < count; i++) lending.borrowers_left += is_borrower(&lending, i);
     for (size_t i = 0; i < count && lending.samples_left > 0; i++) {
         if (!is_borrower(&lending, i)) continue;
-        struct location_id routine = routine_of_borrower(profile, i);
+        uint32_t parent = profile_parent_at(profile, profile->samples.stack[i].index);
+        struct location_id routine = {profile_stack_location(profile, parent)};
         const struct lent *lent;
         size_t lenders = lenders_of(&lending, routine, &lent);
         choose_pieces(&lending, i, lenders);

@@ -125,11 +125,6 @@ static int64_t unzigzag(uint64_t value)
     return (int64_t)(value >> 1 ^ (0 - (value & 1)));
 }
 
-static int64_t signed_number(struct replay *replay)
-{
-    return unzigzag(number(replay));
-}
-
 static struct slice text(struct replay *replay)
 {
     uint64_t size = number(replay);
@@ -197,14 +192,6 @@ static bool is_time_too_large(const struct replayed_thread *thread, struct recor
            thread->covered_until_ns > limit_ns * 3;
 }
 
-/* In CPU mode, no record covers the time in which a thread does not run. CPU time begins with the open tick's span, or
- * after the part of the span that earlier records cover. */
-static void keep_up_with_ticks(const struct replay *replay, struct replayed_thread *thread)
-{
-    uint64_t span_start_ns = replay->now_ns - replay->tick_span_ns;
-    if (thread->covered_until_ns < span_start_ns) thread->covered_until_ns = span_start_ns;
-}
-
 static void add_time(struct replay *replay, struct replayed_thread *thread, struct stack_id stack,
                      struct recording_time time)
 {
@@ -215,7 +202,10 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
         return;
     }
     if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
-    if (is_cpu) keep_up_with_ticks(replay, thread);
+    /* In CPU mode, no record covers the time in which a thread does not run. CPU time begins with the open tick's span,
+     * or after the part of the span that earlier records cover. */
+    uint64_t span_start_ns = replay->now_ns - replay->tick_span_ns;
+    if (is_cpu && thread->covered_until_ns < span_start_ns) thread->covered_until_ns = span_start_ns;
     if (!run->is_open) run->start_ns = thread->covered_until_ns;
     run->stack = stack;
     run->is_open = true;
@@ -396,9 +386,9 @@ static struct recording_time read_time(struct replay *replay)
 static void note_slept(struct replay *replay, const struct replayed_thread *thread, struct stack_id stack)
 {
     if (thread->has_blocked && thread->blocked.index == stack.index) return;
-    if (array_reserve(&replay->slept.items, &replay->slept.capacity, replay->slept.count + 1,
-                      sizeof(*replay->slept.items), SIZE_MAX))
-        replay->slept.items[replay->slept.count++] = stack;
+    struct stack_id *added = ARRAY_ADD(&replay->slept, SIZE_MAX);
+    if (added)
+        *added = stack;
     else
         replay->profile->failed = STATUS_NO_MEMORY;
 }
@@ -450,13 +440,6 @@ static void replay_lost(struct replay *replay)
     replay->counts.lost_ns[cause] += sum_of(time);
 }
 
-static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
-{
-    struct stack_id stack = {0};
-    if (routine != 0) stack = profile_add_stack(replay->profile, stack, location_of(replay, routine));
-    return profile_add_stack(replay->profile, stack, named_location(replay, NO_STACK_TOO_SHORT));
-}
-
 /* The last stack of THREAD that TIME is of. ROUTINE: 0 if it is not known. */
 static struct stack_id stack_of_share(struct replay *replay, const struct replayed_thread *thread, uint64_t share,
                                       uint64_t routine, struct recording_time time)
@@ -468,12 +451,9 @@ static struct stack_id stack_of_share(struct replay *replay, const struct replay
     bool is_blocked = share == RECORDING_OF_BLOCKED;
     if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
     replay->counts.too_short_ns += sum_of(time);
-    return too_short_stack(replay, routine);
-}
-
-static bool is_early_wait(const struct replayed_thread *thread, uint64_t share, struct recording_time time)
-{
-    return share == RECORDING_OF_BLOCKED && !thread->has_blocked && time.cpu_ns + time.blocked_ns == 0;
+    struct stack_id stack = {0};
+    if (routine != 0) stack = profile_add_stack(replay->profile, stack, location_of(replay, routine));
+    return profile_add_stack(replay->profile, stack, named_location(replay, NO_STACK_TOO_SHORT));
 }
 
 static void add_early_wait(struct replay *replay, struct replayed_thread *thread, struct recording_time time)
@@ -499,7 +479,8 @@ static void replay_more(struct replay *replay)
     uint64_t share = number(replay);
     struct recording_time time = read_time(replay);
     if (!thread) return;
-    if (is_early_wait(thread, share, time))
+    bool is_early_wait = share == RECORDING_OF_BLOCKED && !thread->has_blocked && time.cpu_ns + time.blocked_ns == 0;
+    if (is_early_wait)
         add_early_wait(replay, thread, time);
     else
         add_time(replay, thread, stack_of_share(replay, thread, share, thread->routine, time), time);
@@ -577,7 +558,7 @@ static void replay_start(struct replay *replay)
     uint64_t pid = number(replay), parent = number(replay);
     replay->mode = number(replay);
     replay->period_ns = number(replay);
-    replay->wall_offset_ns = signed_number(replay);
+    replay->wall_offset_ns = unzigzag(number(replay));
     replay->now_ns = number(replay);
     struct slice profiler_id = cursor_take(&replay->cursor, RECORDING_PROFILER_ID_SIZE);
     struct slice name = text(replay), path = text(replay);
@@ -633,9 +614,7 @@ static void replay_module(struct replay *replay)
     mapping.image_size = number(replay);
     mapping.image_vmaddr = number(replay);
     struct slice build_id = text(replay), path = text(replay);
-    if (replay->cursor.failed || index != replay->modules.count ||
-        !array_reserve(&replay->modules.items, &replay->modules.capacity, replay->modules.count + 1,
-                       sizeof(struct replayed_module), MODULES_MAX)) {
+    if (replay->cursor.failed || index != replay->modules.count || !ARRAY_RESERVE(&replay->modules, 1, MODULES_MAX)) {
         broken(replay);
         return;
     }
@@ -717,19 +696,18 @@ static void replay_thread(struct replay *replay)
         rename_thread(replay, &replay->threads.items[index], thread.name);
         return;
     }
-    if (!array_reserve(&replay->threads.items, &replay->threads.capacity, replay->threads.count + 1,
-                       sizeof(struct replayed_thread), THREADS_MAX)) {
+    struct replayed_thread *added = ARRAY_ADD(&replay->threads, THREADS_MAX);
+    if (!added) {
         broken(replay);
         return;
     }
-    replay->threads.items[replay->threads.count++] =
-        (struct replayed_thread){.id = profile_add_thread(profile, &thread),
-                                 .since_ns = replay->now_ns,
-                                 .is_live = true,
-                                 .recorded_tick = replay->tick, /* it was not there yet in the open tick */
-                                 .recorded_tick_ns = replay->now_ns,
-                                 .covered_until_ns = replay->now_ns,
-                                 .last_blocked = NO_SAMPLE};
+    *added = (struct replayed_thread){.id = profile_add_thread(profile, &thread),
+                                      .since_ns = replay->now_ns,
+                                      .is_live = true,
+                                      .recorded_tick = replay->tick, /* it was not there yet in the open tick */
+                                      .recorded_tick_ns = replay->now_ns,
+                                      .covered_until_ns = replay->now_ns,
+                                      .last_blocked = NO_SAMPLE};
 }
 
 static void replay_thread_gone(struct replay *replay)
@@ -774,66 +752,37 @@ static void replay_tick(struct replay *replay)
     if (__builtin_add_overflow(replay->now_ns, replay->tick_span_ns, &replay->now_ns)) broken(replay);
 }
 
+static void replay_stop(struct replay *replay)
+{
+    replay->counts.is_stopped = true;
+}
+
 static void replay_record(struct replay *replay)
 {
+    static void (*const kinds[])(struct replay *) = {
+        [RECORDING_START] = replay_start,
+        [RECORDING_MODULE] = replay_module,
+        [RECORDING_MODULE_GONE] = replay_module_gone,
+        [RECORDING_THREAD] = replay_thread,
+        [RECORDING_THREAD_GONE] = replay_thread_gone,
+        [RECORDING_TICK] = replay_tick,
+        [RECORDING_SAMPLE] = replay_sample,
+        [RECORDING_WAITING] = replay_waiting,
+        [RECORDING_LOST] = replay_lost,
+        [RECORDING_MORE] = replay_more,
+        [RECORDING_WOKEN] = replay_woken,
+        [RECORDING_COUNTERS] = replay_counters,
+        [RECORDING_STOP] = replay_stop,
+        [RECORDING_USAGE] = replay_usage,
+        [RECORDING_SHORT] = replay_short,
+        [RECORDING_ROUTINE] = replay_routine,
+    };
     uint8_t kind = cursor_u8(&replay->cursor);
-    if (!replay->has_start && kind != RECORDING_START) {
+    bool is_known = kind < sizeof(kinds) / sizeof(kinds[0]) && kinds[kind];
+    if (is_known && (replay->has_start || kind == RECORDING_START))
+        kinds[kind](replay);
+    else
         broken(replay);
-        return;
-    }
-    switch ((enum recording_kind)kind) {
-    case RECORDING_START:
-        replay_start(replay);
-        break;
-    case RECORDING_MODULE:
-        replay_module(replay);
-        break;
-    case RECORDING_MODULE_GONE:
-        replay_module_gone(replay);
-        break;
-    case RECORDING_THREAD:
-        replay_thread(replay);
-        break;
-    case RECORDING_THREAD_GONE:
-        replay_thread_gone(replay);
-        break;
-    case RECORDING_TICK:
-        replay_tick(replay);
-        break;
-    case RECORDING_SAMPLE:
-        replay_sample(replay);
-        break;
-    case RECORDING_WAITING:
-        replay_waiting(replay);
-        break;
-    case RECORDING_LOST:
-        replay_lost(replay);
-        break;
-    case RECORDING_MORE:
-        replay_more(replay);
-        break;
-    case RECORDING_WOKEN:
-        replay_woken(replay);
-        break;
-    case RECORDING_COUNTERS:
-        replay_counters(replay);
-        break;
-    case RECORDING_STOP:
-        replay->counts.is_stopped = true;
-        break;
-    case RECORDING_USAGE:
-        replay_usage(replay);
-        break;
-    case RECORDING_SHORT:
-        replay_short(replay);
-        break;
-    case RECORDING_ROUTINE:
-        replay_routine(replay);
-        break;
-    default:
-        broken(replay);
-        break;
-    }
 }
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */

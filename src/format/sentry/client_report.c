@@ -27,24 +27,16 @@ static void copy_name(char name[DISCARDED_NAME_SIZE], struct slice text)
     name[size] = 0;
 }
 
-static struct discarded *add_entry(struct client_report *report)
-{
-    if (!array_reserve(&report->items, &report->capacity, report->count + 1, sizeof(*report->items), DISCARDED_MAX))
-        return NULL;
-    struct discarded *entry = &report->items[report->count++];
-    *entry = (struct discarded){0};
-    return entry;
-}
-
 static void read_entry(struct json_reader *reader, struct client_report *report)
 {
-    struct discarded *entry = add_entry(report);
+    struct discarded *entry = ARRAY_ADD(report, DISCARDED_MAX);
     struct slice key;
     if (!entry) {
         json_reader_reject(reader, report->count == DISCARDED_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
                            "more entries than are accepted");
         return;
     }
+    *entry = (struct discarded){0};
     json_object_begin(reader);
     while (json_object_next(reader, &key)) {
         if (slice_equals_text(key, "reason")) {

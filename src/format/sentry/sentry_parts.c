@@ -396,11 +396,9 @@ static void read_sample(struct chunk_decoder *decoder)
 /* Most bytes of a chunk are samples of about the same size: the size of the first gives their maximum number. */
 static void expect_samples(struct chunk_decoder *decoder, size_t sample_size)
 {
-    __typeof__(decoder->chunk.samples) *samples = &decoder->chunk.samples;
     size_t left = (size_t)(decoder->reader.end - decoder->reader.position) / sample_size;
     if (left > CHUNK_ITEMS_MAX / 2) left = CHUNK_ITEMS_MAX / 2;
-    (void)array_reserve(&samples->items, &samples->capacity, samples->count + left, sizeof(*samples->items),
-                        CHUNK_ITEMS_MAX);
+    (void)ARRAY_RESERVE(&decoder->chunk.samples, left, CHUNK_ITEMS_MAX);
 }
 
 static void read_samples(struct chunk_decoder *decoder)

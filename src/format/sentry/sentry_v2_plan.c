@@ -47,12 +47,10 @@ static uint64_t tick_at(uint64_t time_ns, uint64_t spacing, uint64_t limit_ns)
 static bool add_tick(struct chunk_plan *plan, struct tick tick)
 {
     if (plan->ticks.count == TICKS_MAX) return false;
-    if (!array_reserve(&plan->ticks.items, &plan->ticks.capacity, plan->ticks.count + 1, sizeof(tick), TICKS_MAX)) {
-        plan->no_memory = true;
-        return false;
-    }
-    plan->ticks.items[plan->ticks.count++] = tick;
-    return true;
+    struct tick *added = ARRAY_ADD(&plan->ticks, TICKS_MAX);
+    if (added) *added = tick;
+    plan->no_memory |= !added;
+    return added != NULL;
 }
 
 /* The value of SAMPLE in the column TYPE, which is a time; 0 if there is none. */
@@ -288,7 +286,7 @@ static uint32_t frame_number(struct chunk_plan *plan, const struct written_frame
     uint32_t known = index_table_find(&plan->frames.index, hash, frame_equal, plan, frame);
     if (known != INDEX_NONE) return known;
     size_t count = plan->frames.count;
-    if (!array_reserve(&plan->frames.items, &plan->frames.capacity, count + 1, sizeof(*frame), CHUNK_FRAMES_MAX) ||
+    if (!ARRAY_RESERVE(&plan->frames, 1, CHUNK_FRAMES_MAX) ||
         !index_table_add(&plan->frames.index, hash, (uint32_t)count)) {
         plan->no_memory = true;
         return 0;
@@ -301,14 +299,11 @@ static uint32_t frame_number(struct chunk_plan *plan, const struct written_frame
 
 static void append_frame(struct chunk_plan *plan, const struct written_frame *frame)
 {
-    size_t count = plan->frame_indices.count;
-    if (!array_reserve(&plan->frame_indices.items, &plan->frame_indices.capacity, count + 1, sizeof(uint32_t),
-                       CHUNK_FRAMES_MAX)) {
+    uint32_t *index = ARRAY_ADD(&plan->frame_indices, CHUNK_FRAMES_MAX);
+    if (index)
+        *index = frame_number(plan, frame);
+    else
         plan->no_memory = true;
-        return;
-    }
-    plan->frame_indices.items[count] = frame_number(plan, frame);
-    plan->frame_indices.count++;
 }
 
 /* Inlined functions are separate frames. For all frames but the leaf, servers expect the address after the call. */
@@ -349,8 +344,7 @@ static uint32_t finish_stack(struct chunk_plan *plan, uint32_t first)
         return known;
     }
     size_t count = plan->stacks.count;
-    if (!array_reserve(&plan->stacks.items, &plan->stacks.capacity, count + 1, sizeof(stack), TICKS_MAX) ||
-        !index_table_add(&plan->stacks.index, hash, (uint32_t)count)) {
+    if (!ARRAY_RESERVE(&plan->stacks, 1, TICKS_MAX) || !index_table_add(&plan->stacks.index, hash, (uint32_t)count)) {
         plan->no_memory = true;
         return 0;
     }

@@ -148,13 +148,12 @@ static void read_span_member(struct reader *reader, struct slice key, struct spa
 static struct span *add_span(struct reader *reader)
 {
     struct span_list *spans = reader->spans;
-    if (!array_reserve(&spans->items, &spans->capacity, spans->count + 1, sizeof(*spans->items), SPANS_MAX)) {
+    struct span *span = ARRAY_ADD(spans, SPANS_MAX);
+    if (span)
+        *span = (struct span){0};
+    else
         json_reader_reject(&reader->json, spans->count == SPANS_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
                            "more spans than are accepted");
-        return NULL;
-    }
-    struct span *span = &spans->items[spans->count++];
-    *span = (struct span){0};
     return span;
 }
 
