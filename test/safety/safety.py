@@ -122,7 +122,7 @@ def cpu_seconds_of(done):
 
 @case
 def ten_thousand_threads_cost_a_bounded_share_of_a_processor():
-    """They all wait. Most of the cost is the check of each of them at each tick (doc/decisions/sampler.md has the figures)."""
+    """They all wait. Most of the cost is the check of each of them at each tick (bench/results/sampler.md has the figures)."""
     PROCESSOR_MAX, SECONDS = 0.5, 6.0
     command = [open_program("ten_thousand_threads"), "10000"]
     bare = cpu_seconds_of(run(*command))
