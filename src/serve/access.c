@@ -162,8 +162,7 @@ bool access_may_write_by_key(struct request *request)
     return check_key(request, key);
 }
 
-/* --- Reading -------------------------------------------------------------------------------------------------------
- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 bool access_may_read(struct request *request, enum store_role role, uint64_t project)
 {
@@ -180,8 +179,7 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
     return reject(request, 403, "the token is unknown or may not read this");
 }
 
-/* --- Uploading -----------------------------------------------------------------------------------------------------
- */
+/* --- Uploading ---------------------------------------------------------------------------------------------------- */
 
 struct project_search {
     struct slice name;

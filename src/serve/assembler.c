@@ -24,8 +24,7 @@ struct assembler {
     bool is_stopping;
 };
 
-/* --- The jobs -------------------------------------------------------------------------------------------------------
- */
+/* --- The jobs ----------------------------------------------------------------------------------------------------- */
 
 static size_t find_job(const struct assembler *assembler, uint64_t project, const char *checksum)
 {
@@ -84,8 +83,7 @@ bool assembler_add(struct assembler *assembler, const struct assembly *assembly)
     return is_added || is_known;
 }
 
-/* --- One file -------------------------------------------------------------------------------------------------------
- */
+/* --- One file ----------------------------------------------------------------------------------------------------- */
 
 static enum status complete(struct store_debug_file *file, const struct assembly *assembly,
                             const struct symbol_file *read, uint64_t size, struct error *error)
@@ -162,8 +160,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* --- Start and stop -------------------------------------------------------------------------------------------------
- */
+/* --- Start and stop ----------------------------------------------------------------------------------------------- */
 
 struct assembler *assembler_start(struct store *store, struct symbols *symbols)
 {

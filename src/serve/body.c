@@ -61,8 +61,7 @@ void decode_budget_release(struct request *request)
     (void)pthread_mutex_unlock(&budget->lock);
 }
 
-/* --- Bodies ---------------------------------------------------------------------------------------------------------
- */
+/* --- Bodies ------------------------------------------------------------------------------------------------------- */
 
 /* A body that is larger than SERVE_SMALL_BYTES_MAX starts again when it has its turn. */
 static enum status decompress_body(struct request *request, enum compression compression, size_t bytes_max,

@@ -28,8 +28,7 @@ static bool parse_checksum(struct slice text, char ret_checksum[SHA1_TEXT_SIZE])
     return true;
 }
 
-/* --- What the client learns first -----------------------------------------------------------------------------------
- */
+/* --- What the client learns first --------------------------------------------------------------------------------- */
 
 void debug_show_version(struct request *request)
 {
@@ -62,8 +61,7 @@ void debug_show_options(struct request *request)
     answer_finish(request, "application/json");
 }
 
-/* --- Chunks ---------------------------------------------------------------------------------------------------------
- */
+/* --- Chunks ------------------------------------------------------------------------------------------------------- */
 
 /* Decompresses PART if it is compressed. OUT is to be finished. */
 static enum status take_bytes(const struct multipart_part *part, struct buffer *out, struct slice *ret_bytes,
@@ -125,8 +123,7 @@ void debug_take_chunks(struct request *request)
     answer_finish(request, "application/json");
 }
 
-/* --- Files ----------------------------------------------------------------------------------------------------------
- */
+/* --- Files -------------------------------------------------------------------------------------------------------- */
 
 static const char *machine_name(uint64_t machine)
 {
@@ -320,8 +317,7 @@ void debug_assemble(struct request *request)
         answer_failure(request, &error);
 }
 
-/* --- What is there --------------------------------------------------------------------------------------------------
- */
+/* --- What is there ------------------------------------------------------------------------------------------------ */
 
 struct listing {
     struct json_writer json;

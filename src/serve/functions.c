@@ -31,8 +31,7 @@ static void write_moment(struct json_writer *json, uint64_t time_ns)
     json_write_text(json, text);
 }
 
-/* --- Callers and callees --------------------------------------------------------------------------------------------
- */
+/* --- Callers and callees ------------------------------------------------------------------------------------------ */
 
 struct neighbours {
     struct request *request;
@@ -118,8 +117,7 @@ void query_function(struct request *request)
     profile_fini(&profile);
 }
 
-/* --- Trend ----------------------------------------------------------------------------------------------------------
- */
+/* --- Trend -------------------------------------------------------------------------------------------------------- */
 
 enum { TREND_BUCKETS = 20, TREND_FUNCTIONS = 50, TREND_NAMES_MAX = 1 << 18 };
 

@@ -27,8 +27,7 @@ struct string_id image_build_id(struct profile *profile, const struct mapping *m
     return profile_text(profile, id);
 }
 
-/* --- Keys ----------------------------------------------------------------------------------------------------------
- */
+/* --- Keys --------------------------------------------------------------------------------------------------------- */
 
 /* An image of Sentry's, or a mapping that says where the file begins. Its address in the file is known if the file's
  * own first address is; 0 may mean that it is not. */

@@ -73,8 +73,7 @@ static void count_outcome(struct ingest *ingest, const char *outcome, const char
         (struct store_outcome){slice_of_text(outcome), slice_of_text(category), reason, quantity};
 }
 
-/* --- What a chunk is called ----------------------------------------------------------------------------------------
- */
+/* --- What a chunk is called --------------------------------------------------------------------------------------- */
 
 struct slice ingest_cut_name(struct slice name)
 {
@@ -127,8 +126,7 @@ void ingest_describe(const struct request *request, const struct profile *profil
     if (kind != STORE_PROFILE && profile_rollup_init(rollup, profile)) chunk->rollup = &rollup->rollup;
 }
 
-/* --- Items ----------------------------------------------------------------------------------------------------------
- */
+/* --- Items -------------------------------------------------------------------------------------------------------- */
 
 static void reject(struct ingest *ingest, const struct envelope_item *item, const char *category)
 {
@@ -285,8 +283,7 @@ static enum status take_item(struct ingest *ingest, const struct envelope_item *
     return STATUS_OK;
 }
 
-/* --- The batch ------------------------------------------------------------------------------------------------------
- */
+/* --- The batch ---------------------------------------------------------------------------------------------------- */
 
 bool ingest_store(struct request *request, const struct store_batch *batch)
 {

@@ -74,8 +74,7 @@ bool ingest_files_store(struct request *request, const struct ingest_file *files
     return is_stored;
 }
 
-/* --- POST /api/N/profiles -------------------------------------------------------------------------------------------
- */
+/* --- POST /api/N/profiles ----------------------------------------------------------------------------------------- */
 
 static void take_file(struct request *request, struct slice bytes)
 {

@@ -42,8 +42,7 @@ struct otlp {
     struct error error; /* why */
 };
 
-/* --- Resources ------------------------------------------------------------------------------------------------------
- */
+/* --- Resources ---------------------------------------------------------------------------------------------------- */
 
 /* False if there are too many, or memory is short. */
 static bool read_strings(struct otlp *otlp, struct slice dictionary)
@@ -178,8 +177,7 @@ static enum status split(struct otlp *otlp, struct error *error)
                          : STATUS_OK;
 }
 
-/* --- Storing --------------------------------------------------------------------------------------------------------
- */
+/* --- Storing ------------------------------------------------------------------------------------------------------ */
 
 /* SENT: all of the request, if it is of one service. */
 static void take_service(struct otlp *otlp, struct service *service, struct slice sent)

@@ -28,8 +28,7 @@ struct description {
     size_t other_count;
 };
 
-/* --- Labels ---------------------------------------------------------------------------------------------------------
- */
+/* --- Labels ------------------------------------------------------------------------------------------------------- */
 
 static bool is_one_of(struct slice name, const char *const *names)
 {
@@ -109,8 +108,7 @@ static void read_name(struct description *description, struct slice name)
     }
 }
 
-/* --- A file with what the request says ------------------------------------------------------------------------------
- */
+/* --- A file with what the request says ---------------------------------------------------------------------------- */
 
 /* Adds the labels to each sample. */
 static void label_samples(struct profile *profile, const struct description *description)
@@ -159,8 +157,7 @@ static enum status add_labels(struct slice bytes, const struct description *desc
     return status;
 }
 
-/* --- Collapsed stacks -----------------------------------------------------------------------------------------------
- */
+/* --- Collapsed stacks --------------------------------------------------------------------------------------------- */
 
 /* Lines without counts: each is one sample. */
 static void count_lines(struct slice text, struct buffer *counted)
@@ -223,8 +220,7 @@ static enum status convert_stacks(const struct request *request, struct slice te
     return status;
 }
 
-/* --- POST /ingest ---------------------------------------------------------------------------------------------------
- */
+/* --- POST /ingest ------------------------------------------------------------------------------------------------- */
 
 /* UNIX time: seconds, or as many digits as milliseconds, microseconds or nanoseconds have. 0 if TEXT is not a number.
  */

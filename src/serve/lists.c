@@ -104,8 +104,7 @@ static void end_list(struct request *request, struct list *list, enum status sta
     buffer_fini(&list->last);
 }
 
-/* --- Projects -------------------------------------------------------------------------------------------------------
- */
+/* --- Projects ----------------------------------------------------------------------------------------------------- */
 
 /* Without the keys: who may read need not be able to write. */
 static bool write_project(void *context, const struct store_project *project)
@@ -128,8 +127,7 @@ void list_projects(struct request *request)
     end_list(request, &list, status, &error);
 }
 
-/* --- Chunks ---------------------------------------------------------------------------------------------------------
- */
+/* --- Chunks ------------------------------------------------------------------------------------------------------- */
 
 static bool write_chunk(void *context, const struct store_chunk *chunk)
 {
@@ -190,8 +188,7 @@ void show_raw(struct request *request)
         answer_finish(request, "application/octet-stream");
 }
 
-/* --- Values ---------------------------------------------------------------------------------------------------------
- */
+/* --- Values ------------------------------------------------------------------------------------------------------- */
 
 static bool write_value(void *context, const struct store_value *value)
 {
@@ -225,8 +222,7 @@ void list_values(struct request *request)
     end_list(request, &list, status, &error);
 }
 
-/* --- Spans ----------------------------------------------------------------------------------------------------------
- */
+/* --- Spans -------------------------------------------------------------------------------------------------------- */
 
 static bool write_span(void *context, const struct store_span *span)
 {
@@ -263,8 +259,7 @@ void list_spans(struct request *request)
     end_list(request, &list, status, &error);
 }
 
-/* --- What came of the items -----------------------------------------------------------------------------------------
- */
+/* --- What came of the items --------------------------------------------------------------------------------------- */
 
 static bool write_rejected(void *context, const struct store_rejected *rejected)
 {
@@ -317,8 +312,7 @@ void list_outcomes(struct request *request)
     end_list(request, &list, status, &error);
 }
 
-/* --- Metrics --------------------------------------------------------------------------------------------------------
- */
+/* --- Metrics ------------------------------------------------------------------------------------------------------ */
 
 static void write_metric(struct buffer *out, const char *name, const char *type, const char *help, uint64_t value)
 {

@@ -86,8 +86,7 @@ void query_finish(struct request *request, enum status status, const struct erro
         answer_failure(request, error);
 }
 
-/* --- Files ----------------------------------------------------------------------------------------------------------
- */
+/* --- Files -------------------------------------------------------------------------------------------------------- */
 
 void query_pprof(struct request *request)
 {
@@ -117,8 +116,7 @@ void query_export(struct request *request)
     profile_fini(&profile);
 }
 
-/* --- Tables ---------------------------------------------------------------------------------------------------------
- */
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
 
 static void write_top(struct request *request, struct profile *profile)
 {
@@ -229,8 +227,7 @@ void query_regressions(struct request *request)
     profile_fini(&profile);
 }
 
-/* --- Flame graphs ---------------------------------------------------------------------------------------------------
- */
+/* --- Flame graphs ------------------------------------------------------------------------------------------------- */
 
 struct drawing {
     struct profile *profile;

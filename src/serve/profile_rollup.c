@@ -13,8 +13,7 @@
 
 enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
 
-/* --- Writing --------------------------------------------------------------------------------------------------------
- */
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
 
 static void put_string(struct buffer *out, const struct profile *profile, struct string_id id)
 {
@@ -200,8 +199,7 @@ void profile_rollup_fini(struct profile_rollup *rollup)
     *rollup = (struct profile_rollup){0};
 }
 
-/* --- Reading --------------------------------------------------------------------------------------------------------
- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 static struct string_id take_string(struct cursor *cursor, struct profile *profile)
 {

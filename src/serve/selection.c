@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Parameters -----------------------------------------------------------------------------------------------------
- */
+/* --- Parameters --------------------------------------------------------------------------------------------------- */
 
 /* Seconds since 1970, "1795407529.5", or RFC 3339. */
 static bool parse_time(const char *text, uint64_t *ret_ns)
@@ -91,8 +90,7 @@ bool selection_read(struct request *request, const char *prefix, struct selectio
     return true;
 }
 
-/* --- Merging --------------------------------------------------------------------------------------------------------
- */
+/* --- Merging ------------------------------------------------------------------------------------------------------ */
 
 enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error)
 {

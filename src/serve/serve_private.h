@@ -148,8 +148,7 @@ void answer_failure(struct request *request, const struct error *error);
 /* Ends an answer that was written into REQUEST->answer. */
 void answer_finish(struct request *request, const char *content_type);
 
-/* --- Access: each answers the request and returns false if it is rejected. -------------------------------------------
- */
+/* --- Access: each answers the request and returns false if it is rejected. ---------------------------------------- */
 
 /* Whether the request names a key at all in its header or query. */
 bool access_names_key(const struct request *request);
@@ -162,8 +161,7 @@ bool access_may_write_by_key(struct request *request);
 bool access_may_upload(struct request *request);
 bool access_may_read(struct request *request, enum store_role role, uint64_t project);
 
-/* --- Rates (rates.c) ------------------------------------------------------------------------------------------------
- */
+/* --- Rates (rates.c) ---------------------------------------------------------------------------------------------- */
 
 /* 0 if PROJECT may send one more request, else the seconds until it may. */
 unsigned rates_take(struct server *server, uint64_t project);
@@ -171,8 +169,7 @@ void rates_add_bytes(struct server *server, uint64_t project, size_t bytes);
 /* Adds what was rejected to the outcomes. */
 void rates_report(struct server *server);
 
-/* --- Connections ---------------------------------------------------------------------------------------------------
- */
+/* --- Connections -------------------------------------------------------------------------------------------------- */
 
 /* A certificate and its key, as texts. */
 struct pem {
@@ -188,8 +185,7 @@ void certificate_reload(struct server *server);
 struct pem *pem_of_texts(const char *certificate, const char *key); /* NULL: no memory */
 void pem_free(struct pem *pem);                                     /* accepts NULL */
 
-/* --- What is done --------------------------------------------------------------------------------------------------
- */
+/* --- What is done ------------------------------------------------------------------------------------------------- */
 
 void request_run(struct request *request); /* routes.c; in a worker */
 /* False, and REQUEST answered, if its path, method or key is rejected before its body arrives. */
@@ -257,8 +253,7 @@ void debug_list(struct request *request);
 bool page_host_has(const char *path);
 void show_page(struct request *request);
 
-/* --- Chunks that a query selects ------------------------------------------------------------------------------------
- */
+/* --- Chunks that a query selects ---------------------------------------------------------------------------------- */
 
 /* Spans of a request: empty slices choose all. */
 struct span_choice {

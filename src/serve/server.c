@@ -47,8 +47,7 @@ void server_log(const struct server *server, const char *format, ...)
     server->options.log(server->options.log_context, text);
 }
 
-/* --- A request ------------------------------------------------------------------------------------------------------
- */
+/* --- A request ---------------------------------------------------------------------------------------------------- */
 
 static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
@@ -123,8 +122,7 @@ static void request_free(struct request *request)
     free(request);
 }
 
-/* --- The answer -----------------------------------------------------------------------------------------------------
- */
+/* --- The answer --------------------------------------------------------------------------------------------------- */
 
 static void add_cross_origin_headers(struct MHD_Response *response)
 {
@@ -318,8 +316,7 @@ bool request_is_abandoned(struct request *request)
     return size == 0 || (size < 0 && errno == ECONNRESET);
 }
 
-/* --- Arrival --------------------------------------------------------------------------------------------------------
- */
+/* --- Arrival ------------------------------------------------------------------------------------------------------ */
 
 static void reject(struct request *request, unsigned status, const char *detail)
 {
@@ -444,8 +441,7 @@ static void complete(void *context, struct MHD_Connection *connection, void **of
     *of_connection = NULL;
 }
 
-/* --- Workers --------------------------------------------------------------------------------------------------------
- */
+/* --- Workers ------------------------------------------------------------------------------------------------------ */
 
 static struct request *dequeue(struct queue *queue)
 {
@@ -591,8 +587,7 @@ static void *run_maintenance(void *context)
     return NULL;
 }
 
-/* --- Start and stop -------------------------------------------------------------------------------------------------
- */
+/* --- Start and stop ----------------------------------------------------------------------------------------------- */
 
 union any_address {
     struct sockaddr any;

@@ -78,8 +78,7 @@ void symbol_images_release(struct symbol_images *images, struct symbol_image *im
     }
 }
 
-/* --- Places ---------------------------------------------------------------------------------------------------------
- */
+/* --- Places ------------------------------------------------------------------------------------------------------- */
 
 static bool has_key(const void *context, uint32_t index, const void *key)
 {

@@ -32,8 +32,7 @@ static void close_open(int *descriptor)
     *descriptor = -1;
 }
 
-/* --- Start ----------------------------------------------------------------------------------------------------------
- */
+/* --- Start -------------------------------------------------------------------------------------------------------- */
 
 /* SOURCES are the numbers of the process's descriptors 0, 1, 3, 4 and 5, all above those, so that none is overwritten
  * before it is copied. */
@@ -96,8 +95,7 @@ static enum status start(const struct symbol_reader *reader, struct running *run
     return STATUS_OK;
 }
 
-/* --- Talk -----------------------------------------------------------------------------------------------------------
- */
+/* --- Talk --------------------------------------------------------------------------------------------------------- */
 
 /* The process sees the end of its request when the pipe is closed. */
 static void write_some(struct running *running, struct slice *left)

@@ -78,8 +78,7 @@ static void report(const struct symbols *symbols, const char *format, ...)
     symbols->log(symbols->log_context, text);
 }
 
-/* --- Asking ---------------------------------------------------------------------------------------------------------
- */
+/* --- Asking ------------------------------------------------------------------------------------------------------- */
 
 static enum status ask(struct symbols *symbols, struct symbol_reader reader, const int files[3], const uint64_t *keys,
                        size_t count, struct buffer *answer, struct error *error)
@@ -128,8 +127,7 @@ enum status symbols_check(struct symbols *symbols, int file, const char *index, 
     return status;
 }
 
-/* --- What has no names ----------------------------------------------------------------------------------------------
- */
+/* --- What has no names -------------------------------------------------------------------------------------------- */
 
 struct unnamed {
     uint32_t image; /* number in the list of images */
@@ -206,8 +204,7 @@ static int compare_unnamed(const void *left, const void *right)
     return (a->key > b->key) - (a->key < b->key);
 }
 
-/* --- Reading: without the lock. -------------------------------------------------------------------------------------
- */
+/* --- Reading: without the lock. ----------------------------------------------------------------------------------- */
 
 static enum status keep_waiting(struct naming *naming, bool is_reader, struct error *error)
 {
@@ -339,8 +336,7 @@ static enum status wait_for_others(struct naming *naming, const struct symbol_im
     return status;
 }
 
-/* --- Naming ---------------------------------------------------------------------------------------------------------
- */
+/* --- Naming ------------------------------------------------------------------------------------------------------- */
 
 /* The function of the image as one of the profile; KNOWN remembers it. */
 static struct function_id copy_function(struct profile *profile, const struct symbol_image *image,

@@ -47,8 +47,7 @@ static bool is_digit(uint8_t byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* --- Encoding -------------------------------------------------------------------------------------------------------
- */
+/* --- Encoding ----------------------------------------------------------------------------------------------------- */
 
 /* A point without a digit after it is no part of the number. */
 static inline bool take_number(struct cursor *text, struct number *ret_number)
@@ -250,8 +249,7 @@ bool columns_encode(struct slice text, struct buffer *out)
     return is_encoded && !out->failed;
 }
 
-/* --- Decoding -------------------------------------------------------------------------------------------------------
- */
+/* --- Decoding ----------------------------------------------------------------------------------------------------- */
 
 /* Where the next difference and the next form of a column are. */
 struct column {

@@ -154,8 +154,7 @@ enum store_access store_may_read(struct store *store, struct slice token, enum s
     return of_token == 0 || of_token == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
 }
 
-/* --- Days -----------------------------------------------------------------------------------------------------------
- */
+/* --- Days --------------------------------------------------------------------------------------------------------- */
 
 static enum status run_with_name(struct store *store, const char *sql, const char *name, struct error *error)
 {

@@ -139,8 +139,7 @@ bool day_is_whole(struct day *day, char *ret_problem, size_t size)
     return is_whole;
 }
 
-/* --- Adding ---------------------------------------------------------------------------------------------------------
- */
+/* --- Adding ------------------------------------------------------------------------------------------------------- */
 
 enum status day_run(struct day *day, sqlite3_stmt *statement, struct error *error)
 {

@@ -42,8 +42,7 @@ static void new_name(char *ret_name, size_t size)
     (void)snprintf(ret_name, size, "part-%d-%u", (int)getpid(), atomic_fetch_add(&count, 1));
 }
 
-/* --- Removing -------------------------------------------------------------------------------------------------------
- */
+/* --- Removing ----------------------------------------------------------------------------------------------------- */
 
 struct waiting_chunks {
     uint64_t count, bytes;
@@ -151,8 +150,7 @@ void debug_remove_chunks(struct store *store, const struct store_debug_parts *pa
     }
 }
 
-/* --- Adding ---------------------------------------------------------------------------------------------------------
- */
+/* --- Adding ------------------------------------------------------------------------------------------------------- */
 
 static bool write_all(int descriptor, struct slice bytes)
 {
@@ -191,8 +189,7 @@ bool store_debug_has_chunk(struct store *store, uint64_t scope, const char check
     return access(path, F_OK) == 0;
 }
 
-/* --- Joining --------------------------------------------------------------------------------------------------------
- */
+/* --- Joining ------------------------------------------------------------------------------------------------------ */
 
 /* Adds the chunk at PATH to the file. STATUS_NOT_FOUND if its name is not the SHA-1 of its bytes. */
 static enum status join_chunk(const char *path, const char *checksum, int into, struct sha1 *whole, uint64_t *size,

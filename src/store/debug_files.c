@@ -49,8 +49,7 @@ static struct store_debug_file file_of_row(sqlite3_stmt *row)
     return file;
 }
 
-/* --- Paths ----------------------------------------------------------------------------------------------------------
- */
+/* --- Paths -------------------------------------------------------------------------------------------------------- */
 
 /* Of the file, or of its symbol index. Nothing in it comes from a client but digits: checksums and images. */
 static void path_of(const struct store *store, const struct store_debug_file *file, const char *ending,
@@ -95,8 +94,7 @@ static bool sync_folders(const struct store *store, char *path)
     return is_synced;
 }
 
-/* --- Adding and finding ---------------------------------------------------------------------------------------------
- */
+/* --- Adding and finding ------------------------------------------------------------------------------------------- */
 
 static enum status insert(struct store *store, const struct store_debug_file *file, struct error *error)
 {
@@ -234,8 +232,7 @@ enum status store_each_debug_file(struct store *store, uint64_t project, store_v
     return status;
 }
 
-/* --- Keeping --------------------------------------------------------------------------------------------------------
- */
+/* --- Keeping ------------------------------------------------------------------------------------------------------ */
 
 struct usage {
     uint64_t project, files, bytes;
@@ -299,8 +296,7 @@ enum status store_debug_expire(struct store *store, uint64_t now_ns, uint64_t ag
     return status;
 }
 
-/* --- Opening --------------------------------------------------------------------------------------------------------
- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static bool is_known(struct store *store, uint64_t project, const char *name)
 {

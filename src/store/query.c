@@ -121,8 +121,7 @@ static enum status walk(struct store *store, const struct store_query *query, co
     return query_each_day(store, query, read_day, &all, error);
 }
 
-/* --- Chunks ---------------------------------------------------------------------------------------------------------
- */
+/* --- Chunks ------------------------------------------------------------------------------------------------------- */
 
 struct chunk_walk {
     store_visit_chunk *visit;
@@ -191,8 +190,7 @@ enum status query_chunks_without_rollup(struct store *store, struct day *day, co
     return status;
 }
 
-/* --- Spans ----------------------------------------------------------------------------------------------------------
- */
+/* --- Spans -------------------------------------------------------------------------------------------------------- */
 
 struct span_walk {
     store_visit_span *visit;
@@ -231,8 +229,7 @@ enum status store_each_span(struct store *store, const struct store_query *query
                 visit_span, &span_walk, error);
 }
 
-/* --- Rejected items and outcomes ------------------------------------------------------------------------------------
- */
+/* --- Rejected items and outcomes ---------------------------------------------------------------------------------- */
 
 struct rejected_walk {
     store_visit_rejected *visit;
@@ -287,8 +284,7 @@ enum status store_each_outcome(struct store *store, const struct store_query *qu
                 &outcome_walk, error);
 }
 
-/* --- Values of a column --------------------------------------------------------------------------------------------
- */
+/* --- Values of a column ------------------------------------------------------------------------------------------- */
 
 struct value_list {
     struct value {

@@ -27,8 +27,7 @@ uint64_t rollup_level_end(int level, uint64_t start_ns)
     return start_ns + LEVEL_NS[level];
 }
 
-/* --- Spaces that the writer knows -----------------------------------------------------------------------------------
- */
+/* --- Spaces that the writer knows --------------------------------------------------------------------------------- */
 
 static void forget_dictionary(struct known_dictionaries *dictionaries, size_t place)
 {
@@ -141,8 +140,7 @@ static enum status take_dictionary(struct known_dictionaries *dictionaries, stru
     return status;
 }
 
-/* --- Entries --------------------------------------------------------------------------------------------------------
- */
+/* --- Entries ------------------------------------------------------------------------------------------------------ */
 
 bool rollup_room(struct rollup_values *rollup, size_t node_count, size_t value_count)
 {
@@ -208,8 +206,7 @@ void rollup_values_fini(struct rollup_values *rollup)
     *rollup = (struct rollup_values){0};
 }
 
-/* --- Adding a chunk -------------------------------------------------------------------------------------------------
- */
+/* --- Adding a chunk ----------------------------------------------------------------------------------------------- */
 
 static enum status store_segment(struct day *day, struct known_dictionary *known, size_t frames, size_t nodes,
                                  struct error *error)
@@ -358,8 +355,7 @@ enum status rollup_store(struct known_dictionaries *dictionaries, struct day *da
     return status;
 }
 
-/* --- Rolling up -----------------------------------------------------------------------------------------------------
- */
+/* --- Rolling up --------------------------------------------------------------------------------------------------- */
 
 enum { ROLLUPS_AT_ONCE = 64, QUIET_SECONDS = 120 };
 

@@ -59,8 +59,7 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
     return status;
 }
 
-/* --- What was added -------------------------------------------------------------------------------------------------
- */
+/* --- What was added ----------------------------------------------------------------------------------------------- */
 
 /* The part of a dictionary that has values, numbered again. */
 struct part {
@@ -173,8 +172,7 @@ static enum status give_rollup(struct adding *adding, struct error *error)
     return status;
 }
 
-/* --- A day ----------------------------------------------------------------------------------------------------------
- */
+/* --- A day -------------------------------------------------------------------------------------------------------- */
 
 static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struct error *error)
 {

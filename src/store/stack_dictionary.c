@@ -33,8 +33,7 @@ size_t stack_dictionary_bytes(const struct stack_dictionary *dictionary)
            ((size_t)dictionary->frame_index.capacity + dictionary->node_index.capacity) * sizeof(struct index_slot);
 }
 
-/* --- Numbers --------------------------------------------------------------------------------------------------------
- */
+/* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
 static bool frame_equals(const void *context, uint32_t index, const void *key)
 {
@@ -121,8 +120,7 @@ bool stack_dictionary_number(struct stack_dictionary *dictionary, const struct s
     return is_fine;
 }
 
-/* --- Bytes ----------------------------------------------------------------------------------------------------------
- */
+/* --- Bytes -------------------------------------------------------------------------------------------------------- */
 
 void stack_dictionary_write(const struct stack_dictionary *dictionary, size_t frame, size_t node, struct buffer *out)
 {

@@ -15,8 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- Opening --------------------------------------------------------------------------------------------------------
- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static enum status make_folder(const char *path, struct error *error)
 {
@@ -120,8 +119,7 @@ void store_close(struct store *store)
     free(store);
 }
 
-/* --- The writer's thread -------------------------------------------------------------------------------------------
- */
+/* --- The writer's thread ------------------------------------------------------------------------------------------ */
 
 /* Opens the files that were written before TODAY. A damaged one is left out: queries report it. */
 static enum status open_before(struct store *store, struct error *error)
@@ -257,8 +255,7 @@ void *store_write(void *context)
     return NULL;
 }
 
-/* --- Adding ---------------------------------------------------------------------------------------------------------
- */
+/* --- Adding ------------------------------------------------------------------------------------------------------- */
 
 static enum status pack_all(struct waiting *waiting, struct error *error)
 {

@@ -22,8 +22,7 @@ enum {
     REPORTED_MAX = 16,
 };
 
-/* --- Statements ----------------------------------------------------------------------------------------------------
- */
+/* --- Statements --------------------------------------------------------------------------------------------------- */
 
 enum status sql_failed(sqlite3 *db, struct error *error, const char *what);
 void sql_bind_slice(sqlite3_stmt *statement, int index, struct slice text);
@@ -35,8 +34,7 @@ int sql_version(sqlite3 *db);
 /* Sets ERROR: the file NAME has the schema VERSION instead of the EXPECTED one. */
 enum status sql_wrong_version(const char *name, int version, int expected, struct error *error);
 
-/* --- One data file --------------------------------------------------------------------------------------------------
- */
+/* --- One data file ------------------------------------------------------------------------------------------------ */
 
 enum { DAY_STATEMENTS = 15 };
 
@@ -67,8 +65,7 @@ enum status day_add_rejected(struct day *day, uint64_t project, const struct sto
 enum status day_add_outcome(struct day *day, uint64_t project, const struct store_outcome *outcome,
                             struct error *error);
 
-/* --- Sums -----------------------------------------------------------------------------------------------------------
- */
+/* --- Sums --------------------------------------------------------------------------------------------------------- */
 
 enum {
     LEVEL_CHUNK,
@@ -112,8 +109,7 @@ enum {
     MARK_ROLLED_UP,
 };
 
-/* --- All of it ------------------------------------------------------------------------------------------------------
- */
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
 
 /* A batch that waits for its commit; the thread that added it owns the memory and waits. */
 struct waiting {
@@ -191,8 +187,7 @@ struct store_chunk chunk_of_row(sqlite3_stmt *row);
 /* How QUICK_CHECK finds the file; "ok" or what is wrong. */
 bool day_is_whole(struct day *day, char *ret_problem, size_t size);
 
-/* --- Limits of projects ---------------------------------------------------------------------------------------------
- */
+/* --- Limits of projects ------------------------------------------------------------------------------------------- */
 
 struct project_limit {
     uint64_t project, age_ns, bytes_max; /* 0: the store's, none */
@@ -208,8 +203,7 @@ uint64_t limits_longest_age(const struct project_limits *limits, uint64_t age_ns
 enum status limits_apply(struct store *store, const struct project_limits *limits, uint64_t now_ns, uint64_t age_ns,
                          uint64_t *removed, struct error *error);
 
-/* --- Reading --------------------------------------------------------------------------------------------------------
- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 /* The parameters of each WHERE below, in this order. */
 void query_bind(sqlite3_stmt *statement, const struct store_query *query);
