@@ -37,11 +37,21 @@ enum status control_open(struct store *store, struct error *error)
     return opened == SQLITE_OK && version >= 0 ? STATUS_OK : sql_failed(store->control, error, path);
 }
 
-static sqlite3_stmt *prepare(struct store *store, const char *sql)
+sqlite3_stmt *control_begin(struct store *store, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
+    (void)pthread_mutex_lock(&store->control_lock);
     (void)sqlite3_prepare_v2(store->control, sql, -1, &statement, NULL);
     return statement;
+}
+
+enum status control_end(struct store *store, sqlite3_stmt *statement, int code, const char *what, struct error *error)
+{
+    bool is_fine = code == SQLITE_DONE || code == SQLITE_ROW;
+    enum status status = is_fine ? STATUS_OK : sql_failed(store->control, error, what);
+    (void)sqlite3_finalize(statement);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return status;
 }
 
 enum status store_add_project(struct store *store, const char *name, struct store_project *ret_project,
@@ -50,33 +60,27 @@ enum status store_add_project(struct store *store, const char *name, struct stor
     struct store_project project = {0};
     if (!uuid_new(project.key)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
     (void)snprintf(project.name, sizeof(project.name), "%s", name);
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *add = prepare(store, "INSERT INTO project(name,key) VALUES(?,?)");
-    enum status status = STATUS_OK;
+    sqlite3_stmt *add = control_begin(store, "INSERT INTO project(name,key) VALUES(?,?)");
     sql_bind_slice(add, 1, slice_of_text(project.name));
     sql_bind_slice(add, 2, slice_of_text(project.key));
-    if (!add || sqlite3_step(add) != SQLITE_DONE) status = sql_failed(store->control, error, "cannot add a project");
+    int code = sqlite3_step(add);
     project.id = (uint64_t)sqlite3_last_insert_rowid(store->control);
-    (void)sqlite3_finalize(add);
-    (void)pthread_mutex_unlock(&store->control_lock);
+    enum status status = control_end(store, add, code, "cannot add a project", error);
     if (status == STATUS_OK) *ret_project = project;
     return status;
 }
 
 enum status store_each_project(struct store *store, store_visit_project *visit, void *context, struct error *error)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *all = prepare(store, "SELECT id,name,key FROM project ORDER BY id");
-    enum status status = all ? STATUS_OK : sql_failed(store->control, error, "cannot read the projects");
-    while (all && sqlite3_step(all) == SQLITE_ROW) {
-        struct store_project project = {.id = sql_u64(all, 0)};
-        (void)snprintf(project.name, sizeof(project.name), "%.*s", SLICE_ARGUMENTS(sql_text(all, 1)));
-        (void)snprintf(project.key, sizeof(project.key), "%.*s", SLICE_ARGUMENTS(sql_text(all, 2)));
+    sqlite3_stmt *row = control_begin(store, "SELECT id,name,key FROM project ORDER BY id");
+    int code;
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct store_project project = {.id = sql_u64(row, 0)};
+        sql_copy_text(row, 1, project.name, sizeof(project.name));
+        sql_copy_text(row, 2, project.key, sizeof(project.key));
         if (!visit(context, &project)) break;
     }
-    (void)sqlite3_finalize(all);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    return control_end(store, row, code, "cannot read the projects", error);
 }
 
 enum status store_add_token(struct store *store, uint64_t project, enum store_role role, char ret_token[STORE_KEY_SIZE],
@@ -84,15 +88,11 @@ enum status store_add_token(struct store *store, uint64_t project, enum store_ro
 {
     char token[UUID_TEXT_SIZE];
     if (!uuid_new(token)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *add = prepare(store, "INSERT INTO token(project,token,role) VALUES(?,?,?)");
-    enum status status = STATUS_OK;
+    sqlite3_stmt *add = control_begin(store, "INSERT INTO token(project,token,role) VALUES(?,?,?)");
     sql_bind_u64(add, 1, project);
     sql_bind_slice(add, 2, slice_of_text(token));
     sql_bind_u64(add, 3, role);
-    if (!add || sqlite3_step(add) != SQLITE_DONE) status = sql_failed(store->control, error, "cannot add a token");
-    (void)sqlite3_finalize(add);
-    (void)pthread_mutex_unlock(&store->control_lock);
+    enum status status = control_end(store, add, sqlite3_step(add), "cannot add a token", error);
     if (status == STATUS_OK) (void)memcpy(ret_token, token, STORE_KEY_SIZE);
     return status;
 }
@@ -100,30 +100,23 @@ enum status store_add_token(struct store *store, uint64_t project, enum store_ro
 enum status store_first_token(struct store *store, enum store_role role, char ret_token[STORE_KEY_SIZE],
                               struct error *error)
 {
-    enum status status = error_set(error, STATUS_NOT_FOUND, 0, "there is no token for all projects");
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *find = prepare(store, "SELECT token FROM token WHERE project=0 AND role=? ORDER BY id LIMIT 1");
+    sqlite3_stmt *find = control_begin(store, "SELECT token FROM token WHERE project=0 AND role=? ORDER BY id LIMIT 1");
     sql_bind_u64(find, 1, role);
-    if (find && sqlite3_step(find) == SQLITE_ROW) {
-        (void)snprintf(ret_token, STORE_KEY_SIZE, "%.*s", SLICE_ARGUMENTS(sql_text(find, 0)));
-        status = STATUS_OK;
-    }
-    (void)sqlite3_finalize(find);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    int code = sqlite3_step(find);
+    if (code == SQLITE_ROW) sql_copy_text(find, 0, ret_token, STORE_KEY_SIZE);
+    enum status status = control_end(store, find, code, "cannot read the tokens", error);
+    return code == SQLITE_DONE ? error_set(error, STATUS_NOT_FOUND, 0, "there is no token for all projects") : status;
 }
 
-/* The number in the row of SQL for TEXT; false if there is none. */
+/* Sets RET_NUMBER to the number in the row of SQL for TEXT; false if there is none. */
 static bool find_number(struct store *store, const char *sql, struct slice text, uint64_t *ret_number)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *find = prepare(store, sql);
+    sqlite3_stmt *find = control_begin(store, sql);
     sql_bind_slice(find, 1, text);
-    bool is_found = find && sqlite3_step(find) == SQLITE_ROW;
-    if (is_found) *ret_number = sql_u64(find, 0);
-    (void)sqlite3_finalize(find);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return is_found;
+    int code = sqlite3_step(find);
+    if (code == SQLITE_ROW) *ret_number = sql_u64(find, 0);
+    (void)control_end(store, find, code, "", NULL);
+    return code == SQLITE_ROW;
 }
 
 uint64_t store_project_of_key(struct store *store, struct slice key)
@@ -147,7 +140,7 @@ bool store_may_upload(struct store *store, struct slice token, uint64_t *ret_pro
 enum store_access store_may_read(struct store *store, struct slice token, enum store_role role, uint64_t project)
 {
     uint64_t of_token;
-    /* Who may read all may read the metrics, too. */
+    /* A token that reads everything reads the metrics, too. */
     const char *find = role == STORE_ROLE_METRICS ? "SELECT project FROM token WHERE token=? AND role<2"
                                                   : "SELECT project FROM token WHERE token=? AND role=0";
     if (!find_number(store, find, token, &of_token)) return STORE_NO_ACCESS;
@@ -158,15 +151,9 @@ enum store_access store_may_read(struct store *store, struct slice token, enum s
 
 static enum status run_with_name(struct store *store, const char *sql, const char *name, struct error *error)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *statement = prepare(store, sql);
+    sqlite3_stmt *statement = control_begin(store, sql);
     sql_bind_slice(statement, 1, slice_of_text(name));
-    enum status status = STATUS_OK;
-    if (!statement || sqlite3_step(statement) != SQLITE_DONE)
-        status = sql_failed(store->control, error, "cannot note a day");
-    (void)sqlite3_finalize(statement);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    return control_end(store, statement, sqlite3_step(statement), "cannot note a day", error);
 }
 
 enum status control_know_day(struct store *store, const char *name, struct error *error)
@@ -189,17 +176,12 @@ enum status control_list_days(struct store *store, char (**ret_names)[DAY_NAME_S
 {
     char(*names)[DAY_NAME_SIZE] = malloc(STORE_DAYS_MAX * sizeof(*names));
     if (!names) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *row = prepare(store, "SELECT name FROM day_written ORDER BY turn DESC");
-    int code = SQLITE_ERROR;
+    sqlite3_stmt *row = control_begin(store, "SELECT name FROM day_written ORDER BY turn DESC");
+    int code = SQLITE_DONE;
     size_t count = 0;
-    while (row && count < STORE_DAYS_MAX && (code = sqlite3_step(row)) == SQLITE_ROW)
-        (void)snprintf(names[count++], sizeof(*names), "%.*s", SLICE_ARGUMENTS(sql_text(row, 0)));
-    enum status status = code == SQLITE_DONE || code == SQLITE_ROW
-                             ? STATUS_OK
-                             : sql_failed(store->control, error, "cannot read the days");
-    (void)sqlite3_finalize(row);
-    (void)pthread_mutex_unlock(&store->control_lock);
+    while (count < STORE_DAYS_MAX && (code = sqlite3_step(row)) == SQLITE_ROW)
+        sql_copy_text(row, 0, names[count++], sizeof(*names));
+    enum status status = control_end(store, row, code, "cannot read the days", error);
     if (status == STATUS_OK) {
         *ret_names = names;
         *ret_count = count;

@@ -21,18 +21,6 @@ static const char SCHEMA[] =
 
 #define COLUMNS "id,project,checksum,image,build_id,name,machine,contents,size,added_ns,used_ns"
 
-static sqlite3_stmt *prepare(struct store *store, const char *sql)
-{
-    sqlite3_stmt *statement = NULL;
-    (void)sqlite3_prepare_v2(store->control, sql, -1, &statement, NULL);
-    return statement;
-}
-
-static void copy_text(sqlite3_stmt *row, int column, char *into, size_t size)
-{
-    (void)snprintf(into, size, "%.*s", SLICE_ARGUMENTS(sql_text(row, column)));
-}
-
 static struct store_debug_file file_of_row(sqlite3_stmt *row)
 {
     struct store_debug_file file = {.id = sql_u64(row, 0),
@@ -42,10 +30,10 @@ static struct store_debug_file file_of_row(sqlite3_stmt *row)
                                     .size = sql_u64(row, 8),
                                     .added_ns = sql_u64(row, 9),
                                     .used_ns = sql_u64(row, 10)};
-    copy_text(row, 2, file.checksum, sizeof(file.checksum));
-    copy_text(row, 3, file.image, sizeof(file.image));
-    copy_text(row, 4, file.build_id, sizeof(file.build_id));
-    copy_text(row, 5, file.name, sizeof(file.name));
+    sql_copy_text(row, 2, file.checksum, sizeof(file.checksum));
+    sql_copy_text(row, 3, file.image, sizeof(file.image));
+    sql_copy_text(row, 4, file.build_id, sizeof(file.build_id));
+    sql_copy_text(row, 5, file.name, sizeof(file.name));
     return file;
 }
 
@@ -98,19 +86,14 @@ static bool sync_folders(const struct store *store, char *path)
 
 static enum status insert(struct store *store, const struct store_debug_file *file, struct error *error)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *add = prepare(store, "INSERT OR REPLACE INTO debug_file(project,checksum,image,build_id,name,machine,"
-                                       "contents,size,added_ns,used_ns) VALUES(?,?,?,?,?,?,?,?,?,?)");
     const char *const texts[] = {file->checksum, file->image, file->build_id, file->name};
     const uint64_t numbers[] = {file->machine, file->contents, file->size, file->added_ns, file->used_ns};
+    sqlite3_stmt *add = control_begin(store, "INSERT OR REPLACE INTO debug_file(project,checksum,image,build_id,name,"
+                                             "machine,contents,size,added_ns,used_ns) VALUES(?,?,?,?,?,?,?,?,?,?)");
     sql_bind_u64(add, 1, file->project);
     for (int i = 0; i < 4; i++) sql_bind_slice(add, 2 + i, slice_of_text(texts[i]));
     for (int i = 0; i < 5; i++) sql_bind_u64(add, 6 + i, numbers[i]);
-    enum status status = STATUS_OK;
-    if (!add || sqlite3_step(add) != SQLITE_DONE) status = sql_failed(store->control, error, "cannot add a debug file");
-    (void)sqlite3_finalize(add);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    return control_end(store, add, sqlite3_step(add), "cannot add a debug file", error);
 }
 
 enum status store_debug_add(struct store *store, const struct store_debug_parts *parts,
@@ -136,37 +119,34 @@ enum status store_debug_add(struct store *store, const struct store_debug_parts 
     return status;
 }
 
-static bool find(struct store *store, const char *sql, uint64_t project, const char *text,
-                 struct store_debug_file *ret_file)
+static bool find_file(struct store *store, const char *sql, uint64_t project, const char *text,
+                      struct store_debug_file *ret_file)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *row = prepare(store, sql);
+    sqlite3_stmt *row = control_begin(store, sql);
     sql_bind_u64(row, 1, project);
     sql_bind_slice(row, 2, slice_of_text(text));
-    bool is_found = row && sqlite3_step(row) == SQLITE_ROW;
-    if (is_found) *ret_file = file_of_row(row);
-    (void)sqlite3_finalize(row);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return is_found;
+    int code = sqlite3_step(row);
+    if (code == SQLITE_ROW) *ret_file = file_of_row(row);
+    (void)control_end(store, row, code, "", NULL);
+    return code == SQLITE_ROW;
 }
 
 bool store_debug_find(struct store *store, uint64_t project, const char checksum[SHA1_TEXT_SIZE],
                       struct store_debug_file *ret_file)
 {
-    return find(store, "SELECT " COLUMNS " FROM debug_file WHERE project=? AND checksum=?", project, checksum,
-                ret_file);
+    return find_file(store, "SELECT " COLUMNS " FROM debug_file WHERE project=? AND checksum=?", project, checksum,
+                     ret_file);
 }
 
-/* False if it changed no row. */
+/* Returns whether SQL changed a row. */
 static bool run_with_id(struct store *store, const char *sql, uint64_t id, uint64_t value)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *statement = prepare(store, sql);
+    sqlite3_stmt *statement = control_begin(store, sql);
     sql_bind_u64(statement, 1, id);
     sql_bind_u64(statement, 2, value);
-    bool is_changed = statement && sqlite3_step(statement) == SQLITE_DONE && sqlite3_changes(store->control) > 0;
-    (void)sqlite3_finalize(statement);
-    (void)pthread_mutex_unlock(&store->control_lock);
+    int code = sqlite3_step(statement);
+    bool is_changed = code == SQLITE_DONE && sqlite3_changes(store->control) > 0;
+    (void)control_end(store, statement, code, "", NULL);
     return is_changed;
 }
 
@@ -175,7 +155,7 @@ bool store_debug_find_image(struct store *store, uint64_t project, const char im
 {
     static const char sql[] = "SELECT " COLUMNS " FROM debug_file WHERE project=? AND image=? ORDER BY contents DESC,"
                               "id DESC LIMIT 1";
-    if (!find(store, sql, project, image, ret_file)) return false;
+    if (!find_file(store, sql, project, image, ret_file)) return false;
     /* A commit for each use would cost more than the use. */
     if (now_ns > ret_file->used_ns && now_ns - ret_file->used_ns > DAY_NS)
         (void)run_with_id(store, "UPDATE debug_file SET used_ns=?2 WHERE id=?1", ret_file->id, now_ns);
@@ -218,18 +198,15 @@ void store_debug_remove(struct store *store, const struct store_debug_file *file
 enum status store_each_debug_file(struct store *store, uint64_t project, store_visit_debug_file *visit, void *context,
                                   struct error *error)
 {
-    (void)pthread_mutex_lock(&store->control_lock);
     sqlite3_stmt *row =
-        prepare(store, "SELECT " COLUMNS " FROM debug_file WHERE project=?1 OR ?1=0 ORDER BY used_ns,id");
+        control_begin(store, "SELECT " COLUMNS " FROM debug_file WHERE project=?1 OR ?1=0 ORDER BY used_ns,id");
+    int code;
     sql_bind_u64(row, 1, project);
-    enum status status = row ? STATUS_OK : sql_failed(store->control, error, "cannot read the debug files");
-    while (row && sqlite3_step(row) == SQLITE_ROW) {
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
         struct store_debug_file file = file_of_row(row);
         if (!visit(context, &file)) break;
     }
-    (void)sqlite3_finalize(row);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    return control_end(store, row, code, "cannot read the debug files", error);
 }
 
 /* --- Keeping ------------------------------------------------------------------------------------------------------ */

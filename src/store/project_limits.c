@@ -22,48 +22,33 @@ uint64_t limits_longest_age(const struct project_limits *limits, uint64_t age_ns
 
 enum status limits_read(struct store *store, struct project_limits *ret_limits, struct error *error)
 {
-    static const char sql[] = "SELECT id,keep_ns,disk_bytes FROM project ORDER BY id LIMIT ?";
-    sqlite3_stmt *row = NULL;
     *ret_limits = (struct project_limits){.items = calloc(LIMITED_PROJECTS_MAX, sizeof(*ret_limits->items))};
     if (!ret_limits->items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-    (void)pthread_mutex_lock(&store->control_lock);
-    int code = sqlite3_prepare_v2(store->control, sql, -1, &row, NULL);
+    sqlite3_stmt *row = control_begin(store, "SELECT id,keep_ns,disk_bytes FROM project ORDER BY id LIMIT ?");
+    int code;
     (void)sqlite3_bind_int(row, 1, LIMITED_PROJECTS_MAX);
-    while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
         int64_t age_ns = sqlite3_column_int64(row, 1);
         ret_limits->items[ret_limits->count++] =
             (struct project_limit){.project = sql_u64(row, 0),
                                    .age_ns = age_ns < 0 ? STORE_FOREVER : (uint64_t)age_ns,
                                    .bytes_max = sql_u64(row, 2)};
-        code = SQLITE_OK;
     }
-    enum status status =
-        code == SQLITE_DONE ? STATUS_OK : sql_failed(store->control, error, "cannot read the projects");
-    (void)sqlite3_finalize(row);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    return control_end(store, row, code, "cannot read the projects", error);
 }
 
 enum status store_limit_project(struct store *store, uint64_t project, uint64_t age_ns, uint64_t bytes_max,
                                 struct error *error)
 {
-    sqlite3_stmt *set = NULL;
-    (void)pthread_mutex_lock(&store->control_lock);
-    int code =
-        sqlite3_prepare_v2(store->control, "UPDATE project SET keep_ns=?,disk_bytes=? WHERE id=?", -1, &set, NULL);
-    if (code == SQLITE_OK) {
-        (void)sqlite3_bind_int64(set, 1, age_ns == STORE_FOREVER ? -1 : (int64_t)age_ns);
-        sql_bind_u64(set, 2, bytes_max);
-        sql_bind_u64(set, 3, project);
-        code = sqlite3_step(set);
-    }
-    enum status status =
-        code == SQLITE_DONE ? STATUS_OK : sql_failed(store->control, error, "cannot limit the project");
-    if (status == STATUS_OK && sqlite3_changes(store->control) == 0)
-        status = error_set(error, STATUS_NOT_FOUND, 0, "there is no such project");
-    (void)sqlite3_finalize(set);
-    (void)pthread_mutex_unlock(&store->control_lock);
-    return status;
+    sqlite3_stmt *set = control_begin(store, "UPDATE project SET keep_ns=?,disk_bytes=? WHERE id=?");
+    (void)sqlite3_bind_int64(set, 1, age_ns == STORE_FOREVER ? -1 : (int64_t)age_ns);
+    sql_bind_u64(set, 2, bytes_max);
+    sql_bind_u64(set, 3, project);
+    int code = sqlite3_step(set);
+    bool is_found = sqlite3_changes(store->control) > 0;
+    enum status status = control_end(store, set, code, "cannot limit the project", error);
+    return status == STATUS_OK && !is_found ? error_set(error, STATUS_NOT_FOUND, 0, "there is no such project")
+                                            : status;
 }
 
 /* The number in the first row of SQL for PROJECT; 0 if there is none. */

@@ -1,5 +1,7 @@
-/* What all statements share.  SPDX-License-Identifier: MIT */
+/* Statements of SQLite.  SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
+
+#include <stdio.h>
 
 enum status sql_failed(sqlite3 *db, struct error *error, const char *what)
 {
@@ -31,6 +33,11 @@ struct slice sql_text(sqlite3_stmt *statement, int column)
 {
     const void *bytes = sqlite3_column_blob(statement, column);
     return slice_of(bytes, bytes ? (size_t)sqlite3_column_bytes(statement, column) : 0);
+}
+
+void sql_copy_text(sqlite3_stmt *statement, int column, char *into, size_t size)
+{
+    (void)snprintf(into, size, "%.*s", SLICE_ARGUMENTS(sql_text(statement, column)));
 }
 
 uint64_t sql_u64(sqlite3_stmt *statement, int column)

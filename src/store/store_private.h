@@ -28,6 +28,8 @@ enum status sql_failed(sqlite3 *db, struct error *error, const char *what);
 void sql_bind_slice(sqlite3_stmt *statement, int index, struct slice text);
 void sql_bind_u64(sqlite3_stmt *statement, int index, uint64_t value); /* cut to 63 bits */
 struct slice sql_text(sqlite3_stmt *statement, int column);
+/* Copies the text of COLUMN, cut to SIZE - 1 bytes. */
+void sql_copy_text(sqlite3_stmt *statement, int column, char *into, size_t size);
 uint64_t sql_u64(sqlite3_stmt *statement, int column);
 /* Returns the schema version of a file: 0 if it is new, -1 if it cannot be read. */
 int sql_version(sqlite3 *db);
@@ -167,6 +169,10 @@ enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], siz
 bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 
 enum status control_open(struct store *store, struct error *error);
+/* Locks the control file and prepares SQL. control_end must follow, also after NULL. */
+sqlite3_stmt *control_begin(struct store *store, const char *sql);
+/* Finalizes STATEMENT and unlocks. CODE is the result of its last step; WHAT begins the message of a failure. */
+enum status control_end(struct store *store, sqlite3_stmt *statement, int code, const char *what, struct error *error);
 /* The days in the order in which the writer changed to them. Times of files do not have it: roll-ups write earlier
  * days, too. A day that is not in the list becomes the last one. */
 enum status control_know_day(struct store *store, const char *name, struct error *error);
