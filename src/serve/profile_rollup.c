@@ -255,13 +255,6 @@ static bool read_frame(struct slice bytes, struct profile *profile, struct locat
     return !cursor.failed && cursor_at_end(&cursor);
 }
 
-static bool has_values(const uint64_t *values, size_t count)
-{
-    uint64_t any = 0;
-    for (size_t i = 0; i < count; i++) any |= values[i];
-    return any != 0;
-}
-
 static bool read_nodes(const struct store_rollup *rollup, const struct location_id *locations, struct stack_id *stacks,
                        struct profile *profile)
 {
@@ -272,7 +265,7 @@ static bool read_nodes(const struct store_rollup *rollup, const struct location_
             if (node->parent >= i || node->frame >= rollup->frame_count) return false;
             stacks[i] = profile_add_stack(profile, stacks[node->parent], locations[node->frame]);
         }
-        if (!has_values(values, rollup->value_count)) continue;
+        if (!store_has_values(values, rollup->value_count)) continue;
         const struct sample sample = {.stack = stacks[i]};
         int64_t signed_values[STORE_ROLLUP_VALUES_MAX];
         for (size_t k = 0; k < rollup->value_count; k++) signed_values[k] = (int64_t)values[k];

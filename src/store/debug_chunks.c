@@ -24,17 +24,6 @@ static void path_of(const struct store *store, uint64_t scope, const char *name,
                    name);
 }
 
-static void make_folder(const struct store *store, uint64_t scope)
-{
-    char path[DEBUG_PATH_SIZE];
-    (void)snprintf(path, sizeof(path), "%s/debug", store->folder);
-    (void)mkdir(path, 0700);
-    (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
-    (void)mkdir(path, 0700);
-    folder_of(store, scope, path);
-    (void)mkdir(path, 0700);
-}
-
 /* A name that no other file has: a chunk is written there, and a file is joined. */
 static void new_name(char *ret_name, size_t size)
 {
@@ -50,29 +39,25 @@ struct waiting_chunks {
     struct timespec oldest_time;
 };
 
-static bool is_earlier(struct timespec a, struct timespec b)
-{
-    return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
-}
-
-/* BEFORE: chunks that were written earlier are removed. */
-static void look_at(DIR *folder, time_t before, struct waiting_chunks *ret_chunks)
+/* Counts the chunks in FOLDER, finds the oldest one, and removes those that were written before BEFORE. */
+static void scan_chunks(DIR *folder, time_t before, struct waiting_chunks *ret_chunks)
 {
     *ret_chunks = (struct waiting_chunks){0};
     for (struct dirent *entry; (entry = readdir(folder));) {
-        struct stat facts;
-        if (entry->d_name[0] == '.' || fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        if (facts.st_mtime < before) {
+        struct stat info;
+        if (entry->d_name[0] == '.' || fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (info.st_mtime < before) {
             (void)unlinkat(dirfd(folder), entry->d_name, 0);
             continue;
         }
-        if (ret_chunks->count == 0 || is_earlier(facts.st_mtim, ret_chunks->oldest_time)) {
+        struct timespec time = info.st_mtim, oldest = ret_chunks->oldest_time;
+        bool is_earlier = time.tv_sec != oldest.tv_sec ? time.tv_sec < oldest.tv_sec : time.tv_nsec < oldest.tv_nsec;
+        if (ret_chunks->count == 0 || is_earlier) {
             (void)snprintf(ret_chunks->oldest, sizeof(ret_chunks->oldest), "%s", entry->d_name);
-            ret_chunks->oldest_time = facts.st_mtim;
+            ret_chunks->oldest_time = time;
         }
         ret_chunks->count++;
-        ret_chunks->bytes += (uint64_t)facts.st_size;
+        ret_chunks->bytes += (uint64_t)info.st_size;
     }
 }
 
@@ -83,18 +68,18 @@ static void make_room(const struct store *store, uint64_t scope)
     folder_of(store, scope, path);
     DIR *folder = opendir(path);
     if (!folder) return;
-    look_at(folder, 0, &chunks);
+    scan_chunks(folder, 0, &chunks);
     while (chunks.count >= WAITING_MAX || chunks.bytes > STORE_DEBUG_WAITING_BYTES_MAX) {
         if (unlinkat(dirfd(folder), chunks.oldest, 0) != 0) break;
         rewinddir(folder);
-        look_at(folder, 0, &chunks);
+        scan_chunks(folder, 0, &chunks);
     }
     (void)closedir(folder);
 }
 
-/* In the folder of each scope. */
-static void remove_before(struct store *store, time_t before)
+void debug_expire_chunks(struct store *store, uint64_t now_ns)
 {
+    time_t before = (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / 1000000000);
     char path[DEBUG_PATH_SIZE];
     (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
     DIR *scopes = opendir(path);
@@ -106,7 +91,7 @@ static void remove_before(struct store *store, time_t before)
                              : openat(dirfd(scopes), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         DIR *folder = descriptor >= 0 ? fdopendir(descriptor) : NULL;
         if (folder) {
-            look_at(folder, before, &chunks);
+            scan_chunks(folder, before, &chunks);
             (void)closedir(folder);
         } else if (descriptor >= 0) {
             (void)close(descriptor);
@@ -115,12 +100,7 @@ static void remove_before(struct store *store, time_t before)
     (void)closedir(scopes);
 }
 
-void debug_expire_chunks(struct store *store, uint64_t now_ns)
-{
-    remove_before(store, (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / 1000000000));
-}
-
-/* Files that a killed server was writing. Chunks stay: their client need not send them again. */
+/* Removes files that a killed server was writing. Chunks stay: their client need not send them again. */
 void debug_sweep_chunks(struct store *store)
 {
     char path[DEBUG_PATH_SIZE];
@@ -167,10 +147,10 @@ enum status store_debug_add_chunk(struct store *store, uint64_t scope, const cha
                                   struct slice bytes, struct error *error)
 {
     char path[DEBUG_PATH_SIZE], part[DEBUG_PATH_SIZE], name[64];
-    make_folder(store, scope);
     make_room(store, scope);
     new_name(name, sizeof(name));
     path_of(store, scope, name, part);
+    make_folders_above(part, strlen(store->folder) + 1);
     path_of(store, scope, checksum, path);
     int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) return error_set_errno(error, "cannot store a chunk of a debug file");
@@ -236,9 +216,9 @@ enum status store_debug_join(struct store *store, const struct store_debug_parts
     struct store_debug_joined joined = {.descriptor = -1};
     struct sha1 whole;
     enum status status = STATUS_OK;
-    make_folder(store, parts->scope);
     new_name(name, sizeof(name));
     path_of(store, parts->scope, name, joined.path);
+    make_folders_above(joined.path, strlen(store->folder) + 1);
     joined.descriptor = open(joined.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (joined.descriptor < 0) return error_set_errno(error, "cannot join a debug file");
     sha1_init(&whole);

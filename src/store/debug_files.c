@@ -47,16 +47,6 @@ static void path_of(const struct store *store, const struct store_debug_file *fi
                    file->image, file->checksum, ending);
 }
 
-/* Makes the folders above PATH, from the store's folder on. */
-static void make_folders(const struct store *store, char *path)
-{
-    for (char *slash = strchr(path + strlen(store->folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 static void remove_files(struct store *store, const struct store_debug_file *file)
 {
     char path[DEBUG_PATH_SIZE];
@@ -105,7 +95,7 @@ enum status store_debug_add(struct store *store, const struct store_debug_parts 
     path_of(store, file, ".names", names);
     if (fsync(joined->descriptor) != 0) return error_set_errno(error, "cannot keep a debug file");
     (void)pthread_mutex_lock(&store->debug_lock);
-    make_folders(store, path);
+    make_folders_above(path, strlen(store->folder) + 1);
     if (index[0]) (void)rename(index, names);
     bool is_kept = rename(joined->path, path) == 0;
     joined->path[is_kept ? 0 : strlen(joined->path)] = '\0';

@@ -9,24 +9,25 @@
 
 enum { PAYLOAD_LEVEL = 1, PACKED_COLUMNS = 1, COLUMNS_BYTES_MAX = STORE_PAYLOAD_BYTES_MAX + (16 << 20) };
 
-static enum status compress(struct slice bytes, struct buffer *out, struct error *error)
-{
-    size_t bound = ZSTD_compressBound(bytes.size);
-    uint8_t *room = buffer_reserve(out, bound);
-    if (!room) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a payload");
-    size_t size = ZSTD_compress(room, bound, bytes.data, bytes.size, PAYLOAD_LEVEL);
-    if (ZSTD_isError(size)) return error_set(error, STATUS_NO_MEMORY, 0, "zstd: %s", ZSTD_getErrorName(size));
-    buffer_grow(out, size);
-    return STATUS_OK;
-}
-
 enum status payload_pack(struct slice payload, struct buffer *out, struct error *error)
 {
     struct buffer columns;
     buffer_init(&columns, COLUMNS_BYTES_MAX);
     bool has_columns = columns_encode(payload, &columns) && columns.size < payload.size;
-    if (has_columns) buffer_append_byte(out, PACKED_COLUMNS);
-    enum status status = compress(has_columns ? buffer_slice(&columns) : payload, out, error);
+    if (has_columns) {
+        buffer_append_byte(out, PACKED_COLUMNS);
+        payload = buffer_slice(&columns);
+    }
+    size_t bound = ZSTD_compressBound(payload.size);
+    uint8_t *room = buffer_reserve(out, bound);
+    size_t size = room ? ZSTD_compress(room, bound, payload.data, payload.size, PAYLOAD_LEVEL) : 0;
+    enum status status = STATUS_OK;
+    if (!room)
+        status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a payload");
+    else if (ZSTD_isError(size))
+        status = error_set(error, STATUS_NO_MEMORY, 0, "zstd: %s", ZSTD_getErrorName(size));
+    else
+        buffer_grow(out, size);
     buffer_fini(&columns);
     return status;
 }

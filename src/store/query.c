@@ -37,14 +37,6 @@ static void report_damage(struct store *store, const struct store_query *query, 
                     "answers lack data of %s: %s; offbeat store check says how much", name, error->message);
 }
 
-/* A file that was removed between listing and opening is no damage. */
-static bool exists(const struct store *store, const char *name)
-{
-    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
-    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
-    return access(path, F_OK) == 0;
-}
-
 typedef bool visit_row(void *context, sqlite3_stmt *row, struct error *error, enum status *status);
 
 /* Calls VISIT for each row of SQL in DAY. What VISIT returns as malformed is reported and passed over. */
@@ -88,8 +80,11 @@ enum status query_each_day(struct store *store, const struct store_query *query,
         if (status == STATUS_OK) {
             status = read(context, store, &day, &continues, &problem);
             day_close(&day);
-        } else if (status == STATUS_NOT_FOUND || !exists(store, names[i])) {
-            status = STATUS_OK;
+        } else {
+            char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
+            (void)snprintf(path, sizeof(path), "%s/%s", store->folder, names[i]);
+            bool is_gone = access(path, F_OK) != 0; /* a file that was removed after the listing is no damage */
+            if (status == STATUS_NOT_FOUND || is_gone) status = STATUS_OK;
         }
         if (status == STATUS_MALFORMED) {
             report_damage(store, query, names[i], &problem);
@@ -341,17 +336,6 @@ static bool collect_value(void *context, sqlite3_stmt *row, struct error *error,
     return true;
 }
 
-static void visit_values(struct value_list *list, store_visit_value *visit, void *context)
-{
-    merge_values(list);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct value *one = &list->items[i];
-        const struct store_value value = {slice_of(one->text, one->size), one->first_ns, one->last_ns, one->chunk_count,
-                                          one->sample_count};
-        if (!visit(context, &value)) break;
-    }
-}
-
 enum status store_each_value(struct store *store, const struct store_query *query, enum store_column column,
                              store_visit_value *visit, void *context, struct error *error)
 {
@@ -366,7 +350,13 @@ enum status store_each_value(struct store *store, const struct store_query *quer
     struct value_list list = {.items = calloc(2 * STORE_VALUES_MAX, sizeof(*list.items))};
     if (!list.items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     enum status status = walk(store, query, statements[column], collect_value, &list, error);
-    if (status == STATUS_OK) visit_values(&list, visit, context);
+    if (status == STATUS_OK) merge_values(&list);
+    for (size_t i = 0; i < list.count && status == STATUS_OK; i++) {
+        const struct value *one = &list.items[i];
+        const struct store_value value = {slice_of(one->text, one->size), one->first_ns, one->last_ns, one->chunk_count,
+                                          one->sample_count};
+        if (!visit(context, &value)) break;
+    }
     for (size_t i = 0; i < list.count; i++) free(list.items[i].text);
     free(list.items);
     return status;

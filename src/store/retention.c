@@ -47,11 +47,6 @@ static void remove_rejected(struct store *store, const char *name, uint64_t befo
     day_close(&day);
 }
 
-static bool is_over(uint64_t bytes, uint64_t bytes_max)
-{
-    return bytes_max && bytes > bytes_max;
-}
-
 enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
                          uint64_t *ret_removed, struct error *error)
 {
@@ -72,7 +67,7 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
         day_name(now_ns > longest_ns ? now_ns - longest_ns : 0, oldest);
         for (size_t i = 0; i < count; i++) {
             bool is_expired = longest_ns && strcmp(names[i], oldest) < 0;
-            if (is_expired || (is_over(bytes, bytes_max) && i + 1 < count)) {
+            if (is_expired || (bytes_max && bytes > bytes_max && i + 1 < count)) {
                 bytes -= bytes_of_day(store->folder, names[i]);
                 remove_day(store, names[i]);
                 removed++;

@@ -156,29 +156,17 @@ bool rollup_room(struct rollup_values *rollup, size_t node_count, size_t value_c
     return true;
 }
 
-static bool has_values(const uint64_t *values, size_t count)
-{
-    uint64_t any = 0;
-    for (size_t i = 0; i < count; i++) any |= values[i];
-    return any != 0;
-}
-
 static void encode_values(const struct rollup_values *rollup, struct buffer *out)
 {
     size_t before = 0;
     leb128_append(out, rollup->value_count);
     for (size_t node = 0; node < rollup->node_count; node++) {
         const uint64_t *values = rollup->values + node * rollup->value_count;
-        if (!has_values(values, rollup->value_count)) continue;
+        if (!store_has_values(values, rollup->value_count)) continue;
         leb128_append(out, node - before);
         for (size_t i = 0; i < rollup->value_count; i++) leb128_append(out, values[i]);
         before = node;
     }
-}
-
-static uint64_t add_values(uint64_t a, uint64_t b)
-{
-    return a > (uint64_t)INT64_MAX - b ? (uint64_t)INT64_MAX : a + b;
 }
 
 bool rollup_add_entries(struct rollup_values *rollup, struct slice bytes)
@@ -194,7 +182,7 @@ bool rollup_add_entries(struct rollup_values *rollup, struct slice bytes)
         for (size_t i = 0; i < value_count; i++) {
             uint64_t value = cursor_uleb128(&cursor);
             if (value > INT64_MAX) return false;
-            values[i] = add_values(values[i], value);
+            values[i] = values[i] > (uint64_t)INT64_MAX - value ? (uint64_t)INT64_MAX : values[i] + value;
         }
     }
     return !cursor.failed;
@@ -299,7 +287,7 @@ static bool encode_entries(const struct store_rollup *rollup, const uint32_t *no
     struct numbered *order = calloc(rollup->node_count + 1, sizeof(*order));
     size_t count = 0, before = 0;
     for (size_t i = 0; order && i < rollup->node_count; i++) {
-        if (has_values(rollup->values + i * rollup->value_count, rollup->value_count))
+        if (store_has_values(rollup->values + i * rollup->value_count, rollup->value_count))
             order[count++] = (struct numbered){nodes[i], (uint32_t)i};
     }
     if (order) qsort(order, count, sizeof(*order), compare_nodes);

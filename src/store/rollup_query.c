@@ -81,23 +81,12 @@ static bool part_init(struct part *part, const struct stack_dictionary *dictiona
     return part->nodes && part->frames && part->part_nodes && part->part_frames && part->values;
 }
 
-static void part_fini(struct part *part)
-{
-    free(part->nodes);
-    free(part->frames);
-    free(part->part_nodes);
-    free(part->part_frames);
-    free(part->values);
-}
-
 static void mark_nodes(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
 {
     size_t count = dictionary->node_count < values->node_count ? dictionary->node_count : values->node_count;
     for (size_t node = count; node-- > 1;) {
-        bool is_used = part->nodes[node];
-        for (size_t i = 0; i < values->value_count; i++) is_used |= values->values[node * values->value_count + i] != 0;
-        if (!is_used) continue;
-        part->nodes[node] = part->nodes[dictionary->nodes[node].parent] = 1;
+        bool has_values = store_has_values(values->values + node * values->value_count, values->value_count);
+        if (part->nodes[node] || has_values) part->nodes[node] = part->nodes[dictionary->nodes[node].parent] = 1;
     }
 }
 
@@ -132,20 +121,14 @@ static void fill_part(struct part *part, const struct stack_dictionary *dictiona
     part->rollup.value_count = value_count;
 }
 
-static bool has_other_nodes(const struct rollup_values *values, size_t node_count)
-{
-    uint64_t any = 0;
-    for (size_t i = (node_count ? node_count : 1) * values->value_count; i < values->node_count * values->value_count;
-         i++)
-        any |= values->values[i];
-    return any != 0;
-}
-
 static enum status give_part(struct adding *adding, const struct stack_dictionary *dictionary, struct error *error)
 {
     struct part part;
     enum status status = STATUS_OK;
-    if (has_other_nodes(&adding->values, dictionary->node_count))
+    const struct rollup_values *values = &adding->values;
+    size_t known = dictionary->node_count ? dictionary->node_count : 1;
+    if (values->node_count > known && store_has_values(values->values + known * values->value_count,
+                                                       (values->node_count - known) * values->value_count))
         return error_set(error, STATUS_MALFORMED, 0, "%s: a sum has stacks that are not there", adding->day->name);
     if (part_init(&part, dictionary, &adding->values)) {
         mark_nodes(&part, dictionary, &adding->values);
@@ -155,7 +138,11 @@ static enum status give_part(struct adding *adding, const struct stack_dictionar
     } else {
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
     }
-    part_fini(&part);
+    free(part.nodes);
+    free(part.frames);
+    free(part.part_nodes);
+    free(part.part_frames);
+    free(part.values);
     return status;
 }
 

@@ -17,20 +17,6 @@
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-static enum status make_folder(const char *path, struct error *error)
-{
-    char part[STORE_PATH_SIZE];
-    if (strlen(path) >= sizeof(part) - 64) return error_set(error, STATUS_TOO_LARGE, 0, "the path is too long");
-    (void)snprintf(part, sizeof(part), "%s", path);
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(part, 0700);
-        *slash = '/';
-    }
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) return error_set_errno(error, "%s", path);
-    return STATUS_OK;
-}
-
 /* A file that a killed server left is repaired by SQLite when it is opened. */
 static enum status open_all_days(struct store *store, struct error *error)
 {
@@ -59,11 +45,15 @@ static enum status open_all_days(struct store *store, struct error *error)
 enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
                        struct error *error)
 {
-    enum status status = make_folder(path, error);
-    if (status != STATUS_OK) return status;
+    if (strlen(path) >= STORE_PATH_SIZE - 64) return error_set(error, STATUS_TOO_LARGE, 0, "the path is too long");
     struct store *store = calloc(1, sizeof(*store));
     if (!store) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     (void)snprintf(store->folder, sizeof(store->folder), "%s", path);
+    make_folders_above(store->folder, 1);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        free(store);
+        return error_set_errno(error, "%s", path);
+    }
     store->report = report;
     store->report_context = context;
     store->lock = -1;
@@ -74,7 +64,7 @@ enum status store_open(const char *path, store_report *report, void *context, st
     (void)pthread_mutex_init(&store->writer_lock, NULL);
     (void)pthread_cond_init(&store->has_work, NULL);
     (void)pthread_cond_init(&store->has_done, NULL);
-    status = lock_folder(path, &store->lock, error);
+    enum status status = lock_folder(path, &store->lock, error);
     if (status == STATUS_OK) status = control_open(store, error);
     if (status == STATUS_OK) status = debug_open(store, error);
     if (status == STATUS_OK) status = open_all_days(store, error);
@@ -153,25 +143,16 @@ static enum status open_today(struct store *store, uint64_t now_ns, struct error
     return status;
 }
 
-static enum status find_chunk_before(struct store *store, const struct store_chunk *chunk, bool *ret_is_found,
-                                     struct error *error)
-{
-    enum status status = STATUS_OK;
-    *ret_is_found = false;
-    for (size_t i = 0; i < DAYS_BEFORE && !*ret_is_found && status == STATUS_OK; i++)
-        status = day_find_chunk(&store->before[i], chunk, ret_is_found, error);
-    return status;
-}
-
 static enum status store_chunks(struct store *store, struct waiting *waiting, struct error *error)
 {
     const struct store_batch *batch = waiting->batch;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < batch->chunk_count && status == STATUS_OK; i++) {
         const struct store_chunk *chunk = &batch->chunks[i];
-        bool is_new = false, is_found;
+        bool is_new = false, is_found = false;
         int64_t row;
-        status = find_chunk_before(store, chunk, &is_found, error);
+        for (size_t k = 0; k < DAYS_BEFORE && !is_found && status == STATUS_OK; k++)
+            status = day_find_chunk(&store->before[k], chunk, &is_found, error);
         if (status == STATUS_OK && !is_found)
             status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
         if (status == STATUS_OK && is_new && chunk->rollup)
@@ -274,13 +255,6 @@ static enum status pack_all(struct waiting *waiting, struct error *error)
     return status;
 }
 
-static void free_packed(struct waiting *waiting)
-{
-    size_t count = waiting->batch->chunk_count + waiting->batch->rejected_count;
-    for (size_t i = 0; i < count && waiting->packed; i++) buffer_fini(&waiting->packed[i]);
-    free(waiting->packed);
-}
-
 static enum status wait_for_commit(struct store *store, struct waiting *waiting, struct error *error)
 {
     (void)pthread_mutex_lock(&store->queue_lock);
@@ -304,7 +278,9 @@ enum status store_add(struct store *store, const struct store_batch *batch, uint
     struct waiting waiting = {.batch = batch};
     enum status status = pack_all(&waiting, error);
     if (status == STATUS_OK) status = wait_for_commit(store, &waiting, error);
-    free_packed(&waiting);
+    size_t count = batch->chunk_count + batch->rejected_count;
+    for (size_t i = 0; i < count && waiting.packed; i++) buffer_fini(&waiting.packed[i]);
+    free(waiting.packed);
     if (status == STATUS_OK && ret_duplicates) *ret_duplicates = waiting.duplicates;
     return status;
 }

@@ -38,6 +38,14 @@ struct store_rollup {
     size_t frame_count, node_count, value_count;
 };
 
+/* Returns whether one of VALUES is not 0. */
+static inline bool store_has_values(const uint64_t *values, size_t count)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < count; i++) any |= values[i];
+    return any != 0;
+}
+
 enum { STORE_ROLLUP_VALUES_MAX = 8, STORE_ROLLUP_NODES_MAX = 1 << 18, STORE_ROLLUP_HEADER_MAX = 4096 };
 
 /* Empty slices where something is not known. */
