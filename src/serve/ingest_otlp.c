@@ -4,7 +4,7 @@
  * dictionary of the request with the resources of that service.  SPDX-License-Identifier: MIT */
 #include "base/json_reader.h"
 #include "base/protobuf.h"
-#include "format/otlp/otlp_json.h"
+#include "format/otlp/otlp.h"
 #include "serve/ingest.h"
 
 #include <stdlib.h>

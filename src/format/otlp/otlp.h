@@ -8,6 +8,7 @@
 #define OFFBEAT_FORMAT_OTLP_OTLP_H
 
 #include "base/buffer.h"
+#include "base/json_reader.h"
 #include "profile/profile.h"
 
 enum {
@@ -29,5 +30,9 @@ enum status otlp_encode(const struct profile *profile, struct buffer *out, struc
 bool otlp_json_detect(struct slice bytes);
 enum status otlp_json_decode(struct slice bytes, struct profile *profile, struct error *error);
 enum status otlp_json_encode(const struct profile *profile, struct buffer *out, struct error *error);
+
+/* Takes one object, a ProfilesData, and appends it to OUT in protobuf. Unknown members are passed over; a broken one
+ * makes READER fail. */
+void otlp_json_take(struct json_reader *reader, struct buffer *out);
 
 #endif

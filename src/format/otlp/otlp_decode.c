@@ -13,7 +13,6 @@
 #include "base/json_writer.h"
 #include "base/protobuf.h"
 #include "format/common/format_ops.h"
-#include "format/otlp/otlp_json.h"
 #include "format/otlp/otlp_private.h"
 #include "profile/processes.h"
 
@@ -45,6 +44,11 @@ struct row_place {
     uint32_t first, last;
 };
 
+struct number_list {
+    uint64_t *items;
+    size_t count, capacity;
+};
+
 /* clang-format off */
 struct decoder {
     struct slice bytes;
@@ -58,8 +62,7 @@ struct decoder {
     struct { struct location_id *items; size_t count, capacity; } locations;
     struct { struct stack_id *items; size_t count, capacity; } stacks;
 
-    struct { uint64_t *items; size_t count, capacity; } numbers; /* of the list at hand */
-    struct { uint64_t *items; size_t count, capacity; } times;
+    struct number_list numbers, times; /* lists at hand */
     struct { struct line *items; size_t count, capacity; } lines;
     struct label labels[OTLP_ATTRIBUTES_MAX];
     uint32_t label_count, resource_label_count; /* the resource's labels come first */
@@ -75,10 +78,8 @@ struct decoder {
 };
 /* clang-format on */
 
-#define FAIL(decoder, place, status, ...) fail((decoder), (status), (place), __VA_ARGS__)
-
 static void __attribute__((format(printf, 4, 5)))
-fail(struct decoder *decoder, enum status status, const uint8_t *place, const char *format, ...)
+fail(struct decoder *decoder, const uint8_t *place, enum status status, const char *format, ...)
 {
     char message[sizeof(decoder->error->message)];
     va_list arguments;
@@ -98,7 +99,7 @@ fail(struct decoder *decoder, enum status status, const uint8_t *place, const ch
 static void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
 {
     if (!array_reserve(items, capacity, *count + 1, item_size, ITEMS_MAX)) {
-        FAIL(decoder, NULL, STATUS_NO_MEMORY, "no memory for the profile, or a table of more than %d items", ITEMS_MAX);
+        fail(decoder, NULL, STATUS_NO_MEMORY, "no memory for the profile, or a table of more than %d items", ITEMS_MAX);
         return NULL;
     }
     uint8_t *item = *(uint8_t **)items + *count * item_size;
@@ -114,7 +115,7 @@ static bool next_field(struct decoder *decoder, struct cursor *cursor, struct pr
                        const char *message)
 {
     if (decoder->status == STATUS_OK && protobuf_next(cursor, field)) return true;
-    if (cursor->failed) FAIL(decoder, cursor->position, STATUS_MALFORMED, "%s is cut short or broken", message);
+    if (cursor->failed) fail(decoder, cursor->position, STATUS_MALFORMED, "%s is cut short or broken", message);
     return false;
 }
 
@@ -131,44 +132,32 @@ static void each_message(struct decoder *decoder, struct slice parent, uint32_t 
         if (field.wire_type == PROTOBUF_BYTES)
             take(decoder, field.bytes);
         else
-            FAIL(decoder, cursor.position, STATUS_MALFORMED, "%s has a number where a message must be", name);
+            fail(decoder, cursor.position, STATUS_MALFORMED, "%s has a number where a message must be", name);
     }
 }
 
-/* Adds the numbers of FIELD, packed or alone, to decoder.numbers. */
-static void add_numbers(struct decoder *decoder, const struct protobuf_field *field)
+/* Adds the numbers of FIELD, packed or alone, to LIST, a list of WHAT. A number alone has the wire type ALONE. */
+static void add_numbers(struct decoder *decoder, struct number_list *list, const struct protobuf_field *field,
+                        enum protobuf_wire_type alone, const char *what)
 {
     struct cursor cursor = cursor_of(field->bytes);
-    if (field->wire_type == PROTOBUF_VARINT) {
-        uint64_t *number = ADD_ITEM(decoder, &decoder->numbers);
+    if (field->wire_type == alone) {
+        uint64_t *number = ADD_ITEM(decoder, list);
         if (number) *number = field->value;
     }
     while (field->wire_type == PROTOBUF_BYTES && decoder->status == STATUS_OK && !cursor_at_end(&cursor)) {
-        uint64_t value = protobuf_varint(&cursor), *number = ADD_ITEM(decoder, &decoder->numbers);
+        uint64_t value = alone == PROTOBUF_VARINT ? protobuf_varint(&cursor) : cursor_u64(&cursor);
+        uint64_t *number = ADD_ITEM(decoder, list);
         if (number) *number = value;
     }
-    if (cursor.failed) FAIL(decoder, cursor.position, STATUS_MALFORMED, "a list of numbers is cut short");
-}
-
-static void add_times(struct decoder *decoder, const struct protobuf_field *field)
-{
-    struct cursor cursor = cursor_of(field->bytes);
-    if (field->wire_type == PROTOBUF_FIXED64) {
-        uint64_t *time = ADD_ITEM(decoder, &decoder->times);
-        if (time) *time = field->value;
-    }
-    while (field->wire_type == PROTOBUF_BYTES && decoder->status == STATUS_OK && !cursor_at_end(&cursor)) {
-        uint64_t value = cursor_u64(&cursor), *time = ADD_ITEM(decoder, &decoder->times);
-        if (time) *time = value;
-    }
-    if (cursor.failed) FAIL(decoder, cursor.position, STATUS_MALFORMED, "a list of times is cut short");
+    if (cursor.failed) fail(decoder, cursor.position, STATUS_MALFORMED, "a list of %s is cut short", what);
 }
 
 /* INDEX itself, if a table of COUNT items has it; else 0 after a failure. Entry 0, "none", may be missing. */
 static uint64_t checked(struct decoder *decoder, uint64_t index, size_t count, const char *table)
 {
     if (index < count || index == 0) return index;
-    FAIL(decoder, NULL, STATUS_MALFORMED, "an index %" PRId64 " into %s, which has %zu entries", (int64_t)index, table,
+    fail(decoder, NULL, STATUS_MALFORMED, "an index %" PRId64 " into %s, which has %zu entries", (int64_t)index, table,
          count);
     return 0;
 }
@@ -241,7 +230,7 @@ static struct string_id text_of(struct decoder *decoder, const struct protobuf_f
             if (item.number == ARRAY_VALUES) write_scalar(decoder, item.bytes, &writer);
         json_end_array(&writer);
     }
-    if (text.failed) FAIL(decoder, NULL, STATUS_TOO_LARGE, "an attribute is larger than %zu bytes", text.maximum);
+    if (text.failed) fail(decoder, NULL, STATUS_TOO_LARGE, "an attribute is larger than %zu bytes", text.maximum);
     struct string_id id = profile_string(decoder->profile, buffer_slice(&text));
     buffer_fini(&text);
     return id;
@@ -348,8 +337,7 @@ static void add_function(struct decoder *decoder, struct slice message)
         .start_line = (int64_t)numbers[FUNCTION_START_LINE],
     };
     if (function.system_name.index == function.name.index) function.system_name.index = 0;
-    bool is_empty = message.size == 0;
-    if (id && !is_empty) *id = profile_add_function(decoder->profile, &function);
+    if (id && message.size > 0) *id = profile_add_function(decoder->profile, &function);
 }
 
 /* Reads the list in field NUMBER of MESSAGE into decoder.numbers. */
@@ -359,7 +347,7 @@ static void read_list(struct decoder *decoder, struct slice message, uint32_t nu
     struct protobuf_field field;
     decoder->numbers.count = 0;
     while (next_field(decoder, &cursor, &field, name)) {
-        if (field.number == number) add_numbers(decoder, &field);
+        if (field.number == number) add_numbers(decoder, &decoder->numbers, &field, PROTOBUF_VARINT, "numbers");
     }
 }
 
@@ -396,7 +384,7 @@ static void add_line(struct decoder *decoder, struct slice message)
     uint64_t numbers[LINE_COLUMN + 1] = {0};
     read_numbers(decoder, message, "a line", numbers, LINE_COLUMN + 1);
     if (decoder->lines.count == OTLP_LINES_MAX)
-        FAIL(decoder, message.data, STATUS_TOO_LARGE, "more than %d functions at one location", OTLP_LINES_MAX);
+        fail(decoder, message.data, STATUS_TOO_LARGE, "more than %d functions at one location", OTLP_LINES_MAX);
     struct line *line = decoder->status == STATUS_OK ? ADD_ITEM(decoder, &decoder->lines) : NULL;
     if (!line) return;
     *line = (struct line){.function = AT(decoder, functions, numbers[LINE_FUNCTION]),
@@ -442,7 +430,7 @@ static void add_stack(struct decoder *decoder, struct slice message)
     struct stack_id stack = {0}, *id = ADD_ITEM(decoder, &decoder->stacks);
     read_list(decoder, message, STACK_LOCATIONS, "a stack");
     if (decoder->numbers.count > OTLP_DEPTH_MAX)
-        FAIL(decoder, message.data, STATUS_TOO_LARGE, "a stack of more than %d frames", OTLP_DEPTH_MAX);
+        fail(decoder, message.data, STATUS_TOO_LARGE, "a stack of more than %d frames", OTLP_DEPTH_MAX);
     for (size_t i = decoder->numbers.count; i-- > 0 && decoder->status == STATUS_OK;) {
         struct location_id location = AT(decoder, locations, decoder->numbers.items[i]);
         if (location.index) stack = profile_add_stack(decoder->profile, stack, location);
@@ -460,7 +448,7 @@ static void read_dictionary(struct decoder *decoder, struct slice message)
                   {DICTIONARY_MAPPINGS, add_mapping}, {DICTIONARY_LOCATIONS, add_location},
                   {DICTIONARY_STACKS, add_stack}};
     if (decoder->strings.count > 0) {
-        FAIL(decoder, message.data, STATUS_UNSUPPORTED, "a second dictionary");
+        fail(decoder, message.data, STATUS_UNSUPPORTED, "a second dictionary");
         return;
     }
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
@@ -469,39 +457,39 @@ static void read_dictionary(struct decoder *decoder, struct slice message)
 
 /* --- Value types -------------------------------------------------------------------------------------------------- */
 
-/* The column of the value type MESSAGE, which becomes a new one if there is none yet. */
-static void find_column(struct decoder *decoder, struct slice message)
+static struct value_type read_value_type(struct decoder *decoder, struct slice message)
 {
     uint64_t numbers[VALUE_TYPE_UNIT + 1] = {0};
-    struct profile *profile = decoder->profile;
     read_numbers(decoder, message, "a value type", numbers, VALUE_TYPE_UNIT + 1);
     struct string_id type = AT(decoder, strings, numbers[VALUE_TYPE_TYPE]);
-    struct string_id unit = AT(decoder, strings, numbers[VALUE_TYPE_UNIT]);
-    if (type.index == 0) type = profile_text(profile, "samples");
-    for (decoder->column = 0; decoder->column < profile->value_type_count; decoder->column++) {
-        const struct value_type *known = &profile->value_types[decoder->column];
-        if (known->type.index == type.index && known->unit.index == unit.index) return;
-    }
-    if (profile->value_type_count == PROFILE_VALUES_MAX)
-        FAIL(decoder, message.data, STATUS_TOO_LARGE, "more than %d types of values", PROFILE_VALUES_MAX);
-    else
-        profile_add_value_type(profile, profile_c_string(profile, type), profile_c_string(profile, unit));
+    return (struct value_type){.type = type, .unit = AT(decoder, strings, numbers[VALUE_TYPE_UNIT])};
 }
 
-static void find_profile_column(struct decoder *decoder, struct slice message)
+/* Finds the column of the value type of the profile MESSAGE, a new one if there is none. */
+static void find_column(struct decoder *decoder, struct slice message)
 {
+    struct profile *profile = decoder->profile;
     struct cursor cursor = cursor_of(message);
     struct protobuf_field field;
-    struct slice type = slice_of(NULL, 0);
+    struct slice value_type = slice_of(NULL, 0);
     while (next_field(decoder, &cursor, &field, "a profile")) {
-        if (field.number == PROFILE_SAMPLE_TYPE) type = field.bytes;
+        if (field.number == PROFILE_SAMPLE_TYPE) value_type = field.bytes;
     }
-    find_column(decoder, type);
+    struct value_type wanted = read_value_type(decoder, value_type);
+    if (wanted.type.index == 0) wanted.type = profile_text(profile, "samples");
+    for (decoder->column = 0; decoder->column < profile->value_type_count; decoder->column++) {
+        const struct value_type *known = &profile->value_types[decoder->column];
+        if (known->type.index == wanted.type.index && known->unit.index == wanted.unit.index) return;
+    }
+    if (profile->value_type_count == PROFILE_VALUES_MAX)
+        fail(decoder, value_type.data, STATUS_TOO_LARGE, "more than %d types of values", PROFILE_VALUES_MAX);
+    else
+        profile_add_value_type(profile, profile_c_string(profile, wanted.type), profile_c_string(profile, wanted.unit));
 }
 
 static void find_scope_columns(struct decoder *decoder, struct slice message)
 {
-    each_message(decoder, message, SCOPE_PROFILES_PROFILES, "the profiles of a scope", find_profile_column);
+    each_message(decoder, message, SCOPE_PROFILES_PROFILES, "the profiles of a scope", find_column);
 }
 
 static void find_columns(struct decoder *decoder, struct slice message)
@@ -538,7 +526,7 @@ static struct row_place *place_of(struct decoder *decoder, const struct row_plac
     *place = *key;
     place->first = place->last = INDEX_NONE;
     if (index_table_add(&decoder->rows.index, hash, (uint32_t)decoder->rows.count - 1)) return place;
-    FAIL(decoder, NULL, STATUS_NO_MEMORY, "no memory for the samples");
+    fail(decoder, NULL, STATUS_NO_MEMORY, "no memory for the samples");
     return NULL;
 }
 
@@ -588,7 +576,7 @@ static void put_observation(struct decoder *decoder, struct row_place key, int64
 static void add_label(struct decoder *decoder, const struct label *label)
 {
     if (decoder->label_count == OTLP_ATTRIBUTES_MAX)
-        FAIL(decoder, NULL, STATUS_TOO_LARGE, "more than %d attributes of one sample", OTLP_ATTRIBUTES_MAX);
+        fail(decoder, NULL, STATUS_TOO_LARGE, "more than %d attributes of one sample", OTLP_ATTRIBUTES_MAX);
     else
         decoder->labels[decoder->label_count++] = *label;
 }
@@ -663,9 +651,9 @@ static struct thread_id read_attributes(struct decoder *decoder)
 static void add_observations(struct decoder *decoder, const struct row_place *key, const uint8_t *place)
 {
     size_t values = decoder->numbers.count, times = decoder->times.count, count = values > times ? values : times;
-    if (count == 0) FAIL(decoder, place, STATUS_MALFORMED, "a sample without values and times");
+    if (count == 0) fail(decoder, place, STATUS_MALFORMED, "a sample without values and times");
     if (values > 0 && times > 0 && values != times)
-        FAIL(decoder, place, STATUS_MALFORMED, "a sample has %zu values and %zu times", values, times);
+        fail(decoder, place, STATUS_MALFORMED, "a sample has %zu values and %zu times", values, times);
     decoder->profile->has_times |= times > 0;
     for (size_t i = 0; i < count && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK; i++) {
         struct row_place row = *key;
@@ -686,10 +674,10 @@ static void add_sample(struct decoder *decoder, struct slice message)
     while (next_field(decoder, &cursor, &field, "a sample")) {
         if (field.number == SAMPLE_STACK) stack = field.value;
         if (field.number == SAMPLE_LINK && field.wire_type == PROTOBUF_VARINT) link_index = field.value;
-        if (field.number == SAMPLE_TIMES) add_times(decoder, &field);
+        if (field.number == SAMPLE_TIMES) add_numbers(decoder, &decoder->times, &field, PROTOBUF_FIXED64, "times");
         if ((field.number == SAMPLE_VALUES && field.wire_type == PROTOBUF_VARINT && field.value > 0) ||
             (field.number == SAMPLE_LINK && field.wire_type == PROTOBUF_BYTES))
-            FAIL(decoder, message.data, STATUS_UNSUPPORTED,
+            fail(decoder, message.data, STATUS_UNSUPPORTED,
                  "samples as opentelemetry-proto had them before 1.10; send them with a newer exporter");
     }
     struct row_place key = {.stack = AT(decoder, stacks, stack), .thread = read_attributes(decoder)};
@@ -761,14 +749,6 @@ static void read_extent(struct decoder *decoder, uint64_t start_ns, uint64_t dur
     profile->duration_ns = decoder->end_ns - (uint64_t)profile->time_ns;
 }
 
-static void read_period_type(struct decoder *decoder, struct slice message)
-{
-    uint64_t numbers[VALUE_TYPE_UNIT + 1] = {0};
-    read_numbers(decoder, message, "a value type", numbers, VALUE_TYPE_UNIT + 1);
-    decoder->profile->period_type.type = AT(decoder, strings, numbers[VALUE_TYPE_TYPE]);
-    decoder->profile->period_type.unit = AT(decoder, strings, numbers[VALUE_TYPE_UNIT]);
-}
-
 /* Period and id are the first profile's. */
 static void read_profile(struct decoder *decoder, struct slice message)
 {
@@ -777,12 +757,13 @@ static void read_profile(struct decoder *decoder, struct slice message)
     uint64_t start_ns = 0, duration_ns = 0;
     bool is_first = !decoder->has_profile;
     decoder->has_profile = true;
-    find_profile_column(decoder, message);
+    find_column(decoder, message);
     while (next_field(decoder, &cursor, &field, "a profile")) {
         if (field.number == PROFILE_TIME) start_ns = field.value;
         if (field.number == PROFILE_DURATION) duration_ns = field.value;
         if (is_first && field.number == PROFILE_PERIOD) decoder->profile->period = (int64_t)field.value;
-        if (is_first && field.number == PROFILE_PERIOD_TYPE) read_period_type(decoder, field.bytes);
+        if (is_first && field.number == PROFILE_PERIOD_TYPE)
+            decoder->profile->period_type = read_value_type(decoder, field.bytes);
         if (is_first && field.number == PROFILE_ID && field.bytes.size == PROFILE_ID_BYTES)
             decoder->profile->chunk_id = hex_of(decoder, field.bytes);
     }

@@ -1,15 +1,15 @@
 /* Tables say for each message what its fields are called, what number they have and how they are written: JSON becomes
  * protobuf before it is decoded, and protobuf that was encoded becomes JSON. So there is one decoder and one encoder.
  * Fields that offbeat does not use have no row.  SPDX-License-Identifier: MIT */
-#include "format/otlp/otlp_json.h"
-
 #include "base/hex.h"
+#include "base/json_writer.h"
 #include "base/protobuf.h"
 #include "format/common/format_ops.h"
 #include "format/common/json_kind.h"
 #include "format/otlp/otlp.h"
 #include "format/otlp/otlp_private.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum kind {
@@ -157,18 +157,13 @@ static void append_fixed_field(struct buffer *out, uint32_t number, uint64_t val
     append_fixed(out, value);
 }
 
-static uint64_t bits_of(double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof(bits));
-    return bits;
-}
-
 static void take_message(struct json_reader *reader, const struct message *message, struct buffer *out);
 
 static void take_value(struct json_reader *reader, const struct field *field, struct buffer *out)
 {
     size_t begin;
+    double number;
+    uint64_t bits;
     switch (field->kind) {
     case KIND_NUMBER:
     case KIND_LONG:
@@ -178,7 +173,9 @@ static void take_value(struct json_reader *reader, const struct field *field, st
         append_fixed_field(out, field->number, take_integer(reader));
         break;
     case KIND_DOUBLE:
-        append_fixed_field(out, field->number, bits_of(json_double(reader)));
+        number = json_double(reader);
+        memcpy(&bits, &number, sizeof(bits));
+        append_fixed_field(out, field->number, bits);
         break;
     case KIND_BOOL:
         protobuf_append_explicit_number(out, field->number, json_bool(reader));
@@ -251,16 +248,6 @@ void otlp_json_take(struct json_reader *reader, struct buffer *out)
 
 static void write_message(struct json_writer *writer, const struct message *message, struct slice bytes);
 
-static void write_long(struct json_writer *writer, uint64_t value, bool is_signed)
-{
-    char text[24];
-    if (is_signed)
-        (void)snprintf(text, sizeof(text), "%lld", (long long)value);
-    else
-        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-    json_write_text(writer, text);
-}
-
 static bool is_unsigned(const struct field *field)
 {
     static const char *const names[] = {"memoryStart", "memoryLimit", "fileOffset", "address", "durationNano"};
@@ -279,10 +266,13 @@ static void write_hex(struct json_writer *writer, struct slice bytes)
 
 static void write_number(struct json_writer *writer, const struct field *field, uint64_t value)
 {
-    if (field->kind == KIND_NUMBER)
+    char text[24];
+    if (field->kind == KIND_NUMBER) {
         json_write_u64(writer, value);
-    else
-        write_long(writer, value, !is_unsigned(field));
+        return;
+    }
+    (void)snprintf(text, sizeof(text), is_unsigned(field) ? "%" PRIu64 : "%" PRId64, value);
+    json_write_text(writer, text);
 }
 
 static void write_value(struct json_writer *writer, const struct field *field, const struct protobuf_field *value)
@@ -348,11 +338,6 @@ static void write_message(struct json_writer *writer, const struct message *mess
     json_end_object(writer);
 }
 
-void otlp_json_write(struct json_writer *writer, struct slice message)
-{
-    write_message(writer, &data_message, message);
-}
-
 /* --- The format --------------------------------------------------------------------------------------------------- */
 
 bool otlp_json_detect(struct slice bytes)
@@ -366,7 +351,7 @@ enum status otlp_json_encode(const struct profile *profile, struct buffer *out, 
     buffer_init(&message, out->maximum);
     enum status status = otlp_encode(profile, &message, error);
     struct json_writer writer = json_writer_of(out);
-    if (status == STATUS_OK) otlp_json_write(&writer, buffer_slice(&message));
+    if (status == STATUS_OK) write_message(&writer, &data_message, buffer_slice(&message));
     buffer_fini(&message);
     if (status == STATUS_OK && out->failed)
         status = error_set(error, STATUS_NO_MEMORY, 0, "larger than %zu bytes, or than memory", out->maximum);

@@ -19,16 +19,15 @@ static void fail_memory(struct legacy *legacy)
         legacy->status = error_set(legacy->error, STATUS_NO_MEMORY, 0, "not enough memory for the profile");
 }
 
-static bool make_room(struct legacy *legacy, void *items, size_t *capacity, size_t count, size_t item_size,
+bool legacy_make_room(struct legacy *legacy, void *items, size_t *capacity, size_t count, size_t item_size,
                       size_t maximum, const char *what)
 {
     if (legacy->status != STATUS_OK) return false;
     if (array_reserve(items, capacity, count + 1, item_size, maximum)) return true;
-    if (count < maximum) {
+    if (count < maximum)
         fail_memory(legacy);
-    } else {
+    else
         legacy->status = error_set(legacy->error, STATUS_TOO_LARGE, 0, "more than %zu %s", maximum, what);
-    }
     return false;
 }
 
@@ -41,10 +40,7 @@ void legacy_set_period(struct legacy *legacy, const char *type, const char *unit
 
 struct legacy_sample *legacy_add_sample(struct legacy *legacy)
 {
-    if (!make_room(legacy, &legacy->samples.items, &legacy->samples.capacity, legacy->samples.count,
-                   sizeof(*legacy->samples.items), PPROF_LEGACY_SAMPLES_MAX, "samples")) {
-        return NULL;
-    }
+    if (!LEGACY_MAKE_ROOM(legacy, &legacy->samples, PPROF_LEGACY_SAMPLES_MAX, "samples")) return NULL;
     struct legacy_sample *sample = &legacy->samples.items[legacy->samples.count++];
     *sample = (struct legacy_sample){.frame_first = (uint32_t)legacy->frames.count};
     return sample;
@@ -57,10 +53,7 @@ void legacy_add_frame(struct legacy *legacy, uint64_t address)
         legacy->status =
             error_set(legacy->error, STATUS_TOO_LARGE, 0, "more than %d frames in a stack", PPROF_DEPTH_MAX);
     }
-    if (!make_room(legacy, &legacy->frames.items, &legacy->frames.capacity, legacy->frames.count,
-                   sizeof(*legacy->frames.items), PPROF_LEGACY_FRAMES_MAX, "frames")) {
-        return;
-    }
+    if (!LEGACY_MAKE_ROOM(legacy, &legacy->frames, PPROF_LEGACY_FRAMES_MAX, "frames")) return;
     legacy->frames.items[legacy->frames.count++] = address;
     sample->frame_count++;
 }
@@ -148,10 +141,7 @@ static uint32_t place_index(struct legacy *legacy, uint64_t address)
     uint32_t index = find_index(legacy, address);
     if (index != INDEX_NONE) return index;
     index = (uint32_t)legacy->places.count;
-    if (!make_room(legacy, &legacy->places.items, &legacy->places.capacity, index, sizeof(*legacy->places.items),
-                   PROFILE_ENTITIES_MAX, "places")) {
-        return 0;
-    }
+    if (!LEGACY_MAKE_ROOM(legacy, &legacy->places, PROFILE_ENTITIES_MAX, "places")) return 0;
     if (!index_table_add(&legacy->places.index, hash_mix(0, address), index)) fail_memory(legacy);
     legacy->places.items[legacy->places.count++] = (struct legacy_place){.address = address};
     return index;

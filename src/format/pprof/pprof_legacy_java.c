@@ -90,10 +90,8 @@ struct java {
 /* "key = value". False, with nothing done, if LINE is not in that form. */
 static bool read_attribute(struct legacy *legacy, struct slice line, struct java *java)
 {
-    const uint8_t *equals = memchr(line.data, '=', line.size);
-    if (!equals) return false;
-    struct slice key = legacy_trim(slice_of(line.data, (size_t)(equals - line.data)));
-    struct slice text = legacy_trim(slice_of(equals + 1, line.size - (size_t)(equals + 1 - line.data)));
+    struct slice key, text;
+    if (!legacy_split_attribute(line, &key, &text)) return false;
     struct cursor cursor = cursor_of(text);
     if (slice_equals_text(key, "format")) {
         if (!slice_equals_text(text, "java")) LEGACY_FAIL(legacy, line.data, "a format that is not java");
@@ -119,11 +117,8 @@ static bool read_attribute(struct legacy *legacy, struct slice line, struct java
 static bool read_sample(struct legacy *legacy, struct slice line, const struct java *java)
 {
     struct cursor cursor = cursor_of(line);
-    int64_t value = legacy_decimal(&cursor);
-    legacy_skip_blanks(&cursor);
-    int64_t count = legacy_decimal(&cursor);
-    legacy_skip_blanks(&cursor);
-    legacy_expect(&cursor, "@");
+    int64_t value, count;
+    legacy_two_decimals(&cursor, &value, &count);
     if (cursor.failed) return false;
     if (!java->has_resolution) LEGACY_FAIL(legacy, line.data, "stacks without a resolution ahead of them");
     if (java->is_heap && count <= 0) LEGACY_FAIL(legacy, line.data, "a stack of no objects");

@@ -42,6 +42,15 @@ const uint8_t *legacy_search(struct slice text, const char *word)
     return !text.data ? NULL : memmem(text.data, text.size, word, strlen(word));
 }
 
+bool legacy_split_attribute(struct slice line, struct slice *ret_key, struct slice *ret_value)
+{
+    const uint8_t *equals = line.size > 0 ? memchr(line.data, '=', line.size) : NULL;
+    if (!equals) return false;
+    *ret_key = legacy_trim(slice_of(line.data, (size_t)(equals - line.data)));
+    *ret_value = legacy_trim(slice_of(equals + 1, line.size - (size_t)(equals + 1 - line.data)));
+    return true;
+}
+
 bool legacy_announces_mappings(struct slice line)
 {
     return legacy_search(line, "--- Memory map: ---") || legacy_search(line, "MAPPED_LIBRARIES:");
@@ -99,4 +108,13 @@ struct slice legacy_word(struct cursor *cursor)
     const uint8_t *start = cursor->position;
     while (cursor_left(cursor) > 0 && !is_blank(*cursor->position)) cursor->position++;
     return slice_of(start, (size_t)(cursor->position - start));
+}
+
+void legacy_two_decimals(struct cursor *cursor, int64_t *ret_first, int64_t *ret_second)
+{
+    *ret_first = legacy_decimal(cursor);
+    legacy_skip_blanks(cursor);
+    *ret_second = legacy_decimal(cursor);
+    legacy_skip_blanks(cursor);
+    legacy_expect(cursor, "@");
 }

@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof_legacy_private.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/hex.h"
 
@@ -69,12 +68,9 @@ static void replace_variables(const struct variables *variables, struct slice te
 
 static void add_variable(struct variables *variables, struct slice line)
 {
-    const uint8_t *equals = line.size > 0 ? memchr(line.data, '=', line.size) : NULL;
-    if (!equals || variables->count == PPROF_LEGACY_VARIABLES_MAX) return;
-    variables->items[variables->count++] = (struct variable){
-        .name = legacy_trim(slice_of(line.data, (size_t)(equals - line.data))),
-        .value = legacy_trim(slice_of(equals + 1, line.size - (size_t)(equals + 1 - line.data))),
-    };
+    if (variables->count == PPROF_LEGACY_VARIABLES_MAX) return;
+    struct variable *added = &variables->items[variables->count];
+    variables->count += legacy_split_attribute(line, &added->name, &added->value);
 }
 
 static void skip_0x(struct cursor *cursor)
@@ -166,17 +162,8 @@ static void read_brief_fields(struct legacy *legacy, struct cursor *cursor, stru
 
 static void add_mapping(struct legacy *legacy, const struct legacy_mapping *mapping)
 {
-    if (legacy->status != STATUS_OK) return;
-    size_t count = legacy->mappings.count;
-    if (array_reserve(&legacy->mappings.items, &legacy->mappings.capacity, count + 1, sizeof(*mapping),
-                      PPROF_LEGACY_MAPPINGS_MAX)) {
+    if (LEGACY_MAKE_ROOM(legacy, &legacy->mappings, PPROF_LEGACY_MAPPINGS_MAX, "mappings"))
         legacy->mappings.items[legacy->mappings.count++] = *mapping;
-    } else if (count < PPROF_LEGACY_MAPPINGS_MAX) {
-        legacy->status = error_set(legacy->error, STATUS_NO_MEMORY, 0, "not enough memory for the profile");
-    } else {
-        legacy->status =
-            error_set(legacy->error, STATUS_TOO_LARGE, 0, "more than %d mappings", PPROF_LEGACY_MAPPINGS_MAX);
-    }
 }
 
 /* False if LINE is no mapping. */
@@ -338,6 +325,7 @@ void legacy_read_mappings(struct legacy *legacy, struct cursor *cursor)
 void legacy_read_mappings_section(struct legacy *legacy, struct slice current, struct cursor *cursor)
 {
     struct slice line = current;
+    legacy_find_places(legacy);
     bool is_announced = legacy_announces_mappings(line);
     while (!is_announced && legacy_next_line(cursor, &line)) is_announced = legacy_announces_mappings(line);
     legacy_read_mappings(legacy, cursor);

@@ -50,6 +50,13 @@ struct legacy {
                                                (uint64_t)((place) - (legacy)->bytes.data), __VA_ARGS__))               \
          : (void)0)
 
+/* Makes room for one more item. Returns false after a failure, a list of more than MAXIMUM WHAT among others. */
+bool legacy_make_room(struct legacy *legacy, void *items, size_t *capacity, size_t count, size_t item_size,
+                      size_t maximum, const char *what);
+#define LEGACY_MAKE_ROOM(legacy, list, maximum, what)                                                                  \
+    legacy_make_room((legacy), &(list)->items, &(list)->capacity, (list)->count, sizeof(*(list)->items), (maximum),    \
+                     (what))
+
 void legacy_set_period(struct legacy *legacy, const char *type, const char *unit, int64_t period);
 /* A sample that is given its frames by legacy_add_frame right afterwards. NULL on failure. */
 struct legacy_sample *legacy_add_sample(struct legacy *legacy);
@@ -75,7 +82,8 @@ void legacy_drop_doubled_leaves(struct legacy *legacy);
 /* Reads the mappings in what is left of CURSOR, lines as in /proc/PID/maps or briefer, then gives each place its own.
  * PLACES must have been found. */
 void legacy_read_mappings(struct legacy *legacy, struct cursor *cursor);
-/* The same of what follows the first line that says that mappings follow; CURRENT is the line read last. */
+/* Finds the places, then does the same with the lines after the first line that announces mappings; CURRENT is the line
+ * read last. */
 void legacy_read_mappings_section(struct legacy *legacy, struct slice current, struct cursor *cursor);
 
 /* One reader for each kind. CURSOR begins with the line or word that identified it. */
@@ -105,6 +113,8 @@ bool legacy_is_blank(struct slice line);
 bool legacy_begins(struct slice text, const char *start);
 /* Where WORD begins in TEXT, or NULL. */
 const uint8_t *legacy_search(struct slice text, const char *word);
+/* Splits LINE, "key = value". Returns false if it has no "=". */
+bool legacy_split_attribute(struct slice line, struct slice *ret_key, struct slice *ret_value);
 /* "--- Memory map: ---", "MAPPED_LIBRARIES:". */
 bool legacy_announces_mappings(struct slice line);
 
@@ -112,8 +122,9 @@ bool legacy_announces_mappings(struct slice line);
 
 void legacy_skip_blanks(struct cursor *cursor);
 void legacy_expect(struct cursor *cursor, const char *text);
-int64_t legacy_decimal(struct cursor *cursor);   /* with or without a minus */
-uint64_t legacy_hex(struct cursor *cursor);      /* at least one digit, without 0x */
+int64_t legacy_decimal(struct cursor *cursor); /* with or without a minus */
+uint64_t legacy_hex(struct cursor *cursor);    /* at least one digit, without 0x */
+void legacy_two_decimals(struct cursor *cursor, int64_t *ret_first, int64_t *ret_second); /* "1 2 @" */
 struct slice legacy_word(struct cursor *cursor); /* up to the next blank; may be empty */
 static inline struct slice legacy_rest(const struct cursor *cursor)
 {

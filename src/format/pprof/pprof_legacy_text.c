@@ -125,7 +125,6 @@ void legacy_read_heap(struct legacy *legacy, struct cursor *cursor)
     while (legacy->status == STATUS_OK && legacy_next_line(cursor, &line) && !legacy_announces_mappings(line)) {
         if (!legacy_is_blank(line)) read_heap_sample(legacy, legacy_trim(line), &kind);
     }
-    legacy_find_places(legacy);
     legacy_read_mappings_section(legacy, line, cursor);
 }
 
@@ -154,7 +153,6 @@ void legacy_read_count(struct legacy *legacy, struct cursor *cursor)
     while (legacy->status == STATUS_OK && legacy_next_line(cursor, &line) && !legacy_begins(line, "---")) {
         if (!legacy_is_blank(line)) read_count_sample(legacy, line);
     }
-    legacy_find_places(legacy);
     legacy_read_mappings_section(legacy, line, cursor);
 }
 
@@ -168,10 +166,8 @@ struct contention {
 /* "key = value". False, with nothing done, if LINE is not in that form. */
 static bool read_contention_attribute(struct legacy *legacy, struct slice line, struct contention *contention)
 {
-    const uint8_t *equals = memchr(line.data, '=', line.size);
-    if (!equals) return false;
-    struct slice key = legacy_trim(slice_of(line.data, (size_t)(equals - line.data)));
-    struct slice text = legacy_trim(slice_of(equals + 1, line.size - (size_t)(equals + 1 - line.data)));
+    struct slice key, text;
+    if (!legacy_split_attribute(line, &key, &text)) return false;
     struct cursor cursor = cursor_of(text);
     int64_t number = legacy_decimal(&cursor);
     if (slice_equals_text(key, "cycles/second")) {
@@ -192,11 +188,8 @@ static bool read_contention_attribute(struct legacy *legacy, struct slice line, 
 static void read_contention_sample(struct legacy *legacy, struct slice line, const struct contention *contention)
 {
     struct cursor cursor = cursor_of(line);
-    int64_t delay = legacy_decimal(&cursor);
-    legacy_skip_blanks(&cursor);
-    int64_t count = legacy_decimal(&cursor);
-    legacy_skip_blanks(&cursor);
-    legacy_expect(&cursor, "@");
+    int64_t delay, count;
+    legacy_two_decimals(&cursor, &delay, &count);
     if (cursor.failed) LEGACY_FAIL(legacy, line.data, "a stack's line does not read as \"1 2 @ 0x…\"");
     if (contention->period > 0) {
         if (contention->cycles_per_second > 0) {
@@ -228,7 +221,6 @@ void legacy_read_contention(struct legacy *legacy, struct cursor *cursor)
         if (!is_header) read_contention_sample(legacy, text, &contention);
     }
     legacy_set_period(legacy, "contentions", "count", contention.period);
-    legacy_find_places(legacy);
     legacy_read_mappings_section(legacy, line, cursor);
 }
 
@@ -276,7 +268,6 @@ void legacy_read_threads(struct legacy *legacy, struct cursor *cursor)
         }
         read_thread(legacy, cursor, &line);
     }
-    legacy_find_places(legacy);
     legacy_read_mappings_section(legacy, line, cursor);
     legacy_drop_doubled_leaves(legacy);
 }
