@@ -90,12 +90,12 @@ static enum status plan_from(struct delivery *delivery, uint64_t from_ns)
         if (count == DELIVER_CHUNKS_MAX) return reject_count(delivery);
         if (part.to_ns < part.from_ns)
             return error_set(delivery->error, STATUS_TOO_LARGE, 0, "has samples after the year 2500");
-        struct sample_times_part facts = sample_times_part(delivery->profile, part.from_ns, part.to_ns);
+        struct sample_times_part found = sample_times_part(delivery->profile, part.from_ns, part.to_ns);
         if (sentry_v2_has_enough_samples(delivery->profile, part.from_ns, part.to_ns))
             status = add_part(delivery, part);
-        else if (!join_previous(delivery, first, part, facts.last_ns))
-            leave_out(delivery, facts.tick_count);
-        from_ns = facts.next_ns;
+        else if (!join_previous(delivery, first, part, found.last_ns))
+            leave_out(delivery, found.tick_count);
+        from_ns = found.next_ns;
     }
     return status;
 }
@@ -106,12 +106,6 @@ static bool is_too_long(const struct profile *profile)
     double ticks = (double)sample_times_part(profile, 0, UINT64_MAX).tick_count / (double)profile->threads.count;
     double longest_ns = (double)DELIVER_CHUNKS_MAX * DELIVER_CHUNK_SECONDS * (double)SECOND_NS;
     return ticks * (double)sample_times_period_ns(profile) > longest_ns;
-}
-
-static enum status plan_all(struct delivery *delivery)
-{
-    if (is_too_long(delivery->profile)) return reject_count(delivery);
-    return plan_from(delivery, sample_times_part(delivery->profile, 0, 0).next_ns);
 }
 
 /* --- One chunk ---------------------------------------------------------------------------------------------------- */
@@ -182,13 +176,13 @@ static bool make_smaller(struct delivery *delivery, size_t number, enum status *
         delivery->thins_idle = true;
         return true;
     }
-    struct sample_times_part facts =
+    struct sample_times_part found =
         sample_times_part(delivery->profile, part.from_ns, part.to_ns ? part.to_ns : UINT64_MAX);
-    uint64_t extent_ns = facts.last_ns - facts.first_ns;
+    uint64_t extent_ns = found.last_ns - found.first_ns;
     if (extent_ns < SECOND_NS || delivery->length_ns <= SECOND_NS) return false;
     delivery->length_ns = (extent_ns < delivery->length_ns ? extent_ns : delivery->length_ns) / 2 + 1;
     delivery->part_count = number;
-    *ret_status = plan_from(delivery, facts.first_ns);
+    *ret_status = plan_from(delivery, found.first_ns);
     return true;
 }
 
@@ -240,7 +234,8 @@ static enum status deliver(struct delivery *delivery)
             return make_smaller(delivery, 0, &status) && status == STATUS_OK ? deliver_parts(delivery) : status;
         delivery->part_count = 0;
     }
-    enum status status = plan_all(delivery);
+    if (is_too_long(profile)) return reject_count(delivery);
+    enum status status = plan_from(delivery, sample_times_part(profile, 0, 0).next_ns);
     return status == STATUS_OK ? deliver_parts(delivery) : status;
 }
 

@@ -5,11 +5,6 @@
 
 enum { INLINED_MAX = 512 };
 
-static bool is_prefix(const char *prefix, size_t size, const char *text)
-{
-    return size > 0 && strncmp(prefix, text, size) == 0;
-}
-
 /* The size of the longest of PREFIXES that one of TEXTS begins with; 0 = none. */
 static size_t longest(const char *prefixes, const char *const texts[3])
 {
@@ -17,7 +12,7 @@ static size_t longest(const char *prefixes, const char *const texts[3])
     for (const char *at = prefixes; at && *at;) {
         size_t size = strcspn(at, ",");
         for (size_t i = 0; i < 3; i++) {
-            if (size > best && is_prefix(at, size, texts[i])) best = size;
+            if (size > best && strncmp(at, texts[i], size) == 0) best = size;
         }
         at += size;
         if (*at) at++;

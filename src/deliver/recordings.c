@@ -75,20 +75,15 @@ static void add_measurements(struct profile *profile, const struct chunk_request
     }
 }
 
-/* The program does not know the library's own threads. worker.c, sdk.c and at_exit.c of sdk/ name them. */
-static void drop_own_threads(struct profile *profile)
-{
-    static const char *const names[] = {"offbeat-chunks", "offbeat-send", "offbeat-end", NULL};
-    profile_drop_threads(profile, names);
-}
-
 static void complete(struct profile *profile, const struct chunk_request *request)
 {
-    drop_own_threads(profile);
+    /* The program does not know the library's own threads. worker.c, sdk.c and at_exit.c of sdk/ name them. */
+    static const char *const own_threads[] = {"offbeat-chunks", "offbeat-send", "offbeat-end", NULL};
+    profile_drop_threads(profile, own_threads);
     set_text(profile, &profile->release, request->release);
     set_text(profile, &profile->environment, request->environment);
     set_text(profile, &profile->dist, request->dist);
-    if (request->platform && *request->platform) set_text(profile, &profile->platform, request->platform);
+    set_text(profile, &profile->platform, request->platform);
     add_measurements(profile, request);
 }
 

@@ -14,16 +14,12 @@
 
 /* Keeps a text beyond the next one. TEXTS was given room for all texts of the header before the first one was read, so
  * that it does not move. */
-static struct slice keep_text(struct buffer *texts, struct slice text)
+static struct slice read_text(struct json_reader *reader, struct buffer *texts)
 {
+    struct slice text = json_string(reader);
     size_t first = texts->size;
     buffer_append(texts, text.data, text.size);
     return texts->failed ? slice_of(NULL, 0) : slice_of(texts->data + first, text.size);
-}
-
-static struct slice read_text(struct json_reader *reader, struct buffer *texts)
-{
-    return keep_text(texts, json_string(reader));
 }
 
 /* Takes any value and returns its bytes in the input. */
@@ -391,18 +387,6 @@ static void write_sdk(struct json_writer *writer, const struct envelope_attribut
     json_end_object(writer);
 }
 
-/* An object on one line: between its tokens a newline is white space, and in a string it cannot be. It begins with a
- * bracket, which distinguishes the second line of an envelope. */
-static void append_line(struct buffer *out, struct slice json)
-{
-    while (json.size > 0 && json.data[0] != '{') json = slice_of(json.data + 1, json.size - 1);
-    uint8_t *place = buffer_reserve(out, json.size + 1);
-    if (!place) return;
-    for (size_t i = 0; i < json.size; i++) place[i] = json.data[i] == '\n' ? ' ' : json.data[i];
-    place[json.size] = '\n';
-    buffer_grow(out, json.size + 1);
-}
-
 void envelope_begin(struct buffer *out, const struct envelope_attributes *attributes)
 {
     struct json_writer writer = json_writer_of(out);
@@ -419,9 +403,16 @@ void envelope_begin(struct buffer *out, const struct envelope_attributes *attrib
     buffer_append_byte(out, '\n');
 }
 
+/* An object on one line: between its tokens a newline is white space, and in a string it cannot be. It begins with a
+ * bracket, which distinguishes the second line of an envelope. */
 void envelope_begin_with(struct buffer *out, struct slice header)
 {
-    append_line(out, header);
+    while (header.size > 0 && header.data[0] != '{') header = slice_of(header.data + 1, header.size - 1);
+    uint8_t *place = buffer_reserve(out, header.size + 1);
+    if (!place) return;
+    for (size_t i = 0; i < header.size; i++) place[i] = header.data[i] == '\n' ? ' ' : header.data[i];
+    place[header.size] = '\n';
+    buffer_grow(out, header.size + 1);
 }
 
 void envelope_add_item(struct buffer *out, const char *type, const char *platform, struct slice payload)
@@ -439,7 +430,7 @@ void envelope_add_item(struct buffer *out, const char *type, const char *platfor
 
 void envelope_add_item_with(struct buffer *out, struct slice header, struct slice payload)
 {
-    append_line(out, header);
+    envelope_begin_with(out, header);
     buffer_append(out, payload.data, payload.size);
     buffer_append_byte(out, '\n');
 }

@@ -156,22 +156,21 @@ enum status envelope_profile_decode(struct slice bytes, struct profile *profile,
     return status;
 }
 
-static void read_transaction_id(struct slice payload, char ret_id[UUID_TEXT_SIZE])
+/* Opens READER over BYTES up to the transaction, ITEM. Returns false if there is none. The caller closes READER. */
+static bool find_transaction(struct envelope_reader *reader, struct slice bytes, struct envelope_item *item)
 {
-    struct transaction transaction;
-    if (transaction_decode(payload, &transaction, NULL) != STATUS_OK) return;
-    if (*transaction.event_id) (void)snprintf(ret_id, UUID_TEXT_SIZE, "%s", transaction.event_id);
-    transaction_fini(&transaction);
+    if (envelope_open(reader, bytes, NULL) != STATUS_OK) return false;
+    while (envelope_next(reader, item, NULL)) {
+        if (slice_equals_text(item->type, "transaction")) return true;
+    }
+    return false;
 }
 
 bool envelope_has_transaction(struct slice bytes)
 {
     struct envelope_reader reader;
     struct envelope_item item;
-    bool is_there = false;
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
-        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, "transaction");
-    }
+    bool is_there = find_transaction(&reader, bytes, &item);
     envelope_close(&reader);
     return is_there;
 }
@@ -180,13 +179,13 @@ void envelope_transaction_id(struct slice bytes, char ret_id[UUID_TEXT_SIZE])
 {
     struct envelope_reader reader;
     struct envelope_item item;
-    bool is_there = false;
+    struct transaction transaction;
     ret_id[0] = '\0';
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
-        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, "transaction");
-        if (is_there) {
-            (void)snprintf(ret_id, UUID_TEXT_SIZE, "%s", reader.attributes.event_id);
-            read_transaction_id(item.payload, ret_id);
+    if (find_transaction(&reader, bytes, &item)) {
+        (void)snprintf(ret_id, UUID_TEXT_SIZE, "%s", reader.attributes.event_id);
+        if (transaction_decode(item.payload, &transaction, NULL) == STATUS_OK) {
+            if (*transaction.event_id) (void)snprintf(ret_id, UUID_TEXT_SIZE, "%s", transaction.event_id);
+            transaction_fini(&transaction);
         }
     }
     envelope_close(&reader);

@@ -21,6 +21,8 @@ void chunk_write_member(struct json_writer *writer, const struct profile *profil
 void chunk_write_attributes(struct json_writer *writer, const struct profile *profile, struct string_id attributes);
 void chunk_write_uuid(struct json_writer *writer, const char *key,
                       struct slice id); /* ID if it is one, else a new one */
+/* A string of the digits of NUMBER: a double does not hold 64 bits. */
+void chunk_write_decimal(struct json_writer *writer, const char *key, uint64_t number);
 void chunk_write_client_sdk(struct json_writer *writer, const struct profile *profile);
 
 #endif

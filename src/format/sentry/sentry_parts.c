@@ -526,7 +526,6 @@ static bool is_one_of(struct slice text, const char *const *words, size_t count)
     }
     return false;
 }
-#define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof((words)[0]))
 
 /* False for everything except native code. */
 static bool read_image_type(struct chunk_decoder *decoder, struct members *members)
@@ -540,7 +539,7 @@ static bool read_image_type(struct chunk_decoder *decoder, struct members *membe
     }
     struct string_id type = chunk_read_string(decoder);
     struct slice text = profile_slice(decoder->profile, type);
-    bool is_known = IS_ONE_OF(text, types);
+    bool is_known = is_one_of(text, types, sizeof(types) / sizeof(types[0]));
     if (!is_known) chunk_note(decoder, BREAKS_RELAY, &expected_image_type, offset);
     if (!slice_equals_text(text, "symbolic")) { /* which is what we write */
         chunk_keep_text(decoder, members, is_known ? "type" : OURS "type", type);
@@ -722,15 +721,20 @@ static void read_measurement_value(struct chunk_decoder *decoder, struct measure
     profile_measure(decoder->profile, measurement, time_ns, value);
 }
 
-static void read_unit(struct chunk_decoder *decoder, struct measurement *measurement)
+bool chunk_unit_is_known(struct slice unit, enum rules rules)
 {
     static const char *const units[] = {"nanosecond", "ns", "hertz", "hz", "byte", "percent", "nanojoule", "nj"};
     enum { SPEC_UNITS = 6 };
+    return is_one_of(unit, units, rules == RULES_SPEC ? SPEC_UNITS : sizeof(units) / sizeof(units[0]));
+}
+
+static void read_unit(struct chunk_decoder *decoder, struct measurement *measurement)
+{
     uint64_t offset = chunk_offset(decoder);
     measurement->unit = chunk_read_string(decoder);
     struct slice unit = profile_slice(decoder->profile, measurement->unit);
-    if (!IS_ONE_OF(unit, units)) chunk_note(decoder, BREAKS_RELAY, &expected_unit, offset);
-    if (!is_one_of(unit, units, SPEC_UNITS)) chunk_note(decoder, BREAKS_SPEC, &expected_spec_unit, offset);
+    if (!chunk_unit_is_known(unit, RULES_RELAY)) chunk_note(decoder, BREAKS_RELAY, &expected_unit, offset);
+    if (!chunk_unit_is_known(unit, RULES_SPEC)) chunk_note(decoder, BREAKS_SPEC, &expected_spec_unit, offset);
 }
 
 static void read_measurement(struct chunk_decoder *decoder, struct measurement *measurement)

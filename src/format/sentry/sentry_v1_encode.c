@@ -4,9 +4,6 @@
 #include "format/sentry/sentry_encoder_private.h"
 #include "format/sentry/sentry_extension.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 static void write_text_or(struct json_writer *writer, const struct profile *profile, const char *key,
                           struct string_id text, const char *otherwise)
 {
@@ -21,9 +18,7 @@ static void write_device(struct json_writer *writer, const struct profile *profi
     chunk_write_member(writer, profile, "manufacturer", device->manufacturer);
     chunk_write_member(writer, profile, "model", device->model);
     chunk_write_member(writer, profile, "locale", device->locale);
-    if (device->has_is_emulator) {
-        json_member_bool(writer, "is_emulator", device->is_emulator);
-    }
+    if (device->has_is_emulator) json_member_bool(writer, "is_emulator", device->is_emulator);
     chunk_write_attributes(writer, profile, device->attributes);
     json_end_object(writer);
 }
@@ -54,14 +49,6 @@ static void write_runtime(struct json_writer *writer, const struct profile *prof
     json_end_object(writer);
 }
 
-/* 64 bits as a string: no double holds them all. */
-static void write_nanoseconds(struct json_writer *writer, const char *key, uint64_t ns)
-{
-    char text[24];
-    (void)snprintf(text, sizeof(text), "%" PRIu64, ns);
-    json_member_text(writer, key, text);
-}
-
 /* The thread of the first sample, which a transaction that does not say is taken to have run on. */
 static const char *first_thread(const struct profile *profile)
 {
@@ -79,8 +66,8 @@ static void write_transaction(struct json_writer *writer, const struct profile *
     chunk_write_uuid(writer, "trace_id", profile_slice(profile, transaction->trace_id));
     write_text_or(writer, profile, "active_thread_id", profile->active_thread, first_thread(profile));
     if (transaction->start_ns || transaction->end_ns) {
-        write_nanoseconds(writer, "relative_start_ns", transaction->start_ns);
-        write_nanoseconds(writer, "relative_end_ns", transaction->end_ns);
+        chunk_write_decimal(writer, "relative_start_ns", transaction->start_ns);
+        chunk_write_decimal(writer, "relative_end_ns", transaction->end_ns);
     }
     chunk_write_attributes(writer, profile, transaction->attributes);
     json_end_object(writer);

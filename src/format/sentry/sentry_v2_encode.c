@@ -21,25 +21,32 @@ void chunk_write_member(struct json_writer *writer, const struct profile *profil
     json_member_string(writer, key, profile_slice(profile, value));
 }
 
+void chunk_write_decimal(struct json_writer *writer, const char *key, uint64_t number)
+{
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, number);
+    json_member_text(writer, key, text);
+}
+
 /* --- Attributes --------------------------------------------------------------------------------------------------- */
 
-/* Of NAMES, up to a NULL, those that the object ATTRIBUTES has, as bits: they are written as they came. False if it is
- * no object; labels may come from anywhere. */
-static bool find_attributes(struct slice attributes, const char *const *names, uint32_t *ret_kept)
+/* Returns which of NAMES, up to a NULL, the object ATTRIBUTES has, as bits: these are written as they came. Returns
+ * UINT32_MAX if it is no object; labels may come from anywhere. */
+static uint32_t find_attributes(struct slice attributes, const char *const *names)
 {
     struct json_reader reader;
     struct slice key;
-    *ret_kept = 0;
-    if (attributes.size == 0) return true;
+    uint32_t found = 0;
+    if (attributes.size == 0) return 0;
     json_reader_init(&reader, attributes);
     json_object_begin(&reader);
     while (json_object_next(&reader, &key)) {
-        for (uint32_t i = 0; names[i]; i++) *ret_kept |= (uint32_t)slice_equals_text(key, names[i]) << i;
+        for (uint32_t i = 0; names[i]; i++) found |= (uint32_t)slice_equals_text(key, names[i]) << i;
         json_skip(&reader);
     }
-    bool is_object = json_reader_finish(&reader, NULL) == STATUS_OK;
+    if (json_reader_finish(&reader, NULL) != STATUS_OK) found = UINT32_MAX;
     json_reader_fini(&reader);
-    return is_object;
+    return found;
 }
 
 void chunk_write_attributes(struct json_writer *writer, const struct profile *profile, struct string_id attributes)
@@ -72,30 +79,21 @@ static void write_chunk_metadata(struct json_writer *writer, const struct chunk_
 {
     const struct profile *profile = plan->profile;
     const char *chunk_id = plan->options ? plan->options->chunk_id : NULL;
-    enum { DIST = 1 };
-    uint32_t kept;
-    (void)find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk),
-                          (const char *const[]){"dist", NULL}, &kept);
+    static const char *const names[] = {"dist", NULL};
+    bool keeps_dist = find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk), names) != 0;
     json_member_text(writer, "version", "2");
     chunk_write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
     chunk_write_uuid(writer, "chunk_id",
                      chunk_id ? slice_of_text(chunk_id) : profile_slice(profile, profile->chunk_id));
     json_member_text(writer, "platform", sentry_v2_platform(profile));
     chunk_write_member(writer, profile, "release", profile->release);
-    if (!(kept & DIST)) chunk_write_member(writer, profile, "dist", profile->dist);
+    if (!keeps_dist) chunk_write_member(writer, profile, "dist", profile->dist);
     json_member_text(writer, "environment",
                      profile->environment.index ? profile_c_string(profile, profile->environment) : "production");
     chunk_write_client_sdk(writer, profile);
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
-
-/* Mapping 1 is the program, which is in-app wherever its file is. */
-static bool is_program(const struct profile *profile, struct slice path)
-{
-    return profile->mappings.count > 1 &&
-           slice_equal(path, profile_slice(profile, profile->mappings.items[1].file_name));
-}
 
 /* doc/formats/sentry-v2.md has the rule. */
 static bool is_in_app(const struct profile *profile, const struct written_frame *frame, struct slice path)
@@ -106,7 +104,9 @@ static bool is_in_app(const struct profile *profile, const struct written_frame 
     enum in_app in_app = profile_function(profile, frame->function)->in_app;
     if (in_app != IN_APP_UNKNOWN) return in_app == IN_APP_YES;
     if (path.size == 0) return frame->address == 0;
-    if (is_program(profile, path)) return true;
+    /* Mapping 1 is the program, which is in-app wherever its file is. */
+    if (profile->mappings.count > 1 && slice_equal(path, profile_slice(profile, profile->mappings.items[1].file_name)))
+        return true;
     for (size_t i = 0; i < sizeof(system_folders) / sizeof(system_folders[0]); i++) {
         size_t size = strlen(system_folders[i]);
         if (path.size >= size && memcmp(path.data, system_folders[i], size) == 0) return false;
@@ -190,8 +190,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         "function",     "module",           "filename", "abs_path",           "lineno", "colno", "package", "in_app",
         "raw_function", "instruction_addr", "platform", "offbeat_start_line", NULL};
     const struct function *function = profile_function(profile, frame->function);
-    uint32_t kept;
-    (void)find_attributes(profile_slice(profile, frame->attributes), names, &kept);
+    uint32_t kept = find_attributes(profile_slice(profile, frame->attributes), names);
     struct string_id name = function->name.index ? function->name : function->system_name;
     struct string_id package =
         function->package.index ? function->package : profile_mapping(profile, frame->mapping)->file_name;
@@ -210,17 +209,14 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         chunk_write_member(writer, profile, "abs_path", function->file_name);
     if (!(kept & LINE)) write_place(writer, "lineno", frame->line);
     if (!(kept & COLUMN)) write_place(writer, "colno", frame->column);
-    if (frame->address && !(kept & ADDRESS)) {
-        json_member_hex(writer, "instruction_addr", frame->address);
-    }
+    if (frame->address && !(kept & ADDRESS)) json_member_hex(writer, "instruction_addr", frame->address);
     /* Where a reader keeps it, so that what is read and written again is the same. */
     bool is_bare = !name.index && !function->file_name.index && !function->module.index && !frame->line;
     bool is_other = !(kept & PLATFORM) && is_other_code(profile, frame);
     if (is_other && is_bare) write_other_platform(writer);
     if (!(kept & PACKAGE)) chunk_write_member(writer, profile, "package", package);
-    if (!(kept & IN_APP)) {
+    if (!(kept & IN_APP))
         json_member_bool(writer, "in_app", is_in_app(profile, frame, profile_slice(profile, package)));
-    }
     if (is_other && !is_bare) write_other_platform(writer);
     if (!(kept & START_LINE)) write_place(writer, "offbeat_start_line", function->start_line);
     chunk_write_attributes(writer, profile, frame->attributes);
@@ -238,12 +234,10 @@ static void write_thread(struct json_writer *writer, const struct profile *profi
 {
     enum { NAME = 1, PRIORITY = 2, OUR_PRIORITY = 4 };
     static const char *const names[] = {"name", "priority", "offbeat_priority", NULL};
-    uint32_t kept;
-    (void)find_attributes(profile_slice(profile, thread->attributes), names, &kept);
+    uint32_t kept = find_attributes(profile_slice(profile, thread->attributes), names);
     if (!(kept & NAME)) chunk_write_member(writer, profile, "name", thread->name);
-    if (thread->has_priority && !(kept & (PRIORITY | OUR_PRIORITY))) {
+    if (thread->has_priority && !(kept & (PRIORITY | OUR_PRIORITY)))
         json_member_i64(writer, thread->priority < 0 ? "offbeat_priority" : "priority", thread->priority);
-    }
     chunk_write_attributes(writer, profile, thread->attributes);
 }
 
@@ -270,9 +264,7 @@ static void write_time(struct json_writer *writer, const struct chunk_plan *plan
         json_write_fixed(writer, chunk_microseconds(time_ns), 6);
         return;
     }
-    char text[24];
-    (void)snprintf(text, sizeof(text), "%" PRIu64, time_ns > plan->start_ns ? time_ns - plan->start_ns : 0);
-    json_member_text(writer, "elapsed_since_start_ns", text);
+    chunk_write_decimal(writer, "elapsed_since_start_ns", time_ns > plan->start_ns ? time_ns - plan->start_ns : 0);
 }
 
 /* The attributes of a sample are a label, which may come from another format. */
@@ -284,12 +276,10 @@ static void write_sample_attributes(struct json_writer *writer, const struct pro
     for (uint32_t i = 0; i < set->count; i++) {
         const struct label *label = &profile->labels.items[set->first + i];
         struct slice text = profile_slice(profile, label->text);
-        uint32_t kept;
         if (label->is_number || !slice_equals_text(profile_slice(profile, label->key), PROFILE_ATTRIBUTES_LABEL))
             continue;
-        if (text.size && text.data[0] == '{' && find_attributes(text, names, &kept) && !kept) {
+        if (text.size && text.data[0] == '{' && find_attributes(text, names) == 0)
             chunk_write_attributes(writer, profile, label->text);
-        }
         return;
     }
 }
@@ -347,15 +337,11 @@ static void write_image(struct json_writer *writer, const struct profile *profil
     uint64_t size = mapping->image_size ? mapping->image_size : mapping->limit - mapping->start;
     enum { TYPE = 1, DEBUG_ID = 2, CODE_ID = 4, CODE_FILE = 8 };
     static const char *const names[] = {"type", "debug_id", "code_id", "code_file", NULL};
-    uint32_t kept;
-    (void)find_attributes(profile_slice(profile, mapping->attributes), names, &kept);
+    uint32_t kept = find_attributes(profile_slice(profile, mapping->attributes), names);
     json_begin_object(writer);
-    if (!(kept & TYPE)) {
+    if (!(kept & TYPE))
         json_member_text(writer, "type", "symbolic"); /* a server rejects a chunk with "elf" (facts §1.3) */
-    }
-    if (debug_id && !(kept & DEBUG_ID)) {
-        json_member_text(writer, "debug_id", debug_id);
-    }
+    if (debug_id && !(kept & DEBUG_ID)) json_member_text(writer, "debug_id", debug_id);
     if (!(kept & CODE_ID)) chunk_write_member(writer, profile, "code_id", mapping->build_id);
     if (!(kept & CODE_FILE)) chunk_write_member(writer, profile, "code_file", mapping->file_name);
     json_member_hex(writer, "image_addr", start);
@@ -413,16 +399,6 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
     json_end_object(writer);
 }
 
-/* A server rejects a chunk with any other unit (facts §1.3). */
-static bool is_known_unit(struct slice unit)
-{
-    static const char *const units[] = {"nanosecond", "ns", "hertz", "hz", "byte", "percent", "nanojoule", "nj"};
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (slice_equals_text(unit, units[i])) return true;
-    }
-    return false;
-}
-
 static bool is_chosen(const struct sentry_v2_options *options, uint64_t time_ns)
 {
     if (!options || (options->from_ns == 0 && options->to_ns == 0)) return true;
@@ -451,22 +427,17 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
     json_end_object(writer);
 }
 
-static void write_measurements_of(struct json_writer *writer, const struct chunk_plan *plan, bool of_known_units)
+static void write_measurements(struct json_writer *writer, const struct chunk_plan *plan, const char *key,
+                               bool of_known_units)
 {
     const struct profile *profile = plan->profile;
-    json_begin_object(writer);
+    json_begin_object_member(writer, key);
     for (size_t i = 0; i < profile->measurements.count; i++) {
         const struct measurement *measurement = &profile->measurements.items[i];
-        bool is_known = is_known_unit(profile_slice(profile, measurement->unit));
+        bool is_known = chunk_unit_is_known(profile_slice(profile, measurement->unit), RULES_RELAY);
         if (is_known == of_known_units) write_measurement(writer, plan, measurement);
     }
     json_end_object(writer);
-}
-
-static void write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
-{
-    json_write_key(writer, "measurements");
-    write_measurements_of(writer, plan, true);
 }
 
 /* Measurements whose units servers do not know are separate, so that servers accept the chunk. */
@@ -474,15 +445,13 @@ static void write_our_measurements(struct json_writer *writer, const struct chun
 {
     static const char *const names[] = {"offbeat_measurements", NULL};
     const struct profile *profile = plan->profile;
-    uint32_t kept;
     bool are_known = true;
     for (size_t i = 0; i < profile->measurements.count; i++) {
-        are_known &= is_known_unit(profile_slice(profile, profile->measurements.items[i].unit));
+        are_known &= chunk_unit_is_known(profile_slice(profile, profile->measurements.items[i].unit), RULES_RELAY);
     }
-    (void)find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk), names, &kept);
-    if (are_known || kept) return;
-    json_write_key(writer, names[0]);
-    write_measurements_of(writer, plan, false);
+    if (are_known || find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk), names))
+        return;
+    write_measurements(writer, plan, names[0], false);
 }
 
 /* What the recorder knows of itself. */
@@ -492,25 +461,11 @@ static void write_offbeat(struct json_writer *writer, const struct profile *prof
     bool is_cpu = profile_counts_cpu_time(profile);
     if (period == 0 && profile->metadata.count == 0 && !is_cpu) return;
     json_begin_object_member(writer, "offbeat");
-    if (period) {
-        json_member_i64(writer, "period_ns", period);
-    }
-    if (is_cpu) {
-        json_member_text(writer, "time", "cpu");
-    }
+    if (period) json_member_i64(writer, "period_ns", period);
+    if (is_cpu) json_member_text(writer, "time", "cpu");
     json_write_key(writer, "facts");
     metadata_write(writer, profile);
     json_end_object(writer);
-}
-
-static void write_rest(struct json_writer *writer, const struct chunk_plan *plan)
-{
-    write_offbeat(writer, plan->profile);
-    write_our_measurements(writer, plan);
-    /* What one version does not know may be a member of the other, and would then be there twice. */
-    if (sentry_extension(plan->profile)->sample_format == (plan->is_v1 ? 1 : 2)) {
-        chunk_write_attributes(writer, plan->profile, sentry_extension(plan->profile)->attributes.chunk);
-    }
 }
 
 static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_metadata, struct buffer *out)
@@ -519,9 +474,14 @@ static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_met
     json_begin_object(&writer);
     write_metadata(&writer, plan);
     write_debug_meta(&writer, plan);
-    write_measurements(&writer, plan);
+    write_measurements(&writer, plan, "measurements", true);
     write_profile(&writer, plan);
-    write_rest(&writer, plan);
+    write_offbeat(&writer, plan->profile);
+    write_our_measurements(&writer, plan);
+    /* What one version does not know may be a member of the other, and would then be there twice. */
+    const struct sentry_extension *extension = sentry_extension(plan->profile);
+    if (extension->sample_format == (plan->is_v1 ? 1 : 2))
+        chunk_write_attributes(&writer, plan->profile, extension->attributes.chunk);
     json_end_object(&writer);
 }
 
@@ -551,12 +511,6 @@ static enum status validate(const struct profile *profile, struct slice payload,
     return status == STATUS_OK ? rules_result_status(ret_result, error) : status;
 }
 
-static enum status reject_size(struct rules_result *result, struct error *error)
-{
-    (void)rules_reject(result, REJECT_EXCEED_SIZE_LIMIT, "at most 50 MiB", "more", "%s", "");
-    return chunk_reject(error, REJECT_EXCEED_SIZE_LIMIT, "the chunk would be over 50 MiB");
-}
-
 enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
                          const struct sentry_v2_options *options, chunk_write_metadata *write_metadata,
                          struct buffer *out, struct rules_result *ret_result, struct error *error)
@@ -567,7 +521,10 @@ enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
     if (chunk_plan_make(plan, profile, options)) write_chunk(plan, write_metadata, &chunk);
     chunk_plan_fini(plan); /* before the validation, which needs memory, too */
     enum status status = STATUS_OK;
-    if (plan->is_too_large || (chunk.failed && chunk.is_full)) status = reject_size(ret_result, error);
+    if (plan->is_too_large || (chunk.failed && chunk.is_full)) {
+        (void)rules_reject(ret_result, REJECT_EXCEED_SIZE_LIMIT, "at most 50 MiB", "more", "%s", "");
+        status = chunk_reject(error, REJECT_EXCEED_SIZE_LIMIT, "the chunk would be over 50 MiB");
+    }
     if (plan->no_memory || (chunk.failed && !chunk.is_full)) status = chunk_no_memory(error);
     if (status == STATUS_OK) status = validate(profile, buffer_slice(&chunk), plan->is_v1, ret_result, error);
     if (status == STATUS_OK) buffer_append(out, chunk.data, chunk.size);

@@ -107,20 +107,14 @@ static bool lasts(const struct profile *profile, size_t sample)
     return sample_times_spacing_ns(profile, sample, 1) > 1;
 }
 
-static uint64_t first_tick_ns(const struct chunk_plan *plan)
-{
-    uint64_t first_ns = UINT64_MAX;
-    for (size_t i = 0; i < plan->ticks.count; i++) {
-        if (plan->ticks.items[i].time_ns < first_ns) first_ns = plan->ticks.items[i].time_ns;
-    }
-    return first_ns;
-}
-
-/* The latest time that a chunk, or a profile of V1, may reach. */
+/* Returns the latest time that a chunk, or a profile of V1, may reach. */
 static uint64_t end_limit_ns(const struct chunk_plan *plan)
 {
-    uint64_t first_ns = plan->is_v1 ? plan->start_ns : first_tick_ns(plan), limit_ns;
+    uint64_t first_ns = plan->is_v1 ? plan->start_ns : UINT64_MAX, limit_ns;
     uint64_t longest_ns = plan->is_v1 ? V1_DURATION_NS_MAX : DURATION_US_MAX * (uint64_t)1000;
+    for (size_t i = 0; !plan->is_v1 && i < plan->ticks.count; i++) {
+        if (plan->ticks.items[i].time_ns < first_ns) first_ns = plan->ticks.items[i].time_ns;
+    }
     return __builtin_add_overflow(first_ns, longest_ns, &limit_ns) ? UINT64_MAX : limit_ns;
 }
 

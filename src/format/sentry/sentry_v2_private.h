@@ -71,6 +71,9 @@ static inline uint64_t chunk_seconds_to_ns(double seconds)
     return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
 }
 
+/* Returns whether RULES allow the unit of a measurement; a server rejects a chunk with another one (facts §1.3). */
+bool chunk_unit_is_known(struct slice unit, enum rules rules);
+
 struct chunk_thread {
     uint32_t samples, active; /* how many there are, and have frames */
 };
