@@ -93,35 +93,28 @@ static const char *find_credential(const struct request *request, char plain[PLA
     return colon ? colon + 1 : NULL; /* any user's name */
 }
 
-static bool reject(struct request *request, unsigned status, const char *detail)
+static bool deny(struct request *request, unsigned status, const char *detail)
 {
     answer_error(request, status, "%s", detail);
     return false;
 }
 
-static bool take_from_rates(struct request *request)
-{
-    request->retry_seconds = rates_take(request->server, request->project);
-    request->has_key = request->retry_seconds == 0;
-    if (request->has_key)
-        rates_add_bytes(request->server, request->project, request->body.size);
-    else
-        atomic_fetch_add(&request->server->limited, 1);
-    return request->has_key || reject(request, 429, "the project sends more than its rate; try again later");
-}
-
 static bool check_key(struct request *request, struct slice key)
 {
     char plain[UUID_TEXT_SIZE];
-    if (!uuid_parse(key, plain)) return reject(request, 400, "bad sentry_key: 32 hex digits are needed");
-    switch (store_may_write(request->server->store, slice_of_text(plain), request->project)) {
-    case STORE_ACCESS:
-        return request->has_key || take_from_rates(request);
-    case STORE_OTHER_PROJECT:
-    case STORE_NO_ACCESS:
-    default:
-        return reject(request, 403, "the project does not exist or the key is not one of its keys");
+    struct server *server = request->server;
+    if (!uuid_parse(key, plain)) return deny(request, 400, "bad sentry_key: 32 hex digits are needed");
+    if (store_may_write(server->store, slice_of_text(plain), request->project) != STORE_ACCESS)
+        return deny(request, 403, "the project does not exist or the key is not one of its keys");
+    if (request->has_key) return true;
+    request->retry_seconds = rates_take(server, request->project);
+    if (request->retry_seconds > 0) {
+        atomic_fetch_add(&server->limited, 1);
+        return deny(request, 429, "the project sends more than its rate; try again later");
     }
+    request->has_key = true;
+    rates_add_bytes(server, request->project, request->body.size);
+    return true;
 }
 
 /* With a key in the request, the DSN of the envelope must name the same key and project. */
@@ -131,16 +124,16 @@ bool access_may_write(struct request *request, struct slice dsn)
     struct dsn parsed;
     char text[DSN_URL_SIZE];
     int count = find_keys(request, &key);
-    if (count > 1) return reject(request, 401, "multiple authorization payloads detected");
+    if (count > 1) return deny(request, 401, "multiple authorization payloads detected");
     if (dsn.size == 0) {
-        if (count == 0) return reject(request, 401, "missing authorization information");
+        if (count == 0) return deny(request, 401, "missing authorization information");
         return check_key(request, key);
     }
     (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARGUMENTS(dsn));
     if (dsn.size >= sizeof(text) || dsn_parse(text, &parsed, NULL) != STATUS_OK)
-        return reject(request, 400, "the DSN in the envelope is not valid");
+        return deny(request, 400, "the DSN in the envelope is not valid");
     if (parsed.project != request->project || (count == 1 && !slice_equals_text(key, parsed.public_key)))
-        return reject(request, 400, "the DSN in the envelope is of another project or key than the request");
+        return deny(request, 400, "the DSN in the envelope is of another project or key than the request");
     return check_key(request, slice_of_text(parsed.public_key));
 }
 
@@ -151,12 +144,12 @@ bool access_may_write_by_key(struct request *request)
     const char *credential = find_credential(request, plain);
     int count = find_keys(request, &key);
     if (credential) key = slice_of_text(credential);
-    if (count + (credential != NULL) > 1) return reject(request, 401, "multiple authorization payloads detected");
+    if (count + (credential != NULL) > 1) return deny(request, 401, "multiple authorization payloads detected");
     if (count == 0 && !credential) {
         request->asks_for_login = true;
-        return reject(request, 401,
-                      "the key of a project is needed: as a Bearer token, as the password of Basic "
-                      "authentication, or as sentry_key");
+        return deny(request, 401,
+                    "the key of a project is needed: as a Bearer token, as the password of Basic "
+                    "authentication, or as sentry_key");
     }
     if (uuid_parse(key, text)) request->project = store_project_of_key(request->server->store, slice_of_text(text));
     return check_key(request, key);
@@ -170,13 +163,13 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
     const char *given = find_credential(request, plain);
     if (!given) {
         request->asks_for_login = true;
-        return reject(request, 401,
-                      "a read token is needed: as a Bearer token, or as the password of Basic authentication");
+        return deny(request, 401,
+                    "a read token is needed: as a Bearer token, or as the password of Basic authentication");
     }
     if (uuid_parse(slice_of_text(given), token) &&
         store_may_read(request->server->store, slice_of_text(token), role, project) == STORE_ACCESS)
         return true;
-    return reject(request, 403, "the token is unknown or may not read this");
+    return deny(request, 403, "the token is unknown or may not read this");
 }
 
 /* --- Uploading ---------------------------------------------------------------------------------------------------- */
@@ -215,15 +208,15 @@ bool access_may_upload(struct request *request)
 {
     char plain[PLAIN_SIZE], token[UUID_TEXT_SIZE];
     const char *given = find_credential(request, plain);
-    if (!given) return reject(request, 401, "an upload token is needed, as a Bearer token");
+    if (!given) return deny(request, 401, "an upload token is needed, as a Bearer token");
     if (!uuid_parse(slice_of_text(given), token) ||
         !store_may_upload(request->server->store, slice_of_text(token), &request->upload_scope))
-        return reject(request, 403, "the token is unknown or may not upload debug files");
+        return deny(request, 403, "the token is unknown or may not upload debug files");
     bool has_project = find_project(request);
     bool may_see = request->upload_scope == 0 || request->project == 0 || request->upload_scope == request->project;
-    if (!may_see) return reject(request, 403, "the token may not upload to this project");
-    if (!has_project) return reject(request, 404, "there is no such project");
-    if (!request->server->assembler) return reject(request, 503, "this server accepts no debug files");
+    if (!may_see) return deny(request, 403, "the token may not upload to this project");
+    if (!has_project) return deny(request, 404, "there is no such project");
+    if (!request->server->assembler) return deny(request, 503, "this server accepts no debug files");
     request->has_key = true;
     return true;
 }

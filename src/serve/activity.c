@@ -47,20 +47,15 @@ static int compare_with_service(const void *key, const void *item)
     return order ? order : (name->size > service->name_size) - (name->size < service->name_size);
 }
 
-/* NULL: it is not among the first, or was stored after the services were listed. */
-static struct service *find_service(const struct activity *activity, struct slice name)
-{
-    return bsearch(&name, activity->services, activity->count, sizeof(*activity->services), compare_with_service);
-}
-
 /* A chunk's samples are spread evenly over its time. */
 static bool add_chunk(void *context, const struct store_chunk *chunk)
 {
     struct activity *activity = context;
-    struct service *service = find_service(activity, chunk->service);
+    struct service *service = bsearch(&chunk->service, activity->services, activity->count, sizeof(*activity->services),
+                                      compare_with_service);
     double part_ns = (double)(activity->end_ns - activity->start_ns) / (double)activity->bucket_count;
     double length_ns = (double)(chunk->end_ns > chunk->start_ns ? chunk->end_ns - chunk->start_ns : 1);
-    if (!service) return true;
+    if (!service) return true; /* it is not among the first, or was stored after the services were listed */
     for (size_t i = 0; i < activity->bucket_count; i++) {
         double start_ns = (double)i * part_ns, end_ns = start_ns + part_ns;
         double chunk_start_ns = (double)chunk->start_ns - (double)activity->start_ns;

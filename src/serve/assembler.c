@@ -58,20 +58,15 @@ enum assembly_state assembler_find(struct assembler *assembler, uint64_t project
     return state;
 }
 
-/* The oldest failure that nobody asked for makes room. */
-static void make_room(struct assembler *assembler)
-{
-    for (size_t i = 0; i < assembler->count && assembler->count == DEBUG_JOBS_MAX; i++)
-        if (assembler->jobs[i]->state == ASSEMBLY_FAILED) remove_job(assembler, i);
-}
-
 bool assembler_add(struct assembler *assembler, const struct assembly *assembly)
 {
     struct job *job = malloc(sizeof(*job));
     if (!job) return false;
     *job = (struct job){.assembly = *assembly, .state = ASSEMBLY_WAITS};
     (void)pthread_mutex_lock(&assembler->lock);
-    make_room(assembler);
+    /* The oldest failure that nobody asked for makes room. */
+    for (size_t i = 0; i < assembler->count && assembler->count == DEBUG_JOBS_MAX; i++)
+        if (assembler->jobs[i]->state == ASSEMBLY_FAILED) remove_job(assembler, i);
     bool is_known = find_job(assembler, assembly->file.project, assembly->file.checksum) < assembler->count;
     bool is_added = !is_known && assembler->count < DEBUG_JOBS_MAX && !assembler->is_stopping;
     if (is_added) {
@@ -85,8 +80,8 @@ bool assembler_add(struct assembler *assembler, const struct assembly *assembly)
 
 /* --- One file ----------------------------------------------------------------------------------------------------- */
 
-static enum status complete(struct store_debug_file *file, const struct assembly *assembly,
-                            const struct symbol_file *read, uint64_t size, struct error *error)
+static enum status describe_file(struct store_debug_file *file, const struct assembly *assembly,
+                                 const struct symbol_file *read, uint64_t size, struct error *error)
 {
     if (!image_id_of_build_id(slice_of_text(read->build_id), file->image))
         return error_set(error, STATUS_UNSUPPORTED, 0, "the file has no build id");
@@ -115,7 +110,7 @@ static enum status assemble(struct assembler *assembler, const struct assembly *
     if (status != STATUS_OK) return status;
     (void)snprintf(index, sizeof(index), "%s.names", joined.path);
     status = symbols_check(assembler->symbols, joined.descriptor, index, &read, error);
-    if (status == STATUS_OK) status = complete(&file, assembly, &read, joined.size, error);
+    if (status == STATUS_OK) status = describe_file(&file, assembly, &read, joined.size, error);
     if (status == STATUS_OK) status = store_debug_add(assembler->store, &parts, &joined, index, &file, error);
     if (status != STATUS_OK) (void)unlink(index);
     store_debug_drop(&joined);
@@ -140,7 +135,7 @@ static void end_job(struct assembler *assembler, struct job *job, enum status st
     job->state = ASSEMBLY_FAILED;
 }
 
-static void *work(void *context)
+static void *run_jobs(void *context)
 {
     struct assembler *assembler = context;
     (void)pthread_mutex_lock(&assembler->lock);
@@ -170,7 +165,7 @@ struct assembler *assembler_start(struct store *store, struct symbols *symbols)
     assembler->symbols = symbols;
     (void)pthread_mutex_init(&assembler->lock, NULL);
     (void)pthread_cond_init(&assembler->has_jobs, NULL);
-    if (pthread_create(&assembler->thread, NULL, work, assembler) == 0) return assembler;
+    if (pthread_create(&assembler->thread, NULL, run_jobs, assembler) == 0) return assembler;
     free(assembler);
     return NULL;
 }

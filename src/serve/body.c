@@ -20,12 +20,6 @@ static bool wait_for_large(struct server *server)
     return true;
 }
 
-static void wait_for_small(struct decode_budget *budget, size_t bytes)
-{
-    while (budget->bytes + bytes > SERVE_DECODE_BUDGET_BYTES) (void)pthread_cond_wait(&budget->has_room, &budget->lock);
-    budget->bytes += bytes;
-}
-
 enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error)
 {
     struct server *server = request->server;
@@ -38,7 +32,9 @@ enum status decode_budget_acquire(struct request *request, size_t bytes, struct 
     bytes += request->budget_bytes;
     request->budget_bytes = 0;
     if (bytes <= SERVE_SMALL_BYTES_MAX) {
-        wait_for_small(budget, bytes);
+        while (budget->bytes + bytes > SERVE_DECODE_BUDGET_BYTES)
+            (void)pthread_cond_wait(&budget->has_room, &budget->lock);
+        budget->bytes += bytes;
         request->budget_bytes = bytes;
     } else {
         request->is_large = wait_for_large(server);

@@ -4,9 +4,11 @@
 #include "serve/debug_uploads.h"
 
 #include "base/compression.h"
+#include "base/hex.h"
 #include "base/json_reader.h"
 #include "base/utf8.h"
 #include "serve/image_place.h"
+#include "serve/ingest.h"
 #include "serve/multipart.h"
 
 #include <elf.h>
@@ -19,10 +21,8 @@ static bool parse_checksum(struct slice text, char ret_checksum[SHA1_TEXT_SIZE])
 {
     if (text.size != SHA1_TEXT_SIZE - 1) return false;
     for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i] | 0x20;
-        bool is_digit = text.data[i] >= '0' && text.data[i] <= '9';
-        if (!is_digit && (byte < 'a' || byte > 'f' || text.data[i] < 'A')) return false;
-        ret_checksum[i] = (char)(is_digit ? text.data[i] : byte);
+        if (hex_digit(text.data[i]) < 0) return false;
+        ret_checksum[i] = (char)(text.data[i] | 0x20); /* in lower case */
     }
     ret_checksum[text.size] = '\0';
     return true;
@@ -115,38 +115,24 @@ void debug_take_chunks(struct request *request)
         else
             status = take_chunk(request, &part, &error);
     }
-    if (status != STATUS_OK) {
-        answer_failure(request, &error);
-        return;
-    }
     buffer_append_text(&request->answer, "{}\n");
-    answer_finish(request, "application/json");
+    answer_result(request, status, &error, "application/json");
 }
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
-static const char *machine_name(uint64_t machine)
-{
-    switch (machine) {
-    case EM_X86_64:
-        return "x86_64";
-    case EM_AARCH64:
-        return "arm64";
-    default:
-        return "unknown";
-    }
-}
-
 /* As Sentry describes a file; what offbeat alone knows of it comes last. */
 static void write_file(struct json_writer *json, const struct store_debug_file *file)
 {
+    const char *arm64 = file->machine == EM_AARCH64 ? "arm64" : "unknown";
+    const char *machine = file->machine == EM_X86_64 ? "x86_64" : arm64;
     char debug_id[DEBUG_ID_TEXT_SIZE] = "";
     (void)debug_id_from_build_id(slice_of_text(file->build_id), debug_id);
     json_begin_object(json);
     json_member_text(json, "debugId", debug_id);
     json_member_text(json, "codeId", file->build_id);
     json_member_text(json, "objectName", file->name);
-    json_member_text(json, "cpuName", machine_name(file->machine));
+    json_member_text(json, "cpuName", machine);
     json_member_text(json, "sha1", file->checksum);
     json_member_u64(json, "size", file->size);
     json_member_time(json, "dateCreated", file->added_ns);
@@ -239,14 +225,6 @@ static void read_chunks(struct json_reader *reader, struct assembly *assembly)
     }
 }
 
-static void copy_name(char ret_name[STORE_NAME_BYTES_MAX + 1], struct slice name)
-{
-    size_t size = name.size < STORE_NAME_BYTES_MAX ? name.size : STORE_NAME_BYTES_MAX;
-    while (size < name.size && size > 0 && (name.data[size] & 0xc0) == 0x80) size--; /* not within a character */
-    if (size) (void)memcpy(ret_name, name.data, size);
-    ret_name[size] = '\0';
-}
-
 /* {"name", "debug_id", "chunks"} */
 static void read_file(struct json_reader *reader, struct assembly *assembly)
 {
@@ -254,7 +232,8 @@ static void read_file(struct json_reader *reader, struct assembly *assembly)
     json_object_begin(reader);
     while (json_object_next(reader, &key)) {
         if (slice_equals_text(key, "name")) {
-            copy_name(assembly->file.name, json_string(reader));
+            struct slice name = ingest_cut_name(json_string(reader));
+            (void)snprintf(assembly->file.name, sizeof(assembly->file.name), "%.*s", SLICE_ARGUMENTS(name));
         } else if (slice_equals_text(key, "chunks")) {
             read_chunks(reader, assembly);
         } else if (slice_equals_text(key, "debug_id") && !json_null(reader)) {
@@ -311,10 +290,7 @@ void debug_assemble(struct request *request)
         json_end_object(&json);
     }
     free(assembly);
-    if (status == STATUS_OK)
-        answer_finish(request, "application/json");
-    else
-        answer_failure(request, &error);
+    answer_result(request, status, &error, "application/json");
 }
 
 /* --- What is there ------------------------------------------------------------------------------------------------ */
@@ -342,8 +318,5 @@ void debug_list(struct request *request)
     enum status status = store_each_debug_file(request->server->store, request->project, list_file, &listing, &error);
     json_end_array(&listing.json);
     json_end_object(&listing.json);
-    if (status == STATUS_OK)
-        answer_finish(request, "application/json");
-    else
-        answer_failure(request, &error);
+    answer_result(request, status, &error, "application/json");
 }

@@ -95,7 +95,7 @@ static void find_neighbours(struct neighbours *all)
     if (status == STATUS_OK && node == all->graph.node_count)
         status = error_set(&error, STATUS_NOT_FOUND, 0, "no function has that name");
     if (status == STATUS_OK) write_neighbours(all, node);
-    query_finish(all->request, status, &error, "application/json");
+    answer_result(all->request, status, &error, "application/json");
 }
 
 void query_function(struct request *request)
@@ -280,7 +280,7 @@ void query_trend(struct request *request)
     for (size_t i = 0; i < trend.bucket_count && status == STATUS_OK; i++) status = add_bucket(&trend, i, &error);
     if (status == STATUS_OK && !trend.type[0]) status = error_set(&error, STATUS_NOT_FOUND, 0, "no chunk matches");
     if (status == STATUS_OK) write_trend(&trend);
-    query_finish(request, status, &error, "application/json");
+    answer_result(request, status, &error, "application/json");
     for (size_t i = 0; i < trend.capacity; i++) free(trend.functions[i].self);
     free(trend.functions);
     profile_fini(&trend.names);

@@ -73,7 +73,7 @@ static void count_outcome(struct ingest *ingest, const char *outcome, const char
         (struct store_outcome){slice_of_text(outcome), slice_of_text(category), reason, quantity};
 }
 
-/* --- What a chunk is called --------------------------------------------------------------------------------------- */
+/* --- Names of a chunk --------------------------------------------------------------------------------------- */
 
 struct slice ingest_cut_name(struct slice name)
 {
@@ -128,7 +128,7 @@ void ingest_describe(const struct request *request, const struct profile *profil
 
 /* --- Items -------------------------------------------------------------------------------------------------------- */
 
-static void reject(struct ingest *ingest, const struct envelope_item *item, const char *category)
+static void add_rejected(struct ingest *ingest, const struct envelope_item *item, const char *category)
 {
     struct rules_result *result = &ingest->result;
     const char *reason = reject_reason_name(result->reason);
@@ -176,7 +176,7 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
     if (status == STATUS_NO_MEMORY) return status;
     if (status != STATUS_OK || (ingest->result.accepted && decoded != STATUS_OK)) reject_unreadable(ingest, error);
     if (!ingest->result.accepted) {
-        reject(ingest, item, category);
+        add_rejected(ingest, item, category);
         return STATUS_OK;
     }
     ingest_describe(ingest->request, &ingest->profile, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload,
@@ -216,7 +216,7 @@ static void take_transaction(struct ingest *ingest, const struct envelope_item *
     struct error error;
     if (transaction_decode(item->payload, &ingest->transaction, &error) != STATUS_OK) {
         reject_unreadable(ingest, &error);
-        reject(ingest, item, "transaction");
+        add_rejected(ingest, item, "transaction");
         return;
     }
     const struct transaction *transaction = &ingest->transaction;
@@ -238,7 +238,7 @@ static void take_spans(struct ingest *ingest, const struct envelope_item *item)
     struct span_list *list = &ingest->lists[ingest->list_count];
     if (spans_decode(item->payload, list, &error) != STATUS_OK) {
         reject_unreadable(ingest, &error);
-        reject(ingest, item, "span");
+        add_rejected(ingest, item, "span");
         return;
     }
     ingest->list_count++;

@@ -8,7 +8,6 @@
 #include "serve/ingest.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 enum { SERVICES_MAX = 256, RESOURCES_MAX = 1 << 16, STRINGS_MAX = 1 << 20 };
 
@@ -198,19 +197,13 @@ static void take_service(struct otlp *otlp, struct service *service, struct slic
     otlp->error = error;
 }
 
-static bool is_json(const struct request *request)
-{
-    static const char type[] = "application/json";
-    return request->content && strncasecmp(request->content, type, sizeof(type) - 1) == 0;
-}
-
 /* ExportProfilesServiceResponse. */
 static void answer_export(struct otlp *otlp)
 {
     struct request *request = otlp->request;
     struct json_writer json = json_writer_of(&request->answer);
     buffer_clear(&request->answer);
-    if (is_json(request)) {
+    if (request_has_type(request, "application/json")) {
         json_begin_object(&json);
         if (otlp->rejected) {
             json_begin_object_member(&json, "partialSuccess");
@@ -225,7 +218,8 @@ static void answer_export(struct otlp *otlp)
         protobuf_append_bytes(&request->answer, PARTIAL_MESSAGE, slice_of_text(otlp->error.message));
         protobuf_end_message(&request->answer, begin);
     }
-    answer_finish(request, is_json(request) ? "application/json" : "application/x-protobuf");
+    answer_finish(request,
+                  request_has_type(request, "application/json") ? "application/json" : "application/x-protobuf");
 }
 
 static void store_services(struct otlp *otlp, struct slice sent)
@@ -260,7 +254,7 @@ static void take_export(struct request *request, struct slice sent)
     enum status status = STATUS_OK;
     if (!otlp.services || !otlp.files) status = error_set(&error, STATUS_NO_MEMORY, 0, "not enough memory");
     buffer_init(&converted, 2 * sent.size + 64);
-    if (status == STATUS_OK && is_json(request)) {
+    if (status == STATUS_OK && request_has_type(request, "application/json")) {
         status = convert(sent, &converted, &error);
         otlp.message = buffer_slice(&converted);
     }
@@ -278,9 +272,8 @@ static void take_export(struct request *request, struct slice sent)
 
 void ingest_otlp(struct request *request)
 {
-    static const char type[] = "application/x-protobuf";
     struct buffer bytes;
-    if (!is_json(request) && (!request->content || strncasecmp(request->content, type, sizeof(type) - 1) != 0)) {
+    if (!request_has_type(request, "application/json") && !request_has_type(request, "application/x-protobuf")) {
         answer_error(request, 415, "the Content-Type must be application/x-protobuf or application/json");
         return;
     }

@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { NAMES_MAX = 64, PUSHED_MAX = 256 };
 
@@ -171,22 +170,17 @@ static void count_lines(struct slice text, struct buffer *counted)
     }
 }
 
-static const char *unit_of(struct slice units)
-{
-    if (slice_equals_text(units, "bytes")) return "bytes";
-    bool is_time = slice_equals_text(units, "lock_nanoseconds") || slice_equals_text(units, "nanoseconds");
-    return is_time ? "nanoseconds" : "count";
-}
-
 static void name_values(struct profile *profile, const struct description *description, const struct request *request)
 {
     struct slice units = request_slice(request, "units"), type = description->type;
     bool is_sample = units.size == 0 || slice_equals_text(units, "samples");
+    bool is_time = slice_equals_text(units, "lock_nanoseconds") || slice_equals_text(units, "nanoseconds");
+    const char *unit = is_time ? "nanoseconds" : slice_equals_text(units, "bytes") ? "bytes" : "count";
     const char *rate_text = request_parameter(request, "sampleRate");
     double rate = rate_text ? strtod(rate_text, NULL) : 0;
     if (type.size == 0 || is_sample) type = is_sample ? slice_of_text("samples") : units;
     profile->value_types[0] =
-        (struct value_type){profile_string(profile, ingest_cut_name(type)), profile_text(profile, unit_of(units))};
+        (struct value_type){profile_string(profile, ingest_cut_name(type)), profile_text(profile, unit)};
     profile->default_value_type = profile->value_types[0].type;
     if (is_sample && profile->period == 0) {
         profile->period_type = (struct value_type){profile_text(profile, "cpu"), profile_text(profile, "nanoseconds")};
@@ -441,9 +435,8 @@ static void take_push(struct push *push, struct slice message)
 
 void ingest_push(struct request *request)
 {
-    static const char type[] = "application/proto";
     struct buffer bytes;
-    if (!request->content || strncasecmp(request->content, type, sizeof(type) - 1) != 0) {
+    if (!request_has_type(request, "application/proto")) {
         answer_error(request, 415, "the Content-Type must be application/proto");
         return;
     }

@@ -77,30 +77,19 @@ static bool begin_list(struct request *request, const char *name, bool has_value
     return true;
 }
 
-/* Where the next page begins. */
-static void write_next(struct list *list)
+static void end_list(struct request *request, struct list *list, enum status status, const struct error *error)
 {
     char number[24];
     struct slice next = buffer_slice(&list->last);
-    if (!list->is_cut || list->count == 0) return;
+    json_end_array(&list->json);
+    json_member_bool(&list->json, "is_cut", list->is_cut);
     if (next.data == NULL) {
         (void)snprintf(number, sizeof(number), "%" PRIu64, list->skipped + list->count);
         next = slice_of_text(number);
     }
-    json_member_string(&list->json, "next", next);
-}
-
-static void end_list(struct request *request, struct list *list, enum status status, const struct error *error)
-{
-    if (status == STATUS_OK) {
-        json_end_array(&list->json);
-        json_member_bool(&list->json, "is_cut", list->is_cut);
-        write_next(list);
-        json_end_object(&list->json);
-        answer_finish(request, "application/json");
-    } else {
-        answer_failure(request, error);
-    }
+    if (list->is_cut && list->count > 0) json_member_string(&list->json, "next", next);
+    json_end_object(&list->json);
+    answer_result(request, status, error, "application/json");
     buffer_fini(&list->last);
 }
 

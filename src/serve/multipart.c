@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-enum { DELIMITER_SIZE = 80 }; /* of "\r\n--" and a boundary, which has at most 70 bytes; as in struct multipart */
+enum { BOUNDARY_BYTES_MAX = 70 };
 
 static const char form_type[] = "multipart/form-data";
 
@@ -31,16 +31,7 @@ static struct slice parameter_of(struct slice header, const char *name)
     return slice_of(NULL, 0);
 }
 
-/* "\r\n--BOUNDARY". False if TYPE has no usable boundary. */
-static bool find_delimiter(const char *type, char ret_delimiter[DELIMITER_SIZE])
-{
-    struct slice boundary = parameter_of(slice_of_text(type), "boundary");
-    if (boundary.size == 0 || boundary.size > 70) return false;
-    (void)snprintf(ret_delimiter, DELIMITER_SIZE, "\r\n--%.*s", SLICE_ARGUMENTS(boundary));
-    return true;
-}
-
-/* What Content-Disposition says in HEADER, the lines of a part. */
+/* Reads the names in the Content-Disposition of HEADER, the lines of a part. */
 static void read_names(struct slice header, struct multipart_part *part)
 {
     static const char key[] = "content-disposition:";
@@ -70,7 +61,10 @@ static void leave(struct multipart *form, const uint8_t *position)
 bool multipart_open(struct multipart *form, struct slice body, const char *type)
 {
     *form = (struct multipart){.left = body};
-    if (body.size == 0 || !multipart_is_form(type) || !find_delimiter(type, form->delimiter)) return false;
+    if (body.size == 0 || !multipart_is_form(type)) return false;
+    struct slice boundary = parameter_of(slice_of_text(type), "boundary");
+    if (boundary.size == 0 || boundary.size > BOUNDARY_BYTES_MAX) return false;
+    (void)snprintf(form->delimiter, sizeof(form->delimiter), "\r\n--%.*s", SLICE_ARGUMENTS(boundary));
     size_t size = form->delimiter_size = strlen(form->delimiter);
     const uint8_t *end = body.data + body.size, *position = body.data;
     /* The first delimiter has no line before it, if nothing is before it. */

@@ -11,8 +11,8 @@ bool multipart_is_form(const char *type);
 
 /* The parts of a form, one after the other. */
 struct multipart {
-    struct slice left; /* of the body */
-    char delimiter[80];
+    struct slice left;  /* rest of the body */
+    char delimiter[80]; /* "\r\n--" and the boundary */
     size_t delimiter_size;
     int part_count;
 };

@@ -38,18 +38,6 @@ void show_page(struct request *request)
     answer_finish(request, file.content_type);
 }
 
-static enum status encode(struct request *request, struct profile *profile, size_t column, struct error *error)
-{
-    struct grouping grouping;
-    const struct grouping_options options = {.names_places = true};
-    const char *service = request_parameter(request, "service");
-    const struct page_options page = {.title = service ? service : "", .column = column};
-    enum status status = grouping_init(&grouping, profile, &options, error);
-    if (status == STATUS_OK) status = page_data_encode(profile, &grouping, &page, &request->answer, error);
-    grouping_fini(&grouping);
-    return status;
-}
-
 /* The data of the page. With times=1 each sample has its time. */
 void query_page(struct request *request)
 {
@@ -59,8 +47,15 @@ void query_page(struct request *request)
     bool keeps_times = request_parameter(request, "times") != NULL;
     if (keeps_times && !request_names_session(request)) return;
     if (query_merge(request, keeps_times, &profile) && query_choose_value(request, &profile, &column)) {
+        struct grouping grouping;
+        const struct grouping_options options = {.names_places = true};
+        const char *service = request_parameter(request, "service");
+        const struct page_options page = {.title = service ? service : "", .column = column};
         query_name_functions(&profile);
-        query_finish(request, encode(request, &profile, column, &error), &error, "application/octet-stream");
+        enum status status = grouping_init(&grouping, &profile, &options, &error);
+        if (status == STATUS_OK) status = page_data_encode(&profile, &grouping, &page, &request->answer, &error);
+        grouping_fini(&grouping);
+        answer_result(request, status, &error, "application/octet-stream");
     }
     profile_fini(&profile);
 }

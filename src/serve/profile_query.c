@@ -78,14 +78,6 @@ size_t query_limit(const struct request *request, size_t usual)
     return text ? (size_t)strtoull(text, NULL, 10) : usual;
 }
 
-void query_finish(struct request *request, enum status status, const struct error *error, const char *content_type)
-{
-    if (status == STATUS_OK)
-        answer_finish(request, content_type);
-    else
-        answer_failure(request, error);
-}
-
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
 void query_pprof(struct request *request)
@@ -93,8 +85,8 @@ void query_pprof(struct request *request)
     struct profile profile;
     struct error error = {0};
     if (query_merge(request, false, &profile))
-        query_finish(request, format_pprof.encode(&profile, &request->answer, &error), &error,
-                     "application/octet-stream");
+        answer_result(request, format_pprof.encode(&profile, &request->answer, &error), &error,
+                      "application/octet-stream");
     profile_fini(&profile);
 }
 
@@ -110,8 +102,8 @@ void query_export(struct request *request)
     }
     if (query_merge(request, format->needs_timestamps || format->sentry_version == 2, &profile)) {
         if (format->needs_full_names) profile_give_full_names(&profile, true);
-        query_finish(request, format_encode(&profile, format, &request->answer, &error), &error,
-                     "application/octet-stream");
+        answer_result(request, format_encode(&profile, format, &request->answer, &error), &error,
+                      "application/octet-stream");
     }
     profile_fini(&profile);
 }
@@ -135,7 +127,7 @@ static void write_top(struct request *request, struct profile *profile)
         top_write_json(profile, &top, &report, &request->answer);
         top_fini(&top);
     }
-    query_finish(request, status, &error, "application/json");
+    answer_result(request, status, &error, "application/json");
 }
 
 void query_top(struct request *request)
@@ -179,7 +171,7 @@ static void write_diff(struct request *request, struct profile *profile, bool on
         diff_write_json(profile, &diff, &report, &request->answer);
         diff_fini(&diff);
     }
-    query_finish(request, status, &error, "application/json");
+    answer_result(request, status, &error, "application/json");
 }
 
 /* The samples of the base get the label by which analyze/diff.h knows them. */
@@ -294,7 +286,7 @@ static void write_flame(struct request *request, struct drawing *drawing)
                                            .start_ns = drawing->start_ns};
         flame_write_json(&flame, &request->answer);
     }
-    query_finish(request, status, &error, "application/json");
+    answer_result(request, status, &error, "application/json");
     flame_layout_fini(&drawing->layout);
     grouping_fini(&drawing->grouping);
 }

@@ -125,12 +125,6 @@ static bool check_parameters(struct request *request)
     return true;
 }
 
-/* What sentry-cli asks for debug files; other paths of /api/0/ name a project that does not exist. */
-static bool is_of_upload(const char *path)
-{
-    return strncmp(path, "/api/0/organizations/", 21) == 0 || strncmp(path, "/api/0/projects/", 16) == 0;
-}
-
 /* "/api/1/envelope/": project 1, route "envelope". False: not of that form. */
 static bool split_path(struct request *request)
 {
@@ -138,7 +132,9 @@ static bool split_path(struct request *request)
     size_t size = strlen(rest);
     while (size > 1 && rest[size - 1] == '/') rest[--size] = '\0';
     request->route = rest;
-    if (strncmp(rest, "/api/", 5) != 0 || is_of_upload(rest)) return true;
+    /* What sentry-cli asks for debug files; other paths of /api/0/ name a project that does not exist. */
+    bool is_upload = strncmp(rest, "/api/0/organizations/", 21) == 0 || strncmp(rest, "/api/0/projects/", 16) == 0;
+    if (strncmp(rest, "/api/", 5) != 0 || is_upload) return true;
     char *slash = strchr(rest + 5, '/');
     if (!slash) return true;
     uint64_t project = 0;

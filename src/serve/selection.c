@@ -18,18 +18,6 @@
 
 /* --- Parameters --------------------------------------------------------------------------------------------------- */
 
-/* Seconds since 1970, "1795407529.5", or RFC 3339. */
-static bool parse_time(const char *text, uint64_t *ret_ns)
-{
-    char *end;
-    double seconds = strtod(text, &end);
-    if (*text && *end == '\0' && isfinite(seconds) && seconds >= 0 && seconds < 9e9) {
-        *ret_ns = (uint64_t)seconds * SECOND_NS + (uint64_t)((seconds - floor(seconds)) * 1e9);
-        return true;
-    }
-    return rfc3339_parse(slice_of_text(text), ret_ns);
-}
-
 static const char *prefixed(struct request *request, const char *prefix, const char *name)
 {
     char full[64];
@@ -37,10 +25,18 @@ static const char *prefixed(struct request *request, const char *prefix, const c
     return request_parameter(request, full);
 }
 
+/* Reads seconds since 1970, "1795407529.5", or RFC 3339. */
 static bool read_time(struct request *request, const char *prefix, const char *name, uint64_t *ret_ns)
 {
+    char *end;
     const char *text = prefixed(request, prefix, name);
-    if (!text || !text[0] || parse_time(text, ret_ns)) return true;
+    if (!text || !text[0]) return true;
+    double seconds = strtod(text, &end);
+    if (*end == '\0' && isfinite(seconds) && seconds >= 0 && seconds < 9e9) {
+        *ret_ns = (uint64_t)seconds * SECOND_NS + (uint64_t)((seconds - floor(seconds)) * 1e9);
+        return true;
+    }
+    if (rfc3339_parse(slice_of_text(text), ret_ns)) return true;
     answer_error(request, 400, "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix,
                  name);
     return false;
@@ -276,7 +272,7 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
     return status == STATUS_OK ? merge->status : status;
 }
 
-static bool is_served_by_sums(const struct request *request, const struct selection *selection, bool keeps_times)
+static bool is_served_by_rollups(const struct request *request, const struct selection *selection, bool keeps_times)
 {
     const struct store_query *query = &selection->query;
     return request->adds_stacks && !keeps_times && !selection->has_spans &&
@@ -285,7 +281,7 @@ static bool is_served_by_sums(const struct request *request, const struct select
 }
 
 /* The same as merge_range, from the rollups of the store where it has some. */
-static enum status merge_sums(struct merge *merge, const struct selection *range)
+static enum status merge_rollups(struct merge *merge, const struct selection *range)
 {
     const struct store_rollup_visitor visitor = {
         .add = add_rollup, .visit = visit, .continues = may_continue, .context = merge};
@@ -329,8 +325,8 @@ enum status selection_merge(struct request *request, const struct selection *sel
     enum status status;
     if (selection->has_spans)
         status = merge_spans(&merge, selection, &range);
-    else if (is_served_by_sums(request, selection, keeps_times))
-        status = merge_sums(&merge, selection);
+    else if (is_served_by_rollups(request, selection, keeps_times))
+        status = merge_rollups(&merge, selection);
     else
         status = merge_range(&merge, selection);
     if (status == STATUS_OK && profile->samples.count == 0)

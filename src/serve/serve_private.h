@@ -147,6 +147,10 @@ void answer_error(struct request *request, unsigned status, const char *format, 
 void answer_failure(struct request *request, const struct error *error);
 /* Ends an answer that was written into REQUEST->answer. */
 void answer_finish(struct request *request, const char *content_type);
+/* Does the same, or answers ERROR if STATUS is not STATUS_OK. */
+void answer_result(struct request *request, enum status status, const struct error *error, const char *content_type);
+/* Returns whether the Content-Type begins with TYPE, in any case. */
+bool request_has_type(const struct request *request, const char *type);
 
 /* --- Access: each answers the request and returns false if it is rejected. ---------------------------------------- */
 
@@ -230,7 +234,6 @@ bool query_choose_value(struct request *request, struct profile *profile, size_t
 size_t query_limit(const struct request *request, size_t usual);
 /* By the filters of the request, focus=EXPRESSION and others. */
 enum status query_filter(struct request *request, struct profile *profile, struct error *error);
-void query_finish(struct request *request, enum status status, const struct error *error, const char *content_type);
 
 void list_projects(struct request *request);
 void list_chunks(struct request *request);

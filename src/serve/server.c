@@ -139,12 +139,6 @@ static void add_cross_origin_headers(struct MHD_Response *response)
         (void)http->add_response_header(response, headers[i][0], headers[i][1]);
 }
 
-/* Only the routes that programs in a browser send to: nobody else's page may read profiles. */
-static bool is_for_other_origins(const struct request *request)
-{
-    return strstr(request->path, "/envelope") != NULL;
-}
-
 /* Names of files have a hash of their content, so a browser may keep them. */
 static void add_page_headers(const struct request *request, struct MHD_Response *response)
 {
@@ -189,7 +183,8 @@ static enum MHD_Result send_answer(struct request *request)
     else
         (void)http->add_response_header(response, "Cache-Control", "no-store");
     (void)http->add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (is_for_other_origins(request)) add_cross_origin_headers(response);
+    /* Only programs in a browser send from another origin: nobody else's page may read profiles. */
+    if (strstr(request->path, "/envelope")) add_cross_origin_headers(response);
     if (request->is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
     if (request->asks_for_login)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
@@ -208,7 +203,7 @@ static void write_otlp_error(struct request *request, const char *text)
 {
     enum { STATUS_MESSAGE = 2 };
     struct json_writer json = json_writer_of(&request->answer);
-    bool is_protobuf = request->content && strncasecmp(request->content, "application/x-protobuf", 22) == 0;
+    bool is_protobuf = request_has_type(request, "application/x-protobuf");
     request->content_type = is_protobuf ? "application/x-protobuf" : "application/json";
     if (is_protobuf) {
         protobuf_append_bytes(&request->answer, STATUS_MESSAGE, slice_of_text(text));
@@ -274,25 +269,31 @@ void answer_failure(struct request *request, const struct error *error)
     answer_error(request, codes[error->status], "%s", error->message);
 }
 
-/* Adds a member to the object that the answer is. */
-static void mark_damage(struct buffer *answer)
-{
-    size_t size = answer->size;
-    while (size > 0 && answer->data[size - 1] != '}') size--;
-    if (size < 3) return;
-    answer->size = size - 1;
-    buffer_append_text(answer, ",\"is_damaged\":true}\n");
-}
-
 void answer_finish(struct request *request, const char *content_type)
 {
-    if (request->is_damaged && strcmp(content_type, "application/json") == 0) mark_damage(&request->answer);
-    if (request->answer.failed) {
-        answer_error(request, request->answer.is_full ? 413 : 503, "the answer is too large; narrow the time range");
+    struct buffer *answer = &request->answer;
+    if (request->is_damaged && strcmp(content_type, "application/json") == 0) {
+        size_t size = answer->size;
+        while (size > 0 && answer->data[size - 1] != '}') size--;
+        if (size >= 3) {
+            answer->size = size - 1;
+            buffer_append_text(answer, ",\"is_damaged\":true}\n");
+        }
+    }
+    if (answer->failed) {
+        answer_error(request, answer->is_full ? 413 : 503, "the answer is too large; narrow the time range");
         return;
     }
     request->status = 200;
     request->content_type = content_type;
+}
+
+void answer_result(struct request *request, enum status status, const struct error *error, const char *content_type)
+{
+    if (status == STATUS_OK)
+        answer_finish(request, content_type);
+    else
+        answer_failure(request, error);
 }
 
 const char *request_parameter(const struct request *request, const char *name)
@@ -308,6 +309,11 @@ struct slice request_slice(const struct request *request, const char *name)
     return slice_of_text(request_parameter(request, name));
 }
 
+bool request_has_type(const struct request *request, const char *type)
+{
+    return request->content && strncasecmp(request->content, type, strlen(type)) == 0;
+}
+
 bool request_is_abandoned(struct request *request)
 {
     char byte;
@@ -318,7 +324,7 @@ bool request_is_abandoned(struct request *request)
 
 /* --- Arrival ------------------------------------------------------------------------------------------------------ */
 
-static void reject(struct request *request, unsigned status, const char *detail)
+static void reject_body(struct request *request, unsigned status, const char *detail)
 {
     answer_error(request, status, "%s", detail);
     request->state = REQUEST_REJECTED;
@@ -328,14 +334,14 @@ static void reject(struct request *request, unsigned status, const char *detail)
 static void begin(struct request *request)
 {
     if (!request->method || !request->path) {
-        reject(request, 503, "not enough memory");
+        reject_body(request, 503, "not enough memory");
         return;
     }
     const char *text = http->lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
     unsigned long long length = text ? strtoull(text, NULL, 10) : 0;
     request->expected_bytes = length < SERVE_EXPECTED_BYTES_MAX ? (size_t)length : SERVE_EXPECTED_BYTES_MAX;
     if (length > SERVE_BODY_BYTES_MAX)
-        reject(request, 413, "the body is larger than 40 MiB");
+        reject_body(request, 413, "the body is larger than 40 MiB");
     else if (!request_check_early(request))
         request->state = REQUEST_REJECTED;
 }
@@ -358,15 +364,15 @@ static void take_bytes(struct request *request, const char *bytes, size_t size)
     atomic_fetch_add(&server->received_bytes, size);
     request->body_bytes += size;
     if (!request_is_post(request)) {
-        reject(request, 413, "this request has no body");
+        reject_body(request, 413, "this request has no body");
     } else if (size > SERVE_BODY_BYTES_MAX - request->body.size) {
-        reject(request, 413, "the body is larger than 40 MiB");
+        reject_body(request, 413, "the body is larger than 40 MiB");
     } else if (!count_bytes(request, size)) {
-        reject(request, 503, "too many bodies are arriving; try again");
+        reject_body(request, 503, "too many bodies are arriving; try again");
     } else {
         if (request->body.size == 0) (void)buffer_reserve(&request->body, request->expected_bytes);
         buffer_append(&request->body, bytes, size);
-        if (request->body.failed) reject(request, 503, "not enough memory");
+        if (request->body.failed) reject_body(request, 503, "not enough memory");
     }
     if (request->state != REQUEST_REJECTED) return;
     buffer_fini(&request->body);
@@ -415,30 +421,28 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     if (request->state == REQUEST_ARRIVING) {
         if (request->has_key) rates_add_bytes(server, request->project, request->body.size);
         if (enqueue(server, request)) return MHD_YES; /* from here on REQUEST is a worker's */
-        reject(request, 503, "too many requests wait");
+        reject_body(request, 503, "too many requests wait");
     }
     return send_answer(request);
-}
-
-static void log_request(const struct request *request)
-{
-    void (*log)(const struct serve_event *) = request->server->options.log_request;
-    const struct serve_event event = {.method = request->method,
-                                      .path = request->path,
-                                      .status = request->status,
-                                      .time_ns = request->received_ns,
-                                      .duration_ns = monotonic_ns() - request->begun_ns,
-                                      .body_bytes = request->body_bytes};
-    if (log && event.method && event.path) log(&event);
 }
 
 static void complete(void *context, struct MHD_Connection *connection, void **of_connection,
                      enum MHD_RequestTerminationCode why)
 {
     struct request *request = *of_connection;
-    if (request) log_request(request);
-    if (request) request_free(request);
     *of_connection = NULL;
+    if (!request) return;
+    const struct serve_options *options = &request->server->options;
+    if (options->log_request && request->method && request->path) {
+        const struct serve_event event = {.method = request->method,
+                                          .path = request->path,
+                                          .status = request->status,
+                                          .time_ns = request->received_ns,
+                                          .duration_ns = monotonic_ns() - request->begun_ns,
+                                          .body_bytes = request->body_bytes};
+        options->log_request(&event);
+    }
+    request_free(request);
 }
 
 /* --- Workers ------------------------------------------------------------------------------------------------------ */
@@ -644,6 +648,12 @@ struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *
                               MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
+static uint16_t port_of(struct MHD_Daemon *daemon)
+{
+    const union MHD_DaemonInfo *info = http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : 0;
+}
+
 static enum status listen_on(struct server *server, struct error *error)
 {
     union any_address address;
@@ -660,8 +670,7 @@ static enum status listen_on(struct server *server, struct error *error)
                          server->options.address, server->options.port);
     if (!server->daemon)
         return error_set_errno(error, "cannot listen on %s port %u", server->options.address, server->options.port);
-    const union MHD_DaemonInfo *info = http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    server->port = info ? info->port : server->options.port;
+    server->port = port_of(server->daemon);
     return STATUS_OK;
 }
 
@@ -726,12 +735,6 @@ enum status server_start(struct store *store, const struct serve_options *option
 uint16_t server_port(const struct server *server)
 {
     return server->port;
-}
-
-static uint16_t port_of(struct MHD_Daemon *daemon)
-{
-    const union MHD_DaemonInfo *info = http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
-    return info ? info->port : 0;
 }
 
 uint16_t server_open_loopback(struct server *server)

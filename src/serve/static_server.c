@@ -87,18 +87,13 @@ static enum MHD_Result send_text(const struct static_server *server, struct MHD_
     return send_answer(server, connection, &sent);
 }
 
-/* The number of the version that the browser has. */
-static uint64_t known_version(const struct static_server *server, struct MHD_Connection *connection)
-{
-    const char *tag = server->http->lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
-    return tag && tag[0] == '"' ? strtoull(tag + 1, NULL, 10) : 0;
-}
-
 static enum MHD_Result send_computed(const struct static_server *server, struct MHD_Connection *connection,
                                      const char *path)
 {
     struct static_answer answer = {.status = 404, .body = {.maximum = SIZE_MAX}};
-    server->options.answer(server->options.context, path, known_version(server, connection), &answer);
+    const char *tag = server->http->lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
+    uint64_t known = tag && tag[0] == '"' ? strtoull(tag + 1, NULL, 10) : 0;
+    server->options.answer(server->options.context, path, known, &answer);
     bool is_constant = answer.bytes.size > 0;
     const struct sent sent = {.status = answer.body.failed ? 500 : answer.status,
                               .content_type = answer.content_type ? answer.content_type : "text/plain; charset=utf-8",

@@ -125,7 +125,7 @@ static enum status may_continue(const struct symbol_reader *reader, const struct
     return reader->wait && waited_ms >= SYMBOL_READER_PATIENCE_MS ? reader->wait(reader->context, error) : STATUS_OK;
 }
 
-/* Until the process ends its answer. */
+/* Sends the request LEFT and reads the answer, until the process ends it. */
 static enum status talk(const struct symbol_reader *reader, struct running *running, struct slice left,
                         struct buffer *answer, struct error *error)
 {
@@ -141,24 +141,18 @@ static enum status talk(const struct symbol_reader *reader, struct running *runn
     return STATUS_OK;
 }
 
-/* Takes the status of the process if it ends within a second. */
-static bool reap_soon(pid_t pid, int *ret_status)
-{
-    struct timespec pause = {.tv_nsec = 100000};
-    for (; pause.tv_nsec < 1000000000; pause.tv_nsec *= 2) {
-        if (waitpid(pid, ret_status, WNOHANG) == pid) return true;
-        (void)nanosleep(&pause, NULL);
-    }
-    return false;
-}
-
-/* The status of the process. One that ended its answer and continues was taken over by a debug file. */
+/* Ends the process and returns its status. One that ended its answer has a second to end; one that continues after that
+ * was taken over by a debug file. */
 static int finish(struct running *running, bool has_answered)
 {
     int status = 0;
+    struct timespec pause = {.tv_nsec = 100000};
     close_open(&running->request);
     close_open(&running->answer);
-    if (has_answered && reap_soon(running->pid, &status)) return status;
+    for (; has_answered && pause.tv_nsec < 1000000000; pause.tv_nsec *= 2) {
+        if (waitpid(running->pid, &status, WNOHANG) == running->pid) return status;
+        (void)nanosleep(&pause, NULL);
+    }
     (void)kill(running->pid, SIGKILL);
     while (waitpid(running->pid, &status, 0) < 0 && errno == EINTR) {
     }

@@ -264,20 +264,6 @@ static void end_reading(struct symbols *symbols, struct symbol_image *image)
     (void)pthread_cond_broadcast(&symbols->has_read);
 }
 
-/* What the file itself is to blame for would fail again: its places have no names until they are dropped from memory.
- */
-static bool is_lasting(const struct naming *naming, enum status status)
-{
-    return status != STATUS_OK && status != STATUS_IO && status != STATUS_NOT_FOUND && naming->ended == STATUS_OK;
-}
-
-static void report_failure(struct naming *naming, const struct store_debug_file *file, const struct error *error)
-{
-    atomic_fetch_add(&naming->symbols->failed, 1);
-    report(naming->symbols, "no names from the debug file %.40s of image %.32s: %s", file->checksum, file->image,
-           error->message);
-}
-
 /* Between begin_reading and end_reading, which it calls. */
 static enum status read_names(struct naming *naming, struct symbol_image *image, const struct store_debug_file *file,
                               const uint64_t *keys, size_t count)
@@ -291,13 +277,19 @@ static enum status read_names(struct naming *naming, struct symbol_image *image,
     (void)pthread_mutex_lock(&symbols->lock);
     if (status == STATUS_OK)
         status = symbol_images_add(&symbols->images, image, buffer_slice(&answer), keys, count, &error);
-    if (is_lasting(naming, status)) symbol_images_add_nameless(&symbols->images, image, keys, count);
+    /* A failure that is the file's own would come again: its places have no names until they leave the memory. */
+    bool is_lasting = status != STATUS_OK && status != STATUS_IO && status != STATUS_NOT_FOUND;
+    if (is_lasting && naming->ended == STATUS_OK) symbol_images_add_nameless(&symbols->images, image, keys, count);
     end_reading(symbols, image);
     (void)pthread_mutex_unlock(&symbols->lock);
     buffer_fini(&answer);
     if (status == STATUS_NOT_FOUND) store_debug_remove(symbols->store, file); /* somebody removed it from the folder */
     if (naming->ended != STATUS_OK && naming->error) *naming->error = error;
-    if (status != STATUS_OK && naming->ended == STATUS_OK) report_failure(naming, file, &error);
+    if (status != STATUS_OK && naming->ended == STATUS_OK) {
+        atomic_fetch_add(&symbols->failed, 1);
+        report(symbols, "no names from the debug file %.40s of image %.32s: %s", file->checksum, file->image,
+               error.message);
+    }
     return naming->ended;
 }
 
