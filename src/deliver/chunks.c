@@ -19,7 +19,7 @@
 
 enum { CHUNK_SECONDS_MAX = 65 /* servers reject more than 66 s */ };
 
-/* Both 0: all of the profile. */
+/* A time range of the profile. Both 0: all of the profile. */
 struct part {
     uint64_t from_ns, to_ns;
     uint64_t left_out; /* ticks after this part and before the next one */
@@ -35,7 +35,7 @@ struct delivery {
     struct part *parts;
     size_t part_count, capacity;
     uint64_t left_out;  /* ticks before the first part */
-    uint64_t length_ns; /* of the parts that are planned next */
+    uint64_t length_ns; /* length of the parts that are planned next */
     bool thins_idle;
 };
 
@@ -80,7 +80,7 @@ static void count_left_out(const struct delivery *delivery)
     summary->samples_left_out += tick_count;
 }
 
-/* Plans what begins at FROM_NS, after the parts that are there. */
+/* Plans the parts from FROM_NS on and appends them. */
 static enum status plan_from(struct delivery *delivery, uint64_t from_ns)
 {
     size_t first = delivery->part_count;
@@ -144,7 +144,7 @@ static enum status hand_out(const struct delivery *delivery, struct buffer *chun
     bool wraps = delivery->options->wraps;
     buffer_init(&envelope, FORMAT_BYTES_MAX);
     if (wraps) status = wrap(delivery, buffer_slice(chunk), &envelope);
-    if (wraps) buffer_fini(chunk); /* so that there are never three copies */
+    if (wraps) buffer_fini(chunk); /* the envelope has a copy */
     struct slice bytes = buffer_slice(wraps ? &envelope : chunk);
     if (status == STATUS_OK && !delivery->receive(delivery->context, bytes))
         status = error_set(delivery->error, STATUS_IO, 0, "the chunk could not be handed on");
@@ -226,7 +226,7 @@ static enum status deliver(struct delivery *delivery)
     struct rules_result result;
     bool is_empty = sample_times_part(profile, 0, 0).next_ns == UINT64_MAX;
     bool tries = delivery->options->tries_one_chunk && sentry_v2_has_enough_samples(profile, 0, 0);
-    if (is_empty) return deliver_one(delivery, &result); /* which is rejected for having no samples */
+    if (is_empty) return deliver_one(delivery, &result); /* the encoder rejects it for having no samples */
     if (tries) {
         enum status status = deliver_one(delivery, &result);
         if (status == STATUS_OK || result.accepted) return status;

@@ -8,24 +8,24 @@
 
 enum {
     DELIVER_CHUNK_SECONDS = 60,
-    DELIVER_CHUNKS_MAX = 10000, /* of one profile: a week */
+    DELIVER_CHUNKS_MAX = 10000, /* chunks of one profile: a week */
 };
 
 struct deliver_options {
-    bool tries_one_chunk; /* also if the profile is somewhat longer than DELIVER_CHUNK_SECONDS */
-    bool thins_idle;      /* as in sentry_v2_options */
+    bool tries_one_chunk; /* tries to send all in one chunk, even if it is somewhat longer than 60 s */
+    bool thins_idle;      /* same member of sentry_v2_options */
     bool may_thin_idle;   /* thins a chunk that is too large before it splits it */
     bool wraps;           /* hands out an envelope around each chunk */
     bool carries_items;   /* the first of these envelopes has the passthrough items of the profile */
-    size_t chunks_before; /* of other profiles, in the same place */
-    size_t chunks_max;    /* of all of them; 0 = any number */
+    size_t chunks_before; /* chunks of other profiles in the same place */
+    size_t chunks_max;    /* maximum of CHUNKS_BEFORE and the chunks of this profile; 0 = none */
 };
 
 struct deliver_summary {
     size_t chunk_count;         /* handed out */
     size_t encoding_count;      /* CHUNK_COUNT, and one for each chunk that was too large and encoded again */
-    uint64_t samples_left_out;  /* because no server accepts them, */
-    struct rules_result reject; /* and why it rejects the first of them */
+    uint64_t samples_left_out;  /* samples that no server accepts */
+    struct rules_result reject; /* reason of the first rejection */
 };
 
 /* Takes BYTES, a chunk or an envelope; false to give up. */

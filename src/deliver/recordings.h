@@ -13,13 +13,13 @@ enum {
     CHUNK_MEASUREMENT_NAME_SIZE = 65,
     CHUNK_RECORDING_BYTES_MAX = 1 << 30,
     CHUNK_PAYLOAD_BYTES_MAX = 64 << 20,   /* more than a server accepts */
-    CHUNK_PAYLOADS_BYTES_MAX = 512 << 20, /* of one request */
+    CHUNK_PAYLOADS_BYTES_MAX = 512 << 20, /* payloads of one request */
 };
 
 /* A value that the program measured. */
 struct chunk_measurement {
     char name[CHUNK_MEASUREMENT_NAME_SIZE];
-    char unit[16];    /* as FMT-7 has them */
+    char unit[16];    /* unit of FMT-7 */
     uint64_t time_ns; /* UTC */
     double value;
 };
@@ -36,7 +36,7 @@ struct chunk_request {
     size_t recording_count;
     const char *release, *environment, *dist, *platform;
     const char *in_app_include, *in_app_exclude; /* prefixes separated by commas */
-    bool repeats_idle;                           /* also of waiting threads, write a sample per tick */
+    bool repeats_idle;                           /* writes a sample per tick also for waiting threads */
     bool has_names;                              /* symbolize the frames */
     const struct chunk_measurement *measurements;
     size_t measurement_count;

@@ -13,7 +13,7 @@ struct mark {
     enum place place;
     const char *text;
     uint8_t size;      /* 0: up to the NUL */
-    uint16_t offset;   /* of AT_START */
+    uint16_t offset;   /* place of TEXT for AT_START */
     const char *other; /* NULL, or what must be WITHIN, too */
     bool is_certain;   /* although a reader of text may take such a file for its own */
     const char *hint;

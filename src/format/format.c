@@ -42,7 +42,7 @@ static bool has_suffix(const char *path, const char *suffix)
     return ends_with(path, suffix) || ends_with(path, compressed);
 }
 
-/* The suffix that PATH ends with, without .gz; the longest that any format has. *RET_FORMAT: that format. */
+/* Returns the longest suffix of a format that PATH ends with, without .gz, and its format in RET_FORMAT. */
 static const char *find_suffix(const char *path, const struct format **ret_format)
 {
     const char *found = NULL;
@@ -91,7 +91,7 @@ bool format_path_is_compressed(const char *path)
     return ends_with(path, ".gz") && !(format && format->is_gzip);
 }
 
-/* Of bytes that are not compressed. */
+/* Detects the format of bytes that are not compressed. */
 static const struct format *detect_raw(struct slice bytes)
 {
     if (foreign_format_is_certain(bytes)) return NULL;
@@ -103,15 +103,15 @@ static const struct format *detect_raw(struct slice bytes)
 
 /* --- Decompression ------------------------------------------------------------------------------------------------ */
 
-/* Without the mark that some editors and Windows programs put ahead of UTF-8. */
+/* Removes the mark that some editors and Windows programs put in front of UTF-8. */
 static struct slice without_mark(struct slice bytes)
 {
     bool has_mark = bytes.size >= 3 && memcmp(bytes.data, "\xef\xbb\xbf", 3) == 0;
     return has_mark ? slice_of(bytes.data + 3, bytes.size - 3) : bytes;
 }
 
-/* Whether OUT, the front of what may have been brotli, is something that we know. Brotli has no mark: of a file that
- * was cut short only what it holds says that it was brotli. */
+/* Returns whether OUT, the decompressed front of a file that may be brotli, is of a known format. Brotli has no mark:
+ * only the contents of a file that was cut short show that it is brotli. */
 static bool is_cut_brotli(const struct buffer *out)
 {
     enum { ENOUGH_BYTES = 64 };
@@ -168,7 +168,7 @@ enum status format_decompress(struct slice bytes, size_t bytes_max, struct buffe
     return open_bytes(bytes, bytes_max, storage, ret_raw, &format, error);
 }
 
-/* What people give us that is no profile, and what they can do about it. */
+/* Says what BYTES are that are no profile, and what the user can do about it. */
 static enum status explain_unknown(struct slice bytes, struct error *error)
 {
     const char *hint = foreign_format_hint(bytes);

@@ -13,8 +13,8 @@ enum { FORMAT_COUNT = 0 FORMATS(FORMAT_ONE) };
 extern const struct format *const formats[FORMAT_COUNT];
 
 enum {
-    FORMAT_BYTES_MAX = 1 << 30, /* of a file, decompressed */
-    FORMAT_LAYERS_MAX = 3,      /* compressed, and compressed again */
+    FORMAT_BYTES_MAX = 1 << 30, /* bytes of a decompressed file */
+    FORMAT_LAYERS_MAX = 3,      /* compressions of one file, one in another */
 };
 
 /* "unknown" for NULL. */

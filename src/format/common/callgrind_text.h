@@ -12,8 +12,8 @@ enum callgrind_kind { CALLGRIND_OBJECT, CALLGRIND_FILE, CALLGRIND_FUNCTION, CALL
 /* clang-format off */
 struct callgrind_text {
     struct buffer *out;
-    struct profile texts; /* only its strings are used */
-    struct { uint32_t *items; size_t capacity; uint32_t given; } numbers[CALLGRIND_KINDS]; /* by text; 0: none yet */
+    struct profile texts; /* a table of strings; nothing else of it is used */
+    struct { uint32_t *items; size_t capacity; uint32_t given; } numbers[CALLGRIND_KINDS]; /* number of each text; 0: none yet */
 };
 /* clang-format on */
 

@@ -82,11 +82,11 @@ struct context {
 
 struct maker {
     struct cost_graph *graph;
-    uint32_t *call_first, *place_first; /* by node, of the sorted calls and places; one more at the end */
-    double *weight;                     /* by node: its own cost and that of its calls, without calls of itself */
-    uint32_t *seen;                     /* by node: the last context that has it on its stack, plus one */
+    uint32_t *call_first, *place_first; /* first of a node's sorted calls and places; one more at the end */
+    double *weight;                     /* cost of a node and its calls, without calls of itself */
+    uint32_t *seen;                     /* last context that has a node on its stack, plus one */
     struct {
-        struct context *items; /* those that are followed come first to be so: the heap holds their indexes */
+        struct context *items; /* contexts in the order in which they were found */
         size_t count, capacity;
     } contexts;
     struct {
@@ -160,7 +160,7 @@ static void join_calls(struct cost_graph *graph)
     graph->calls.count = count;
 }
 
-/* What the first value type says of PLACE; costs below zero (memory that is freed) have no part in the shares. */
+/* Returns the first value of PLACE; costs below zero (memory that is freed) have no part in the shares. */
 static double weight_of_place(const struct cost_graph *graph, const struct place_cost *place)
 {
     int64_t value = graph->values.items[place->value_first];
@@ -303,17 +303,17 @@ static bool order_contexts(struct maker *maker)
     return true;
 }
 
-/* How a node's costs are divided among its contexts: at each place, the first contexts together get all units that
- * are due by then; the fraction is carried over to the node's next place. So each context has the sum of its shares but
- * for a unit, however many places there are. */
+/* Division of a node's costs among its contexts: at each place, the first contexts together get all units that are due
+ * by then; the fraction is carried over to the node's next place. So each context has the sum of its shares but for a
+ * unit, however many places there are. */
 struct division {
     const uint32_t *contexts;
     size_t count;
-    double whole;  /* what the contexts weigh */
-    double *carry; /* by context and value type */
+    double whole;  /* weight of all contexts */
+    double *carry; /* fractions of units, by context and value type */
 };
 
-/* What the first contexts have of VALUE, when those before the last of them have BEFORE. */
+/* Returns the part of VALUE that the first contexts have, if all but the last of them have BEFORE. */
 static int64_t due_by(int64_t value, double share, int64_t before, double *carry)
 {
     double exact = (double)value * share + *carry, due = floor(exact);

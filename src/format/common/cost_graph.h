@@ -25,7 +25,7 @@ struct cost_node {
     struct function_id function;
 };
 
-/* What the code of a node cost at one place. Values that are missing are zero. */
+/* Cost of the code of a node at one place. Values that are missing are zero. */
 struct place_cost {
     uint32_t node;
     struct location_id place;
@@ -35,8 +35,8 @@ struct place_cost {
 
 struct call_cost {
     uint32_t caller, callee;
-    struct location_id place; /* of the call */
-    double weight;            /* what the callee cost, by the first value type */
+    struct location_id place; /* place of the call */
+    double weight;            /* cost of the callee in the first value type */
 };
 
 /* clang-format off */
@@ -46,7 +46,7 @@ struct cost_graph {
     struct { struct place_cost *items; size_t count, capacity; } places;
     struct { struct call_cost *items; size_t count, capacity; } calls;
     struct { int64_t *items; size_t count, capacity; } values;
-    bool failed; /* for want of memory */
+    bool failed; /* memory was short */
 };
 /* clang-format on */
 

@@ -1,12 +1,13 @@
-/* What offbeat knows of one format. Each format defines its descriptor beside its code; FORMATS lists them all
- * (doc/adding-a-format.md).  SPDX-License-Identifier: MIT */
+/* Properties and operations of one format. Each format defines them beside its code; FORMATS lists them all
+ * (doc/adding-a-format.md). SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_COMMON_FORMAT_OPS_H
 #define OFFBEAT_FORMAT_COMMON_FORMAT_OPS_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"
 
-/* What a format can store; bits of struct format's KEEPS. `convert` names what else a profile has. */
+/* Parts of a profile that a format can store; bits of struct format's KEEPS. `convert` names the others that a profile
+ * has. */
 enum format_keeps {
     KEEPS_TIMES = 1 << 0,
     KEEPS_THREADS = 1 << 1,
@@ -24,14 +25,14 @@ enum format_keeps {
     KEEPS_TRANSACTION = 1 << 13,
     KEEPS_ITEMS = 1 << 14, /* the header and the other items of an envelope */
     KEEPS_COMMENTS = 1 << 15,
-    KEEPS_RULES = 1 << 16,             /* drop_frames and keep_frames */
-    KEEPS_RECORDER_METADATA = 1 << 17, /* of the recorder */
+    KEEPS_RULES = 1 << 16, /* drop_frames and keep_frames */
+    KEEPS_RECORDER_METADATA = 1 << 17,
     KEEPS_DEVICE = 1 << 18,
-    KEEPS_MEMBERS = 1 << 19, /* of Sentry's objects that the model has no place for */
+    KEEPS_MEMBERS = 1 << 19, /* members of Sentry's objects that the model has no place for */
     KEEPS_MEMBERS_OF_SAMPLES = 1 << 20,
     KEEPS_MEMBERS_OF_PROFILE = 1 << 21,
     KEEPS_DOC_URL = 1 << 22,
-    KEEPS_ITEM_MEMBERS = 1 << 23, /* of the profile's item header; no format has it */
+    KEEPS_ITEM_MEMBERS = 1 << 23, /* members of the profile's item header; no format keeps them */
     KEEPS_MARKERS = 1 << 24,
 
     KEEPS_SENTRY_V2 = KEEPS_TIMES | KEEPS_THREADS | KEEPS_PRIORITIES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
@@ -43,20 +44,20 @@ enum format_keeps {
 enum { FORMAT_SUFFIXES_MAX = 3 };
 
 struct format {
-    const char *name;                          /* on the command line: "pprof" */
-    const char *suffixes[FORMAT_SUFFIXES_MAX]; /* of file names that choose the format, each also with .gz */
-    const char *written_suffix;                /* of a file that the user did not name; NULL: the first of SUFFIXES */
+    const char *name;                          /* name on the command line: "pprof" */
+    const char *suffixes[FORMAT_SUFFIXES_MAX]; /* endings of file names that choose the format, each also with .gz */
+    const char *written_suffix; /* suffix of a file that the user did not name; NULL: the first of SUFFIXES */
 
-    bool (*detect)(struct slice bytes); /* of decompressed bytes; NULL: no file is detected as this format */
+    bool (*detect)(struct slice bytes); /* takes decompressed bytes; NULL: no file is detected as this format */
     enum status (*decode)(struct slice bytes, struct profile *profile, struct error *error);
     /* The same for bytes that nobody else needs, which are freed while they are read. May be NULL. */
     enum status (*decode_buffer)(struct buffer *bytes, struct profile *profile, struct error *error);
     enum status (*encode)(const struct profile *profile, struct buffer *out, struct error *error); /* NULL: read only */
 
     unsigned keeps;          /* KEEPS_… */
-    int sentry_version;      /* of Sentry's sample format: 1 or 2; 0 = not a format of Sentry */
-    unsigned samples_a_byte; /* how many more samples than bytes a small file may hold; 0 = as many */
-    bool needs_timestamps;   /* has a time axis: without timestamps samples are put in sequence */
+    int sentry_version;      /* version of Sentry's sample format: 1 or 2; 0 = not a format of Sentry */
+    unsigned samples_a_byte; /* maximum of samples per byte of a small file; 0 = one */
+    bool needs_timestamps;   /* samples without timestamps are put in sequence: the format has a time axis */
     bool needs_full_names;   /* functions are distinguished by their names alone (FMT-4, FMT-11) */
     bool is_gzip;            /* encode() compresses */
 };
@@ -64,7 +65,7 @@ struct format {
 /* In the order of detection: a format that accepts fewer files comes first. The first line of a recording, an envelope
  * or another JSON document does not end as a collapsed stack does. Little is known of JSON and protobuf. */
 #define FORMATS(X)                                                                                                     \
-    X(recording)    /* what liboffbeat writes while it samples; read only */                                           \
+    X(recording)    /* files that liboffbeat writes while it samples; read only */                                     \
     X(perf_data)    /* read only */                                                                                    \
     X(jfr)          /* read only */                                                                                    \
     X(otlp)         /* before text: it begins as an empty line does */                                                 \
@@ -73,7 +74,7 @@ struct format {
     X(bpftrace)     /* read only */                                                                                    \
     X(dtrace)       /* read only */                                                                                    \
     X(macos_sample) /* read only */                                                                                    \
-    X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
+    X(pprof_legacy) /* formats of pprof from before profile.proto; read only */                                        \
     X(perf_script)  /* read only */                                                                                    \
     X(callgrind)    /* its first line may look as a collapsed stack does */                                            \
     X(collapsed)                                                                                                       \

@@ -1,4 +1,4 @@
-/* Which of the formats that are JSON a document is.  SPDX-License-Identifier: MIT */
+/* Detects which of the formats in JSON a document has. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_COMMON_JSON_KIND_H
 #define OFFBEAT_FORMAT_COMMON_JSON_KIND_H
 

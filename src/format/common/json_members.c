@@ -24,7 +24,7 @@ void json_members_note(struct json_reader *reader, struct json_member *members, 
 void json_parts_fail(struct json_parts *parts, enum status status, const uint8_t *place, const char *message)
 {
     if (parts->status != STATUS_OK) return;
-    parts->status = profile_failed(parts->profile, parts->error); /* what is missing then looks broken */
+    parts->status = profile_failed(parts->profile, parts->error); /* after it, missing strings look broken */
     if (parts->status != STATUS_OK) return;
     uint64_t offset = place ? (uint64_t)(place - parts->bytes.data) : 0;
     parts->status = error_set(parts->error, status, offset, "%s", message);

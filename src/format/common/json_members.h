@@ -8,7 +8,7 @@
 
 struct json_member {
     const char *name;
-    struct slice value; /* as it is in the input; empty: missing, or null */
+    struct slice value; /* bytes of the input; empty: missing, or null */
 };
 
 /* Takes one object, and notes in MEMBERS (COUNT of them, their values empty) what it has of these; of a name that comes
@@ -17,7 +17,7 @@ void json_members_note(struct json_reader *reader, struct json_member *members, 
 
 /* A file that is read part by part into a profile, and the first thing that was wrong with it. */
 struct json_parts {
-    struct slice bytes; /* of the file */
+    struct slice bytes; /* bytes of the file */
     struct profile *profile;
     enum status status;
     struct error *error;

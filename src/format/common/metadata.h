@@ -1,4 +1,4 @@
-/* What the recorder knows of itself, as one JSON object: formats keep it wherever they have a place for such a text.
+/* Metadata of the recorder as one JSON object: formats keep it wherever they have a place for such a text.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_COMMON_METADATA_H
 #define OFFBEAT_FORMAT_COMMON_METADATA_H

@@ -12,7 +12,7 @@ struct track_sample {
 
 struct tracks {
     struct processes processes;
-    struct track_sample *samples; /* by process, thread, then time, once they are sorted */
+    struct track_sample *samples; /* samples; tracks_sort orders them by process, thread and time */
     size_t count;
 };
 
@@ -23,7 +23,7 @@ void tracks_fini(struct tracks *tracks); /* accepts {0} */
 
 void tracks_sort(struct tracks *tracks);
 
-/* How many samples from FIRST on are of one thread in one process. */
+/* Returns the number of samples from FIRST on that are of one thread in one process. */
 size_t tracks_size_at(const struct tracks *tracks, size_t first);
 
 /* The place of the track to open on, counted from 0. */

@@ -1,4 +1,4 @@
-/* How valgrind's tools write a frame: "0x109156: main (a.c:5)", "0x4C: malloc (in /usr/lib/vg.so)", "0x4C: ???".
+/* Reads frames of valgrind's tools: "0x109156: main (a.c:5)", "0x4C: malloc (in /usr/lib/vg.so)", "0x4C: ???".
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_COMMON_VALGRIND_FRAME_H
 #define OFFBEAT_FORMAT_COMMON_VALGRIND_FRAME_H

@@ -1,4 +1,4 @@
-/* What a client says that it did not send (facts §2.7).  SPDX-License-Identifier: MIT */
+/* Client reports: the numbers of items that a client did not send (facts §2.7). SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_CLIENT_REPORT_H
 #define OFFBEAT_FORMAT_SENTRY_CLIENT_REPORT_H
 
@@ -8,7 +8,7 @@
 enum { DISCARDED_MAX = 1 << 12, DISCARDED_NAME_SIZE = 64 };
 
 struct discarded {
-    char reason[DISCARDED_NAME_SIZE]; /* as sent; a longer one is cut: none that is known is */
+    char reason[DISCARDED_NAME_SIZE]; /* the first characters of the reason; no known one is longer */
     char category[DISCARDED_NAME_SIZE];
     bool is_known_reason;
     uint64_t quantity;

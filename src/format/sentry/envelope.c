@@ -39,7 +39,7 @@ static bool make_room(struct buffer *texts, size_t header_size)
     return buffer_reserve(texts, header_size) != NULL;
 }
 
-/* How many bytes of the end of a line BYTES begin with: "\n", or "\r\n" if IS_LENIENT; 0 if they do not. */
+/* Returns the size of the line end that BYTES begin with: "\n", or "\r\n" if IS_LENIENT; 0 if they do not. */
 static size_t line_end(struct slice bytes, bool is_lenient)
 {
     if (bytes.size > 0 && bytes.data[0] == '\n') return 1;
@@ -47,7 +47,7 @@ static size_t line_end(struct slice bytes, bool is_lenient)
     return has_return ? 2 : 0;
 }
 
-/* How many bytes of empty lines BYTES begin with. */
+/* Returns the size of the empty lines that BYTES begin with. */
 static size_t empty_lines(struct slice bytes, bool is_lenient)
 {
     size_t skipped = 0, end = 0;
@@ -133,7 +133,7 @@ static enum status read_attributes(struct slice header, struct buffer *texts,
 }
 
 struct item_header {
-    struct envelope_item item; /* without its payload */
+    struct envelope_item item; /* the item, except its payload */
     uint64_t length;
     bool has_type, has_length;
 };
@@ -312,7 +312,7 @@ bool envelope_item_is_chunk(const struct envelope_item *item)
 
 enum { KIB = 1 << 10, MIB = 1 << 20, SESSIONS_MAX = 100 };
 
-/* How large an item may be, and which others count with it; 0 = any number of them. */
+/* Largest size of an item, and the group of items whose number is limited. */
 struct item_rule {
     const char *type;
     size_t bytes_max;

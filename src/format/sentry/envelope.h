@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/uuid.h"
 
-/* What an envelope's own header says. All of it may be missing. */
+/* Members of an envelope's own header. Each may be missing. */
 struct envelope_attributes {
     char event_id[UUID_TEXT_SIZE]; /* "" = none */
     struct slice dsn, sdk_name, sdk_version;
@@ -29,12 +29,12 @@ struct envelope_reader {
 /* The slices live as long as the bytes given, but TYPE, PLATFORM and CONTENT_TYPE until the next item is read. */
 struct envelope_item {
     struct slice header;  /* JSON object */
-    struct slice payload; /* as sent */
+    struct slice payload; /* bytes as they were sent */
     struct slice type;    /* profile_chunk_ui as sent */
     struct slice platform, content_type;
-    uint64_t item_count; /* of a container of several; 0 = not there */
+    uint64_t item_count; /* items of a container; 0 = no container */
     bool has_meta_length;
-    bool has_further_members; /* of its header: others than type, length and platform */
+    bool has_further_members; /* the header has others than type, length and platform */
 };
 
 /* Whether BYTES, decompressed, look like an envelope: the first line is a JSON object, and an item follows; or
@@ -66,12 +66,11 @@ enum status envelope_check(struct slice bytes, struct error *error);
 /* --- Writing: a beginning once, then items. A failure is OUT's. --------------------------------------------------- */
 
 void envelope_begin(struct buffer *out, const struct envelope_attributes *attributes);
-/* With the header of another envelope. */
+/* Begins with the HEADER of another envelope. */
 void envelope_begin_with(struct buffer *out, struct slice header);
-/* With its length. PLATFORM may be NULL (needed for profile_chunk, V2-7). */
+/* Adds an item with its length. PLATFORM may be NULL (needed for profile_chunk, V2-7). */
 void envelope_add_item(struct buffer *out, const char *type, const char *platform, struct slice payload);
-/* With the header of an item of another envelope, with a length or without one as that had it: what envelope_next gave
- * can be framed so again. */
+/* Adds an item with the HEADER of an item of another envelope, whose length, if it has one, is that of PAYLOAD. */
 void envelope_add_item_with(struct buffer *out, struct slice header, struct slice payload);
 
 #endif

@@ -15,7 +15,7 @@ enum rules { RULES_SPEC, RULES_RELAY, RULES_COUNT };
 enum { RULES_BOTH = 1 << RULES_SPEC | 1 << RULES_RELAY };
 
 enum {
-    RULES_RELAY_BYTES_MAX = 50 << 20,    /* of a payload */
+    RULES_RELAY_BYTES_MAX = 50 << 20,    /* bytes of a payload */
     RULES_SPEC_BYTES_MAX = 50 * 1000000, /* "50 MB" */
     RULES_PLACE_SIZE = 160,
     RULES_TEXT_SIZE = 96,
@@ -51,7 +51,7 @@ enum reject_reason reject_reason_of_message(const char *message);
 
 struct repair {
     const char *what; /* constant text: "samples sorted by time" */
-    uint64_t count;   /* of changed or dropped items */
+    uint64_t count;   /* number of changed or dropped items */
 };
 
 /* All strings end with a NUL; longer ones are cut. */
@@ -64,16 +64,16 @@ struct rules_result {
     struct {
         struct repair items[RULES_REPAIRS_MAX];
         uint32_t count;
-    } repairs; /* also of a payload that a later rule rejects */
+    } repairs; /* repairs, also of a payload that a later rule rejects */
 };
 
-/* What the envelope says about the payload. */
+/* Properties of the envelope around a payload. */
 struct rules_context {
-    bool is_in_envelope;                 /* else nothing is asked of the item's header */
-    struct slice platform;               /* in the item's header; data NULL = not there */
-    bool has_meta_length;                /* in the item's header */
+    bool is_in_envelope;                 /* the payload is in an envelope, whose item header is validated */
+    struct slice platform;               /* platform of the item header; data NULL = missing */
+    bool has_meta_length;                /* the item header has a meta_length */
     bool has_transaction;                /* the envelope of a V1 profile has a transaction */
-    char transaction_id[UUID_TEXT_SIZE]; /* of that transaction; "" = not known */
+    char transaction_id[UUID_TEXT_SIZE]; /* id of that transaction; "" = not known */
 };
 
 /* Validates one payload, which may be any bytes. CONTEXT may be NULL: the payload is not in an envelope. STATUS_OK sets
@@ -103,7 +103,7 @@ void rules_result_init(struct rules_result *result);
 /* Returns false, so that a rule can `return rules_reject(…)`. PLACE as printf. */
 bool rules_reject(struct rules_result *result, enum reject_reason reason, const char *expected, const char *found,
                   const char *place, ...) __attribute__((format(printf, 5, 6)));
-/* For having no thread with two samples that have frames. */
+/* Rejects a payload without a thread that has two samples with frames. */
 bool rules_reject_too_few(struct rules_result *result);
 /* Does nothing if COUNT is 0. */
 void rules_repair(struct rules_result *result, const char *what, uint64_t count);

@@ -71,7 +71,7 @@ static bool lists_are_filled(struct validation *validation)
     return rules_reject(validation->result, reason, "at least one", "none", "%s", empty);
 }
 
-/* Once through all samples: there are a hundred thousands of them in a large chunk. */
+/* Reads all samples once: a large chunk has a hundred thousand of them. */
 static void measure_kept(struct validation *validation)
 {
     const struct chunk *chunk = &validation->decoder->chunk;

@@ -22,22 +22,22 @@ struct validation {
     struct slice payload;
     const struct rules_context *context; /* never NULL */
     enum rules rules;
-    const struct chunk_decoder *decoder; /* has read PAYLOAD */
+    const struct chunk_decoder *decoder; /* decoder that has read PAYLOAD */
     const struct chunk_decoder *header;  /* DECODER or, if that failed, one that read the header alone */
     struct rules_result *result;
     struct {
-        struct chunk_thread *threads; /* by the profile's thread id; SAMPLES is set to 0 where they are dropped */
+        struct chunk_thread *threads; /* counts by thread id; SAMPLES of dropped ones are set to 0 */
         struct kept_samples kept;
     } v2;
     struct {
-        struct thread_range *ranges; /* by the profile's thread id */
+        struct thread_range *ranges; /* ranges by thread id */
         uint32_t *kept;              /* indexes of the samples that are not dropped */
         size_t kept_count;
     } v1;
 };
 
 struct rule {
-    bool (*holds)(struct validation *validation); /* or repairs */
+    bool (*holds)(struct validation *validation); /* returns whether the rule holds, or repairs */
     unsigned rules;                               /* BREAKS_… */
 };
 

@@ -165,7 +165,7 @@ static bool samples_have_stacks(struct validation *validation)
     return true;
 }
 
-/* The time from the start to the last sample, not from the first. */
+/* Checks the time from the start to the last sample, not from the first. */
 static bool check_duration_of_relay(struct validation *validation)
 {
     char place[RULES_PLACE_SIZE];
@@ -178,7 +178,7 @@ static bool check_duration_of_relay(struct validation *validation)
 
 /* --- The documents' rules ----------------------------------------------------------------------------------------- */
 
-/* Between the first and the last sample, whatever their order. */
+/* Checks the time between the earliest and the latest sample. */
 static bool check_duration_of_spec(struct validation *validation)
 {
     const struct chunk *chunk = chunk_of(validation);

@@ -100,7 +100,7 @@ static unsigned rules_with(const uint32_t masks[RULES_COUNT], uint32_t bit)
     return rules;
 }
 
-/* What else may have been noted of the object does not matter: the service finds missing members at its end. */
+/* Other notes about the object do not matter: the service finds missing members at its end. */
 void chunk_note_missing(struct chunk_decoder *decoder, const struct members *members)
 {
     const struct member_rules *rules = members->rules;

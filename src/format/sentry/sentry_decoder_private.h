@@ -1,6 +1,6 @@
-/* What the decoders of Sentry's sample formats V1 and V2 share: a walk over objects with known members, typed values,
- * notes of what breaks a rule, and the parts that both have. All of it reads the next value of DECODER's reader, which
- * remembers what went wrong.
+/* Shared parts of the decoders of Sentry's sample formats V1 and V2: a walk over objects with known members, typed
+ * values, notes of what breaks a rule, and the parts that both have. All of it reads the next value of DECODER's
+ * reader, which remembers what went wrong.
  *
  * The decoder accepts what the real service accepts, and more. In the same pass it notes what breaks a rule: only the
  * offset, and continues. A value that it cannot understand fails the reader. Of each set of rules the first note
@@ -38,7 +38,7 @@ struct note {
     const struct expectation *expected; /* NULL: there is no note */
     const char *missing; /* the member that the object at OFFSET has not; NULL: the value there is wrong */
     uint64_t offset;
-    bool is_metadata; /* of the payload itself */
+    bool is_metadata; /* the object is the payload */
 };
 
 /* --- The decoder -------------------------------------------------------------------------------------------------- */
@@ -70,25 +70,25 @@ enum {
 struct chunk_decoder {
     struct json_reader reader;
     struct profile *profile;
-    struct sentry_extension *extension; /* of PROFILE; without memory NO_EXTENSION, and PROFILE has failed */
+    struct sentry_extension *extension; /* PROFILE's; NO_EXTENSION without memory, and PROFILE has failed */
     struct sentry_extension no_extension;
     struct chunk chunk;
     struct cached_thread {
         struct slice text;
-        uint64_t tail; /* its last bytes */
+        uint64_t tail; /* last bytes of TEXT */
         struct thread_id id;
     } thread_cache[CHUNK_THREAD_CACHE_SIZE];
     struct cached_time {
         struct slice text;
         double seconds;
-    } time_cache; /* of the last sample */
+    } time_cache; /* timestamp of the last sample */
     struct {
         struct member_order frames, samples, values;
     } order;
     struct buffer attributes; /* members that were kept of the objects that are being read */
     enum reading reading;
     struct note notes[READINGS][RULES_COUNT];
-    struct note rejection; /* where the reader failed since we made it; else expected is NULL */
+    struct note rejection; /* reason for which the decoder made the reader fail; EXPECTED is NULL if there is none */
     bool is_v1;            /* a payload of V1: its times count from the profile's start, in nanoseconds */
     bool has_version, is_own_version, has_profile; /* OWN: the version that is read */
     uint64_t version_offset;                       /* byte of the version in the payload, if has_version */
@@ -97,7 +97,7 @@ struct chunk_decoder {
         uint64_t start_ns;
         struct slice transactions;         /* JSON of the list in the input */
         size_t transaction_count;          /* transactions in the list */
-        bool has_transaction;              /* there is an object beside the list */
+        bool has_transaction;              /* the payload has an object beside the list */
         struct v1_transaction transaction; /* the object, else the first of the list */
         unsigned described;                /* V1_… */
     } v1;
@@ -107,7 +107,7 @@ struct chunk_decoder {
 void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile, bool is_v1);
 void chunk_decoder_fini(struct chunk_decoder *decoder);
 
-/* Where the next value begins. */
+/* Returns the offset of the next value. */
 static inline uint64_t chunk_offset(struct chunk_decoder *decoder)
 {
     (void)json_peek(&decoder->reader);
@@ -127,7 +127,7 @@ void chunk_reject_value(struct chunk_decoder *decoder, const struct expectation 
 struct member {
     const char *name;
     size_t name_size;
-    const char *in_quotes; /* as json_object_next_is wants it */
+    const char *in_quotes; /* name as json_object_next_is takes it */
     int number;            /* several names of one member have the same */
     const struct expectation *expected;
 };
@@ -138,10 +138,10 @@ struct member {
         name, sizeof(name) - 1, "\"" name "\":", number, &(expected)                                                   \
     }
 
-/* What each set of rules asks of the members, as bits NUMBER. */
+/* Members that each set of rules asks for, as bits NUMBER. */
 struct member_rules {
-    uint32_t required[RULES_COUNT]; /* must be there, and not be null */
-    uint32_t not_null[RULES_COUNT]; /* may be absent, but not null */
+    uint32_t required[RULES_COUNT]; /* members that must be there, and not be null */
+    uint32_t not_null[RULES_COUNT]; /* members that may be absent, but not null */
     uint32_t header;                /* belong to the first of the readings */
     bool is_metadata;
 };
@@ -149,17 +149,17 @@ struct member_rules {
 struct members {
     const struct member *known;
     uint32_t known_count;
-    uint32_t place;                   /* in KNOWN, after the last one */
-    struct member_order *order;       /* of objects of this kind; NULL: that of KNOWN */
-    uint32_t seen;                    /* bit NUMBER */
-    uint32_t ignored;                 /* are passed over, whatever they are */
+    uint32_t place;                   /* index in KNOWN after the last member */
+    struct member_order *order;       /* order of members in such objects; NULL: that of KNOWN */
+    uint32_t seen;                    /* bits NUMBER of members that were taken */
+    uint32_t ignored;                 /* bits NUMBER of members that are skipped */
     const struct member_rules *rules; /* NULL: none */
-    bool keeps;                       /* what is unknown is kept: chunk_take_attributes must follow the last member */
+    bool keeps; /* unknown members become attributes: chunk_take_attributes must follow the last one */
     bool has_begun;
-    struct slice key; /* of the last one */
-    int number;       /* and what chunk_next_member gave for it */
-    uint64_t offset;  /* of the object */
-    size_t kept_from; /* in decoder->attributes */
+    struct slice key; /* key of the last member */
+    int number;       /* number of the last member, or -1 */
+    uint64_t offset;  /* offset of the object in the payload */
+    size_t kept_from; /* start of its attributes in decoder->attributes */
 };
 #define MEMBERS(table)                                                                                                 \
     {                                                                                                                  \
@@ -222,12 +222,12 @@ static inline __attribute__((always_inline)) int chunk_next_member(struct chunk_
 
 /* Takes the value of the last member and keeps it as an attribute, called PREFIX and the member's name. */
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix);
-/* The same for a value that was taken already. */
+/* Keeps JSON, a value that was taken already. */
 void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json);
-/* Another one. */
+/* Keeps JSON as an attribute called NAME. */
 void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const char *name, struct slice json);
 void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text);
-/* What was kept of the object, whose last member was taken. */
+/* Returns the attributes of the object whose last member was taken. */
 struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct members *members);
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */

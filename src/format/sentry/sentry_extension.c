@@ -1,4 +1,4 @@
-/* What only Sentry's formats have of a profile.  SPDX-License-Identifier: MIT */
+/* The data of a profile that only Sentry's formats have. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_extension.h"
 
 #include <stdlib.h>

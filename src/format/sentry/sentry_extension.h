@@ -1,4 +1,4 @@
-/* What only Sentry's formats have of a profile, beside the neutral model.
+/* The data of a profile that only Sentry's formats have, beside the neutral model.
  *
  * Readers of other formats leave it out. Strings are the profile's own. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_SENTRY_EXTENSION_H
@@ -18,7 +18,7 @@ struct passthrough_item {
 struct sentry_transaction {
     struct string_id id, trace_id; /* 32 lowercase hex digits; ID "" = there is none */
     struct string_id name;
-    uint64_t start_ns, end_ns; /* since the profile's start; both 0 = not known */
+    uint64_t start_ns, end_ns; /* ns since the profile's start; both 0 = not known */
     struct string_id attributes;
 };
 struct sentry_device {
@@ -41,17 +41,17 @@ struct sentry_extension {
     struct sentry_os os;
     struct sentry_runtime runtime;
     struct { struct string_id chunk, client_sdk, data, debug_meta; } attributes; /* DATA: of the object "profile" */
-    struct { struct string_id *items; size_t count, capacity; } images; /* without a place in memory; each a JSON object */
-    bool has_item_members; /* its item in an envelope had members that no format keeps */
-    struct slice envelope_header; /* of the envelope that it came in, a JSON object; empty = none */
+    struct { struct string_id *items; size_t count, capacity; } images; /* images without a place in memory; each a JSON object */
+    bool has_item_members; /* the item in its envelope had members that no format keeps */
+    struct slice envelope_header; /* header of its envelope, a JSON object; empty = none */
     struct { struct passthrough_item *items; size_t count, capacity; } passthrough_items;
 };
 /* clang-format on */
 
-/* Of PROFILE, to read; without any content if it has none. */
+/* Returns the extension of PROFILE to read; an empty one if it has none. */
 const struct sentry_extension *sentry_extension(const struct profile *profile);
-/* The same to change, created if there is none. NULL without memory, or if PROFILE had failed before; it has failed
- * then. */
+/* Returns the extension to change, created if there is none. NULL without memory, or if PROFILE had failed before; it
+ * has failed then. */
 struct sentry_extension *sentry_extension_make(struct profile *profile);
 
 /* JSON is one object; equal ones are kept once. */

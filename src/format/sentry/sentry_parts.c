@@ -15,7 +15,7 @@
 #include "format/common/metadata.h"
 
 enum {
-    CHUNK_ITEMS_MAX = 64 << 20, /* of each kind; a chunk of the size that is accepted has far fewer */
+    CHUNK_ITEMS_MAX = 64 << 20, /* items of each kind; an accepted chunk has far fewer */
     UUID_HYPHENATED_SIZE = 36,
 };
 
@@ -298,7 +298,7 @@ static struct slice number_of_thread(struct slice text)
 static struct thread_id read_thread_id(struct chunk_decoder *decoder)
 {
     uint64_t offset = chunk_offset(decoder), number;
-    if (json_peek(&decoder->reader) == JSON_NUMBER) /* which V1's service takes */
+    if (json_peek(&decoder->reader) == JSON_NUMBER) /* V1's service takes it */
         chunk_note(decoder, decoder->is_v1 ? BREAKS_SPEC : BREAKS_BOTH,
                    decoder->is_v1 ? &expected_digits : &expected_string, offset);
     struct slice text = chunk_read_text_or_number(decoder);
@@ -541,7 +541,7 @@ static bool read_image_type(struct chunk_decoder *decoder, struct members *membe
     struct slice text = profile_slice(decoder->profile, type);
     bool is_known = is_one_of(text, types, sizeof(types) / sizeof(types[0]));
     if (!is_known) chunk_note(decoder, BREAKS_RELAY, &expected_image_type, offset);
-    if (!slice_equals_text(text, "symbolic")) { /* which is what we write */
+    if (!slice_equals_text(text, "symbolic")) { /* the encoder writes that */
         chunk_keep_text(decoder, members, is_known ? "type" : OURS "type", type);
     }
     return !is_one_of(text, types + 2, 3);

@@ -21,7 +21,7 @@ static struct string_id read_id(struct chunk_decoder *decoder, struct v1_transac
     return profile_text(decoder->profile, ret_plain);
 }
 
-/* For the documents a string. The decoder takes any text; its number is for the rules. */
+/* Takes any text. The documents require a string, and the rules its number. */
 static struct string_id read_active_thread(struct chunk_decoder *decoder)
 {
     uint64_t offset = chunk_offset(decoder), number;
@@ -93,7 +93,7 @@ static void read_only_transaction(struct chunk_decoder *decoder)
     decoder->v1.has_transaction = true;
 }
 
-/* Only the first one counts, but all are checked. */
+/* Reads all transactions; only the first one counts. */
 static void read_transactions(struct chunk_decoder *decoder)
 {
     struct json_reader *reader = &decoder->reader;
@@ -325,7 +325,7 @@ enum status sentry_v1_decode(struct slice bytes, struct profile *profile, struct
 
 /* --- Detection ---------------------------------------------------------------------------------------------------- */
 
-/* By the first member that only one version has: some clients write the version after the profile. */
+/* Decides by the first member that only one version has: some clients write the version after the profile. */
 bool sentry_v1_detect(struct slice bytes)
 {
     static const char *const of_v1[] = {"transaction", "transactions", "device"};

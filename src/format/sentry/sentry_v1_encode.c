@@ -49,7 +49,7 @@ static void write_runtime(struct json_writer *writer, const struct profile *prof
     json_end_object(writer);
 }
 
-/* The thread of the first sample, which a transaction that does not say is taken to have run on. */
+/* Returns the thread of the first sample; a transaction that names none is assumed to have run on it. */
 static const char *first_thread(const struct profile *profile)
 {
     if (profile->samples.count == 0) return "0";
@@ -90,7 +90,7 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
     write_transaction(writer, profile);
 }
 
-/* Where times begin: at the profile's start or, if it has none or a later one, at its first sample. */
+/* Returns the time where times begin: the profile's start or, if it has none or a later one, its first sample. */
 static uint64_t find_start(const struct profile *profile)
 {
     uint64_t start_ns = profile->time_ns ? profile_start_ns(profile) : UINT64_MAX;

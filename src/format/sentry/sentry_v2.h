@@ -19,9 +19,9 @@ enum status sentry_v2_decode_and_validate(struct slice bytes, const struct rules
                                           struct error *error);
 
 struct sentry_v2_options {
-    uint64_t from_ns, to_ns; /* only samples with from_ns <= time < to_ns; both 0 = all */
-    bool is_first, is_last;  /* of several chunks: has the measurements before, or after, that range, too */
-    bool thins_idle;         /* of the ticks of a waiting thread, write only the first, the last, and one a second */
+    uint64_t from_ns, to_ns; /* range of samples: from_ns <= time < to_ns; both 0 = all */
+    bool is_first, is_last;  /* one of several chunks that has also the measurements before, or after, the range */
+    bool thins_idle;         /* writes only the first and last tick of a waiting thread, and one a second */
     const char *chunk_id;    /* 32 lowercase hex digits; NULL = the profile's own, or a new one where it has none */
 };
 
@@ -30,7 +30,7 @@ enum { SENTRY_PLATFORM_SIZE = 64 };
 /* Copies the platform that PAYLOAD, a chunk, names to RET_PLATFORM; "" if it names none or a longer one. */
 void sentry_payload_platform(struct slice payload, char ret_platform[SENTRY_PLATFORM_SIZE]);
 
-/* What the chunk will name as its platform, and the envelope's item must too (V2-7). */
+/* Returns the platform that the chunk of PROFILE names, and that its envelope's item must name (V2-7). */
 const char *sentry_v2_platform(const struct profile *profile);
 
 /* Appends one chunk of the samples that OPTIONS (may be NULL) choose. Only stacks, frames, threads and images that

@@ -23,7 +23,7 @@ static int compare_images(const void *left, const void *right)
     return ((*a)->mapping.start > (*b)->mapping.start) - ((*a)->mapping.start < (*b)->mapping.start);
 }
 
-/* The image that holds ADDRESS, or NULL. One of unknown size reaches up to the next. */
+/* Returns the image that holds ADDRESS, or NULL. One of unknown size reaches up to the next. */
 static struct chunk_image *image_at(const struct builder *builder, uint64_t address)
 {
     size_t low = 0, high = builder->chunk->images.count;
@@ -76,7 +76,8 @@ static enum status find_images(struct builder *builder, struct error *error)
     return STATUS_OK;
 }
 
-/* The mapping of a frame in native code: its image, or else, of a file that is no image ("[vdso]"), the name alone. */
+/* Returns the mapping of a frame in native code: its image, or else, of a file that is no image ("[vdso]"), the name
+ * alone. */
 static struct mapping_id mapping_of(struct builder *builder, const struct chunk_frame *frame)
 {
     if (frame->image) return frame->image->id;
@@ -110,8 +111,8 @@ static bool is_same_code(const struct chunk_frame *a, const struct chunk_frame *
            a->attributes.index == b->attributes.index;
 }
 
-/* How many of the frames from FIRST up to PLACE, PLACE's own included, are one location: neighbours with one address,
- * that differ. Where one comes a second time, the function has called itself. */
+/* Returns the number of frames up to PLACE, from FIRST at the earliest, that are one location: different neighbours
+ * with one address. A frame that comes twice is a function that called itself. */
 static uint32_t count_inlined(struct builder *builder, uint32_t first, uint32_t place)
 {
     const struct chunk_frame *outermost = frame_of(builder, place);
@@ -127,7 +128,7 @@ static uint32_t count_inlined(struct builder *builder, uint32_t first, uint32_t 
     return count;
 }
 
-/* The location of the COUNT frames from PLACE on; IS_LEAF if the innermost of them is the stack's leaf. */
+/* Returns the location of the COUNT frames from PLACE on; IS_LEAF if the innermost of them is the stack's leaf. */
 static struct location_id add_location(struct builder *builder, uint32_t place, uint32_t count, bool is_leaf)
 {
     struct chunk_frame *frame = frame_of(builder, place);
@@ -221,7 +222,7 @@ static const char *time_type(const struct chunk *chunk)
     return chunk->counts_cpu_time ? "cpu" : "wall";
 }
 
-/* In CPU time, an idle sample only ends the run before it. */
+/* Returns whether SAMPLE only ends the run before it, as an idle one in CPU time. */
 static bool is_idle(const struct builder *builder, size_t sample)
 {
     return builder->chunk->counts_cpu_time && builder->profile->samples.stack[sample].index == 0;

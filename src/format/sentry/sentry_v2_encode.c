@@ -57,7 +57,7 @@ void chunk_write_attributes(struct json_writer *writer, const struct profile *pr
 
 /* --- Metadata ----------------------------------------------------------------------------------------------------- */
 
-/* ID where it is a uuid, else a new one. */
+/* Writes ID if it is a uuid, else a new one. */
 void chunk_write_uuid(struct json_writer *writer, const char *key, struct slice id)
 {
     char text[UUID_TEXT_SIZE];
@@ -136,7 +136,7 @@ static uint64_t image_start(const struct mapping *mapping)
     return mapping->image_start ? mapping->image_start : mapping->start;
 }
 
-/* The debug id of MAPPING, its own or that of its build id. False if it has neither. */
+/* Finds the debug id of MAPPING, its own or that of its build id. False if it has neither. */
 static bool find_debug_id(const struct profile *profile, const struct mapping *mapping,
                           char ret_text[DEBUG_ID_TEXT_SIZE])
 {
@@ -353,7 +353,7 @@ static void write_image(struct json_writer *writer, const struct profile *profil
 
 struct image_starts {
     const struct profile *profile;
-    struct index_table index; /* of mappings */
+    struct index_table index; /* mappings by their start */
 };
 
 static bool start_equal(const void *context, uint32_t index, const void *key)
@@ -367,7 +367,7 @@ static bool uses_images(const struct chunk_plan *plan)
     for (size_t i = 1; i < plan->profile->mappings.count; i++) {
         if (plan->mapping_is_used[i] && is_image(plan->profile, &plan->profile->mappings.items[i])) return true;
     }
-    return sentry_extension(plan->profile)->sample_format != 0; /* what came from Sentry has its own */
+    return sentry_extension(plan->profile)->sample_format != 0; /* Sentry's own chunks have images */
 }
 
 /* A file is one image, however many segments of it are mappings. */
@@ -376,7 +376,7 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
     const struct profile *profile = plan->profile;
     struct image_starts starts = {.profile = profile};
     char debug_id[DEBUG_ID_TEXT_SIZE];
-    bool uses_image = uses_images(plan); /* else the first one is written: native code has one (FMT-6) */
+    bool uses_image = uses_images(plan); /* if false, the first image is written: native code has one (FMT-6) */
     json_begin_object_member(writer, "debug_meta");
     json_begin_array_member(writer, "images");
     for (uint32_t i = 1; i < profile->mappings.count; i++) {
@@ -454,7 +454,7 @@ static void write_our_measurements(struct json_writer *writer, const struct chun
     write_measurements(writer, plan, names[0], false);
 }
 
-/* What the recorder knows of itself. */
+/* Writes the metadata of the recorder. */
 static void write_offbeat(struct json_writer *writer, const struct profile *profile)
 {
     int64_t period = chunk_period_ns(profile);
@@ -478,7 +478,7 @@ static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_met
     write_profile(&writer, plan);
     write_offbeat(&writer, plan->profile);
     write_our_measurements(&writer, plan);
-    /* What one version does not know may be a member of the other, and would then be there twice. */
+    /* An unknown member of one version may be a known one of the other, and would then be there twice. */
     const struct sentry_extension *extension = sentry_extension(plan->profile);
     if (extension->sample_format == (plan->is_v1 ? 1 : 2))
         chunk_write_attributes(&writer, plan->profile, extension->attributes.chunk);

@@ -12,7 +12,7 @@
 enum {
     TICKS_MAX = 1 << 20,            /* a sample takes 50 bytes at least: more would not fit anyway */
     THINNED_NS = 990000000,         /* a second, less a tick of 101 Hz */
-    CHUNK_FRAMES_MAX = 16 << 20,    /* likewise, at 3 bytes for a frame's index in a stack */
+    CHUNK_FRAMES_MAX = 16 << 20,    /* an index in a stack takes 3 bytes: more would not fit */
     DURATION_US_MAX = 66 * 1000000, /* facts §1.2 (13) */
 };
 
@@ -36,7 +36,7 @@ int64_t chunk_period_ns(const struct profile *profile)
     return is_time && profile->period > 0 ? profile->period : 0;
 }
 
-/* The number of the first tick at LIMIT_NS or later; tick 0 is at TIME_NS. */
+/* Returns the number of the first tick at LIMIT_NS or later; tick 0 is at TIME_NS. */
 static uint64_t tick_at(uint64_t time_ns, uint64_t spacing, uint64_t limit_ns)
 {
     if (limit_ns <= time_ns) return 0;
@@ -53,7 +53,7 @@ static bool add_tick(struct chunk_plan *plan, struct tick tick)
     return added != NULL;
 }
 
-/* The value of SAMPLE in the column TYPE, which is a time; 0 if there is none. */
+/* Returns the value of SAMPLE in the column TYPE, a time; 0 if there is none. */
 static uint64_t time_value_ns(const struct profile *profile, size_t sample, const char *type)
 {
     for (size_t i = 1; i < profile->value_type_count; i++) {
@@ -156,7 +156,7 @@ static int compare_lengths(const void *left, const void *right)
 static uint64_t typical_length_ns(struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
-    uint64_t *last = calloc(profile->threads.count, sizeof(*last)); /* of each thread; 0: none */
+    uint64_t *last = calloc(profile->threads.count, sizeof(*last)); /* last tick of each thread; 0: none */
     uint64_t *lengths = calloc(plan->ticks.count + 1, sizeof(*lengths));
     size_t count = 0;
     for (size_t i = 0; last && lengths && i < plan->ticks.count; i++) {
@@ -200,7 +200,7 @@ static bool add_ends(struct chunk_plan *plan)
 {
     uint64_t limit_ns = end_limit_ns(plan);
     size_t tick_count = plan->ticks.count;
-    size_t *later = calloc(plan->profile->threads.count, sizeof(*later)); /* of each thread, plus one */
+    size_t *later = calloc(plan->profile->threads.count, sizeof(*later)); /* next tick of each thread, plus one */
     bool fits = later != NULL;
     plan->no_memory = !later;
     if (plan->profile->has_times && !has_lengths(plan->profile)) plan->typical_ns = typical_length_ns(plan);
@@ -220,8 +220,8 @@ static void sort_ticks(struct chunk_plan *plan)
     if (plan->ticks.count) qsort(plan->ticks.items, plan->ticks.count, sizeof(struct tick), compare_ticks);
 }
 
-/* Where a profile has no times, the samples of each thread follow one another from the profile's start on. False if
- * there are too many. */
+/* Lays out the ticks in order of time. Without times, the samples of each thread follow one another from the profile's
+ * start on. Returns false if there are too many. */
 static bool lay_out_ticks(struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
@@ -271,7 +271,7 @@ static bool frame_equal(const void *context, uint32_t index, const void *key)
            a->attributes.index == b->attributes.index;
 }
 
-/* The number of FRAME, which is added if it is new. */
+/* Returns the number of FRAME, which is added if it is new. */
 static uint32_t frame_number(struct chunk_plan *plan, const struct written_frame *frame)
 {
     uint64_t hash = hash_mix(frame->address, (uint64_t)frame->line);
@@ -327,7 +327,7 @@ static bool stack_equal(const void *context, uint32_t index, const void *key)
            (a->count == 0 || memcmp(frames + a->first, frames + b->first, a->count * sizeof(*frames)) == 0);
 }
 
-/* The number of the stack whose frames were appended from FIRST on; they are taken off again if it is known. */
+/* Returns the number of the stack whose frames were appended from FIRST on; removes them if the stack is known. */
 static uint32_t finish_stack(struct chunk_plan *plan, uint32_t first)
 {
     struct written_stack stack = {.first = first, .count = (uint32_t)plan->frame_indices.count - first};

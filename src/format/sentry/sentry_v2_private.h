@@ -1,4 +1,4 @@
-/* What a chunk holds, between its bytes and the model: one form on the way in, another on the way out.
+/* The contents of a chunk between its bytes and the model: one form for the decoder, another for the encoder.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_SENTRY_V2_PRIVATE_H
 #define OFFBEAT_FORMAT_SENTRY_SENTRY_V2_PRIVATE_H
@@ -12,7 +12,7 @@ struct chunk_image {
     bool has_frames;
 };
 
-/* By a frame's own platform. */
+/* Kind of code that a frame's own platform names. */
 enum chunk_code { CHUNK_CODE_OF_PAYLOAD, CHUNK_CODE_NATIVE, CHUNK_CODE_OTHER };
 
 struct chunk_frame {
@@ -23,8 +23,8 @@ struct chunk_frame {
     uint64_t address;
     bool has_address;
     enum chunk_code code;
-    uint64_t offset;           /* in the payload */
-    struct chunk_image *image; /* this and what follows is set by chunk_to_profile */
+    uint64_t offset;           /* byte of the frame in the payload */
+    struct chunk_image *image; /* first of the members that chunk_to_profile sets */
     bool is_resolved;
     struct mapping_id mapping;
     struct function_id function_id; /* 0: nothing is known but the address */
@@ -32,7 +32,7 @@ struct chunk_frame {
 };
 
 struct chunk_stack {
-    uint32_t first, count; /* in frame_indices, leaf first */
+    uint32_t first, count; /* range of frame_indices, leaf first */
     bool is_resolved;
     struct stack_id id;
 };
@@ -55,15 +55,15 @@ struct chunk {
     struct { uint32_t *items; size_t count, capacity; } frame_indices;
     struct { struct chunk_sample *items; size_t count, capacity; } samples;
     struct { struct chunk_image *items; size_t count, capacity; } images;
-    struct { struct thread_id *items; size_t count, capacity; } described_threads; /* by thread_metadata */
-    bool counts_cpu_time;                                   /* idle samples are no time */
-    size_t image_count;                                     /* of any kind */
+    struct { struct thread_id *items; size_t count, capacity; } described_threads; /* threads that thread_metadata names */
+    bool counts_cpu_time;                                   /* idle samples do not count */
+    size_t image_count;                                     /* images of any kind */
     bool has_images;                                        /* an image of native code was there */
     struct { const char *member; uint64_t offset; } incomplete_image; /* the first one without MEMBER, if not NULL */
 };
 /* clang-format on */
 
-/* In doubles, cut off, as the server does it: the numbers are equal to the nanosecond. */
+/* Converts in doubles and cuts off, as the server does: the numbers are equal to the nanosecond. */
 static inline uint64_t chunk_seconds_to_ns(double seconds)
 {
     double ns = seconds * 1e9;
@@ -75,7 +75,7 @@ static inline uint64_t chunk_seconds_to_ns(double seconds)
 bool chunk_unit_is_known(struct slice unit, enum rules rules);
 
 struct chunk_thread {
-    uint32_t samples, active; /* how many there are, and have frames */
+    uint32_t samples, active; /* samples, and samples with frames */
 };
 
 /* Counts for each of the THREAD_COUNT threads. A server first drops the samples of threads with less than two active
@@ -90,9 +90,9 @@ enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struc
 /* One sample as it will be written. */
 struct tick {
     uint64_t time_ns;
-    uint32_t sample; /* in the profile */
-    uint32_t stack;  /* in chunk_plan.stacks */
-    bool is_end; /* of the time of SAMPLE: an idle tick, because a server takes the last tick of a thread for its end */
+    uint32_t sample; /* index in the profile */
+    uint32_t stack;  /* index in chunk_plan.stacks */
+    bool is_end;     /* an idle tick at the end of SAMPLE's time: servers take a thread's last tick for its end */
 };
 
 struct written_frame {
@@ -104,7 +104,7 @@ struct written_frame {
 };
 
 struct written_stack {
-    uint32_t first, count; /* in frame_indices, leaf first */
+    uint32_t first, count; /* range of frame_indices, leaf first */
 };
 
 /* clang-format off */
@@ -112,17 +112,17 @@ struct chunk_plan {
     const struct profile *profile;
     const struct sentry_v2_options *options;
     uint64_t period_ns; /* sample_times_period_ns */
-    bool is_v1;         /* by V1's rules, and times since START_NS */
+    bool is_v1;         /* a profile of V1, with times since START_NS */
     uint64_t start_ns;
-    bool is_thinned;    /* as by OPTIONS->thins_idle */
-    uint64_t typical_ns; /* of samples whose values do not say how long they lasted; 0 = not known */
+    bool is_thinned;    /* ticks are left out as OPTIONS->thins_idle says */
+    uint64_t typical_ns; /* length of samples whose values do not say it; 0 = not known */
     struct { struct tick *items; size_t count, capacity; } ticks;
     struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
     struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;
     struct { uint32_t *items; size_t count, capacity; } frame_indices;
-    uint32_t *stack_numbers;  /* by the profile's stack id: place in STACKS, plus one; 0 = not yet there */
-    uint32_t *thread_samples; /* by the profile's thread id: ticks */
-    bool *mapping_is_used;    /* by the profile's mapping id */
+    uint32_t *stack_numbers;  /* index in STACKS plus one, by stack id of the profile; 0 = not yet there */
+    uint32_t *thread_samples; /* ticks, by thread id of the profile */
+    bool *mapping_is_used;    /* flags, by mapping id of the profile */
     bool no_memory, is_too_large;
 };
 /* clang-format on */

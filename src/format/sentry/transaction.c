@@ -13,7 +13,7 @@
 
 struct reader {
     struct json_reader json;
-    struct span_list *spans; /* where spans and all texts go */
+    struct span_list *spans; /* receives the spans and all texts */
 };
 
 /* TEXTS has room for all bytes of the document, so that nothing moves. */

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/uuid.h"
 
-enum { SPANS_MAX = 1 << 16 }; /* of one item */
+enum { SPANS_MAX = 1 << 16 }; /* spans of one item */
 
 /* Texts are empty where the source had none. Ids are as sent, a uuid as 32 lowercase hex digits. */
 struct span {
@@ -17,8 +17,8 @@ struct span {
     uint64_t start_ns, end_ns; /* UTC; 0 = not said */
     struct slice thread_id, thread_name;
     struct slice profiler_id;          /* "" = that of the transaction */
-    struct slice release, environment; /* of spans sent alone */
-    bool is_segment;                   /* of spans sent alone: the root of its part of the trace */
+    struct slice release, environment; /* members of spans that are sent alone */
+    bool is_segment;                   /* the span, sent alone, is the root of its part of the trace */
 };
 
 /* Spans, and the memory of their texts. */
