@@ -14,7 +14,7 @@
 enum {
     OTLP_DEPTH_MAX = 65536,     /* frames of a stack */
     OTLP_LINES_MAX = 65536,     /* functions at one location */
-    OTLP_ATTRIBUTES_MAX = 1024, /* of one sample, and of its resource */
+    OTLP_ATTRIBUTES_MAX = 1024, /* attributes of one sample and its resource */
     OTLP_DOCUMENTS_MAX = 65536, /* JSON documents in one file, a line each */
 };
 

@@ -25,8 +25,8 @@ enum { ITEMS_MAX = PROFILE_ENTITIES_MAX, COLUMN_NONE = PROFILE_VALUES_MAX };
 
 struct attribute {
     struct label label; /* KEY 0: of a kind that has no label */
-    struct slice array; /* of ANY_ARRAY */
-    bool is_true;       /* of ANY_BOOL */
+    struct slice array; /* bytes of an ANY_ARRAY */
+    bool is_true;       /* value of an ANY_BOOL */
 };
 
 struct link {
@@ -68,7 +68,7 @@ struct decoder {
     uint32_t label_count, resource_label_count; /* the resource's labels come first */
     bool has_several_resources, has_profile;
 
-    struct { uint32_t *items; size_t count, capacity; } next_rows; /* by row: the next of the same key */
+    struct { uint32_t *items; size_t count, capacity; } next_rows; /* next row of the same key, by row */
     struct { struct row_place *items; size_t count, capacity; struct index_table index; } rows;
     uint32_t column;
     uint64_t end_ns;
@@ -153,7 +153,7 @@ static void add_numbers(struct decoder *decoder, struct number_list *list, const
     if (cursor.failed) fail(decoder, cursor.position, STATUS_MALFORMED, "a list of %s is cut short", what);
 }
 
-/* INDEX itself, if a table of COUNT items has it; else 0 after a failure. Entry 0, "none", may be missing. */
+/* Returns INDEX if a table of COUNT items has it; else 0 after a failure. Entry 0, "none", may be missing. */
 static uint64_t checked(struct decoder *decoder, uint64_t index, size_t count, const char *table)
 {
     if (index < count || index == 0) return index;
@@ -167,7 +167,7 @@ static uint64_t checked(struct decoder *decoder, uint64_t index, size_t count, c
          ? (decoder)->table.items[checked((decoder), (index), (decoder)->table.count, "the table of " #table)]         \
          : (checked((decoder), (index), 0, "the table of " #table), (__typeof__(*(decoder)->table.items)){0}))
 
-/* The fields of MESSAGE that are numbers; of those below COUNT. */
+/* Reads the fields of MESSAGE that are numbers, up to field COUNT. */
 static void read_numbers(struct decoder *decoder, struct slice message, const char *name, uint64_t *numbers,
                          uint32_t count)
 {
@@ -214,7 +214,7 @@ static void write_scalar(struct decoder *decoder, struct slice value, struct jso
     }
 }
 
-/* An array, or a double, as a text of JSON. */
+/* Returns an array, or a double, as a text of JSON. */
 static struct string_id text_of(struct decoder *decoder, const struct protobuf_field *value)
 {
     struct buffer text;
@@ -392,7 +392,7 @@ static void add_line(struct decoder *decoder, struct slice message)
                           .column = line_number(numbers[LINE_COLUMN])};
 }
 
-/* The kind that TYPE names, unless LOCATION shows that anyway. Some runtimes always interpret. */
+/* Returns the kind that TYPE names, unless LOCATION shows it anyway. Some runtimes always interpret. */
 static enum frame_kind kind_of_type(struct slice type, const struct location *location)
 {
     static const char *const interpreters[] = {"cpython", "php", "ruby", "perl"};
@@ -497,7 +497,7 @@ static void find_columns(struct decoder *decoder, struct slice message)
     each_message(decoder, message, RESOURCE_PROFILES_SCOPE_PROFILES, "the profiles of a resource", find_scope_columns);
 }
 
-/* The first profile is the one to show, and the last type of a profile of ours. */
+/* Makes the first type the last one, which is shown: OTLP shows the first profile. */
 static void put_first_type_last(struct profile *profile)
 {
     struct value_type first = profile->value_types[0];
@@ -514,7 +514,7 @@ static bool is_same_place(const void *context, uint32_t index, const void *key)
            a->labels.index == b->labels.index && a->time_ns == b->time_ns && a->column == b->column;
 }
 
-/* The place of KEY, in COLUMN, made if there is none; NULL on failure. Valid until the next one is made. */
+/* Returns the place of KEY in COLUMN, created if there is none; NULL on failure. Valid until the next one is made. */
 static struct row_place *place_of(struct decoder *decoder, const struct row_place *key)
 {
     uint64_t hash = hash_mix(hash_mix(key->stack.index, key->thread.index), key->labels.index);
@@ -603,7 +603,7 @@ static void add_attribute_label(struct decoder *decoder, const struct attribute 
     add_label(decoder, &label);
 }
 
-/* The process that the labels at hand name: labels of the resource come first. */
+/* Returns the process that the labels at hand name: labels of the resource come first. */
 static struct process_id process_at_hand(struct decoder *decoder)
 {
     struct profile *profile = decoder->profile;
@@ -662,8 +662,8 @@ static void add_observations(struct decoder *decoder, const struct row_place *ke
     }
 }
 
-/* Fields 2 to 4 of a sample were values, attributes and link before version 1.10: values and times are now all that a
- * sample must have, and both were elsewhere. */
+/* Adds the observations of a sample. In files of versions before 1.10, fields 2 to 4 are values, attributes and link; a
+ * sample must have values or times, and both are in other fields there. */
 static void add_sample(struct decoder *decoder, struct slice message)
 {
     struct cursor cursor = cursor_of(message);
@@ -709,7 +709,8 @@ static void add_metadata(struct decoder *decoder, const struct label *label)
     for (size_t i = 0; i < profile->metadata.count; i++) {
         if (strcmp(profile_c_string(profile, profile->metadata.items[i].key), key) == 0) return;
     }
-    if (profile->metadata.count == PROFILE_METADATA_MAX / 2) return; /* what each of many resources says */
+    if (profile->metadata.count == PROFILE_METADATA_MAX / 2)
+        return; /* room for others: each of many resources may have some */
     if (label->is_number)
         profile_add_metadata_number(profile, key, label->number);
     else
@@ -773,7 +774,7 @@ static void read_profile(struct decoder *decoder, struct slice message)
     each_message(decoder, message, PROFILE_SAMPLES, "a profile", add_sample);
 }
 
-/* The hexadecimal digits of an id in TEXT, which may have hyphens; "" if TEXT is no id. */
+/* Returns the hexadecimal digits of the id in TEXT, which may have hyphens; "" if TEXT is no id. */
 static struct string_id id_of(struct decoder *decoder, struct slice text)
 {
     char digits[2 * PROFILE_ID_BYTES];
@@ -894,7 +895,7 @@ static enum status decode(struct slice bytes, bool is_transcoded, struct profile
     return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;
 }
 
-/* Each message has its own dictionary, and the first entry of its strings is empty. */
+/* Returns whether MESSAGE begins as a dictionary: the first of its strings is empty. */
 static bool is_dictionary(struct slice message)
 {
     struct cursor cursor = cursor_of(message);

@@ -17,7 +17,7 @@
 
 /* Entries of one table of the profile that are written, in the order of their numbers; number 0 means "none". */
 struct numbering {
-    uint32_t *number_of; /* by index in the profile */
+    uint32_t *number_of; /* numbers by index in the profile */
     struct {
         uint32_t *items;
         size_t count, capacity;
@@ -39,7 +39,7 @@ struct message_table {
 /* Samples of one stack with the same attributes and link. */
 struct group {
     uint32_t stack, link;
-    size_t attribute_first, attribute_count; /* in encoder.group_attributes */
+    size_t attribute_first, attribute_count; /* range of encoder.group_attributes */
     uint32_t first, last;                    /* samples */
     size_t size;
 };
@@ -53,8 +53,8 @@ struct encoder {
     struct message_table attributes, links;
     struct { struct group *items; size_t count, capacity; struct index_table index; } groups;
     struct { uint64_t *items; size_t count, capacity; } group_attributes;
-    uint32_t *next_samples; /* by sample: the next of its group */
-    struct { uint64_t *items; size_t count, capacity; } numbers; /* of the list at hand */
+    uint32_t *next_samples; /* next sample of its group, by sample */
+    struct { uint64_t *items; size_t count, capacity; } numbers; /* list at hand */
     enum status status;
 };
 /* clang-format on */
@@ -139,7 +139,7 @@ static bool is_same_message(const void *context, uint32_t index, const void *key
     return slice_equal(message_at(context, index), *(const struct slice *)key);
 }
 
-/* The number of the message that was appended to TABLE from OFFSET on. */
+/* Returns the number of the message that was appended to TABLE from OFFSET on. */
 static uint32_t number_of_message(struct encoder *encoder, struct message_table *table, size_t offset)
 {
     if (table->bytes.failed || table->bytes.size == offset) {
@@ -188,7 +188,7 @@ static void append_number_value(struct buffer *out, uint32_t field, uint32_t kin
 /* A text by its number in the table of strings is UTF-8 also where ID is not. */
 static struct slice written_text(struct encoder *encoder, struct string_id id)
 {
-    uint64_t number = string_number(encoder, id); /* which may move the table */
+    uint64_t number = string_number(encoder, id); /* this may move the table */
     return encoder->texts.strings.items[number];
 }
 
@@ -228,7 +228,7 @@ static const char *key_of_label(const char *key)
     return key;
 }
 
-/* The SIZE bytes that the hexadecimal TEXT stands for; false if it is no id. */
+/* Reads the SIZE bytes of the hexadecimal TEXT; false if it is no id. */
 static bool parse_id(struct slice text, uint8_t *ret_bytes, size_t size)
 {
     bool is_zero = true;
@@ -338,7 +338,7 @@ static bool is_same_group(const void *context, uint32_t index, const void *key)
                                          wanted->count * sizeof(*wanted->attributes)) == 0);
 }
 
-/* The group of stack STACK, link LINK and the attributes in encoder.numbers; NULL on failure. */
+/* Returns the group of STACK, LINK and the attributes in encoder.numbers; NULL on failure. */
 static struct group *group_of(struct encoder *encoder, uint32_t stack, uint32_t link)
 {
     struct group_key key = {encoder, stack, link, encoder->numbers.items, encoder->numbers.count};
@@ -435,7 +435,7 @@ static void add_comments(struct encoder *encoder)
     add_number(encoder, number_of_message(encoder, &encoder->attributes, offset));
 }
 
-/* Of all profiles, but written once. */
+/* Appends the attributes that all profiles share to the first one. */
 static void append_attributes(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -585,7 +585,7 @@ static void append_locations(struct encoder *encoder)
     }
 }
 
-/* What has no name at all would be read as no function. */
+/* A function without a name is written with an explicit 0, because an empty message is read as no function. */
 static void append_functions(struct encoder *encoder)
 {
     append_empty(encoder, DICTIONARY_FUNCTIONS);
@@ -626,7 +626,7 @@ static void append_messages(struct encoder *encoder, uint32_t field, const struc
         protobuf_append_bytes(encoder->out, field, message_at(table, i));
 }
 
-/* In an order in which each table refers only to those after it. */
+/* Appends the tables in an order in which each refers only to later ones. */
 static void append_dictionary(struct encoder *encoder)
 {
     static const uint8_t no_link[TRACE_ID_BYTES];

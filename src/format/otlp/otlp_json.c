@@ -30,7 +30,7 @@ struct field {
     uint32_t number;
     enum kind kind;
     bool is_repeated;
-    const struct message *message; /* of KIND_MESSAGE */
+    const struct message *message; /* fields of a KIND_MESSAGE */
 };
 
 enum { FIELDS_MAX = 10 };
@@ -310,7 +310,7 @@ static void write_packed(struct json_writer *writer, const struct field *field, 
         write_number(writer, field, field->kind == KIND_FIXED ? cursor_u64(&cursor) : protobuf_varint(&cursor));
 }
 
-/* All values of one field, which may be anywhere in the message. */
+/* Writes all values of one field, which may be anywhere in the message. */
 static void write_field(struct json_writer *writer, const struct field *field, struct slice bytes)
 {
     struct cursor cursor = cursor_of(bytes);

@@ -20,8 +20,8 @@ bool pprof_detect(struct slice bytes);
  * Comments that pprof_encode made of metadata become metadata again. */
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error);
 
-/* As pprof_decode, of bytes that are not compressed and nobody else needs: their memory is given back while they are
- * read, so that RAW, which keeps its size, is good only for buffer_fini. */
+/* Decodes bytes that are not compressed and that nobody else needs: their memory is given back while they are read. RAW
+ * keeps its size, and is good only for buffer_fini. */
 enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error);
 
 /* Gzipped. A sample's thread becomes the labels "thread" (name), "thread_id" (number, or text), unless it has labels

@@ -67,7 +67,7 @@ static inline bool id_map_is_same(const struct id_map *map, uint64_t id)
     return id - 1 < map->same_count;
 }
 
-/* 0 if the file has no such id. */
+/* Returns 0 if the file has no such id. */
 static uint32_t id_map_find(const struct id_map *map, uint64_t id)
 {
     if (id_map_is_same(map, id)) return (uint32_t)id;
@@ -110,14 +110,14 @@ struct decoder {
     struct error *error;
     enum status status; /* the first failure; no more is read after it */
 
-    struct buffer *releasable; /* what holds BYTES, if its memory may be given back as samples are read; else NULL */
-    size_t released;           /* bytes of it that were */
+    struct buffer *releasable; /* buffer of BYTES, if its memory may be given back while samples are read; else NULL */
+    size_t released;           /* bytes of it that were given back */
 
     struct span spans[PROFILE_FIELDS_END];
-    uint64_t numbers[PROFILE_FIELDS_END]; /* those fields of the profile that are one number */
+    uint64_t numbers[PROFILE_FIELDS_END]; /* fields of the profile that are one number */
     struct string_id *strings;
     size_t string_count;
-    /* "" if no label can have it */
+    /* keys of labels; "" if the file does not have the string */
     struct string_id thread_id_keys[THREAD_LABEL_KEYS], thread_name_keys[THREAD_LABEL_KEYS];
     struct string_id process_keys[THREAD_LABEL_KEYS];
     struct pprof_metadata metadata;
@@ -140,8 +140,8 @@ struct decoder {
     struct label *labels;
     size_t label_count, label_capacity;
 
-    /* Of the sample or location at hand. */
-    size_t frame_first, label_first; /* in FRAMES and LABELS */
+    /* State of the sample or location at hand. */
+    size_t frame_first, label_first; /* first items, indexes in FRAMES and LABELS */
     size_t value_count;
     struct line *lines;
     size_t line_count, line_capacity;
@@ -158,7 +158,7 @@ static void fail_memory(struct decoder *decoder)
     decoder->status = error_set(decoder->error, STATUS_NO_MEMORY, 0, "not enough memory for the profile");
 }
 
-/* Room for one more item of what the decoder has at hand. */
+/* Makes room for one more item of a list at hand. */
 static bool make_room(struct decoder *decoder, void *items, size_t *capacity, size_t count, size_t item_size,
                       size_t maximum, const char *what)
 {
@@ -220,7 +220,7 @@ static void each_message(struct decoder *decoder, uint32_t kind, void (*decode)(
     }
 }
 
-/* Notes under what id of the file an entity is known. */
+/* Notes the id that an entity has in the file. */
 static void define(struct decoder *decoder, struct id_map *map, struct slice message, uint64_t id, uint32_t index,
                    const char *what)
 {
@@ -427,7 +427,7 @@ static size_t sample_number(const struct decoder *decoder)
     return decoder->profile->samples.count + decoder->pending.count;
 }
 
-/* Room for MORE frames of the sample at hand. */
+/* Makes room for MORE frames of the sample at hand. */
 static bool reserve_frames(struct decoder *decoder, size_t more)
 {
     size_t depth_max = decoder->frame_first + PPROF_DEPTH_MAX;
@@ -441,7 +441,7 @@ static bool reserve_frames(struct decoder *decoder, size_t more)
     return false;
 }
 
-/* The place that the file calls ID. */
+/* Returns the location that the file calls ID. */
 static inline struct location_id frame_of_id(struct decoder *decoder, uint64_t id)
 {
     if (id_map_is_same(&decoder->locations, id)) return (struct location_id){(uint32_t)id};
@@ -453,7 +453,7 @@ static inline struct location_id frame_of_id(struct decoder *decoder, uint64_t i
     return location;
 }
 
-/* A maximum of how many numbers BYTES hold: close to it where it matters. */
+/* Returns a maximum of the numbers in BYTES, close to it if they are many. */
 static size_t count_packed(struct slice bytes)
 {
     if (bytes.size <= PPROF_DEPTH_MAX) return bytes.size;
@@ -491,7 +491,7 @@ static void add_frames(struct decoder *decoder, const struct protobuf_field *fie
     }
 }
 
-/* Where the values of a sample that waits are, or will be. */
+/* Returns the row of values of the pending sample PLACE. */
 static int64_t *pending_values(struct decoder *decoder, size_t place)
 {
     return decoder->pending.values + place * decoder->profile->value_type_count;
@@ -520,8 +520,8 @@ static void add_numbers(struct decoder *decoder, const struct protobuf_field *fi
     check_cursor(decoder, &cursor, "a list of numbers");
 }
 
-/* Which of text and number it is, the wire does not always say: a zero is left out by most writers. A text that is not
- * empty is a text; so is an empty one that was written, unless there is a number too. The rest are numbers. */
+/* Decodes a label. The wire does not always distinguish texts and numbers, because most writers leave out a zero: a
+ * label is a text if its text is not empty, or if an empty one was written and no number; else it is a number. */
 static void decode_label(struct decoder *decoder, struct slice message)
 {
     if (!make_room(decoder, &decoder->labels, &decoder->label_capacity, decoder->label_count, sizeof(*decoder->labels),
@@ -600,11 +600,11 @@ static void decode_sample_field(struct decoder *decoder, const struct protobuf_f
     }
 }
 
-/* The samples, which are read last, are most of a file. What was read of them is given back while the profile grows,
- * so that the two are not in memory together. */
+/* Gives back the memory of the samples up to POSITION. They are read last and are most of a file: file and profile are
+ * never in memory together. */
 static void release_read(struct decoder *decoder, const uint8_t *position)
 {
-    enum { LARGE_PAGE_BYTES = 2 << 20 }; /* what is given back whole need not be split before */
+    enum { LARGE_PAGE_BYTES = 2 << 20 }; /* whole large pages are given back without a split */
     size_t beyond = (uintptr_t)position % LARGE_PAGE_BYTES;
     size_t read = (size_t)(position - decoder->bytes.data);
     if (!decoder->releasable || read < decoder->released + beyond) return;
@@ -709,7 +709,7 @@ static void decode_header(struct decoder *decoder)
     decode_comments(decoder);
 }
 
-/* Before anything is allocated for them. */
+/* Rejects too many messages before memory is allocated for them. */
 static void check_counts(struct decoder *decoder)
 {
     static const uint32_t kinds[] = {PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING_TABLE};

@@ -25,7 +25,7 @@
 /* The labels of a sample as written: first the labels of its set, then the labels of its thread. */
 struct written_labels {
     uint32_t set, thread;
-    size_t offset, size; /* in encoder.label_bytes */
+    size_t offset, size; /* range of encoder.label_bytes */
     uint32_t canonical;  /* the first with the same bytes */
 };
 
@@ -43,13 +43,13 @@ struct encoder {
 
     struct made_mappings made;
 
-    /* By index in PROFILE: the canonical index. STACKS is NULL where all are their own. */
+    /* Canonical indexes by index in PROFILE. STACKS is NULL if each stack is its own. */
     uint32_t *mappings, *functions, *locations, *stacks;
-    /* By canonical index: the id in the file; 0 for what is not written. */
+    /* Ids in the file by canonical index; 0: not written. */
     uint32_t *mapping_ids, *function_ids, *location_ids;
-    uint32_t *location_order; /* by id - 1: the canonical index */
+    uint32_t *location_order; /* canonical indexes by id - 1 */
     size_t location_count;
-    uint32_t *frame_varints; /* by index of a location in PROFILE: the id of its canonical one, see varint_of_id */
+    uint32_t *frame_varints; /* id of the canonical location, as varint_of_id gives it, by index in PROFILE */
 
     struct {
         struct written_labels *items;
@@ -296,7 +296,7 @@ static bool same_bytes(const void *context, uint32_t index, const void *key)
     return slice_equal(bytes_of_labels(encoder, &encoder->labels.items[index]), bytes_of_labels(encoder, key));
 }
 
-/* The canonical index, in encoder.labels, of what a sample with this set and thread is labelled. */
+/* Returns the canonical index in encoder.labels of the labels of a sample with this set and thread. */
 static uint32_t find_labels(struct encoder *encoder, uint32_t set, uint32_t thread)
 {
     struct written_labels labels = {.set = set, .thread = thread};
@@ -374,7 +374,7 @@ static void sum_samples(struct encoder *encoder)
 /* --- Ids for what is referred to ---------------------------------------------------------------------------------- */
 
 struct ranked_location {
-    uint64_t frame_count; /* in all written samples */
+    uint64_t frame_count; /* frames in all written samples */
     uint32_t index;       /* canonical */
 };
 
@@ -404,7 +404,7 @@ static bool count_frames(struct encoder *encoder, struct ranked_location *ranked
     return true;
 }
 
-/* The locations that written stacks have, the frequent ones first. Sets encoder.location_count. */
+/* Returns the locations of written stacks, frequent ones first. Sets encoder.location_count. */
 static struct ranked_location *rank_locations(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -429,7 +429,7 @@ static void number_locations(struct encoder *encoder)
     struct ranked_location *ranked = rank_locations(encoder);
     if (!ranked) return;
     uint32_t *ids = encoder->location_ids;
-    uint32_t next[PROTOBUF_VARINT_BYTES_MAX + 1] = {0}; /* by size: the smallest id that is not given yet */
+    uint32_t next[PROTOBUF_VARINT_BYTES_MAX + 1] = {0}; /* smallest id that is not given yet, by size in bytes */
     for (size_t i = encoder->location_count; i > 0; i--) {
         size_t size = protobuf_varint_size(i);
         ids[ranked[i - 1].index] = (uint32_t)size;
@@ -467,7 +467,7 @@ static uint32_t number_marked(uint32_t *ids, size_t count)
     return last;
 }
 
-/* After the other mappings, whose first is the program's. */
+/* Numbers the created mappings after the others, whose first is the program's. */
 static void number_made_mappings(struct encoder *encoder, uint32_t last)
 {
     for (size_t i = 0; i < encoder->made.count; i++) {
@@ -475,7 +475,7 @@ static void number_made_mappings(struct encoder *encoder, uint32_t last)
     }
 }
 
-/* ID as a varint, its first byte the lowest; the others are 0. */
+/* Returns ID as a varint, its first byte the lowest; the bytes after it are 0. */
 static uint32_t varint_of_id(uint32_t id)
 {
     _Static_assert(PROFILE_ENTITIES_MAX < 1 << 28, "four bytes hold the id of a location");
@@ -517,14 +517,14 @@ static void write_value_type(struct encoder *encoder, uint32_t field, const stru
     protobuf_end_message(&encoder->out, begin);
 }
 
-/* The bytes that varint_of_id's result has. */
+/* Returns the size of the result of varint_of_id. */
 static inline size_t size_of_varint(uint32_t varint)
 {
     uint32_t last_bytes = ~varint & 0x80808080;
     return ((size_t)__builtin_ctz(last_bytes) + 1) / 8;
 }
 
-/* The ids of STACK's frames, leaf first, into encoder.frames. The bulk of a profile passes through here. */
+/* Collects the ids of STACK's frames, leaf first, in encoder.frames. The bulk of a profile passes through here. */
 static void collect_frames(struct encoder *encoder, uint32_t stack)
 {
     const struct profile *profile = encoder->profile;

@@ -225,7 +225,7 @@ static reader text_reader(struct slice line, struct cursor rest, bool is_first)
     return NULL;
 }
 
-/* NULL: none of them. *RET_CURSOR begins with the header. */
+/* Returns NULL for other bytes. *RET_CURSOR begins with the header. */
 static reader find_reader(struct slice bytes, struct cursor *ret_cursor)
 {
     struct cursor cursor = cursor_of(bytes);
@@ -249,8 +249,8 @@ bool pprof_legacy_detect(struct slice bytes)
 
 /* --- Making the profile ------------------------------------------------------------------------------------------- */
 
-/* What the profilers leave in the stacks they take: the functions that allocate, that record a lock, that handle the
- * profiler's signal. The names are those that the reference tool knows; "keep" are Go's frames in mid-stack. */
+/* Functions of the profilers themselves in the stacks that they take: allocation, the record of a lock, the handler of
+ * the profiler's signal. The names are those that the reference tool knows; "keep" are Go's frames in mid-stack. */
 #define DROP_ALLOCATORS                                                                                                \
     "(tc_|__libc_)?(c|m|re)alloc|(tc_)?(cfree|free|memalign|pvalloc|valloc)|do_memalign|(__|tc_)?posix_memalign|"      \
     "malloc_zone_([cmv]alloc|realloc|memalign|free)|tc_(new|delete)(array)?|tc_new(array)?_nothrow|tcmalloc::.*|"      \

@@ -8,7 +8,7 @@
 enum { HEADER_WORDS = 5, VERSION_NATIVE = 0, VERSION_JAVA = 1 };
 
 struct words {
-    unsigned size; /* of one, in bytes */
+    unsigned size; /* size of one word, bytes */
     bool is_big_endian;
 };
 
@@ -51,7 +51,7 @@ bool legacy_detect_cpu(struct slice bytes)
     return find_header(&cursor, &words, header);
 }
 
-/* All stacks up to the one that ends them, or to the end of the file. */
+/* Reads all stacks up to the one that ends them, or to the end of the file. */
 static void read_samples(struct legacy *legacy, struct cursor *cursor, struct words words, bool has_return_addresses)
 {
     while (legacy->status == STATUS_OK && !cursor_at_end(cursor)) {

@@ -26,7 +26,7 @@ static bool is_digit(uint8_t byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* Without what a logger puts ahead of a line: "I0102 03:04:05 file.cc:67] ". */
+/* Removes the prefix that a logger puts in front of a line: "I0102 03:04:05 file.cc:67] ". */
 static struct slice without_log_prefix(struct slice line)
 {
     const uint8_t *bracket = line.size > 0 ? memchr(line.data, ']', line.size) : NULL;

@@ -1,5 +1,5 @@
-/* What the readers of pprof's older formats share: lines and numbers of text, and what they make before it is a
- * profile. SPDX-License-Identifier: MIT */
+/* Shared parts of the readers of pprof's older formats: lines and numbers of text, and the lists from which the profile
+ * is built. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_PPROF_PPROF_LEGACY_PRIVATE_H
 #define OFFBEAT_FORMAT_PPROF_PPROF_LEGACY_PRIVATE_H
 
@@ -18,13 +18,13 @@ struct legacy_sample {
 
 struct legacy_mapping {
     uint64_t start, limit, offset;
-    struct string_id file, build_id; /* of the profile */
+    struct string_id file, build_id; /* strings of the profile */
 };
 
 /* An address that samples name. */
 struct legacy_place {
     uint64_t address;
-    uint32_t mapping;            /* in mappings, plus one; 0 = none */
+    uint32_t mapping;            /* index in mappings plus one; 0 = none */
     struct function_id function; /* Java's: its name takes the place of the address */
     int64_t line;
 };
@@ -58,7 +58,7 @@ bool legacy_make_room(struct legacy *legacy, void *items, size_t *capacity, size
                      (what))
 
 void legacy_set_period(struct legacy *legacy, const char *type, const char *unit, int64_t period);
-/* A sample that is given its frames by legacy_add_frame right afterwards. NULL on failure. */
+/* Returns a new sample, which takes the frames of the next calls of legacy_add_frame. NULL on failure. */
 struct legacy_sample *legacy_add_sample(struct legacy *legacy);
 void legacy_add_frame(struct legacy *legacy, uint64_t address);
 /* Adds the hexadecimal numbers in TEXT (each "0x…") as frames; all but the first SKIPPED are return addresses. */
@@ -111,7 +111,7 @@ struct slice legacy_trim(struct slice text);
 /* Empty, or a comment that begins with "#". */
 bool legacy_is_blank(struct slice line);
 bool legacy_begins(struct slice text, const char *start);
-/* Where WORD begins in TEXT, or NULL. */
+/* Returns the place of WORD in TEXT, or NULL. */
 const uint8_t *legacy_search(struct slice text, const char *word);
 /* Splits LINE, "key = value". Returns false if it has no "=". */
 bool legacy_split_attribute(struct slice line, struct slice *ret_key, struct slice *ret_value);

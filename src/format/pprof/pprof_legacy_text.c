@@ -32,9 +32,9 @@ static struct heap_counts read_heap_counts(struct cursor *cursor)
 }
 
 struct heap_kind {
-    bool has_all;        /* what was allocated in all is something else than what is in use */
+    bool has_all;        /* the allocated objects differ from the objects in use */
     bool is_sampled;     /* PERIOD is a mean distance in bytes */
-    int64_t sample_rate; /* that distance */
+    int64_t sample_rate; /* mean distance in bytes */
 };
 
 /* The kind is the word after "@": its name, and perhaps "/" and a period. Go's period is half of the number. */
@@ -116,7 +116,7 @@ void legacy_read_heap(struct legacy *legacy, struct cursor *cursor)
     (void)legacy_next_line(cursor, &line);
     struct heap_kind kind = read_heap_header(legacy, line);
     legacy_set_period(legacy, "space", "bytes", kind.sample_rate);
-    if (kind.has_all) { /* what is in use comes last: that is shown first */
+    if (kind.has_all) { /* the objects in use come last: the last type is shown first */
         profile_add_value_type(legacy->profile, "alloc_objects", "count");
         profile_add_value_type(legacy->profile, "alloc_space", "bytes");
     }

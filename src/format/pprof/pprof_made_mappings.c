@@ -7,7 +7,7 @@
 
 enum { PAGE_BYTES = 4096 };
 
-/* That of the outermost function that has one. */
+/* Returns the package of the outermost function that has one. */
 static struct string_id package_of(const struct profile *profile, const struct location *location)
 {
     const struct line *lines = profile_lines(profile, location);
@@ -18,7 +18,7 @@ static struct string_id package_of(const struct profile *profile, const struct l
     return (struct string_id){0};
 }
 
-/* BY_PACKAGE: the index plus one of the mapping of each string. NULL if memory is short. */
+/* Returns the mapping of PACKAGE, created if there is none; NULL without memory. BY_PACKAGE has its index plus one. */
 static struct made_mapping *find(struct made_mappings *made, uint32_t *by_package, struct string_id package)
 {
     uint32_t *known = &by_package[package.index];

@@ -15,7 +15,7 @@ struct made_mapping {
 struct made_mappings {
     struct made_mapping *items;
     size_t count, capacity;
-    uint32_t *of_location; /* by location: the index in ITEMS plus one, or 0 */
+    uint32_t *of_location; /* index in ITEMS plus one, or 0, by location */
 };
 
 /* A location without a mapping gets that of its function's package, or else //anon if it has an address and the profile

@@ -19,7 +19,7 @@ uint32_t pprof_metadata_tag(const struct profile *profile);
 /* Entries that were read: several lines of one number add up, and of several texts the first counts. */
 struct pprof_metadata {
     struct profile *profile;
-    struct index_table index; /* of the profile's metadata, by key */
+    struct index_table index; /* entries of the profile's metadata by key */
 };
 
 /* Returns false if COMMENT is no metadata. */

@@ -10,7 +10,7 @@
 
 enum { LENDERS_MIN = 8, LENT_MAX = 256 /* stacks of a routine: those with the most time */ };
 
-/* Of a wall-clock profile. */
+/* Columns of times in a wall-clock profile. */
 enum { PART_CPU, PART_RUNNABLE, PART_BLOCKED, PARTS_MAX };
 
 /* A stack that a routine lends. */
@@ -25,10 +25,10 @@ struct lent {
 struct lending {
     struct profile *profile;
     const struct location_id *routines;
-    const bool *borrows;           /* by thread */
-    const bool *slept;             /* by stack */
+    const bool *borrows;           /* flags by thread */
+    const bool *slept;             /* flags by stack */
     size_t first_part, part_count; /* the columns whose sum is the time */
-    struct lent *items;            /* by routine, the largest first */
+    struct lent *items;            /* stacks by routine, the largest first */
     size_t count;
     size_t samples_left, borrowers_left;
     unsigned pieces; /* into which each part of the open borrower's time is divided; 0: any */
@@ -132,7 +132,7 @@ static size_t place_of(const struct lending *lending, struct location_id routine
     return first;
 }
 
-/* The first of ROUTINE's, and how many there are; 0 if they are too few samples to stand for others. */
+/* Returns the number of stacks of ROUTINE, and the first; 0 if they have too few samples to stand for others. */
 static size_t lenders_of(const struct lending *lending, struct location_id routine, const struct lent **ret_first)
 {
     size_t first = place_of(lending, routine), count = 0, samples = 0;
@@ -158,14 +158,14 @@ static struct label_set_id labels_of_borrower(struct profile *profile, struct la
     return profile_add_labels(profile, labels, count + 1);
 }
 
-/* TIME in the proportion of UNTIL to ALL, the last time exactly. */
+/* Returns TIME in the proportion of UNTIL to ALL, the last time exactly. */
 static int64_t part_until(int64_t time, double until, double all)
 {
     if (all <= 0) return 0;
     return until < all ? (int64_t)((double)time * (until / all)) : time;
 }
 
-/* The same in whole pieces. On the average of all phases it is equal. */
+/* Does the same in whole pieces. On the average of all phases it is equal. */
 static int64_t pieces_until(const struct lending *lending, int64_t time, double until, double all)
 {
     if (until >= all || lending->pieces == 0) return part_until(time, until, all);
@@ -173,7 +173,8 @@ static int64_t pieces_until(const struct lending *lending, int64_t time, double 
     return pieces < lending->pieces ? (int64_t)((double)time * (pieces / lending->pieces)) : time;
 }
 
-/* What a borrower has given of its TIME up to the stack that ends at UNTIL of ALL, less what it has GIVEN before. */
+/* Returns the part of its TIME that a borrower gives to the stack that ends at UNTIL of ALL, less the time that it has
+ * GIVEN before. */
 static int64_t next_piece(const struct lending *lending, const int64_t *time, const double *until, const double *all,
                           int64_t *given, int64_t *ret_piece)
 {
@@ -258,7 +259,7 @@ static bool is_borrower(const struct lending *lending, size_t sample)
            profile_parent_at(profile, stack.index) != 0 && strcmp(leaf_name(profile, stack), NO_STACK_TOO_SHORT) == 0;
 }
 
-/* Those that have given away all their time. */
+/* Removes the borrowers that have given away all their time. */
 static void remove_empty(const struct lending *lending, size_t count)
 {
     struct profile *profile = lending->profile;

@@ -44,7 +44,7 @@ static const char *const counter_keys[RECORDING_COUNTER_COUNT] = {
     [RECORDING_LATE_NS] = "late_ns",
 };
 
-/* How sleeping threads are detected. */
+/* Adds how sleeping threads are detected. */
 static void add_idle_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     char text[160];
@@ -59,7 +59,7 @@ static void add_idle_metadata(struct profile *profile, const struct recorder_cou
     profile_add_metadata_text(profile, "idle_detection", text);
 }
 
-/* How threads that run are sampled. */
+/* Adds how running threads are sampled. */
 static void add_running_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     enum { NANOSECONDS = 1000000000 };
@@ -82,7 +82,7 @@ static void add_running_metadata(struct profile *profile, const struct recorder_
     profile_add_metadata_text(profile, "running_threads", text);
 }
 
-/* Why the sampler ended before the program did. */
+/* Adds why the sampler ended before the program. */
 static void add_end_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     static const char *const reasons[] = {
@@ -98,7 +98,7 @@ static void add_end_metadata(struct profile *profile, const struct recorder_coun
     profile_add_metadata_text(profile, "sampler_ended", reasons[reason]);
 }
 
-/* What the sampler was allowed to use. */
+/* Adds the part of a processor that the sampler was allowed to use. */
 static void add_cpu_max_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
     char text[48];

@@ -60,14 +60,14 @@ struct replayed_thread {
     /* The last tick with a record of it, and its time. Later ticks without a record are added up to the open one. */
     uint64_t recorded_tick, recorded_tick_ns;
     struct run run;
-    double rest_of_period; /* that is not counted as a sample yet */
+    double rest_of_period; /* part of a period that is not counted as a sample yet */
     uint64_t covered_until_ns;
     uint64_t routine; /* address where it started; 0: not known */
     bool has_running, has_blocked;
     struct stack_id running, blocked; /* the last stacks of each kind */
     size_t last_blocked;              /* sample of the profile, or NO_SAMPLE */
-    uint64_t early_waits_ns;          /* for a processor, after sleeps before the first stack of one */
-    uint64_t *addresses;              /* of the last sample, innermost first */
+    uint64_t early_waits_ns;          /* waits for a processor after sleeps before the first stack of a sleep */
+    uint64_t *addresses;              /* addresses of the last sample, innermost first */
     size_t address_count, address_capacity;
     struct stack_id *stacks; /* each address with its callers, as of STACKS_EPOCH */
     size_t stack_capacity;
@@ -83,10 +83,10 @@ struct replay {
     uint64_t mode, period_ns, now_ns;
     int64_t wall_offset_ns;
     uint64_t tick;                    /* the number of the open one; 0: there was none */
-    uint64_t tick_span_ns;            /* since the one before */
+    uint64_t tick_span_ns;            /* ns since the tick before */
     uint64_t splits_left, steps_left; /* limits on work, by the size of the input */
     bool has_usage;
-    uint64_t usage_ns; /* of the last record */
+    uint64_t usage_ns; /* time of the last record */
     struct {
         struct replayed_module *items;
         size_t count, capacity;
@@ -98,7 +98,7 @@ struct replay {
     struct {
         struct stack_id *items;
         size_t count, capacity;
-    } slept; /* where threads were seen asleep; a stack can be there more than once */
+    } slept; /* stacks where threads were seen asleep; a stack can be there more than once */
     struct {
         struct location_id ids[8192];
         uint64_t addresses[8192];
@@ -106,7 +106,7 @@ struct replay {
     } cache;
     struct recording_followers followers;
     struct replayed_thread short_lived; /* stands for the threads that no tick met */
-    uint32_t epoch;                     /* of the modules: counts up when one is loaded or unloaded */
+    uint32_t epoch;                     /* version of the modules: counts up when one is loaded or unloaded */
     struct recorder_counts counts;
 };
 
@@ -247,7 +247,7 @@ static void settle_before_open_tick(struct replay *replay, struct replayed_threa
     if (replay->tick > 0) settle(replay, thread, replay->tick - 1, replay->now_ns - replay->tick_span_ns);
 }
 
-/* The open tick is not silent. */
+/* Notes that the open tick has a record of THREAD. */
 static void mark_tick(struct replay *replay, struct replayed_thread *thread)
 {
     thread->recorded_tick = replay->tick;
@@ -293,13 +293,14 @@ static struct location_id named_location(struct replay *replay, const char *name
     return profile_add_location(replay->profile, &(struct location){0}, &line, 1);
 }
 
-/* For time without a stack. */
+/* Returns the stack NAME, for time without a stack. */
 static struct stack_id named_stack(struct replay *replay, const char *name)
 {
     return profile_add_stack(replay->profile, (struct stack_id){0}, named_location(replay, name));
 }
 
-/* Of the last sample. The innermost FRESH frames are new, the others have their stacks from the sample before. */
+/* Returns the stack of the last sample. The innermost FRESH frames are new, the others have their stacks from the
+ * sample before. */
 static struct stack_id stack_of(struct replay *replay, struct replayed_thread *thread, size_t fresh, unsigned outcome)
 {
     struct stack_id stack = {0};
@@ -329,8 +330,8 @@ static uint64_t read_frame(struct replay *replay, uint64_t caller)
     return address;
 }
 
-/* The new frames, and those that this thread's sample before shares with it at the root. *RET_FRESH: so many of the
- * innermost ones have another stack than before. */
+/* Reads the new frames, and shares the others at the root with this thread's sample before. *RET_FRESH is the number of
+ * innermost frames whose stack differs from the one before. */
 static bool read_addresses(struct replay *replay, struct replayed_thread *thread, size_t *ret_fresh)
 {
     uint64_t count = number(replay), shared = number(replay);
@@ -382,7 +383,7 @@ static struct recording_time read_time(struct replay *replay)
     return time;
 }
 
-/* Before it is THREAD's last one. */
+/* Notes that THREAD slept at STACK, before STACK becomes its last one. */
 static void note_slept(struct replay *replay, const struct replayed_thread *thread, struct stack_id stack)
 {
     if (thread->has_blocked && thread->blocked.index == stack.index) return;
@@ -440,7 +441,7 @@ static void replay_lost(struct replay *replay)
     replay->counts.lost_ns[cause] += sum_of(time);
 }
 
-/* The last stack of THREAD that TIME is of. ROUTINE: 0 if it is not known. */
+/* Returns the last stack of THREAD that TIME belongs to. ROUTINE is 0 if it is not known. */
 static struct stack_id stack_of_share(struct replay *replay, const struct replayed_thread *thread, uint64_t share,
                                       uint64_t routine, struct recording_time time)
 {
@@ -463,7 +464,8 @@ static void add_early_wait(struct replay *replay, struct replayed_thread *thread
     thread->early_waits_ns = time.runnable_ns;
 }
 
-/* It slept for too short to be seen asleep. A separate sample: borrow_stacks knows it by having no CPU time. */
+/* Adds the waits of a thread whose sleeps were too short to be seen, as a separate sample: borrow_stacks recognizes it
+ * because it has no CPU time. */
 static void write_early_waits(struct replay *replay, struct replayed_thread *thread)
 {
     struct recording_time time = {.runnable_ns = thread->early_waits_ns};
@@ -486,7 +488,7 @@ static void replay_more(struct replay *replay)
         add_time(replay, thread, stack_of_share(replay, thread, share, thread->routine, time), time);
 }
 
-/* Of the run that is open, and of the sample before it. What was blocked longer ago stays so. */
+/* Moves blocked time to runnable time, in the open run and the sample before it. Earlier blocked time stays. */
 static void replay_woken(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
@@ -505,7 +507,7 @@ static void replay_woken(struct replay *replay)
     values[RUNNABLE] += moved_ns;
 }
 
-/* They lived before now, at the latest; nobody knows when. */
+/* Adds the time of short threads, which lived at an unknown time before now. */
 static void add_short_time(struct replay *replay, struct stack_id stack, struct recording_time time)
 {
     struct replayed_thread *thread = &replay->short_lived;
@@ -544,7 +546,7 @@ static void replay_routine(struct replay *replay)
 
 /* --- What is there ------------------------------------------------------------------------------------------------ */
 
-/* A text, because numbers are summed when profiles are merged. */
+/* Adds ID as a text, because numbers are summed when profiles are merged. */
 static void add_id(struct profile *profile, const char *key, uint64_t id)
 {
     char digits[24];
@@ -661,11 +663,11 @@ static void rename_thread(struct replay *replay, struct replayed_thread *thread,
     *present = name;
 }
 
-/* Those before the first change of a thread's name. One pass over the samples for all threads. */
+/* Labels the samples before the first change of a thread's name, in one pass for all threads. */
 static void label_first_samples(struct replay *replay)
 {
     struct profile *profile = replay->profile;
-    struct label_set_id *labels = calloc(profile->threads.count, sizeof(*labels)); /* by thread */
+    struct label_set_id *labels = calloc(profile->threads.count, sizeof(*labels)); /* labels by thread */
     if (!labels) {
         profile->failed = STATUS_NO_MEMORY;
         return;
@@ -787,8 +789,9 @@ static void replay_record(struct replay *replay)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-/* Where the sampler came to most ticks too late, most threads may have no stack. Otherwise, those that ended since
- * ticks met the last one of their routine have none, and those that were met and ended before they gave one. */
+/* Finds the threads that may borrow stacks. If the sampler came to most ticks too late, these are all. Otherwise, those
+ * that ended since ticks met the last one of their routine have none, and those that were met and ended before they
+ * gave one. */
 static bool find_borrowers(const struct replay *replay, bool *ret_borrows)
 {
     enum { PERIODS_OF_SHORT = 2 };
@@ -803,7 +806,7 @@ static void borrow(struct replay *replay, size_t samples_max)
 {
     struct profile *profile = replay->profile;
     if (replay->counts.too_short_ns == 0) return;
-    struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* by thread */
+    struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* routines by thread */
     bool *borrows = calloc(profile->threads.count, sizeof(*borrows));
     bool *slept = calloc((size_t)profile_stack_limit(profile) + 1, sizeof(*slept));
     if (routines && borrows && slept && find_borrowers(replay, borrows)) {

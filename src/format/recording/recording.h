@@ -1,4 +1,5 @@
-/* What liboffbeat wrote while it sampled a program (recording_layout.h).  SPDX-License-Identifier: MIT */
+/* Reads recordings, which liboffbeat writes while it samples a program (recording_layout.h). SPDX-License-Identifier:
+ * MIT */
 #ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_H
 #define OFFBEAT_FORMAT_RECORDING_RECORDING_H
 
@@ -7,7 +8,8 @@
 /* True if BYTES begin as a recording does. */
 bool recording_detect(struct slice bytes);
 
-/* The version of the layout of a recording that recording_decode does not read; 0 if BYTES are no such recording. */
+/* Returns the version of the layout of a recording that recording_decode does not read; 0 if BYTES are no such
+ * recording. */
 int recording_other_version(struct slice bytes);
 /* The version that recording_decode reads. */
 int recording_version(void);

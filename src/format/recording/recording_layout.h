@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-/* How a thread spent a time. The sum is the wall clock's. Whole microseconds, which take half the bytes. */
+/* Parts of a thread's time. The sum is the wall clock's. Whole microseconds, which take half the bytes. */
 enum { RECORDING_TIME_UNIT_NS = 1000 };
 struct recording_time {
     uint64_t cpu_ns, runnable_ns, blocked_ns;
@@ -62,7 +62,7 @@ enum recording_kind {
     RECORDING_WOKEN,
     RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since the sampler started */
     RECORDING_STOP,     /* nothing: the recording is whole */
-    RECORDING_USAGE,    /* of the process: CPU ns since it began, bytes resident in memory */
+    RECORDING_USAGE,    /* CPU ns of the process since it began, bytes resident in memory */
     /* address of the start routine or 0, threads that ended, thread number + 1 or 0, enum recording_share, CPU µs,
      * runnable µs, blocked µs: of threads that no tick met. The last stack of that kind of the thread, which had the
      * same start routine and a short life, too, stands for them; 0: none does. */
@@ -91,8 +91,8 @@ static inline void recording_follow(uint64_t *followers, uint64_t place, uint64_
     followers[0] = address;
 }
 
-/* Of which stack time is. A thread that waits for its first processor has none yet, nor has a forked child before the
- * sampler is there. */
+/* Stack that a time belongs to. A thread that waits for its first processor has none yet, and a forked child has none
+ * before its sampler starts. */
 enum recording_share { RECORDING_OF_RUNNING, RECORDING_OF_BLOCKED, RECORDING_OF_START, RECORDING_SHARES };
 
 enum recording_mode { RECORDING_WALL, RECORDING_CPU };
@@ -100,7 +100,7 @@ enum recording_mode { RECORDING_WALL, RECORDING_CPU };
 enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10, RECORDING_BLOCKED = 0x20 };
 
 enum recording_loss {
-    RECORDING_LOST_LATE,       /* no longer written */
+    RECORDING_LOST_LATE,       /* not written */
     RECORDING_LOST_UNANSWERED, /* the thread can be sent no signal: it blocks them, or has a seccomp filter */
     RECORDING_LOST_IN_KERNEL,  /* the same, while its perf timer, which sees user code only, missed it */
     RECORDING_LOST_NO_TABLE,   /* call frame information of a module in the stack was being read */
@@ -108,13 +108,12 @@ enum recording_loss {
     RECORDING_LOSSES,
 };
 
-/* Why the sampler ended although the program went on. */
+/* Reason for which the sampler ended before the program. */
 enum recording_end {
     RECORDING_END_NONE,
     RECORDING_END_SECCOMP,        /* the program installed a seccomp filter */
     RECORDING_END_RIGHTS,         /* the program gave up rights, and the sampler could not follow */
-    RECORDING_END_UNKNOWN_RIGHTS, /* the program's rights can no longer be read, or the sampler was too slow to follow
-                                   */
+    RECORDING_END_UNKNOWN_RIGHTS, /* the program's rights cannot be read, or the sampler was too slow to follow */
     RECORDING_END_NAMESPACE,      /* the process can have no new thread: its children have another pid namespace */
     RECORDING_END_NO_PROC,        /* threads came or went where there is no /proc to list them */
     RECORDING_END_LAST_THREAD,    /* the program's own threads had all ended */
@@ -126,34 +125,34 @@ enum recording_counter {
     RECORDING_SIGNALS,
     RECORDING_ANSWERS,
     RECORDING_BLOCKED_READ,   /* stacks of blocked threads read without a signal */
-    RECORDING_BLOCKED_DENIED, /* of them, read only in part */
+    RECORDING_BLOCKED_DENIED, /* blocked threads whose stack was read only in part */
     RECORDING_BYTES_LOST,     /* batches that could not be written: the disk was full */
     RECORDING_MODULES_WITHOUT_TABLE,
     RECORDING_TABLE_BYTES,
     RECORDING_TABLE_NS,             /* time spent building tables */
     RECORDING_THREADS_MISSED,       /* more threads than the sampler follows */
     RECORDING_PERF_PAGES,           /* sleeping threads that are observed through a perf event's page, now */
-    RECORDING_PERF_ERRNO,           /* why there are no (more) such pages; 0: nothing was denied */
+    RECORDING_PERF_ERRNO,           /* error that denies (more) such pages; 0: none */
     RECORDING_TIMERS,               /* running threads that have a timer (perf's cpu-clock event), now */
     RECORDING_TIMER_STACKS,         /* stacks that such timers took */
-    RECORDING_TIMER_ERRNO,          /* why there are no (more) such timers; 0: nothing was denied */
-    RECORDING_SAMPLER_CPU_NS,       /* what the sampler thread itself cost */
-    RECORDING_TIMES_ASIDE,          /* how often the sampler thread stepped aside for a call of the program */
-    RECORDING_ASIDE_NS,             /* for how long in all; these ticks are in TICKS_MISSED, too */
+    RECORDING_TIMER_ERRNO,          /* error that denies (more) such timers; 0: none */
+    RECORDING_SAMPLER_CPU_NS,       /* CPU time of the sampler thread */
+    RECORDING_TIMES_ASIDE,          /* calls of the program for which the sampler thread stepped aside */
+    RECORDING_ASIDE_NS,             /* time of these calls; their ticks are in TICKS_MISSED, too */
     RECORDING_END_REASON,           /* enum recording_end */
     RECORDING_TIMERS_SEE_USER_CODE, /* 1: the kernel denies perf timers that see system calls, too */
     RECORDING_TICKS_SPARED,   /* there was nothing to see: the kernel sampled all threads that ran, and the others slept
                                */
-    RECORDING_TICKS_LEFT_OUT, /* of TICKS_MISSED: to keep to the sampler's share of a processor */
-    RECORDING_CPU_MAX_PPM,    /* that share, if one was asked for: millionths of a processor */
-    RECORDING_ANSWERS_IN_CALL, /* of ANSWERS: from inside of a system call */
-    RECORDING_SYSTEM_CPU_NS,   /* of the process: CPU time inside the kernel since the sampler started */
-    RECORDING_WAIT_BEFORE_NS,  /* for which the thread that started the sampler had waited for a processor by then; in a
-                                * forked process 0, because its recording begins at the fork */
+    RECORDING_TICKS_LEFT_OUT, /* part of TICKS_MISSED that keeps the sampler within its share of a processor */
+    RECORDING_CPU_MAX_PPM,    /* requested share, millionths of a processor; 0: none was requested */
+    RECORDING_ANSWERS_IN_CALL, /* part of ANSWERS from inside of a system call */
+    RECORDING_SYSTEM_CPU_NS,   /* CPU time of the process inside the kernel since the sampler started */
+    RECORDING_WAIT_BEFORE_NS,  /* time for which the thread that started the sampler had waited for a processor by then;
+                                  0 in a forked process, whose recording begins at the fork */
     RECORDING_CLOCK_TICK_NS,   /* between stacks by the threads' CPU clocks, where perf timers are denied; 0: none */
-    RECORDING_UNSEEN_WAITS_NS, /* for a processor, after preemptions, with a stack from where the thread ran: nobody saw
-                                * where it was stopped */
-    RECORDING_LATE_NS,         /* by which ticks were late, of those that were a tenth of a second late or more */
+    RECORDING_UNSEEN_WAITS_NS, /* waits for a processor after preemptions, with a stack from where the thread ran:
+                                  nobody saw where it was stopped */
+    RECORDING_LATE_NS,         /* lateness of the ticks that were late by a tenth of a second or more */
     RECORDING_COUNTER_COUNT,
 };
 
