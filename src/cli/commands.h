@@ -5,26 +5,18 @@
 
 int command_convert(int argc, char **argv);
 int command_diff(int argc, char **argv);
-int command_disasm(int argc, char **argv);
-int command_flame(int argc, char **argv);
-int command_graph(int argc, char **argv);
 int command_info(int argc, char **argv);
-int command_list(int argc, char **argv);
 int command_merge(int argc, char **argv);
-int command_peek(int argc, char **argv);
 int command_pprof(int argc, char **argv);
-int command_raw(int argc, char **argv);
 /* The process that reads debug files for command_serve; does not return. */
 int command_read_symbols(void);
 int command_record(int argc, char **argv);
+/* Runs top, tree, peek, list, disasm, traces, tags, raw, graph or flame, as ARGV[0] says. */
+int command_report(int argc, char **argv);
 int command_send(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_store(int argc, char **argv);
 int command_symbolize(int argc, char **argv);
-int command_tags(int argc, char **argv);
-int command_top(int argc, char **argv);
-int command_traces(int argc, char **argv);
-int command_tree(int argc, char **argv);
 int command_upload_debug(int argc, char **argv);
 int command_validate(int argc, char **argv);
 int command_view(int argc, char **argv);

@@ -1,7 +1,7 @@
 /* Which format a file is to have, and what a profile needs to become one of it.  SPDX-License-Identifier: MIT */
 #include "cli/convert_profile.h"
 
-#include "cli/losses.h"
+#include "cli/conversion_loss.h"
 #include "cli/message.h"
 #include "cli/write_profile.h"
 #include "profile/drop_symbols.h"

@@ -9,7 +9,7 @@
 #include "cli/graphviz.h"
 #include "cli/message.h"
 #include "cli/output.h"
-#include "cli/picture.h"
+#include "cli/file_extension.h"
 #include "cli/report_code.h"
 #include "cli/report_diff.h"
 #include "cli/report_flame.h"
@@ -396,12 +396,12 @@ static void warn_wrong_ending(const struct report_request *request)
     bool is_svg = request->kind == REPORT_FLAME && !report_flame_is_text(request) && !request->json;
     const char *format = is_svg ? "svg" : request->picture;
     if (request->is_html || (request->kind == REPORT_FLAME && report_flame_is_page(request))) format = "html";
-    if (picture_is_promised(request->output, format)) return;
+    if (file_extension_is_promised(request->output, format)) return;
     message("%s contains %s, not %s", request->output,
             format                        ? format
             : request->kind == REPORT_DOT ? "DOT"
                                           : "text",
-            picture_ending(request->output));
+            file_extension_of_picture(request->output));
 }
 
 static enum exit_status write_text(const struct report_request *request, struct buffer *out)

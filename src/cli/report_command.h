@@ -118,11 +118,20 @@ struct report_request {
     {"tag-root", 0, OPTION_TEXT, &(r).filter.tag_root, .argument = "KEYS", .help = "labels, KEY,KEY, as frames outside of all others"},         \
     {"tag-leaf", 0, OPTION_TEXT, &(r).filter.tag_leaf, .argument = "KEYS", .help = "labels as frames inside of all others"}
 
+#define REPORT_OPTIONS_FILTERS(r)                                                                                      \
+    REPORT_OPTIONS_SAMPLES(r), REPORT_OPTIONS_SPAN(r), REPORT_OPTIONS_FRAMES(r), REPORT_OPTIONS_TAGS(r)
+
+#define REPORT_OPTION_OUTPUT(r)                                                                                        \
+    {"output", 'o', OPTION_OUTPUT, &(r).output, .argument = "OUT", .help = "the file to write; standard output if not given"}
+
 #define REPORT_OPTION_RUNNING(r) {"running", 0, OPTION_SWITCH, &(r).running, .help = "CPU time only, without waiting: --sample-index cpu"}
+
+#define REPORT_OPTION_SAMPLE_INDEX(r, verb)                                                                            \
+    {"sample-index", 0, OPTION_TEXT, &(r).value_type, .argument = "NAME", .help = "the value to " verb ", one of those that info lists, or its number from 0"}
 
 #define REPORT_OPTIONS_VALUES_OF(r, default_unit)                                                                      \
     REPORT_OPTION_RUNNING(r),                                                                                          \
-    {"sample-index", 0, OPTION_TEXT, &(r).value_type, .argument = "NAME", .help = "the value to show, one of those that info lists, or its number from 0"}, \
+    REPORT_OPTION_SAMPLE_INDEX(r, "show"),                                                                             \
     {"mean", 0, OPTION_SWITCH, &(r).mean, .help = "divide by the first value: the mean of an event"},                                           \
     {"divide-by", 0, OPTION_DECIMAL, &(r).divide_by, .argument = "N", .help = "divide all values by N", .maximum = 1000000000000},             \
     {"unit", 0, OPTION_TEXT, &(r).unit, .argument = "UNIT", .help = "ms, MB, …; auto: each value in its own (default: " default_unit ")"}
@@ -130,12 +139,15 @@ struct report_request {
 /* Of reports whose numbers each have their own unit. */
 #define REPORT_OPTIONS_VALUES_APART(r) REPORT_OPTIONS_VALUES_OF(r, "auto")
 
+#define REPORT_OPTIONS_NAMES(r)                                                                                        \
+    {"all-frames", 0, OPTION_SWITCH, &(r).all_frames, .help = "also those that the profile asks to drop"},                                      \
+    {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"}
+
 #define REPORT_OPTIONS_SOURCES(r)                                                                                      \
     {"base", 0, OPTION_TEXTS, &(r).base, .argument = "FILE", .help = "subtract this profile; can be given several times"},                      \
     {"diff-base", 0, OPTION_TEXTS, &(r).diff_base, .argument = "FILE", .help = "the same, and percentages are of this profile"},                \
     {"normalize", 0, OPTION_SWITCH, &(r).normalize, .help = "scale FILE to the sum of the base first"},                                         \
-    {"all-frames", 0, OPTION_SWITCH, &(r).all_frames, .help = "also those that the profile asks to drop"},                                      \
-    {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"},     \
+    REPORT_OPTIONS_NAMES(r),                                                                                           \
     {"relative-percentages", 0, OPTION_SWITCH, &(r).relative, .help = "percentages of what the filters left"}
 
 #define REPORT_OPTIONS_FRAME_NAMES(r)                                                                                  \

@@ -5,7 +5,7 @@
 #include "base/environment.h"
 #include "cli/message.h"
 #include "cli/output.h"
-#include "cli/picture.h"
+#include "cli/file_extension.h"
 #include "cli/report_page.h"
 #include "cli/thread_text.h"
 #include "page/page.h"
@@ -79,9 +79,9 @@ bool report_flame_check(const struct report_request *request)
     } else if (request->time_order && request->diff_base.count > 0) {
         message("--time-order and --diff-base exclude each other");
     } else if (request->flame_form == FLAME_FORM_AUTO && is_drawing && !is_page &&
-               !picture_is_promised(request->output, "svg")) {
+               !file_extension_is_promised(request->output, "svg")) {
         message("%s: offbeat flame does not write %s; the endings that it knows are .svg, .html and .txt",
-                request->output, picture_ending(request->output));
+                request->output, file_extension_of_picture(request->output));
     } else if (is_drawing && is_standard_output(request) && isatty(STDOUT_FILENO)) {
         message("a drawing is not written to a terminal; use -o OUT.svg or OUT.html, or --to text");
     } else {

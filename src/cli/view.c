@@ -14,15 +14,9 @@ int command_view(int argc, char **argv)
     request.unit = "auto";
     const struct option options[] = {
         {"no-browser", 0, OPTION_SWITCH, &request.no_browser, .help = "print the URL, and do not open a browser"},
-        REPORT_OPTIONS_SAMPLES(request),
-        REPORT_OPTIONS_SPAN(request),
-        REPORT_OPTIONS_FRAMES(request),
-        REPORT_OPTIONS_TAGS(request),
-        {"sample-index", 0, OPTION_TEXT, &request.value_type, .argument = "NAME",
-         .help = "the value to show first, one of those that info lists, or its number from 0"},
-        {"all-frames", 0, OPTION_SWITCH, &request.all_frames, .help = "also those that the profile asks to drop"},
-        {"short-names", 0, OPTION_SWITCH, &request.short_names,
-         .help = "names without their modules, packages and template arguments"},
+        REPORT_OPTIONS_FILTERS(request),
+        REPORT_OPTION_SAMPLE_INDEX(request, "show first"),
+        REPORT_OPTIONS_NAMES(request),
         REPORT_OPTIONS_FRAME_NAMES(request),
         REPORT_OPTIONS_CODE(request),
         {"diff-base", 0, OPTION_TEXTS, &request.diff_base, .argument = "FILE",

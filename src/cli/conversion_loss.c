@@ -1,6 +1,6 @@
 /* How to find out whether a profile has what a format may not keep (format/common/format_ops.h).
  * SPDX-License-Identifier: MIT */
-#include "cli/losses.h"
+#include "cli/conversion_loss.h"
 
 #include "base/buffer.h"
 #include "cli/message.h"

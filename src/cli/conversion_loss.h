@@ -1,6 +1,6 @@
 /* What a format has no place for.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_CLI_LOSSES_H
-#define OFFBEAT_CLI_LOSSES_H
+#ifndef OFFBEAT_CLI_CONVERSION_LOSS_H
+#define OFFBEAT_CLI_CONVERSION_LOSS_H
 
 #include "format/format.h"
 

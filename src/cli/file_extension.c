@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/picture.h"
+#include "cli/file_extension.h"
 
 #include <string.h>
 #include <strings.h>
@@ -19,19 +19,19 @@ static const char *find_ending(const char *path, const char *const *endings, siz
     return NULL;
 }
 
-const char *picture_drawn(const char *path)
+const char *file_extension_drawn(const char *path)
 {
     return find_ending(path, drawn, sizeof(drawn) / sizeof(drawn[0]));
 }
 
-const char *picture_ending(const char *path)
+const char *file_extension_of_picture(const char *path)
 {
-    const char *ending = picture_drawn(path);
+    const char *ending = file_extension_drawn(path);
     return ending ? ending : find_ending(path, others, sizeof(others) / sizeof(others[0]));
 }
 
-bool picture_is_promised(const char *path, const char *format)
+bool file_extension_is_promised(const char *path, const char *format)
 {
-    const char *ending = picture_ending(path);
+    const char *ending = file_extension_of_picture(path);
     return !ending || (format && strcmp(ending, format) == 0);
 }
