@@ -34,7 +34,7 @@ def section(manual, title):
 
 @case
 def every_command_has_a_manual_page_and_is_named_in_the_first_one():
-    named = re.findall(r"^\.BR offbeat-([a-z-]+) \(1\)$", section(manual_of("offbeat"), "DESCRIPTION"), re.MULTILINE)
+    named = re.findall(r"^\.TP\n\.BR offbeat-([a-z-]+) \(1\)$", section(manual_of("offbeat"), "DESCRIPTION"), re.MULTILINE)
     check_equal(named, commands(), "commands in offbeat.1")
     pages = sorted(path.stem for path in (ROOT / "doc/man").glob("offbeat-*.1"))
     check_equal(pages, sorted(f"offbeat-{name}" for name in commands()), "manual pages")
