@@ -1,10 +1,10 @@
-/* What a format has no place for.  SPDX-License-Identifier: MIT */
+/* Warnings of what a format has no place for.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_CONVERSION_LOSS_H
 #define OFFBEAT_CLI_CONVERSION_LOSS_H
 
 #include "format/format.h"
 
 /* Names on standard error, in one line, what PROFILE has and FORMAT cannot store. */
-void warn_losses(const struct profile *profile, const char *path, const struct format *format);
+void warn_conversion_loss(const struct profile *profile, const char *path, const struct format *format);
 
 #endif

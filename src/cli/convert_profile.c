@@ -139,7 +139,7 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
     if (target->drops_times) profile->has_times = false;
     if (target->drops_symbols) profile_drop_symbols(profile);
     if (target->platform) profile->platform = profile_text(profile, target->platform);
-    warn_losses(profile, target->path, target->format);
+    warn_conversion_loss(profile, target->path, target->format);
     warn_sequence(profile, target);
     if (target->format->sentry_version) give_day(profile, target->path);
     if (target->format == &format_pprof) {
