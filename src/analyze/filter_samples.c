@@ -1,6 +1,7 @@
 /* Filters by the thread, the process and the time of a sample.  SPDX-License-Identifier: MIT */
 #include "analyze/filter.h"
 #include "analyze/name_match.h"
+#include "analyze/time_cut.h"
 #include "profile/processes.h"
 
 #include <inttypes.h>
@@ -87,12 +88,7 @@ static bool is_in_time(struct sample_filter *filter, size_t sample)
 /* Times count from the start of the profile, or from the first sample if the start is not known. */
 static void place_times(struct sample_filter *filter, const struct filter_options *options)
 {
-    const struct profile *profile = filter->profile;
-    uint64_t first_ns = UINT64_MAX, start_ns = profile_start_ns(profile);
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
-    }
-    if (start_ns == 0 || start_ns > first_ns) start_ns = first_ns;
+    uint64_t start_ns = times_origin_ns(filter->profile);
     filter->has_times = true;
     if (__builtin_add_overflow(start_ns, options->from_ns, &filter->from_ns)) filter->from_ns = UINT64_MAX;
     bool is_open = options->to_ns == 0 || __builtin_add_overflow(start_ns, options->to_ns, &filter->end_ns);

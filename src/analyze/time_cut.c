@@ -72,3 +72,13 @@ enum status time_cut_apply(struct profile *profile, const struct time_cut *cut, 
     free(is_kept);
     return status;
 }
+
+uint64_t times_origin_ns(const struct profile *profile)
+{
+    uint64_t first_ns = UINT64_MAX, start_ns = profile_start_ns(profile);
+    if (!profile->has_times || profile->samples.count == 0) return start_ns;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
+    }
+    return start_ns == 0 || start_ns > first_ns ? first_ns : start_ns;
+}

@@ -16,4 +16,7 @@ struct time_cut {
  * values remains, but for values of the unit "count", and it begins within the range. Sorts the samples by time. */
 enum status time_cut_apply(struct profile *profile, const struct time_cut *cut, struct error *error);
 
+/* Returns the time that --from counts from: the start of the profile, or the first sample if the start is not known. */
+uint64_t times_origin_ns(const struct profile *profile);
+
 #endif

@@ -3,6 +3,7 @@
 #include "cli/report_command.h"
 
 #include "analyze/name_match.h"
+#include "analyze/time_cut.h"
 #include "base/file.h"
 #include "base/regexp.h"
 #include "cli/code_source.h"
@@ -492,16 +493,6 @@ static void describe(struct run *run, int column)
                                   .trim = &run->trim};
 }
 
-/* As --from counts: from the start of the profile, or from the first sample if the start is not known. */
-static uint64_t start_of_times(const struct profile *profile)
-{
-    uint64_t first_ns = UINT64_MAX, start_ns = profile_start_ns(profile);
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
-    }
-    return start_ns == 0 || start_ns > first_ns ? first_ns : start_ns;
-}
-
 static bool find_total(struct run *run)
 {
     bool *is_base;
@@ -534,7 +525,7 @@ static enum exit_status run_report(struct run *run)
     int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
     if (column < 0 || !check_unit(run, (size_t)column)) return EXIT_WRONG_USE;
     describe(run, column);
-    if (run->request->time_order) run->report.start_ns = start_of_times(run->profile);
+    if (run->request->time_order) run->report.start_ns = times_origin_ns(run->profile);
     if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
     enum exit_status status = filter(run);
     if (status != EXIT_DONE) return status;

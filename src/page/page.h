@@ -10,7 +10,7 @@ enum {
     PAGE_NODES_MAX = 8 << 20, /* the page has 32 bytes for each */
     PAGE_SAMPLES_MAX = 32 << 20,
     PAGE_DATA_BYTES_MAX = 1 << 30,
-    PAGE_POINTS_MAX = 20000, /* of a measurement; of more, the largest one of several */
+    PAGE_POINTS_MAX = 20000, /* points shown of a measurement; of more, the largest one of several is shown */
 };
 
 struct page_options {

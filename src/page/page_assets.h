@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 struct embedded_file {
-    const char *path; /* with a hash of its content; of the page itself "" */
+    const char *path; /* path with a hash of the content; "" for the page itself */
     const char *content_type;
-    const char *csp_hash; /* of a script or style: as Content-Security-Policy names it */
+    const char *csp_hash; /* hash of a script or style, as Content-Security-Policy names it */
     const unsigned char *gzip;
     size_t gzip_size;
 };

@@ -3,6 +3,7 @@
  * A call is written as the callee's place in the list of its caller's callees, the most frequent one first: most places
  * are 0, and so are most numbers of levels that the tree returns before the next call. Runs of zeros are one number.
  * SPDX-License-Identifier: MIT */
+#include "analyze/time_cut.h"
 #include "base/array.h"
 #include "base/gzip.h"
 #include "base/hash.h"
@@ -35,7 +36,7 @@ struct calls {
     struct call *items;
     size_t count, capacity;
     struct index_table index;
-    uint32_t *of_node; /* by node of the tree */
+    uint32_t *of_node; /* index of the call that leads to each node of the tree */
 };
 
 /* Numbers that mostly are 0: how many zeros, a number, how many zeros, … */
@@ -79,7 +80,7 @@ static bool is_call(const void *context, uint32_t index, const void *key)
     return call->caller == wanted->caller && call->callee == wanted->callee;
 }
 
-/* The callers are the groups, and the root after them. */
+/* Counts a call. The callers are the groups, and the root after them. */
 static bool count_call(struct calls *calls, uint32_t node, uint32_t caller, uint32_t callee)
 {
     struct call call = {.caller = caller, .callee = callee};
@@ -120,7 +121,7 @@ static int compare_calls(const void *left, const void *right, void *context)
     return (a->callee > b->callee) - (a->callee < b->callee);
 }
 
-/* For each caller: how many functions it calls, and these. */
+/* Writes how many functions each caller calls, and these. */
 static bool write_calls(struct encoder *encoder)
 {
     struct calls *calls = &encoder->calls;
@@ -201,7 +202,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* False if a value is negative. */
+/* Sets the divisors of the values. False if a value is negative. */
 static bool find_divisors(struct encoder *encoder)
 {
     size_t types = encoder->profile->value_type_count;
@@ -226,28 +227,6 @@ static bool may_join(const struct encoder *encoder, uint32_t a, uint32_t b)
            number_of_sample(encoder, a) == number_of_sample(encoder, b);
 }
 
-/* The values of the samples ORDER[FIRST] to before ORDER[END], added up. */
-static void write_values(struct encoder *encoder, size_t first, size_t end)
-{
-    for (size_t type = 0; type < encoder->profile->value_type_count; type++) {
-        int64_t sum = 0;
-        for (size_t i = first; i < end; i++)
-            sum = profile_add_values(sum, profile_sample_values(encoder->profile, encoder->order[i])[type]);
-        write_varint(&encoder->streams[STREAM_VALUES], (uint64_t)sum / encoder->divisors[type]);
-    }
-}
-
-/* As --from counts: from the start of the profile, or from the first sample if the start is not known. */
-static uint64_t find_origin(const struct profile *profile)
-{
-    uint64_t first_ns = UINT64_MAX, start_ns = profile_start_ns(profile);
-    if (!profile->has_times || profile->samples.count == 0) return start_ns;
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
-    }
-    return start_ns == 0 || start_ns > first_ns ? first_ns : start_ns;
-}
-
 /* Each sample: the difference of the threads, the difference of the nodes, the time since the thread's last sample. */
 static void write_samples(struct encoder *encoder)
 {
@@ -264,7 +243,12 @@ static void write_samples(struct encoder *encoder)
             write_signed(&encoder->streams[STREAM_TIMES], (int64_t)(samples->time_ns[sample] - last_ns));
             last_ns = samples->time_ns[sample];
         }
-        write_values(encoder, first, end);
+        for (size_t type = 0; type < encoder->profile->value_type_count; type++) {
+            int64_t sum = 0;
+            for (size_t i = first; i < end; i++)
+                sum = profile_add_values(sum, profile_sample_values(encoder->profile, encoder->order[i])[type]);
+            write_varint(&encoder->streams[STREAM_VALUES], (uint64_t)sum / encoder->divisors[type]);
+        }
         last_thread = thread;
         last_node = node;
         encoder->written_samples++;
@@ -439,7 +423,7 @@ static enum status encode(struct encoder *encoder, struct buffer *out, struct er
     bool has_memory = encoder->order && write_tree(encoder);
     if (has_memory) {
         for (size_t i = 0; i < count; i++) encoder->order[i] = (uint32_t)i;
-        encoder->origin_ns = find_origin(encoder->profile);
+        encoder->origin_ns = times_origin_ns(encoder->profile);
         qsort_r(encoder->order, count, sizeof(*encoder->order), compare_samples, encoder);
         write_samples(encoder);
         has_memory = write_object(encoder);

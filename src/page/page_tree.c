@@ -29,7 +29,7 @@ static uint32_t add_node(struct page_tree *tree, struct child_key key)
     return node;
 }
 
-/* PAGE_NO_NODE without memory or above the maximum. */
+/* Finds or adds the child. PAGE_NO_NODE without memory or above the maximum. */
 static uint32_t find_child(struct page_tree *tree, uint32_t parent, uint32_t group)
 {
     struct child_key key = {parent, group};
@@ -41,17 +41,6 @@ static uint32_t find_child(struct page_tree *tree, uint32_t parent, uint32_t gro
     tree->nodes[node].next_sibling = tree->nodes[parent].first_child;
     tree->nodes[parent].first_child = node;
     return node;
-}
-
-/* Children are met after their parents, so that the marks of all callers are complete in one pass from the end. */
-static void mark_needed(struct page_tree *tree, const struct profile *profile)
-{
-    memset(tree->of_stack, 0xff, profile_stack_limit(profile) * sizeof(*tree->of_stack)); /* PAGE_NO_NODE */
-    for (size_t i = 0; i < profile->samples.count; i++) tree->of_stack[profile->samples.stack[i].index] = 0;
-    for (uint32_t stack = profile_stack_limit(profile); stack-- > 1;) {
-        if (tree->of_stack[stack] == 0) tree->of_stack[profile_parent_at(profile, stack)] = 0;
-    }
-    tree->of_stack[0] = 0;
 }
 
 static bool add_stacks(struct page_tree *tree, const struct profile *profile, const struct grouping *grouping)
@@ -86,7 +75,13 @@ enum status page_tree_init(struct page_tree *tree, const struct profile *profile
     *tree = (struct page_tree){.of_stack = calloc(profile_stack_limit(profile) + 1, sizeof(*tree->of_stack))};
     bool is_done = tree->of_stack && add_node(tree, (struct child_key){0, PAGE_NO_NODE}) == 0;
     if (is_done) {
-        mark_needed(tree, profile);
+        /* Children come after their parents: one pass from the end marks the callers of all marked stacks. */
+        memset(tree->of_stack, 0xff, profile_stack_limit(profile) * sizeof(*tree->of_stack)); /* PAGE_NO_NODE */
+        for (size_t i = 0; i < profile->samples.count; i++) tree->of_stack[profile->samples.stack[i].index] = 0;
+        for (uint32_t stack = profile_stack_limit(profile); stack-- > 1;) {
+            if (tree->of_stack[stack] == 0) tree->of_stack[profile_parent_at(profile, stack)] = 0;
+        }
+        tree->of_stack[0] = 0;
         is_done = add_stacks(tree, profile, grouping);
     }
     if (!is_done && tree->count >= PAGE_NODES_MAX)

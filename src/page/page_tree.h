@@ -17,16 +17,17 @@ struct page_node {
 struct page_tree {
     struct page_node *nodes; /* [0] is the root, which has no group */
     size_t count, capacity;
-    uint32_t *of_stack; /* by the profile's stack: its node, or PAGE_NO_NODE if no sample needs it */
+    uint32_t *of_stack; /* node of each stack of the profile, or PAGE_NO_NODE if no sample needs it */
     struct index_table index;
 };
 
-/* Only the stacks that samples have. STATUS_TOO_LARGE above PAGE_NODES_MAX nodes. */
+/* Takes only the stacks that samples have. STATUS_TOO_LARGE above PAGE_NODES_MAX nodes. */
 enum status page_tree_init(struct page_tree *tree, const struct profile *profile, const struct grouping *grouping,
                            struct error *error);
 void page_tree_fini(struct page_tree *tree); /* accepts {0} */
 
-/* The node after NODE, depth first. RET_POPS: how many levels it is above a child of NODE. PAGE_NO_NODE: none. */
+/* Returns the node after NODE, depth first, or PAGE_NO_NODE. RET_POPS is the number of levels that it is above a child
+ * of NODE. */
 uint32_t page_tree_next(const struct page_tree *tree, uint32_t node, uint32_t *ret_pops);
 
 #endif

@@ -11,8 +11,8 @@ struct callgrind {
     const struct graph_report *all;
     struct buffer *out;
     struct callgrind_text text;
-    uint32_t *nodes_in_order; /* by node: which one it is of those that share file and name, 0: the only one */
-    uint32_t *sharers;        /* by node: how many share */
+    uint32_t *nodes_in_order; /* number of each node among those that share file and name; 0: the only one */
+    uint32_t *sharers;        /* number of nodes that share file and name, of each node */
 };
 
 /* --- Nodes of one name -------------------------------------------------------------------------------------------- */
@@ -72,7 +72,8 @@ static int compare_places(const void *left, const void *right)
     return compare_ids(a->place, b->place);
 }
 
-/* SHARERS have one file and name, and are sorted by function: numbers the functions in the order of the report. */
+/* Numbers the functions among SHARERS in the order of the report. They have one file and name, and are sorted by
+ * function. */
 static void number_functions(struct callgrind *all, struct sharer *sharers, size_t count, struct sharer *first)
 {
     size_t functions = 0;
@@ -115,7 +116,7 @@ static bool find_sharers(struct callgrind *all)
 /* --- Names ---------------------------------------------------------------------------------------------------------
  */
 
-/* The name of a callee gets the number; the name of the node itself does not, as in pprof. */
+/* Appends the name of a callee with its number; the name of the node itself has none, as in pprof. */
 static void append_callee(struct callgrind *all, uint32_t node)
 {
     struct buffer text = {.maximum = SIZE_MAX};
@@ -154,7 +155,7 @@ static void append_calls(struct callgrind *all, uint32_t node, const struct grou
         const struct group *callee = group_at(all, edge->to);
         append_text(all, "cfl", CALLGRIND_FILE, name_at(all, callee->file));
         append_callee(all, edge->to);
-        buffer_append_text(all->out, "calls=0 "); /* how often is not known */
+        buffer_append_text(all->out, "calls=0 "); /* the profile does not count calls */
         append_address(all, before, callee->address);
         buffer_append_format(all->out, " %" PRId64 "\n* * %" PRId64 "\n", callee->line,
                              report_scale(all->all->report, edge->weight));

@@ -1,4 +1,4 @@
-/* What source lines and instructions cost.  SPDX-License-Identifier: MIT */
+/* Reports of the costs of source lines and instructions.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_CODE_REPORT_H
 #define OFFBEAT_REPORT_CODE_REPORT_H
 
@@ -11,7 +11,7 @@ struct source_text {
     void *context;
     /* The reason why no line of FILE can be shown; NULL if there is none. Valid until the next call. */
     const char *(*problem)(void *context, const char *file);
-    /* False if FILE has no line NUMBER. */
+    /* Finds the line. False if FILE has no line NUMBER. */
     bool (*line)(void *context, const char *file, int64_t number, struct slice *ret_line);
 };
 
@@ -19,22 +19,22 @@ struct code_report {
     const struct report *report;
     const struct source_text *source;
     struct buffer *out;
-    bool is_pprof;    /* in the layout of pprof, and nothing more */
+    bool is_pprof;    /* layout of pprof, and nothing more */
     bool is_terminal; /* characters that could command a terminal are replaced */
     bool has_colour;  /* hot rows are bold */
     struct json_writer json;
 };
 
-/* As `pprof -list`, the same as a page for a browser, and the object described in doc/man/offbeat-list.1. */
+/* Write the listing as `pprof -list` prints it, as a page for a browser, and as the object described in
+ * doc/man/offbeat-list.1. */
 void list_write_html(const struct code_report *all, const struct line_listing *listing);
 void list_write_text(const struct code_report *all, const struct line_listing *listing);
 void list_write_json(struct code_report *all, const struct line_listing *listing);
 
-/* An instruction. */
 struct costed_instruction {
-    uint64_t address; /* as the file has it */
+    uint64_t address; /* address in the file */
     const char *text;
-    struct string_id function, file; /* of the innermost inlined function; "": not known */
+    struct string_id function, file; /* names of the innermost inlined function; "": not known */
     int64_t line;
     struct string_id target; /* the function that is called or jumped to; "": none */
     int64_t flat, cum;
@@ -48,18 +48,18 @@ struct costed_code {
     size_t count;
 };
 
-/* As `pprof -disasm`: begin, each function, end. */
+/* Write instructions as `pprof -disasm` does: begin, each function, end. */
 void disasm_begin(struct code_report *all, bool is_json);
 void disasm_write_text(const struct code_report *all, const struct costed_code *code);
 void disasm_write_json(struct code_report *all, const struct costed_code *code);
 void disasm_end(struct code_report *all, bool is_json);
 
-/* Parts of the text. */
+/* Append parts of the text. */
 void code_append_name(const struct code_report *all, const char *name);
 void code_append_source(const struct code_report *all, struct slice line);
-/* "(flat, cum) 12% of Total" */
+/* Appends "(flat, cum) 12% of Total". */
 void code_append_sums(const struct code_report *all, int64_t flat, int64_t cum);
-/* The two columns, a 0 as "."; returns whether the row is bold, which code_append_end ends. */
+/* Appends the two columns, a 0 as "."; returns whether the row is bold, which code_append_end ends. */
 bool code_append_costs(const struct code_report *all, int64_t flat, int64_t cum);
 void code_append_end(const struct code_report *all, bool is_bold);
 void code_begin_json(struct code_report *all);

@@ -1,4 +1,4 @@
-/* What lists of source lines and of instructions have in common.  SPDX-License-Identifier: MIT */
+/* Rows and headings that lists of source lines and of instructions share.  SPDX-License-Identifier: MIT */
 #include "base/printable.h"
 #include "report/code_report.h"
 #include "report/profile_json.h"
@@ -13,7 +13,7 @@ void code_append_name(const struct code_report *all, const char *name)
         buffer_append_text(all->out, name);
 }
 
-/* Tabs indent source code: they stay. */
+/* Appends LINE with its tabs, which indent source code. */
 void code_append_source(const struct code_report *all, struct slice line)
 {
     while (line.size > 0) {
@@ -63,10 +63,10 @@ void code_append_end(const struct code_report *all, bool is_bold)
 void code_begin_json(struct code_report *all)
 {
     const struct report *report = all->report;
-    const struct value_type *type = &report->profile->value_types[report->choice.index];
     all->json = json_writer_of(all->out);
     json_begin_object(&all->json);
-    value_type_write_json(&all->json, report->profile, "sample_type", type);
+    value_type_write_json(&all->json, report->profile, "sample_type",
+                          &report->profile->value_types[report->choice.index]);
     json_member_i64(&all->json, "total", report->total);
     json_begin_array_member(&all->json, "functions");
 }

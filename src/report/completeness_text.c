@@ -90,7 +90,7 @@ static const char *fact_text(const struct profile *profile, const char *key)
     return "";
 }
 
-/* Why there were no perf timers, which do not depend on an answer of the thread. */
+/* Returns what helps where there were no perf timers, which do not depend on an answer of the thread; or NULL. */
 static const char *perf_remedy(const struct profile *profile)
 {
     const char *running = fact_text(profile, "running_threads");
@@ -148,7 +148,7 @@ bool completeness_append_calls(const struct profile *profile, struct buffer *out
     const double answers_min = 50, excess_max = 0.1;
     double answers = fact_number(profile, "signals_answered"), cpu_ns = fact_number(profile, "process_cpu_ns");
     if (answers < answers_min || cpu_ns <= 0) return false;
-    bool has_timers = fact_number(profile, "timer_stacks") >= answers; /* which know the part of system calls */
+    bool has_timers = fact_number(profile, "timer_stacks") >= answers; /* timers know the part of system calls */
     double in_calls = fact_number(profile, "answers_in_call") / answers;
     double in_kernel = fact_number(profile, "system_cpu_ns") / cpu_ns;
     if (has_timers || in_calls <= in_kernel + excess_max) return false;
@@ -163,7 +163,7 @@ bool completeness_append_calls(const struct profile *profile, struct buffer *out
     return true;
 }
 
-/* The count of samples is the time in periods. */
+/* Returns the time of all samples; their count is the time in periods. */
 static double all_time_ns(const struct profile *profile, const struct completeness *completeness)
 {
     return completeness->samples * (double)profile->period;
@@ -224,17 +224,6 @@ bool completeness_append_too_short(const struct profile *profile, const struct c
     return true;
 }
 
-/* Those that are named: the first, and others where they matter. */
-static size_t count_named(const struct completeness *completeness)
-{
-    double all = completeness->samples + completeness->lost;
-    size_t count = 1;
-    while (count < completeness->loss_count && count < CAUSES_NAMED &&
-           completeness->losses[count].samples / all >= COMPLETENESS_LOST_MAX / 4)
-        count++;
-    return count;
-}
-
 bool completeness_append_losses(const struct profile *profile, const struct completeness *completeness,
                                 struct buffer *out)
 {
@@ -242,7 +231,11 @@ bool completeness_append_losses(const struct profile *profile, const struct comp
     if (!completeness_is_lossy(completeness)) return false;
     append_percent(out, completeness_lost_share(completeness));
     buffer_append_text(out, " of the samples are lost: ");
-    size_t count = count_named(completeness);
+    /* The first loss is named, and others where they matter. */
+    size_t count = 1;
+    while (count < completeness->loss_count && count < CAUSES_NAMED &&
+           completeness->losses[count].samples / all >= COMPLETENESS_LOST_MAX / 4)
+        count++;
     for (size_t i = 0; i < count; i++) {
         const struct lost_samples *loss = &completeness->losses[i];
         struct explained_loss explained = explain(profile, loss->cause);

@@ -23,7 +23,7 @@ static void write_side(struct json_writer *json, const char *key, const struct d
     json_end_object(json);
 }
 
-/* To three digits: the others depend on the mathematical library. */
+/* Rounds PROBABILITY to three digits: the others depend on the mathematical library. */
 static double rounded(double probability)
 {
     char text[32];
@@ -31,7 +31,7 @@ static double rounded(double probability)
     return strtod(text, NULL);
 }
 
-/* The difference and what chance has to do with it. */
+/* Writes the difference and what chance has to do with it. */
 static void write_judgement(struct json_writer *json, const struct diff_function *function)
 {
     static const char *const noise[] = {"unknown", "within", "exceeds"};
@@ -59,17 +59,6 @@ static void write_function(struct json_writer *json, const struct profile *profi
     json_end_object(json);
 }
 
-static void write_functions(struct json_writer *json, const struct profile *profile, const struct diff *diff,
-                            const struct diff_report_options *options)
-{
-    size_t count = diff->count;
-    if (options->function_max && options->function_max < count) count = options->function_max;
-    json_begin_array_member(json, "functions");
-    for (size_t i = 0; i < count && diff->functions[i].difference != 0; i++)
-        write_function(json, profile, diff, &diff->functions[i]);
-    json_end_array(json);
-}
-
 void diff_write_json(const struct profile *profile, const struct diff *diff, const struct diff_report_options *options,
                      struct buffer *out)
 {
@@ -86,7 +75,12 @@ void diff_write_json(const struct profile *profile, const struct diff *diff, con
     json_member_u64(&json, "shrunk", diff->change_counts[DIFF_SHRUNK]);
     json_member_u64(&json, "exceeding_noise", diff->exceeding_count);
     json_member_bool(&json, "failed", options->has_failed);
-    write_functions(&json, profile, diff, options);
+    size_t count = diff->count;
+    if (options->function_max && options->function_max < count) count = options->function_max;
+    json_begin_array_member(&json, "functions");
+    for (size_t i = 0; i < count && diff->functions[i].difference != 0; i++)
+        write_function(&json, profile, diff, &diff->functions[i]);
+    json_end_array(&json);
     json_end_object(&json);
     buffer_append_text(out, "\n");
 }

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 
 struct diff_report_options {
-    const char *base_name, *new_name; /* of the files; table only */
+    const char *base_name, *new_name; /* names of the files; table only */
     size_t function_max;              /* 0: all */
     bool has_colour;                  /* table only */
     size_t width;                     /* table only; 0: names are complete */
@@ -16,8 +16,7 @@ struct diff_report_options {
 };
 
 /* Append to OUT; a failure is OUT's. The JSON is in doc/man/offbeat-diff.1. Functions without a difference are left
- * out.
- */
+ * out. */
 void diff_write_table(const struct profile *profile, const struct diff *diff, const struct diff_report_options *options,
                       struct buffer *out);
 void diff_write_json(const struct profile *profile, const struct diff *diff, const struct diff_report_options *options,

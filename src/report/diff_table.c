@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NUMBERS_WIDTH = 63 }; /* characters of a row in front of the name */
+
 struct table {
     const struct profile *profile;
     const struct diff *diff;
@@ -32,7 +34,7 @@ static struct quantity_text signed_text(const struct table *table, int64_t value
     return result;
 }
 
-/* "+12.50%" of WHOLE; "" without a whole. */
+/* Returns "+12.50%" of WHOLE; "" without a whole. */
 static struct quantity_text change_text(int64_t difference, int64_t whole)
 {
     struct quantity_text result = {""};
@@ -78,18 +80,21 @@ static void append_side(const struct table *table, const char *heading, const ch
     buffer_append_text(table->out, "\n");
 }
 
-static void append_total(const struct table *table)
+static void append_header(const struct table *table)
 {
+    buffer_append_text(table->out, "Type: ");
+    append_printable(table->out,
+                     profile_c_string(table->profile, table->profile->value_types[table->diff->value_index].type));
+    buffer_append_text(table->out, "\n");
+    append_filters(table->out, table->options->filters);
+    append_side(table, "Base:", table->options->base_name, &table->diff->all.base);
+    append_side(table, "New: ", table->options->new_name, &table->diff->all.new);
     static const char *const noise[] = {"sampling noise unknown: the profiles do not count samples",
                                         "within sampling noise", "exceeds sampling noise"};
     const struct diff_function *all = &table->diff->all;
     struct quantity_text percent = change_text(all->difference, all->base.total);
     buffer_append_format(table->out, "Difference: %s%s%s%s, %s\n", signed_text(table, all->difference).text,
                          percent.text[0] ? " (" : "", percent.text, percent.text[0] ? ")" : "", noise[all->noise]);
-}
-
-static void append_counts(const struct table *table)
-{
     const size_t *counts = table->diff->change_counts;
     buffer_append_format(table->out, "Functions: %zu added, %zu removed, %zu grown, %zu shrunk", counts[DIFF_ADDED],
                          counts[DIFF_REMOVED], counts[DIFF_GROWN], counts[DIFF_SHRUNK]);
@@ -99,35 +104,7 @@ static void append_counts(const struct table *table)
     buffer_append_text(table->out, "\n");
 }
 
-static void append_header(const struct table *table)
-{
-    const char *const *filter = table->options->filters;
-    buffer_append_text(table->out, "Type: ");
-    append_printable(table->out,
-                     profile_c_string(table->profile, table->profile->value_types[table->diff->value_index].type));
-    buffer_append_text(table->out, "\n");
-    if (filter && *filter) buffer_append_text(table->out, "Active filters:\n");
-    for (; filter && *filter; filter++) {
-        buffer_append_text(table->out, "   ");
-        append_printable(table->out, *filter);
-        buffer_append_text(table->out, "\n");
-    }
-    append_side(table, "Base:", table->options->base_name, &table->diff->all.base);
-    append_side(table, "New: ", table->options->new_name, &table->diff->all.new);
-    append_total(table);
-    append_counts(table);
-}
-
 /* --- Rows --------------------------------------------------------------------------------------------------------- */
-
-/* What the columns of numbers leave. */
-static size_t name_width(const struct table *table)
-{
-    enum { NUMBERS = 63, NAME_MIN = 24 };
-    size_t width = table->options->width;
-    if (width == 0) return 0;
-    return width > NUMBERS + NAME_MIN ? width - NUMBERS : NAME_MIN;
-}
 
 static struct quantity_text relative_text(const struct table *table, const struct diff_function *function)
 {
@@ -153,11 +130,12 @@ static void append_row(const struct table *table, const struct diff_function *fu
                          value_text(table, compared(table, &function->new)).text, relative_text(table, function).text,
                          noise[function->noise]);
     append_shortened(table->out, function->name.index ? names_text(&table->diff->names, function->name) : "(unknown)",
-                     name_width(table));
+                     name_width(table->options->width, NUMBERS_WIDTH));
     buffer_append_text(table->out, colour[0] ? "\033[0m\n" : "\n");
 }
 
-/* Of self, the rows and this line sum up to the difference of all samples. */
+/* Appends a line about the functions after the first SHOWN ones. With self, the rows and this line sum up to the
+ * difference of all samples. */
 static void append_cut(const struct table *table, size_t shown)
 {
     const struct diff *diff = table->diff;

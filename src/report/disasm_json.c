@@ -2,21 +2,10 @@
 #include "report/code_report.h"
 #include "report/profile_json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-/* A text: many programs read numbers as doubles, which would round it. */
-static void write_address(struct json_writer *json, uint64_t address)
-{
-    char text[32];
-    (void)snprintf(text, sizeof(text), "0x%" PRIx64, address);
-    json_member_text(json, "address", text);
-}
-
 static void write_instruction(struct code_report *all, const struct costed_instruction *at)
 {
     json_begin_object(&all->json);
-    write_address(&all->json, at->address);
+    json_member_hex(&all->json, "address", at->address); /* a string: many programs read numbers as doubles */
     json_member_text(&all->json, "text", at->text);
     json_member_i64(&all->json, "self", at->flat);
     json_member_i64(&all->json, "total", at->cum);

@@ -46,18 +46,6 @@ static void append_source(const struct code_report *all, const struct costed_ins
     buffer_append_text(all->out, "\n");
 }
 
-static void append_instruction(const struct code_report *all, const struct costed_instruction *at)
-{
-    bool is_bold = code_append_costs(all, at->flat, at->cum);
-    buffer_append_format(all->out, "%10" PRIx64 ": %s", at->address, at->text);
-    if (at->target.index != 0) {
-        buffer_append_text(all->out, " <");
-        append_string(all, at->target);
-        buffer_append_text(all->out, ">");
-    }
-    code_append_end(all, is_bold);
-}
-
 static void append_as_pprof(const struct code_report *all, const struct costed_instruction *at, bool has_place)
 {
     bool is_short = strlen(at->text) < PPROF_SHORT_INSTRUCTION;
@@ -97,6 +85,13 @@ void disasm_write_text(const struct code_report *all, const struct costed_code *
             continue;
         }
         if (is_new) append_source(all, at);
-        append_instruction(all, at);
+        bool is_bold = code_append_costs(all, at->flat, at->cum);
+        buffer_append_format(all->out, "%10" PRIx64 ": %s", at->address, at->text);
+        if (at->target.index != 0) {
+            buffer_append_text(all->out, " <");
+            append_string(all, at->target);
+            buffer_append_text(all->out, ">");
+        }
+        code_append_end(all, is_bold);
     }
 }

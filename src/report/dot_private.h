@@ -1,4 +1,4 @@
-/* What the files that write DOT share.  SPDX-License-Identifier: MIT */
+/* Functions that the files that write DOT share.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_DOT_PRIVATE_H
 #define OFFBEAT_REPORT_DOT_PRIVATE_H
 

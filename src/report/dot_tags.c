@@ -7,17 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One box. */
 struct box {
     struct node_tag tag;
     const char *name;
-    int64_t least, most; /* of a range of numbers */
+    int64_t least, most; /* limits of a range of numbers */
 };
 
 struct boxes {
     const struct graph_report *all;
     struct buffer *out;
-    struct buffer names; /* of ranges */
+    struct buffer names; /* names of ranges, each with a 0 after it */
     bool by_flat;        /* a node that calls others shows what was spent in itself */
 };
 
@@ -49,16 +48,6 @@ static void sort_boxes(struct boxes *boxes, struct box *items, size_t count)
 
 /* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
-static void add_to_range(struct box *range, const struct box *box)
-{
-    if (box->tag.number < range->least) range->least = box->tag.number;
-    if (box->tag.number > range->most) range->most = box->tag.number;
-    range->tag.flat = profile_add_values(range->tag.flat, box->tag.flat);
-    range->tag.cum = profile_add_values(range->tag.cum, box->tag.cum);
-    range->tag.flat_div = profile_add_values(range->tag.flat_div, box->tag.flat_div);
-    range->tag.cum_div = profile_add_values(range->tag.cum_div, box->tag.cum_div);
-}
-
 /* Keeps the heaviest numbers; each other number is added to the nearest of them. */
 static size_t collapse(struct boxes *boxes, struct box *items, size_t count)
 {
@@ -72,31 +61,32 @@ static size_t collapse(struct boxes *boxes, struct box *items, size_t count)
             double known = fabs((double)centres[nearest] - (double)items[i].tag.number);
             if (fabs((double)centres[c] - (double)items[i].tag.number) < known) nearest = c;
         }
-        add_to_range(&items[nearest], &items[i]);
+        struct box *range = &items[nearest];
+        const struct node_tag *tag = &items[i].tag;
+        if (tag->number < range->least) range->least = tag->number;
+        if (tag->number > range->most) range->most = tag->number;
+        range->tag.flat = profile_add_values(range->tag.flat, tag->flat);
+        range->tag.cum = profile_add_values(range->tag.cum, tag->cum);
+        range->tag.flat_div = profile_add_values(range->tag.flat_div, tag->flat_div);
+        range->tag.cum_div = profile_add_values(range->tag.cum_div, tag->cum_div);
     }
     return NODE_TAGS_SHOWN;
-}
-
-/* "16B..64B" */
-static void append_range(struct boxes *boxes, const struct box *box)
-{
-    const char *unit = boxes->all->trimmed->tags.unit;
-    unit_append(&boxes->names, box->least, unit, "auto");
-    if (box->least != box->most) {
-        buffer_append_text(&boxes->names, "..");
-        unit_append(&boxes->names, box->most, unit, "auto");
-    }
-    buffer_append_byte(&boxes->names, '\0');
 }
 
 /* Names the ranges that ITEMS have become, and sorts them again, by their means where there are some. */
 static void name_ranges(struct boxes *boxes, struct box *items)
 {
     size_t places[NODE_TAGS_SHOWN];
+    const char *unit = boxes->all->trimmed->tags.unit;
     buffer_clear(&boxes->names);
     for (size_t i = 0; i < NODE_TAGS_SHOWN; i++) {
         places[i] = boxes->names.size;
-        append_range(boxes, &items[i]);
+        unit_append(&boxes->names, items[i].least, unit, "auto");
+        if (items[i].least != items[i].most) {
+            buffer_append_text(&boxes->names, "..");
+            unit_append(&boxes->names, items[i].most, unit, "auto");
+        }
+        buffer_append_byte(&boxes->names, '\0');
     }
     for (size_t i = 0; i < NODE_TAGS_SHOWN; i++) {
         items[i].name = boxes->names.failed ? "" : (const char *)boxes->names.data + places[i];
@@ -123,7 +113,7 @@ static void append_arrow(struct boxes *boxes, const char *from, const char *to, 
     buffer_append_format(boxes->out, "\"%s]\n", style);
 }
 
-/* The numbers among ITEMS, as boxes that follow the box SOURCE. */
+/* Appends the numbers among ITEMS, as boxes that follow the box SOURCE. */
 static void append_numbers(struct boxes *boxes, struct box *items, size_t count, const char *source)
 {
     size_t shown = collapse(boxes, items, count);
@@ -152,7 +142,7 @@ static struct box box_of(const struct graph_tags *tags, const struct node_tag *t
     return (struct box){.tag = *tag, .name = graph_tag_string(tags, name), .least = tag->number, .most = tag->number};
 }
 
-/* The tags of NODE that are numbers under TEXTS. */
+/* Collects the tags of NODE that are numbers under TEXTS. */
 static size_t take_numbers(const struct graph_tags *tags, uint32_t node, uint32_t texts, struct box *items)
 {
     size_t count = 0;
@@ -160,24 +150,6 @@ static size_t take_numbers(const struct graph_tags *tags, uint32_t node, uint32_
         if (tags->items[i].name != 0 && tags->items[i].texts == texts) items[count++] = box_of(tags, &tags->items[i]);
     }
     return count;
-}
-
-static size_t take_texts(const struct graph_tags *tags, uint32_t node, struct box *items)
-{
-    size_t count = 0;
-    for (uint32_t i = tags->first[node]; i < tags->first[node + 1]; i++) {
-        if (tags->items[i].name == 0) items[count++] = box_of(tags, &tags->items[i]);
-    }
-    return count;
-}
-
-/* Texts are joined by a line break in DOT's words, which stays; quotes in them are escaped. */
-static void append_text_name(struct buffer *out, const char *name)
-{
-    for (; *name; name++) {
-        if (*name == '"') buffer_append_byte(out, '\\');
-        buffer_append_byte(out, (uint8_t)*name);
-    }
 }
 
 static void append_text(struct boxes *boxes, const struct box *box, size_t id, size_t place, struct box *numbers)
@@ -189,7 +161,11 @@ static void append_text(struct boxes *boxes, const struct box *box, size_t id, s
     (void)snprintf(source, sizeof(source), "N%zu", id);
     (void)snprintf(name, sizeof(name), "N%zu_%zu", id, place);
     buffer_append_format(boxes->out, "%s [label = \"", name);
-    append_text_name(boxes->out, box->name);
+    /* The line break between the texts of a name is in DOT's words and stays; quotes are escaped. */
+    for (const char *at = box->name; *at; at++) {
+        if (*at == '"') buffer_append_byte(boxes->out, '\\');
+        buffer_append_byte(boxes->out, (uint8_t)*at);
+    }
     buffer_append_format(boxes->out, "\" id=\"%s\" fontsize=8 shape=box3d tooltip=\"", name);
     append_weight(boxes, value);
     buffer_append_text(boxes->out, "\"]\n");
@@ -210,7 +186,10 @@ bool dot_append_tags(const struct graph_report *all, uint32_t node, size_t id, s
     struct box *texts = calloc(most, sizeof(*texts)), *numbers = calloc(most, sizeof(*numbers));
     if (texts && numbers) {
         char source[48];
-        size_t count = take_texts(tags, node, texts);
+        size_t count = 0;
+        for (uint32_t i = tags->first[node]; i < tags->first[node + 1]; i++) {
+            if (tags->items[i].name == 0) texts[count++] = box_of(tags, &tags->items[i]);
+        }
         sort_boxes(&boxes, texts, count);
         for (size_t i = 0; i < count && i < NODE_TAGS_SHOWN; i++) append_text(&boxes, &texts[i], id, i, numbers);
         (void)snprintf(source, sizeof(source), "N%zu", id);

@@ -14,7 +14,7 @@ struct drawing {
     const struct graph_report *all;
     struct buffer *out;
     double largest_flat;
-    size_t *ids; /* by node: its number in the drawing, from 1 on; 0: it is not in it */
+    size_t *ids; /* number of each node in the drawing, from 1 on; 0: it is not in it */
     bool *has_tags;
     struct buffer text;
 };
@@ -52,7 +52,7 @@ static void append_replaced(struct buffer *out, const char *text)
     }
 }
 
-/* The function's short name over several lines. */
+/* Appends the function's short name over several lines. */
 static void append_function(struct drawing *drawing, const char *name)
 {
     struct buffer escaped = {.maximum = SIZE_MAX};
@@ -68,7 +68,7 @@ static void append_function(struct drawing *drawing, const char *name)
     buffer_fini(&escaped);
 }
 
-/* The parts of a printable name, a line each. */
+/* Appends the parts of a printable name, a line each. */
 static void append_name(struct drawing *drawing, const struct group *group)
 {
     struct buffer *out = drawing->out;
@@ -111,7 +111,8 @@ static void append_share(struct drawing *drawing, int64_t value)
 
 /* --- Colours ------------------------------------------------------------------------------------------------------ */
 
-/* Red for a positive part of all, green for a negative one, grey for none; small parts are moved away from grey. */
+/* Appends a colour: red for a positive part of all, green for a negative one, grey for none; small parts are moved away
+ * from grey. */
 static void append_colour(struct drawing *drawing, const char *key, int64_t value, bool is_background)
 {
     double total = (double)magnitude_of(drawing->all->report->total);
@@ -174,7 +175,7 @@ static void append_node(struct drawing *drawing, uint32_t node)
     drawing->has_tags[node] = dot_append_tags(all, node, id, drawing->out);
 }
 
-/* How many STEPS of all WEIGHT is, at most STEPS. */
+/* Returns the part of all that WEIGHT is, in STEPS; at most STEPS. */
 static int64_t part_of_all(const struct drawing *drawing, int64_t weight, int64_t steps)
 {
     int64_t total = drawing->all->report->total, product;
@@ -245,16 +246,6 @@ static void append_start(struct drawing *drawing)
     buffer_fini(&legend);
 }
 
-/* The heaviest first, which helps the layout. */
-static void append_edges(struct drawing *drawing)
-{
-    const struct call_graph *graph = &drawing->all->trimmed->graph;
-    for (size_t i = 0; i < graph->sorted_count && !drawing->out->failed; i++) {
-        const struct call_edge *edge = &graph->edges[graph->sorted[i]];
-        if (drawing->ids[edge->from] != 0 && drawing->ids[edge->to] != 0) append_edge(drawing, edge);
-    }
-}
-
 static void append_nodes(struct drawing *drawing)
 {
     const struct call_graph *graph = &drawing->all->trimmed->graph;
@@ -268,7 +259,8 @@ static void append_nodes(struct drawing *drawing)
 
 void graph_write_dot(const struct graph_report *all, struct buffer *out)
 {
-    size_t node_count = all->trimmed->graph.node_count;
+    const struct call_graph *graph = &all->trimmed->graph;
+    size_t node_count = graph->node_count;
     struct drawing drawing = {.all = all,
                               .out = out,
                               .ids = calloc(node_count + 1, sizeof(*drawing.ids)),
@@ -277,7 +269,11 @@ void graph_write_dot(const struct graph_report *all, struct buffer *out)
     if (drawing.ids && drawing.has_tags) {
         append_start(&drawing);
         append_nodes(&drawing);
-        append_edges(&drawing);
+        /* The heaviest edges come first, which helps the layout. */
+        for (size_t i = 0; i < graph->sorted_count && !out->failed; i++) {
+            const struct call_edge *edge = &graph->edges[graph->sorted[i]];
+            if (drawing.ids[edge->from] != 0 && drawing.ids[edge->to] != 0) append_edge(&drawing, edge);
+        }
         buffer_append_text(out, "}\n");
     } else {
         out->failed = true;

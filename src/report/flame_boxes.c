@@ -1,4 +1,4 @@
-/* What the boxes of a flame graph are called, and how they compare.  SPDX-License-Identifier: MIT */
+/* Names and comparison of the boxes of a flame graph.  SPDX-License-Identifier: MIT */
 #include "report/flame_report.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static uint32_t add_hash(uint32_t hash, const char *text, size_t size)
     return hash;
 }
 
-/* "net/http" of "net/http.(*Server).Serve", "std" of "std::sort". */
+/* Returns the size of "net/http" in "net/http.(*Server).Serve", or of "std" in "std::sort". */
 static size_t package_size(const char *name)
 {
     size_t parameters = strcspn(name, "(<["), from = 0;

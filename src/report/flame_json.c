@@ -11,23 +11,11 @@ struct listing {
     struct json_writer json;
 };
 
-static void write_number(struct listing *listing, const char *key, uint64_t number)
-{
-    json_member_u64(&listing->json, key, number);
-}
-
-/* Divided by --divide-by. */
+/* Writes VALUE, divided by --divide-by. */
 static void write_value(struct listing *listing, const char *key, int64_t value)
 {
     double ratio = listing->flame->report->ratio;
     json_member_i64(&listing->json, key, ratio == 1 ? value : (int64_t)llround((double)value * ratio));
-}
-
-static void write_type(struct listing *listing)
-{
-    const struct report *report = listing->flame->report;
-    const struct value_type *type = &report->profile->value_types[report->choice.index];
-    value_type_write_json(&listing->json, report->profile, "sample_type", type);
 }
 
 static void write_box(struct listing *listing, const struct flame_box *box)
@@ -35,16 +23,16 @@ static void write_box(struct listing *listing, const struct flame_box *box)
     const struct flame_report *flame = listing->flame;
     json_begin_object(&listing->json);
     json_member_string(&listing->json, "name", flame_name(flame, box));
-    write_number(listing, "parent", box->parent);
-    write_number(listing, "depth", box->depth);
+    json_member_u64(&listing->json, "parent", box->parent);
+    json_member_u64(&listing->json, "depth", box->depth);
     if (flame->kind == FLAME_CHART) {
-        write_number(listing, "start_ns", flame->start_ns + box->start);
-        write_number(listing, "duration_ns", box->width);
+        json_member_u64(&listing->json, "start_ns", flame->start_ns + box->start);
+        json_member_u64(&listing->json, "duration_ns", box->width);
     }
     write_value(listing, "self", box->flat);
     write_value(listing, "total", box->cum);
     if (flame->kind == FLAME_DIFF) write_value(listing, "base", box->base);
-    if (box->hidden_count > 0) write_number(listing, "left_out", box->hidden_count);
+    if (box->hidden_count > 0) json_member_u64(&listing->json, "left_out", box->hidden_count);
     json_end_object(&listing->json);
 }
 
@@ -52,10 +40,10 @@ static void write_left_out(struct listing *listing)
 {
     const struct flame_layout *layout = listing->flame->layout;
     json_begin_object_member(&listing->json, "left_out");
-    write_number(listing, "boxes", layout->narrow_count + layout->deep_count);
+    json_member_u64(&listing->json, "boxes", layout->narrow_count + layout->deep_count);
     write_value(listing, "total", layout->narrow_sum + layout->deep_sum);
     if (listing->flame->kind == FLAME_DIFF) {
-        write_number(listing, "removed_boxes", layout->removed_count);
+        json_member_u64(&listing->json, "removed_boxes", layout->removed_count);
         write_value(listing, "removed_base", layout->removed_sum);
     }
     json_end_object(&listing->json);
@@ -65,7 +53,8 @@ void flame_write_json(const struct flame_report *flame, struct buffer *out)
 {
     struct listing listing = {.flame = flame, .json = json_writer_of(out)};
     json_begin_object(&listing.json);
-    write_type(&listing);
+    value_type_write_json(&listing.json, flame->report->profile, "sample_type",
+                          &flame->report->profile->value_types[flame->report->choice.index]);
     write_value(&listing, "total", flame->layout->boxes[0].cum);
     if (flame->kind == FLAME_DIFF) write_value(&listing, "base_total", flame->layout->boxes[0].base);
     if (flame->kind == FLAME_CHART) {

@@ -6,11 +6,11 @@
 #include "report/report.h"
 
 enum {
-    FLAME_WIDTH = 1200,             /* of the root, in pixels */
+    FLAME_WIDTH = 1200,             /* pixels of the root */
     FLAME_PARTS = FLAME_WIDTH * 10, /* boxes narrower than 0.1 pixels are left out */
     FLAME_BOXES_MAX = 5000,         /* the file stays below 1 MB with names of ordinary length */
     FLAME_ELEMENTS_MAX = 5000,      /* a browser draws them at once; narrower boxes appear when they are wide enough */
-    FLAME_TEXT_PARTS = 200,         /* of text, boxes below 0.5 % */
+    FLAME_TEXT_PARTS = 200,         /* boxes below 0.5 % are left out of text */
     FLAME_TEXT_ROWS_MAX = 100,
     FLAME_DEPTH_MAX = 1000,
 };
@@ -30,28 +30,29 @@ struct flame_report {
     const struct flame_options *options;
     enum flame_kind kind;
     enum flame_colours colours;
-    const char *thread; /* FLAME_CHART: what it is called */
-    uint64_t start_ns;  /* FLAME_CHART: of the left edge, since the start of the profile */
-    size_t width;       /* of text: characters in a line; 0: no limit */
-    bool has_colour;    /* of text */
+    const char *thread; /* FLAME_CHART: name of the thread */
+    uint64_t start_ns;  /* FLAME_CHART: time of the left edge since the start of the profile */
+    size_t width;       /* characters in a line of text; 0: no limit */
+    bool has_colour;    /* colours of text */
 };
 
-/* One SVG file that needs no other: names and tooltips without scripts; zoom, search and keyboard with them. */
+/* Writes one SVG file that needs no other: names and tooltips without scripts; zoom, search and keyboard with them. */
 void flame_write_svg(const struct flame_report *flame, struct buffer *out);
-/* A row for each box, indented below its caller, with a bar where the box is in the drawing. What is left out of a box
- * is a row too: the rows below a box and its own part sum up to it. */
+/* Writes a row for each box, indented below its caller, with a bar where the box is in the drawing. A row also tells
+ * what is left out of a box: the rows below a box and its own part sum up to it. */
 void flame_write_text(const struct flame_report *flame, struct buffer *out);
-/* One object: each box with the place of its parent in the list. */
+/* Writes one object: each box with the place of its parent in the list. */
 void flame_write_json(const struct flame_report *flame, struct buffer *out);
 
 /* --- For the three of them ---------------------------------------------------------------------------------------- */
 
 struct slice flame_name(const struct flame_report *flame, const struct flame_box *box);
-/* Equal for the functions of one package: the module of the function, or its library and the first part of its name. */
+/* Returns a hash that the functions of one package share: the module of the function, or its library and the first part
+ * of its name. */
 uint32_t flame_package_hash(const struct flame_report *flame, const struct flame_box *box);
-/* From -1 to 1: how much larger the box's part of the total is than in the base. */
+/* Returns how much larger the box's part of the total is than in the base, from -1 to 1. */
 double flame_growth(const struct flame_report *flame, const struct flame_box *box);
-/* 0: neutral; from 1 (0.1 % of the total) to 4 (20 %): grown; from -1 to -4: shrunk. */
+/* Returns 0: neutral; from 1 (0.1 % of the total) to 4 (20 %): grown; from -1 to -4: shrunk. */
 int flame_growth_step(const struct flame_report *flame, const struct flame_box *box);
 
 #endif

@@ -16,14 +16,15 @@ enum {
     TOP = 72,
     ROW_HEIGHT = 18,
     COLOURS = 8,
-    TIP_CHARACTERS = 240, /* of a name in a tooltip */
+    TIP_CHARACTERS = 240, /* characters of a name in a tooltip */
     LINE_CHARACTERS = 140,
     SHORTEST_LABEL = 3,
-    PIXEL_PARTS = 100000, /* in which narrow boxes are placed: what is enlarged 1000 times is still in its place */
-    THIN = 2,             /* pixels: such boxes have no edge, which would be most of them */
+    PIXEL_PARTS =
+        100000, /* parts of a pixel that place narrow boxes: a box that is enlarged 1000 times is still in its place */
+    THIN = 2,   /* pixels: such boxes have no edge, which would be most of them */
 };
 
-static const double character_width = 6.7; /* of a monospace font of 11 pixels */
+static const double character_width = 6.7; /* pixels, in a monospace font of 11 pixels */
 
 extern const char flame_graph_script[]; /* flame_graph.js */
 
@@ -34,10 +35,10 @@ struct drawing {
     const struct flame_layout *layout;
     const struct flame_options *options;
     uint32_t *order;   /* boxes, row by row */
-    size_t *row_first; /* in ORDER, by depth; one more at the end */
+    size_t *row_first; /* index in ORDER of each depth's first box; one more at the end */
     uint32_t row_count;
-    int64_t narrowest;  /* of the boxes that are elements; the others are in the table of narrow boxes */
-    uint32_t tie_depth; /* of boxes as wide as NARROWEST, those down to this depth are elements; 0: all */
+    int64_t narrowest;  /* width of the narrowest box that is an element; the others are in the table of narrow boxes */
+    uint32_t tie_depth; /* greatest depth of the elements that are as wide as NARROWEST; 0: no limit */
     size_t narrow_count;
     struct profile strings; /* the texts of the narrow boxes, each once */
     struct buffer *out;
@@ -45,7 +46,7 @@ struct drawing {
 
 /* --- Text --------------------------------------------------------------------------------------------------------- */
 
-/* "1.20s, 12.5%" */
+/* Appends "1.20s, 12.5%". */
 static void append_share(const struct drawing *drawing, int64_t value, int64_t total)
 {
     struct quantity_text share = quantity_share(value, total);
@@ -62,7 +63,7 @@ static void append_amount(const struct drawing *drawing, int64_t value)
     append_share(drawing, value, drawing->report->total);
 }
 
-/* "12.5ms": a time of a flamechart. */
+/* Appends a time of a flamechart, "12.5ms". */
 static void append_time(const struct drawing *drawing, uint64_t time_ns)
 {
     int64_t value = time_ns < INT64_MAX ? (int64_t)time_ns : INT64_MAX;
@@ -134,29 +135,23 @@ static double width_of(const struct drawing *drawing, const struct flame_box *bo
     return box->group == FLAME_NO_GROUP ? FLAME_WIDTH : position(drawing, box->width);
 }
 
-/* "new: 2s, 20%", "base: 1s, 10%", "+10.00 points": of the totals of the two. */
-static void append_difference(const struct drawing *drawing, const struct flame_box *box)
-{
-    const struct flame_box *root = &drawing->layout->boxes[0];
-    buffer_append_text(drawing->out, "\nnew: ");
-    append_share(drawing, box->cum, root->cum);
-    buffer_append_text(drawing->out, "\nbase: ");
-    append_share(drawing, box->base, root->base);
-    buffer_append_format(drawing->out, "\n%+.2f points", 100 * flame_growth(drawing->flame, box));
-}
-
 static void append_name(const struct drawing *drawing, const struct flame_box *box)
 {
     append_xml(drawing->out, flame_name(drawing->flame, box), TIP_CHARACTERS);
     if (box->group == FLAME_MERGED) buffer_append_format(drawing->out, ": %" PRIu32, box->hidden_count);
 }
 
-/* Lines that follow the name. */
+/* Appends the lines that follow the name. */
 static void append_values(const struct drawing *drawing, const struct flame_box *box)
 {
     struct buffer *out = drawing->out;
     if (drawing->flame->kind == FLAME_DIFF) {
-        append_difference(drawing, box);
+        const struct flame_box *root = &drawing->layout->boxes[0];
+        buffer_append_text(drawing->out, "\nnew: ");
+        append_share(drawing, box->cum, root->cum);
+        buffer_append_text(drawing->out, "\nbase: ");
+        append_share(drawing, box->base, root->base);
+        buffer_append_format(drawing->out, "\n%+.2f points", 100 * flame_growth(drawing->flame, box));
         return;
     }
     buffer_append_text(out, "\n");
@@ -232,7 +227,7 @@ static bool order_rows(struct drawing *drawing)
     drawing->order = calloc(layout->count, sizeof(*drawing->order));
     drawing->row_first = calloc((size_t)drawing->row_count + 2, sizeof(*drawing->row_first));
     if (!drawing->order || !drawing->row_first) return false;
-    size_t *next = drawing->row_first + 1; /* by depth: where its next box goes; in the end where the next row begins */
+    size_t *next = drawing->row_first + 1; /* the next free place of each depth; at the end the start of the next row */
     for (size_t i = 0; i < layout->count; i++) next[layout->boxes[i].depth + 1]++;
     for (uint32_t depth = 1; depth <= drawing->row_count; depth++) next[depth] += next[depth - 1];
     for (size_t i = 0; i < layout->count; i++) drawing->order[next[layout->boxes[i].depth]++] = (uint32_t)i;
@@ -245,18 +240,11 @@ static bool order_rows(struct drawing *drawing)
 
 /* --- Narrow boxes ------------------------------------------------------------------------------------------------- */
 
-/* An element of a box costs a browser 50 µs and the file 150 bytes. So only as many boxes as a drawing shows at once
- * are elements. The others are lines of numbers, from which the script makes the boxes that are wide enough once a part
- * of the drawing is enlarged. */
+/* An element of a box costs a browser 50 µs and the file 150 bytes. Therefore only as many boxes as a drawing shows at
+ * once are elements. The others are lines of numbers, from which the script makes the boxes that are wide enough once a
+ * part of the drawing is enlarged. */
 
-static size_t count_narrow(const struct drawing *drawing)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < drawing->layout->count; i++) count += !is_element(drawing, &drawing->layout->boxes[i]);
-    return count;
-}
-
-/* What APPEND writes of BOX, as the number of a string. */
+/* Returns the number of the string that APPEND writes of BOX. */
 static uint32_t add_string(struct drawing *drawing, const struct flame_box *box,
                            void (*append)(const struct drawing *drawing, const struct flame_box *box))
 {
@@ -270,8 +258,8 @@ static uint32_t add_string(struct drawing *drawing, const struct flame_box *box,
     return number;
 }
 
-/* "7 12 3 4 5": a gap to the box before and a width, in parts of a pixel, and the strings that are the box's name,
- * values and class. */
+/* Appends "7 12 3 4 5" for each box: a gap to the box before and a width, in parts of a pixel, and the strings that are
+ * the box's name, values and class. */
 static void append_narrow_row(struct drawing *drawing, uint32_t depth)
 {
     double last = 0;
@@ -290,7 +278,8 @@ static void append_narrow_row(struct drawing *drawing, uint32_t depth)
     buffer_append_text(drawing->out, "\n");
 }
 
-/* A line for each row, an empty one, and a line for each string from number 1 on. Line breaks of values are tabs. */
+/* Appends a line for each row, an empty one, and a line for each string from number 1 on. Line breaks of values are
+ * tabs. */
 static void append_narrow_boxes(struct drawing *drawing)
 {
     struct error error;
@@ -357,7 +346,7 @@ static void append_title(const struct drawing *drawing)
     buffer_append_text(out, "</text>\n");
 }
 
-/* Program, value, filters, and what is left out. */
+/* Appends program, value, filters, and what is left out. */
 static void append_heading(const struct drawing *drawing)
 {
     const struct flame_box *root = &drawing->layout->boxes[0];
@@ -388,13 +377,6 @@ static void append_heading(const struct drawing *drawing)
     buffer_append_text(out, "</text>\n");
 }
 
-static void append_script(struct buffer *out)
-{
-    buffer_append_text(out, "<script><![CDATA[\n");
-    buffer_append_text(out, flame_graph_script);
-    buffer_append_text(out, "]]></script>\n");
-}
-
 void flame_write_svg(const struct flame_report *flame, struct buffer *out)
 {
     struct drawing drawing = {.flame = flame,
@@ -405,7 +387,8 @@ void flame_write_svg(const struct flame_report *flame, struct buffer *out)
                               .out = out};
     bool has_memory = flame_layout_narrowest(flame->layout, FLAME_ELEMENTS_MAX, &drawing.narrowest, &drawing.tie_depth);
     if (has_memory && order_rows(&drawing)) {
-        drawing.narrow_count = count_narrow(&drawing);
+        for (size_t i = 0; i < flame->layout->count; i++)
+            drawing.narrow_count += !is_element(&drawing, &flame->layout->boxes[i]);
         unsigned width = FLAME_WIDTH + 2 * MARGIN, height = TOP + drawing.row_count * ROW_HEIGHT + MARGIN;
         buffer_append_format(out,
                              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
@@ -416,7 +399,9 @@ void flame_write_svg(const struct flame_report *flame, struct buffer *out)
         append_heading(&drawing);
         for (uint32_t depth = 0; depth < drawing.row_count; depth++) append_row(&drawing, depth);
         if (drawing.narrow_count > 0) append_narrow_boxes(&drawing);
-        append_script(out);
+        buffer_append_text(out, "<script><![CDATA[\n");
+        buffer_append_text(out, flame_graph_script);
+        buffer_append_text(out, "]]></script>\n");
         buffer_append_text(out, "</svg>\n");
     } else {
         out->failed = true;

@@ -23,12 +23,12 @@ enum {
 struct text {
     const struct flame_report *flame;
     const struct flame_box *boxes;
-    uint32_t *first_child, *last_child, *next_sibling; /* by box; 0: none */
+    uint32_t *first_child, *last_child, *next_sibling; /* box numbers of each box; 0: none */
     size_t bar_width, name_width;                      /* NAME_WIDTH 0: complete */
     struct buffer *out;
 };
 
-/* The children of a box are in the order of the layout, from left to right. False without memory. */
+/* Links each box to its children, in the order of the layout, from left to right. False without memory. */
 static bool link_boxes(struct text *text)
 {
     size_t count = text->flame->layout->count;
@@ -57,12 +57,6 @@ static void append_value(const struct text *text, int64_t value)
 static void append_share(const struct text *text, int64_t value, int64_t total)
 {
     buffer_append_format(text->out, " %7s", quantity_share(value, total).text);
-}
-
-static void append_time(const struct text *text, uint64_t time_ns)
-{
-    int64_t value = time_ns < INT64_MAX ? (int64_t)time_ns : INT64_MAX;
-    buffer_append_format(text->out, "%*s", VALUE_WIDTH, quantity_of("nanoseconds", value).text);
 }
 
 static void append_column_names(const struct text *text)
@@ -99,7 +93,9 @@ static void append_columns(const struct text *text, const struct flame_box *box)
         return;
     }
     if (text->flame->kind == FLAME_CHART) {
-        append_time(text, text->flame->start_ns + box->start);
+        int64_t value = (text->flame->start_ns + box->start) < INT64_MAX ? (int64_t)(text->flame->start_ns + box->start)
+                                                                         : INT64_MAX;
+        buffer_append_format(text->out, "%*s", VALUE_WIDTH, quantity_of("nanoseconds", value).text);
         buffer_append_text(text->out, " ");
     }
     append_value(text, box->cum);
@@ -114,7 +110,7 @@ static void append_repeated(struct buffer *out, const char *piece, size_t count)
     for (; count > 0; count--) buffer_append_text(out, piece);
 }
 
-/* The place of VALUE in the bar, in eighths of a character. */
+/* Returns the place of VALUE in the bar, in eighths of a character. */
 static size_t eighths(const struct text *text, uint64_t value)
 {
     double width = (double)text->boxes[0].width;
@@ -136,7 +132,8 @@ static int colour_of(const struct text *text, const struct flame_box *box)
     return RED + (int)(flame_package_hash(flame, box) % TERMINAL_COLOURS);
 }
 
-/* The first character of a box is full where the box covers half of it, the last one is as wide as its part. */
+/* Appends a bar. The first character of a box is full where the box covers half of it, the last one is as wide as its
+ * part. */
 static void append_bar(const struct text *text, const struct flame_box *box)
 {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -182,7 +179,8 @@ static void append_row(const struct text *text, const struct flame_box *box, boo
     append_name(text, box);
 }
 
-/* What is left out of the box INDEX, as a row below its children. In a comparison it is what the children lack. */
+/* Appends what is left out of the box INDEX, as a row below its children. In a comparison it is what the children
+ * lack. */
 static void append_hidden(const struct text *text, uint32_t index)
 {
     const struct flame_box *box = &text->boxes[index];
@@ -200,7 +198,7 @@ static void append_hidden(const struct text *text, uint32_t index)
     append_row(text, &rest, false);
 }
 
-/* Depth first, without recursion: stacks may be deep. */
+/* Appends the rows depth first, without recursion: stacks may be deep. */
 static void append_rows(const struct text *text)
 {
     uint32_t at = 0;

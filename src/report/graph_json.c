@@ -39,10 +39,9 @@ void graph_write_json(const struct graph_report *all, const bool *peek, struct b
 {
     const struct report *report = all->report;
     const struct call_graph *graph = &all->trimmed->graph;
-    const struct value_type *type = &report->profile->value_types[report->choice.index];
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
-    value_type_write_json(&json, report->profile, "sample_type", type);
+    value_type_write_json(&json, report->profile, "sample_type", &report->profile->value_types[report->choice.index]);
     json_member_i64(&json, "total", report->total);
     json_begin_array_member(&json, "functions");
     for (size_t i = 0; i < graph->listed_count; i++) {

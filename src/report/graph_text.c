@@ -18,7 +18,7 @@ static const char *inline_mark(const struct call_graph *graph, uint32_t node)
     return is_called ? " (partial-inline)" : " (inline)";
 }
 
-/* flat, flat%, sum%, cum, cum% */
+/* Appends flat, flat%, sum%, cum, cum%. */
 static void append_columns(const struct graph_report *all, const struct call_node *node, int64_t running,
                            struct buffer *out)
 {

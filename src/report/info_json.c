@@ -1,16 +1,8 @@
-/* What is in a file, for programs: the object described in doc/man/offbeat-info.1.  SPDX-License-Identifier: MIT */
+/* The contents of a file, for programs: the object described in doc/man/offbeat-info.1. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_extension.h"
 #include "profile/frame_kind.h"
 #include "report/info_report.h"
 #include "report/profile_json.h"
-
-static void write_file(struct json_writer *json, const struct info_file *file)
-{
-    json_member_text(json, "file", file->path);
-    json_member_text(json, "format", file->format);
-    json_member_text(json, "version", file->version);
-    json_member_u64(json, "size", file->size_bytes);
-}
 
 static void write_identity(struct json_writer *json, const struct profile *profile)
 {
@@ -27,23 +19,24 @@ static void write_identity(struct json_writer *json, const struct profile *profi
 
 static void write_origin(struct json_writer *json, const struct profile *profile)
 {
+    const struct sentry_extension *sentry = sentry_extension(profile);
     json_begin_object_member(json, "transaction");
-    string_write_json(json, profile, "id", sentry_extension(profile)->transaction.id);
-    string_write_json(json, profile, "name", sentry_extension(profile)->transaction.name);
-    string_write_json(json, profile, "trace_id", sentry_extension(profile)->transaction.trace_id);
+    string_write_json(json, profile, "id", sentry->transaction.id);
+    string_write_json(json, profile, "name", sentry->transaction.name);
+    string_write_json(json, profile, "trace_id", sentry->transaction.trace_id);
     string_write_json(json, profile, "thread_id", profile->active_thread);
     json_end_object(json);
     json_begin_object_member(json, "device");
-    string_write_json(json, profile, "architecture", sentry_extension(profile)->device.architecture);
-    string_write_json(json, profile, "model", sentry_extension(profile)->device.model);
+    string_write_json(json, profile, "architecture", sentry->device.architecture);
+    string_write_json(json, profile, "model", sentry->device.model);
     json_end_object(json);
     json_begin_object_member(json, "os");
-    string_write_json(json, profile, "name", sentry_extension(profile)->os.name);
-    string_write_json(json, profile, "version", sentry_extension(profile)->os.version);
+    string_write_json(json, profile, "name", sentry->os.name);
+    string_write_json(json, profile, "version", sentry->os.version);
     json_end_object(json);
     json_begin_object_member(json, "runtime");
-    string_write_json(json, profile, "name", sentry_extension(profile)->runtime.name);
-    string_write_json(json, profile, "version", sentry_extension(profile)->runtime.version);
+    string_write_json(json, profile, "name", sentry->runtime.name);
+    string_write_json(json, profile, "version", sentry->runtime.version);
     json_end_object(json);
 }
 
@@ -64,31 +57,6 @@ static void write_item(struct json_writer *json, const struct profile *profile, 
     json_end_object(json);
 }
 
-static void write_items(struct json_writer *json, const struct profile *profile, const struct info_file *file)
-{
-    json_begin_array_member(json, "items");
-    for (size_t i = 0; i < file->item_count; i++) write_item(json, profile, &file->items[i]);
-    json_end_array(json);
-}
-
-static void write_values(struct json_writer *json, const struct profile *profile)
-{
-    json_begin_array_member(json, "sample_types");
-    for (size_t i = 0; i < profile->value_type_count; i++)
-        value_type_write_json(json, profile, NULL, &profile->value_types[i]);
-    json_end_array(json);
-    value_type_write_json(json, profile, "period_type", &profile->period_type);
-    json_member_i64(json, "period", profile->period);
-}
-
-static void write_times(struct json_writer *json, const struct profile *profile, const struct summary *summary)
-{
-    json_member_i64(json, "start", profile->time_ns);
-    json_member_u64(json, "duration", profile->duration_ns);
-    json_member_u64(json, "first_sample", summary->first_ns);
-    json_member_u64(json, "last_sample", summary->last_ns);
-}
-
 static void write_counts(struct json_writer *json, const struct summary *summary)
 {
     json_member_u64(json, "samples", summary->sample_count);
@@ -102,12 +70,6 @@ static void write_counts(struct json_writer *json, const struct summary *summary
         if (summary->kinds[kind] > 0) json_member_u64(json, frame_kind_name(kind), summary->kinds[kind]);
     }
     json_end_object(json);
-}
-
-static void write_completeness(struct json_writer *json, const struct completeness *completeness)
-{
-    json_member_u64(json, "samples_incomplete", (uint64_t)completeness->incomplete);
-    json_member_u64(json, "samples_lost", (uint64_t)completeness->lost);
 }
 
 static void write_processes(struct json_writer *json, const struct profile *profile)
@@ -156,7 +118,7 @@ static void write_images(struct json_writer *json, const struct profile *profile
     json_end_array(json);
 }
 
-static void write_facts(struct json_writer *json, const struct profile *profile)
+static void write_metadata(struct json_writer *json, const struct profile *profile)
 {
     json_begin_object_member(json, "recorder");
     for (size_t i = 0; i < profile->metadata.count; i++) {
@@ -171,7 +133,7 @@ static void write_facts(struct json_writer *json, const struct profile *profile)
     json_end_object(json);
 }
 
-/* FMT-12: for each measurement, the number of its values and their range. */
+/* Writes the number of values of each measurement and their range (FMT-12). */
 static void write_measurements(struct json_writer *json, const struct profile *profile)
 {
     json_begin_object_member(json, "measurements");
@@ -193,45 +155,41 @@ static void write_measurements(struct json_writer *json, const struct profile *p
     json_end_object(json);
 }
 
-/* pprof's */
-static void write_report_options(struct json_writer *json, const struct profile *profile)
-{
-    string_write_json(json, profile, "default_sample_type", profile->default_value_type);
-    string_write_json(json, profile, "drop_frames", profile->drop_frames);
-    string_write_json(json, profile, "keep_frames", profile->keep_frames);
-    string_write_json(json, profile, "doc_url", profile->doc_url);
-}
-
-static void write_comments(struct json_writer *json, const struct profile *profile)
-{
-    json_begin_array_member(json, "comments");
-    for (size_t i = 0; i < profile->comments.count; i++) {
-        json_write_string(json, profile_slice(profile, profile->comments.items[i]));
-    }
-    json_end_array(json);
-}
-
 void info_write_json(const struct info_file *file, const struct profile *profile, const struct summary *summary,
                      struct buffer *out)
 {
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
-    write_file(&json, file);
-    write_items(&json, profile, file);
+    json_member_text(&json, "file", file->path);
+    json_member_text(&json, "format", file->format);
+    json_member_text(&json, "version", file->version);
+    json_member_u64(&json, "size", file->size_bytes);
+    json_begin_array_member(&json, "items");
+    for (size_t i = 0; i < file->item_count; i++) write_item(&json, profile, &file->items[i]);
+    json_end_array(&json);
     write_identity(&json, profile);
     write_origin(&json, profile);
-    write_times(&json, profile, summary);
-    write_values(&json, profile);
+    json_member_i64(&json, "start", profile->time_ns);
+    json_member_u64(&json, "duration", profile->duration_ns);
+    json_member_u64(&json, "first_sample", summary->first_ns);
+    json_member_u64(&json, "last_sample", summary->last_ns);
+    value_types_write_json(&json, profile);
+    value_type_write_json(&json, profile, "period_type", &profile->period_type);
+    json_member_i64(&json, "period", profile->period);
     write_counts(&json, summary);
-    write_completeness(&json, &file->completeness);
+    json_member_u64(&json, "samples_incomplete", (uint64_t)file->completeness.incomplete);
+    json_member_u64(&json, "samples_lost", (uint64_t)file->completeness.lost);
     write_processes(&json, profile);
     write_threads(&json, profile, summary);
     write_images(&json, profile);
     write_measurements(&json, profile);
     json_member_u64(&json, "markers", profile->markers.count);
-    write_facts(&json, profile);
-    write_report_options(&json, profile);
-    write_comments(&json, profile);
+    write_metadata(&json, profile);
+    string_write_json(&json, profile, "default_sample_type", profile->default_value_type);
+    string_write_json(&json, profile, "drop_frames", profile->drop_frames);
+    string_write_json(&json, profile, "keep_frames", profile->keep_frames);
+    string_write_json(&json, profile, "doc_url", profile->doc_url);
+    comments_write_json(&json, profile);
     json_end_object(&json);
     buffer_append_text(out, "\n");
 }

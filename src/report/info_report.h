@@ -1,4 +1,4 @@
-/* What is in a file, for people and for programs.  SPDX-License-Identifier: MIT */
+/* The contents of a file, for people and for programs.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_INFO_REPORT_H
 #define OFFBEAT_REPORT_INFO_REPORT_H
 
@@ -6,9 +6,8 @@
 #include "analyze/summary.h"
 #include "base/buffer.h"
 
-/* Something that is known of an item. */
 struct info_item_fact {
-    struct string_id key; /* this and TEXT in the strings of the file's profile */
+    struct string_id key; /* key; it and TEXT are strings of the file's profile */
     enum { INFO_TEXT, INFO_COUNT, INFO_TIME, INFO_DURATION } kind;
     struct string_id text;
     uint64_t number; /* INFO_TIME: nanoseconds since 1970; INFO_DURATION: nanoseconds */
@@ -25,9 +24,9 @@ struct info_item {
 struct info_file {
     const char *path;
     const char *format;
-    const char *version; /* of the format; "" where it has none */
+    const char *version; /* version of the format; "" where it has none */
     size_t size_bytes;
-    const struct info_item *items; /* of an envelope */
+    const struct info_item *items; /* items of an envelope */
     size_t item_count;
     bool has_profile; /* an envelope may have none */
     struct completeness completeness;

@@ -1,4 +1,4 @@
-/* What is in a file, line by line.  SPDX-License-Identifier: MIT */
+/* The contents of a file, line by line.  SPDX-License-Identifier: MIT */
 #include "profile/frame_kind.h"
 #include "profile/processes.h"
 #include "format/sentry/sentry_extension.h"
@@ -16,7 +16,7 @@ static void append_label(struct buffer *out, const char *label)
     buffer_append_format(out, "%-14s", label);
 }
 
-/* A line that is left out where the file does not say. */
+/* Appends a line, unless TEXT is empty. */
 static void append_text(struct buffer *out, const char *label, const char *text)
 {
     if (!text[0]) return;
@@ -46,25 +46,21 @@ static void append_moment(struct buffer *out, int64_t time_ns)
     buffer_append_format(out, "%s.%03uZ", text, moment_nanoseconds(time_ns) / 1000000);
 }
 
-static void append_time(struct buffer *out, const char *label, int64_t time_ns)
-{
-    if (time_ns == 0) return;
-    append_label(out, label);
-    append_moment(out, time_ns);
-    buffer_append_text(out, "\n");
-}
-
-/* Without a start, times of samples are of a clock whose start is arbitrary. */
+/* Appends the start. Without one, times of samples are of a clock whose start is arbitrary. */
 static void append_start(struct buffer *out, const struct profile *profile, const struct summary *summary)
 {
-    append_time(out, "Start", profile->time_ns);
-    if (profile->time_ns || summary->first_ns == 0 || summary->first_ns > INT64_MAX) return;
-    append_label(out, "Start");
-    buffer_append_format(out, "not known, %s after a clock began\n",
-                         quantity_of("ns", (int64_t)summary->first_ns).text);
+    if (profile->time_ns) {
+        append_label(out, "Start");
+        append_moment(out, profile->time_ns);
+        buffer_append_text(out, "\n");
+    } else if (summary->first_ns != 0 && summary->first_ns <= INT64_MAX) {
+        append_label(out, "Start");
+        buffer_append_format(out, "not known, %s after a clock began\n",
+                             quantity_of("ns", (int64_t)summary->first_ns).text);
+    }
 }
 
-/* "Linux 6.1" */
+/* Appends "Linux 6.1". */
 static void append_pair(struct buffer *out, const struct profile *profile, const char *label, struct string_id name,
                         struct string_id version)
 {
@@ -102,17 +98,7 @@ static void append_values(struct buffer *out, const struct profile *profile)
     }
 }
 
-static void append_samples(struct buffer *out, const struct summary *summary)
-{
-    append_label(out, "Samples");
-    buffer_append_format(out, "%" PRIu64, summary->sample_count);
-    if (summary->entry_count != summary->sample_count) {
-        buffer_append_format(out, " in %zu entries", summary->entry_count);
-    }
-    buffer_append_text(out, "\n");
-}
-
-/* "120, 3 without a name; 90 native, 30 kernel, 12 inlined" */
+/* Appends "120, 3 without a name; 90 native, 30 kernel, 12 inlined". */
 static void append_frames(struct buffer *out, const struct summary *summary)
 {
     const char *separator = "; ";
@@ -174,7 +160,7 @@ static void append_images(struct buffer *out, const struct profile *profile, con
     }
 }
 
-static void append_facts(struct buffer *out, const struct profile *profile)
+static void append_metadata(struct buffer *out, const struct profile *profile)
 {
     if (profile->metadata.count) buffer_append_text(out, "Recorder\n");
     for (size_t i = 0; i < profile->metadata.count; i++) {
@@ -237,22 +223,6 @@ static void append_measurements(struct buffer *out, const struct profile *profil
     }
 }
 
-/* pprof's */
-static void append_report_options(struct buffer *out, const struct profile *profile)
-{
-    append_string(out, profile, "Shown first", profile->default_value_type);
-    append_string(out, profile, "Drop frames", profile->drop_frames);
-    append_string(out, profile, "Keep frames", profile->keep_frames);
-    append_string(out, profile, "Documentation", profile->doc_url);
-}
-
-static void append_comments(struct buffer *out, const struct profile *profile)
-{
-    for (size_t i = 0; i < profile->comments.count; i++) {
-        append_string(out, profile, "Comment", profile->comments.items[i]);
-    }
-}
-
 static void append_fact(struct buffer *out, const struct profile *profile, const struct info_item_fact *fact)
 {
     buffer_append_text(out, ", ");
@@ -310,7 +280,12 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_start(out, profile, summary);
     append_duration(out, profile, summary);
     append_values(out, profile);
-    append_samples(out, summary);
+    append_label(out, "Samples");
+    buffer_append_format(out, "%" PRIu64, summary->sample_count);
+    if (summary->entry_count != summary->sample_count) {
+        buffer_append_format(out, " in %zu entries", summary->entry_count);
+    }
+    buffer_append_text(out, "\n");
     append_number(out, "Stacks", summary->stack_count);
     append_number(out, "Deepest stack", summary->deepest_stack);
     append_frames(out, summary);
@@ -320,9 +295,14 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_completeness(out, profile, &file->completeness);
     append_measurements(out, profile);
     if (profile->markers.count > 0) append_number(out, "Markers", profile->markers.count);
-    append_facts(out, profile);
-    append_report_options(out, profile);
-    append_comments(out, profile);
+    append_metadata(out, profile);
+    append_string(out, profile, "Shown first", profile->default_value_type);
+    append_string(out, profile, "Drop frames", profile->drop_frames);
+    append_string(out, profile, "Keep frames", profile->keep_frames);
+    append_string(out, profile, "Documentation", profile->doc_url);
+    for (size_t i = 0; i < profile->comments.count; i++) {
+        append_string(out, profile, "Comment", profile->comments.items[i]);
+    }
 }
 
 void info_write_text(const struct info_file *file, const struct profile *profile, const struct summary *summary,

@@ -27,7 +27,7 @@ static void append_numberless(struct rows *rows)
     }
 }
 
-/* Costs that no source line could be printed for. */
+/* Appends costs that no source line could be printed for. */
 static void append_rest(struct rows *rows)
 {
     for (; rows->next < rows->end && !rows->all->is_pprof; rows->next++)
@@ -75,7 +75,7 @@ static void append_function(const struct code_report *all, const struct line_lis
     }
 }
 
-/* pprof says so only of a function none of whose code has a file. */
+/* Appends a function without a file. pprof does so only if none of its code has a file. */
 static void append_fileless(const struct code_report *all, const struct line_listing *listing, size_t place)
 {
     const struct listed_function *function = &listing->functions[place];

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ascending. SIZE is in the first unit of the family. */
+/* A unit; SIZE is in the first unit of the family. */
 struct known_unit {
     const char *name;
     const char *long_name;
@@ -57,7 +57,7 @@ static const struct known_unit *find_unit(const char *name, const struct family 
     return NULL;
 }
 
-/* VALUE is in the family's first unit. */
+/* Returns the largest unit that is not above VALUE, which is in the family's first unit. */
 static const struct known_unit *largest_within(const struct family *family, double value)
 {
     size_t u = family->count - 1;

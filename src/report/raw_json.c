@@ -3,22 +3,6 @@
 #include "report/profile_json.h"
 #include "report/raw_report.h"
 
-static void write_header(struct json_writer *json, const struct profile *profile)
-{
-    value_type_write_json(json, profile, "period_type", &profile->period_type);
-    json_member_i64(json, "period", profile->period);
-    json_member_i64(json, "start", profile->time_ns);
-    json_member_u64(json, "duration", profile->duration_ns);
-    json_begin_array_member(json, "comments");
-    for (size_t i = 0; i < profile->comments.count; i++)
-        json_write_string(json, profile_slice(profile, profile->comments.items[i]));
-    json_end_array(json);
-    json_begin_array_member(json, "sample_types");
-    for (size_t i = 0; i < profile->value_type_count; i++)
-        value_type_write_json(json, profile, NULL, &profile->value_types[i]);
-    json_end_array(json);
-}
-
 static void write_sample(struct json_writer *json, const struct profile *profile, struct sample_labels *labels,
                          size_t sample)
 {
@@ -32,20 +16,9 @@ static void write_sample(struct json_writer *json, const struct profile *profile
     for (; stack != 0; stack = profile_parent_at(profile, stack))
         json_write_u64(json, profile_stack_location(profile, stack));
     json_end_array(json);
-    json_write_key(json, "labels");
     sample_labels_collect(labels, profile, profile->samples.labels[sample], profile->samples.thread[sample]);
     labels_write_json(json, labels);
     json_end_object(json);
-}
-
-static void write_samples(struct json_writer *json, const struct profile *profile, struct buffer *out)
-{
-    struct sample_labels labels;
-    out->failed |= !sample_labels_init(&labels, profile);
-    json_begin_array_member(json, "samples");
-    for (size_t i = 0; i < profile->samples.count && !out->failed; i++) write_sample(json, profile, &labels, i);
-    json_end_array(json);
-    sample_labels_fini(&labels);
 }
 
 static void write_line(struct json_writer *json, const struct profile *profile, const struct line *line)
@@ -101,8 +74,18 @@ void raw_write_json(const struct profile *profile, struct buffer *out)
 {
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
-    write_header(&json, profile);
-    write_samples(&json, profile, out);
+    value_type_write_json(&json, profile, "period_type", &profile->period_type);
+    json_member_i64(&json, "period", profile->period);
+    json_member_i64(&json, "start", profile->time_ns);
+    json_member_u64(&json, "duration", profile->duration_ns);
+    comments_write_json(&json, profile);
+    value_types_write_json(&json, profile);
+    struct sample_labels labels;
+    out->failed |= !sample_labels_init(&labels, profile);
+    json_begin_array_member(&json, "samples");
+    for (size_t i = 0; i < profile->samples.count && !out->failed; i++) write_sample(&json, profile, &labels, i);
+    json_end_array(&json);
+    sample_labels_fini(&labels);
     write_locations(&json, profile, out);
     write_mappings(&json, profile);
     json_end_object(&json);

@@ -8,7 +8,7 @@
 /* Appends PROFILE in the form of `pprof -raw`, times in UTC: samples, locations and mappings in their order, by their
  * numbers in the profile. A sample's thread is the labels that it becomes in a pprof profile. A failure is OUT's. */
 void raw_write_text(const struct profile *profile, struct buffer *out);
-/* The same as one JSON object. */
+/* Appends the same as one JSON object. */
 void raw_write_json(const struct profile *profile, struct buffer *out);
 
 #endif

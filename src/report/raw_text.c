@@ -1,6 +1,6 @@
-/* A profile in the form that pprof prints for -raw (what the fields mean is in doc/man/offbeat-raw.1). To be compared
- * with that tool's output byte for byte, so what looks odd here (blanks at ends of lines) is that form.
- * SPDX-License-Identifier: MIT */
+/* A profile in the form of pprof -raw (what the fields mean is in doc/man/offbeat-raw.1). To be compared with that
+ * tool's output byte for byte, so what looks odd here (blanks at ends of lines) is that form. SPDX-License-Identifier:
+ * MIT */
 #include "report/moment.h"
 #include "report/raw_report.h"
 
@@ -12,7 +12,7 @@
 
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
-/* "2017-02-01 12:00:00.5 +0000 UTC" */
+/* Appends "2017-02-01 12:00:00.5 +0000 UTC". */
 static void append_time(struct buffer *out, int64_t time_ns)
 {
     char text[64];
@@ -41,7 +41,7 @@ static int fraction(char *text, size_t size, uint64_t whole, uint64_t nanosecond
     return length;
 }
 
-/* The first four characters of Go's form of it: "4h35" of "4h35m2.83s". */
+/* Appends the first four characters of Go's form of a duration: "4h35" of "4h35m2.83s". */
 static void append_duration(struct buffer *out, int64_t duration_ns)
 {
     char text[64];
@@ -80,17 +80,13 @@ static bool is_same_kind(const struct sample_label *a, const struct sample_label
     return a->is_number == b->is_number;
 }
 
-static bool is_same_key(const struct sample_label *a, const struct sample_label *b)
-{
-    return is_same_kind(a, b) && strcmp(a->key, b->key) == 0;
-}
-
-/* "key:[1 2]"; where any of the numbers has a unit, all show one. Gives the first entry of another key. */
+/* Appends "key:[1 2]"; where any of the numbers has a unit, all show one. Returns the first entry of another key. */
 static uint32_t append_key(const struct sample_labels *labels, uint32_t first, struct buffer *out)
 {
     uint32_t end = first;
     bool has_unit = false;
-    for (; end < labels->count && is_same_key(&labels->items[first], &labels->items[end]); end++) {
+    for (; end < labels->count && is_same_kind(&labels->items[first], &labels->items[end]); end++) {
+        if (strcmp(labels->items[first].key, labels->items[end].key) != 0) break;
         has_unit |= labels->items[end].is_number && labels->items[end].unit[0] != '\0';
     }
     buffer_append_format(out, "%s:[", labels->items[first].key);
@@ -203,8 +199,10 @@ static void append_header(const struct profile *profile, struct buffer *out)
     if (profile->duration_ns != 0) append_duration(out, (int64_t)profile->duration_ns);
 }
 
-static void append_value_types(const struct profile *profile, struct buffer *out)
+void raw_write_text(const struct profile *profile, struct buffer *out)
 {
+    append_header(profile, out);
+    buffer_append_text(out, "Samples:\n");
     for (size_t i = 0; i < profile->value_type_count; i++) {
         const struct value_type *type = &profile->value_types[i];
         bool is_default = type->type.index == profile->default_value_type.index;
@@ -212,13 +210,6 @@ static void append_value_types(const struct profile *profile, struct buffer *out
                              profile_c_string(profile, type->unit), is_default ? "[dflt]" : "");
     }
     buffer_append_text(out, "\n");
-}
-
-void raw_write_text(const struct profile *profile, struct buffer *out)
-{
-    append_header(profile, out);
-    buffer_append_text(out, "Samples:\n");
-    append_value_types(profile, out);
     append_samples(profile, out);
     buffer_append_text(out, "Locations\n");
     append_locations(profile, out);

@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include "profile/units.h"
+#include "report/text.h"
 
 #include <math.h>
 
@@ -22,18 +23,11 @@ static int64_t divided(const struct report *report, int64_t value)
     return as_integer((double)value * report->ratio);
 }
 
-static size_t character_count(const uint8_t *text, size_t size)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < size; i++) count += (text[i] & 0xC0) != 0x80;
-    return count;
-}
-
 void report_append_value(const struct report *report, struct buffer *out, int width, int64_t value)
 {
     size_t first = out->size;
     unit_append(out, divided(report, value), report_value_unit(report), report->unit);
-    size_t count = character_count(out->data + first, out->size - first), size = out->size - first;
+    size_t count = character_count(slice_of(out->data + first, out->size - first)), size = out->size - first;
     if (width <= 0 || count >= (size_t)width) return;
     size_t blanks = (size_t)width - count;
     if (!buffer_reserve(out, blanks)) return;
@@ -59,7 +53,7 @@ static int64_t smallest_value(const struct call_graph *graph)
     return smallest;
 }
 
-/* Where the values reach over several units, a hundredth of a unit is still readable. */
+/* Chooses the unit. Where the values reach over several units, a hundredth of a unit is still readable. */
 void report_choose_unit(struct report *report, const struct call_graph *graph, bool is_integer)
 {
     if (strcmp(report->unit, "minimum") != 0 || graph->listed_count == 0) return;

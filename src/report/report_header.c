@@ -16,11 +16,6 @@ static void append_time(const struct report *report, struct buffer *out)
     if (strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &parts) > 0) buffer_append_format(out, "Time: %s\n", text);
 }
 
-static const char *without_blanks(const char *text)
-{
-    return text + strspn(text, " ");
-}
-
 static void append_duration(const struct report *report, struct buffer *out)
 {
     uint64_t duration = report->profile->duration_ns;
@@ -41,7 +36,7 @@ static void append_line(struct buffer *out, const char *title, const char *text)
     if (text[0] != '\0') buffer_append_format(out, "%s%s\n", title, text);
 }
 
-void report_append_facts(const struct report *report, struct buffer *out)
+void report_append_metadata(const struct report *report, struct buffer *out)
 {
     const struct profile *profile = report->profile;
     if (profile->mappings.count > 1) {
@@ -60,8 +55,8 @@ void report_append_facts(const struct report *report, struct buffer *out)
     append_duration(report, out);
 }
 
-/* A long expression is cut. */
-static void append_filters(const struct report *report, struct buffer *out)
+/* Appends the filters; long expressions are cut. */
+static void append_cut_filters(const struct report *report, struct buffer *out)
 {
     enum { FILTER_BYTES_SHOWN = 80 };
     if (!report->filters || !report->filters[0]) return;
@@ -92,11 +87,12 @@ void report_append_header(const struct report *report, const struct trimmed_grap
     int64_t shown = 0;
     for (size_t i = 0; i < graph->listed_count; i++)
         shown = profile_add_values(shown, node_flat(&graph->nodes[graph->listed[i]]));
-    if (is_drawing || !report->is_compact) report_append_facts(report, out);
-    append_filters(report, out);
+    if (is_drawing || !report->is_compact) report_append_metadata(report, out);
+    append_cut_filters(report, out);
+    struct quantity_text share = quantity_share(shown, report->total);
     buffer_append_text(out, "Showing nodes accounting for ");
     report_append_value(report, out, 0, shown);
-    buffer_append_format(out, ", %s of ", without_blanks(quantity_share(shown, report->total).text));
+    buffer_append_format(out, ", %s of ", share.text + strspn(share.text, " "));
     report_append_value(report, out, 0, report->total);
     buffer_append_text(out, " total\n");
     if (report->total != 0) {

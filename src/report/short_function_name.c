@@ -31,7 +31,7 @@ static const char *skip(const char *at, bool (*belongs)(char))
 
 /* --- Go: "github.com/x/y/v2.(*T).f" ------------------------------------------------------------------------------- */
 
-/* The position of "/v2" or a higher version of a module, before a dot or slash; NULL if there is none. */
+/* Finds "/v2" or a higher version of a module, before a dot or slash; NULL if there is none. */
 static const char *find_version(const char *name, const char **ret_end)
 {
     for (const char *at = strstr(name, "/v"); at; at = strstr(at + 1, "/v")) {
@@ -51,7 +51,7 @@ static bool is_path_character(char c)
     return is_word(c) || c == '-' || c == '.';
 }
 
-/* NAME after the last slash of its import path, if a package and a function follow; else NULL. */
+/* Returns NAME after the last slash of its import path, if a package and a function follow; else NULL. */
 static const char *go_function(const char *name)
 {
     const char *found = NULL;
@@ -97,7 +97,7 @@ static bool is_class(const char *name)
     return is_capital(*name);
 }
 
-/* The last class with a member and a namespace in front of it; NULL: there is none. */
+/* Finds the last class with a member and a namespace in front of it; NULL: there is none. */
 static const char *cpp_member(const char *name, const char **ret_end)
 {
     const char *found = NULL;

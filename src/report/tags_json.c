@@ -1,4 +1,4 @@
-/* What was spent under each value of each label, for programs: the object described in doc/man/offbeat-tags.1.
+/* The sums of each value of each label, for programs: the object described in doc/man/offbeat-tags.1.
  * SPDX-License-Identifier: MIT */
 #include "report/profile_json.h"
 #include "report/report.h"
@@ -18,10 +18,9 @@ static void write_values(struct json_writer *json, const struct tag_sums *sums, 
 void tags_write_json(const struct report *report, const struct tag_sums *sums, struct buffer *out)
 {
     const struct profile *profile = report->profile;
-    const struct value_type *type = &profile->value_types[report->choice.index];
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
-    value_type_write_json(&json, profile, "sample_type", type);
+    value_type_write_json(&json, profile, "sample_type", &profile->value_types[report->choice.index]);
     json_member_i64(&json, "total", report->total);
     json_begin_object_member(&json, "tags");
     for (size_t first = 0, end; first < sums->count; first = end) {

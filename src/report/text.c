@@ -10,7 +10,7 @@ void append_printable(struct buffer *out, const char *text)
     out->size = first + printable_replace((char *)out->data + first, out->size - first, false);
 }
 
-/* Where character NUMBER of the printable TEXT begins. */
+/* Returns the place of character NUMBER of the printable TEXT. */
 static size_t place_of(struct slice text, size_t number)
 {
     size_t place = 0, skip;
@@ -21,11 +21,29 @@ static size_t place_of(struct slice text, size_t number)
     return place;
 }
 
-static size_t character_count(struct slice text)
+size_t character_count(struct slice text)
 {
     size_t count = 0;
     for (size_t i = 0; i < text.size; i++) count += (text.data[i] & 0xC0) != 0x80;
     return count;
+}
+
+size_t name_width(size_t width, size_t columns)
+{
+    enum { NAME_MIN = 24 };
+    if (width == 0) return 0;
+    return width > columns + NAME_MIN ? width - columns : NAME_MIN;
+}
+
+void append_filters(struct buffer *out, const char *const *filters)
+{
+    if (!filters || !*filters) return;
+    buffer_append_text(out, "Active filters:\n");
+    for (; *filters; filters++) {
+        buffer_append_text(out, "   ");
+        append_printable(out, *filters);
+        buffer_append_text(out, "\n");
+    }
 }
 
 void append_shortened(struct buffer *out, const char *text, size_t width)

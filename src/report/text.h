@@ -4,21 +4,31 @@
 
 #include "base/buffer.h"
 
-/* TEXT came out of a file: characters that could command a terminal or turn the text around them become "?"
- * (base/printable.h). */
+/* Appends TEXT, which came out of a file: characters that could command a terminal or turn the text around them become
+ * "?" (base/printable.h). */
 void append_printable(struct buffer *out, const char *text);
-/* The same, with "…" in the middle if it has more than WIDTH characters (at least 3); WIDTH 0: complete. Counts
+/* Appends the same, with "…" in the middle if it has more than WIDTH characters (at least 3); WIDTH 0: complete. Counts
  * characters, not columns: a character of an East Asian script takes two columns. */
 void append_shortened(struct buffer *out, const char *text, size_t width);
-/* The same for lines that are made already: their ends stay. */
+/* Makes finished lines printable: their ends stay. */
 void make_printable(struct buffer *lines);
 
-/* Whether a row with VALUE of TOTAL is shown bold on a terminal: from 10 % on. */
+/* Returns the number of characters of TEXT, which is UTF-8. */
+size_t character_count(struct slice text);
+
+/* Returns the characters that a table of WIDTH leaves for names beside its COLUMNS of numbers; 0, without a limit, if
+ * WIDTH is 0. */
+size_t name_width(size_t width, size_t columns);
+
+/* Appends "Active filters:" and a line for each of FILTERS, if there are any. NULL ends them; FILTERS may be NULL. */
+void append_filters(struct buffer *out, const char *const *filters);
+
+/* Returns whether a row with VALUE of TOTAL is shown bold on a terminal: from 10 % on. */
 bool is_hot(int64_t value, int64_t total);
 void append_bold(struct buffer *out);
 void append_normal(struct buffer *out);
 
-/* What follows the last slash. */
+/* Returns the part of PATH after the last slash. */
 const char *base_name(const char *path);
 
 #endif

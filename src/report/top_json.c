@@ -32,10 +32,10 @@ static void write_threads(struct json_writer *json, const struct profile *profil
 {
     json_begin_object_member(json, "threads");
     for (size_t i = 0; i < top->group_count; i++) {
-        const struct thread *facts = profile_thread(profile, top->groups[i].thread);
-        json_write_key_slice(json, profile_slice(profile, facts->id));
+        const struct thread *thread = profile_thread(profile, top->groups[i].thread);
+        json_write_key_slice(json, profile_slice(profile, thread->id));
         json_begin_object(json);
-        string_write_json(json, profile, "name", facts->name);
+        string_write_json(json, profile, "name", thread->name);
         json_member_u64(json, "duration", top->groups[i].duration_ns);
         write_functions(json, profile, top, &top->groups[i], options, false);
         json_end_object(json);

@@ -8,15 +8,15 @@
 #include <math.h>
 
 struct top_report_options {
-    size_t function_max; /* of each thread or process, and so many processes; 0 = all */
+    size_t function_max; /* greatest number of functions of each thread or process, and of processes; 0 = all */
     bool has_colour;     /* table only */
     size_t width;     /* table only: characters in a line, for which long names are shortened; 0: names are complete */
     const char *unit; /* table only: a name, "auto" or "minimum"; NULL: "minimum" */
-    double ratio;     /* numbers are multiplied by it; 0: they are not */
+    double ratio;     /* factor of all numbers; 0: 1 */
     const char *const *filters; /* table only: "focus=main", NULL ends them; may be NULL */
 };
 
-/* VALUE times the ratio, within 64 bits. */
+/* Returns VALUE times the ratio, within 64 bits. */
 static inline int64_t top_report_value(const struct top_report_options *options, int64_t value)
 {
     if (options->ratio == 0 || options->ratio == 1) return value;

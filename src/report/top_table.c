@@ -1,4 +1,5 @@
 /* The hottest functions as a table, in the columns that users of pprof know.  SPDX-License-Identifier: MIT */
+#include "analyze/totals.h"
 #include "report/moment.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -8,24 +9,26 @@
 #include <string.h>
 #include <time.h>
 
+enum { NUMBERS_WIDTH = 44 }; /* characters of a row in front of the name */
+
 struct table {
     const struct profile *profile;
     const struct top *top;
     const struct top_report_options *options;
-    const char *unit_name; /* of the values */
+    const char *unit_name; /* unit of the values */
     struct quantity_unit unit;
     bool has_own_units; /* each number has its own unit */
     struct buffer *out;
 };
 
-/* In the unit of the column, or in its own. */
+/* Returns VALUE in the unit of the column, or in its own. */
 static struct quantity_text value_text(const struct table *table, int64_t value)
 {
     if (table->has_own_units) return quantity_of(table->unit_name, top_report_value(table->options, value));
     return quantity_in(table->unit, value);
 }
 
-/* The unit for a column of values from SMALLEST to LARGEST: the chosen one, or the one that suits them. */
+/* Returns the unit for a column of values from SMALLEST to LARGEST: the chosen one, or the one that suits them. */
 static struct quantity_unit choose_unit(const struct table *table, int64_t smallest, int64_t largest)
 {
     double ratio = table->options->ratio == 0 ? 1 : table->options->ratio;
@@ -70,14 +73,7 @@ static void append_header(const struct table *table, const struct top *top)
     buffer_append_text(table->out, "\n");
     append_start(table);
     append_duration(table, profile->duration_ns, top->total);
-    const char *const *filter = table->options->filters;
-    if (!filter || !*filter) return;
-    buffer_append_text(table->out, "Active filters:\n");
-    for (; *filter; filter++) {
-        buffer_append_text(table->out, "   ");
-        append_printable(table->out, *filter);
-        buffer_append_text(table->out, "\n");
-    }
+    append_filters(table->out, table->options->filters);
 }
 
 static size_t shown_count(const struct table *table, const struct top_group *thread)
@@ -86,30 +82,16 @@ static size_t shown_count(const struct table *table, const struct top_group *thr
     return maximum && maximum < thread->function_count ? maximum : thread->function_count;
 }
 
-static int64_t without_sign(int64_t value)
-{
-    return value == INT64_MIN ? INT64_MAX : value < 0 ? -value : value;
-}
-
-/* Chosen from the smallest number that the table will show. */
+/* Chooses the unit by the smallest number that the table shows. */
 static struct quantity_unit unit_of_table(const struct table *table, const struct top_group *thread)
 {
     int64_t smallest = 0;
     for (size_t i = 0; i < shown_count(table, thread); i++) {
         const struct top_function *function = &thread->functions[i];
-        int64_t value = without_sign(function->self ? function->self : function->total);
+        int64_t value = magnitude_of(function->self ? function->self : function->total);
         if (smallest == 0 || value < smallest) smallest = value;
     }
     return choose_unit(table, smallest ? smallest : thread->total, thread->total);
-}
-
-/* What the columns of numbers leave. */
-static size_t name_width(const struct table *table)
-{
-    enum { NUMBERS = 44, NAME_MIN = 24 };
-    size_t width = table->options->width;
-    if (width == 0) return 0;
-    return width > NUMBERS + NAME_MIN ? width - NUMBERS : NAME_MIN;
 }
 
 static void append_row(const struct table *table, const struct top_group *thread, const struct top_function *function,
@@ -122,7 +104,7 @@ static void append_row(const struct table *table, const struct top_group *thread
                          quantity_percent(running, thread->total).text, value_text(table, function->total).text,
                          quantity_percent(function->total, thread->total).text);
     append_shortened(table->out, function->name.index ? names_text(&table->top->names, function->name) : "(unknown)",
-                     name_width(table));
+                     name_width(table->options->width, NUMBERS_WIDTH));
     if (is_bold) append_normal(table->out);
     buffer_append_text(table->out, "\n");
 }
@@ -199,7 +181,7 @@ static void append_heading(const struct table *table, const struct top *top, con
     append_duration(table, group->duration_ns, group->total);
 }
 
-/* Which processes there are, before the functions of each. */
+/* Appends a table of the processes, before the functions of each. */
 static void append_processes(struct table *table, const struct top *top, size_t shown)
 {
     int64_t smallest = shown ? top->groups[shown - 1].total : 0, running = 0;

@@ -3,18 +3,6 @@
 #include "report/profile_json.h"
 #include "report/report.h"
 
-static void write_stack(struct json_writer *json, const struct grouping *grouping, const struct profile *profile,
-                        uint32_t stack)
-{
-    json_begin_array(json);
-    for (; stack != 0; stack = profile_parent_at(profile, stack)) {
-        uint32_t count;
-        const uint32_t *groups = grouping_frames(grouping, profile_stack_location(profile, stack), &count);
-        for (uint32_t i = 0; i < count; i++) json_write_text(json, group_name(grouping, &grouping->items[groups[i]]));
-    }
-    json_end_array(json);
-}
-
 static void write_sample(struct json_writer *json, const struct report *report, const struct grouping *grouping,
                          struct sample_labels *labels, size_t sample)
 {
@@ -23,9 +11,13 @@ static void write_sample(struct json_writer *json, const struct report *report, 
     struct value_choice choice = report->choice;
     json_begin_object(json);
     json_member_i64(json, "value", mean_of(values[choice.index], choice.is_mean ? values[0] : 0));
-    json_write_key(json, "stack");
-    write_stack(json, grouping, profile, profile->samples.stack[sample].index);
-    json_write_key(json, "labels");
+    json_begin_array_member(json, "stack");
+    for (uint32_t stack = profile->samples.stack[sample].index; stack != 0; stack = profile_parent_at(profile, stack)) {
+        uint32_t count;
+        const uint32_t *groups = grouping_frames(grouping, profile_stack_location(profile, stack), &count);
+        for (uint32_t i = 0; i < count; i++) json_write_text(json, group_name(grouping, &grouping->items[groups[i]]));
+    }
+    json_end_array(json);
     sample_labels_collect(labels, profile, profile->samples.labels[sample], profile->samples.thread[sample]);
     labels_write_json(json, labels);
     json_end_object(json);

@@ -20,7 +20,7 @@ static bool is_same_key(const struct sample_label *a, const struct sample_label 
     return a->is_number == b->is_number && strcmp(a->key, b->key) == 0;
 }
 
-/* By the key as it is printed: right-aligned, so that short keys come first. */
+/* Compares keys as they are printed: right-aligned, so that short keys come first. */
 static int compare_labels(const void *left, const void *right)
 {
     enum { KEY_WIDTH = 10 };
@@ -87,7 +87,7 @@ static void append_sample(struct traces *traces, size_t sample)
 void traces_write_text(const struct report *report, const struct grouping *grouping, struct buffer *out)
 {
     struct traces traces = {.report = report, .grouping = grouping, .out = out};
-    report_append_facts(report, out);
+    report_append_metadata(report, out);
     if (sample_labels_init(&traces.labels, report->profile) && label_units_init(&traces.units, report->profile)) {
         for (size_t i = 0; i < report->profile->samples.count && !out->failed; i++) append_sample(&traces, i);
         buffer_append_text(out, SEPARATOR);

@@ -3,14 +3,10 @@
 
 #include "base/printable.h"
 
-/* U+FFFE and U+FFFF are valid UTF-8, but no characters of XML. */
-static bool is_xml(const uint8_t *bytes, size_t size)
-{
-    return size != 3 || bytes[0] != 0xEF || bytes[1] != 0xBF || bytes[2] < 0xBE;
-}
-
 static void append_character(struct buffer *out, const uint8_t *bytes, size_t size)
 {
+    /* U+FFFE and U+FFFF are valid UTF-8, but no characters of XML. */
+    bool is_noncharacter = size == 3 && bytes[0] == 0xEF && bytes[1] == 0xBF && bytes[2] >= 0xBE;
     const char *entity = size != 1          ? NULL
                          : bytes[0] == '&'  ? "&amp;"
                          : bytes[0] == '<'  ? "&lt;"
@@ -20,7 +16,7 @@ static void append_character(struct buffer *out, const uint8_t *bytes, size_t si
                                             : NULL;
     if (entity)
         buffer_append_text(out, entity);
-    else if (size > 0 && is_xml(bytes, size))
+    else if (size > 0 && !is_noncharacter)
         buffer_append(out, bytes, size);
     else
         buffer_append_byte(out, '?');
