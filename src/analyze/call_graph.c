@@ -42,19 +42,19 @@ struct walk {
     struct call_graph *graph;
     struct graph_source *source;
     const bool *kept;
-    uint32_t *at; /* by location: as grouping.at, or PASSED; NULL: no location is passed */
+    uint32_t *at; /* entries by location, as grouping.at, or PASSED; NULL: no location is passed */
     bool no_edges;
     enum pass pass;
     const struct graph_marks *marks;
-    struct stack_marks way; /* of the nodes on the way */
+    struct stack_marks way; /* marks of the nodes on the way */
     struct step *steps;
     size_t step_count, step_capacity;
     struct run_on_way *runs;
     size_t run_count, run_capacity;
     uint32_t caller; /* the innermost node on the way; GRAPH_NONE at a root */
     uint32_t site;   /* the location that it is from */
-    /* By location: the last edge, plus one, that led out of it, and into its own inlined frames. A place in the code
-     * mostly calls one function, so few edges must be searched for. */
+    /* The last edge that led out of each location, plus one, and the last one into its own inlined frames. A place in
+     * the code mostly calls one function, so few edges must be searched for. */
     uint32_t *calls, *inlined;
     bool is_residual; /* frames since CALLER were left out */
     bool failed;

@@ -21,7 +21,7 @@ enum { GRAPH_EDGES_MAX = 1 << 28, GRAPH_NODES_MAX = 1 << 28 };
 struct call_node {
     uint32_t group;
     uint32_t parent;  /* private: of a tree, as it was built */
-    uint32_t in_edge; /* of a tree: the edge from its parent, GRAPH_NONE for a root or in a graph */
+    uint32_t in_edge; /* edge from the parent in a tree; GRAPH_NONE for a root or in a graph */
     uint32_t place;   /* private: where it was on the way from the root when it was last entered */
     int64_t flat, cum, flat_div, cum_div;
 };
@@ -35,7 +35,7 @@ struct call_edge {
     int64_t weight, weight_div;
 };
 
-/* What graphs are built from. */
+/* The profile, grouping and tree of stacks that graphs are built from. */
 struct graph_source {
     const struct profile *profile;
     const struct grouping *grouping;
@@ -45,13 +45,13 @@ struct graph_source {
 };
 
 struct call_graph {
-    struct call_node *nodes; /* of a graph: by group */
+    struct call_node *nodes; /* nodes of a graph by group */
     size_t node_count, node_capacity;
     struct call_edge *edges;
     size_t edge_count, edge_capacity;
     uint32_t *listed; /* the nodes that a report shows, in its order */
     size_t listed_count;
-    /* By node: its edges, the heaviest first, from IN[IN_FIRST[node]] to IN[IN_FIRST[node + 1]]. Set by
+    /* Edges of each node, the heaviest first, from IN[IN_FIRST[node]] to IN[IN_FIRST[node + 1]]. Set by
      * call_graph_link; removed edges are not among them. */
     uint32_t *in, *out, *in_first, *out_first;
     uint32_t *sorted; /* all edges that are not removed, in the same order; set by call_graph_link */
@@ -70,17 +70,18 @@ void graph_source_fini(struct graph_source *source); /* accepts {0} */
 bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept, bool no_edges);
 void call_graph_fini(struct call_graph *graph); /* accepts {0} */
 
-/* Which of some marked nodes the stack of a sample goes through: with it, the samples of a part can be summed up one by
- * one, in any order and for as many parts as there are. */
+/* The marked nodes on the stack of a sample. With it, the samples of a part can be summed up one by one, in any order
+ * and for as many parts as there are. */
 enum { GRAPH_MARK_WORDS = 4, GRAPH_MARKS_MAX = 64 * GRAPH_MARK_WORDS };
 struct stack_marks {
     uint64_t through[GRAPH_MARK_WORDS]; /* a bit for each mark */
     uint32_t flat_mark;                 /* the mark of the node that a sample counts for as FLAT, plus one; 0: none */
 };
 struct graph_marks {
-    uint32_t *mark_of_node;    /* by node, plus one; 0: it has none */
-    const bool *is_wanted;     /* by sample */
-    struct stack_marks *items; /* by run of the tree of stacks; set for the runs of wanted samples only */
+    uint32_t *mark_of_node; /* mark of each node, plus one; 0: none */
+    const bool *is_wanted;  /* samples whose marks are wanted */
+    struct stack_marks
+        *items; /* marks on the way to each run of the tree of stacks; set for the runs of wanted samples only */
 };
 /* Sets the ITEMS of MARKS, which has room for all runs, for GRAPH, which was built from SOURCE and KEPT. False without
  * memory. */

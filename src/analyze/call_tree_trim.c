@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* What leads to a node from the nearest node above that stays. */
+/* The way to a node from the nearest node above that stays. */
 struct way {
     uint32_t from; /* GRAPH_NONE: nothing above stays */
     bool is_residual, is_inline;

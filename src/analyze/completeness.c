@@ -18,7 +18,7 @@ static const char *const names[INCOMPLETE_CAUSES] = {
 
 /* --- Stacks ------------------------------------------------------------------------------------------------------- */
 
-/* By stack: its three outermost locations, 0 where it has fewer. */
+/* The three outermost locations of each stack, 0 where it has fewer. */
 struct ends {
     struct location_id root, next, inner;
 };
@@ -73,8 +73,8 @@ static bool is_in_file(const struct profile *profile, struct mapping_id mapping)
                               ANONYMOUS_MAPPING);
 }
 
-/* Where a stack ends. The caller of code without an unwind table is a guess. If no file contains it and it has no name,
- * the stack ends at the code that it seems to have called. */
+/* Returns the mapping that a stack ends in. The caller of code without an unwind table is a guess. If no file contains
+ * it and it has no name, the stack ends at the code that it seems to have called. */
 static struct mapping_id mapping_at_end(const struct profile *profile, const struct ends *ends)
 {
     const struct location *next = profile_location(profile, ends->next);
@@ -82,7 +82,7 @@ static struct mapping_id mapping_at_end(const struct profile *profile, const str
     return profile_location(profile, ends->inner)->mapping;
 }
 
-/* By cause and mapping: samples whose stack ends there. */
+/* Samples by the cause and the mapping at whose code their stack ends. */
 struct tally {
     double *samples;
     size_t mapping_count;

@@ -1,4 +1,4 @@
-/* How much of a profile is missing, and why: samples that were lost, and stacks that do not reach their root.
+/* The missing part of a profile and its causes: samples that were lost, and stacks that do not reach their root.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_COMPLETENESS_H
 #define OFFBEAT_ANALYZE_COMPLETENESS_H
@@ -23,8 +23,8 @@ enum incomplete_cause {
 /* Incomplete stacks of one cause. */
 struct incomplete_stacks {
     double samples;
-    double in_mapping;         /* of these, as many as end in MAPPING */
-    struct mapping_id mapping; /* where most of them end; 0: in code of no file */
+    double in_mapping;         /* number of these that end in MAPPING */
+    struct mapping_id mapping; /* mapping in which most of them end; 0: code of no file */
 };
 
 enum { COMPLETENESS_LOSSES_MAX = 16 };
@@ -36,9 +36,9 @@ struct lost_samples {
 };
 
 struct completeness {
-    double samples;    /* that the profile has */
-    double lost;       /* that it lost; an estimate where whole ticks were missed */
-    double incomplete; /* of SAMPLES: with an incomplete stack */
+    double samples;    /* samples of the profile */
+    double lost;       /* samples that it lost; an estimate where whole ticks were missed */
+    double incomplete; /* number of SAMPLES with an incomplete stack */
     struct incomplete_stacks by_cause[INCOMPLETE_CAUSES];
     struct lost_samples losses[COMPLETENESS_LOSSES_MAX]; /* the largest first */
     size_t loss_count;

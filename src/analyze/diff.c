@@ -1,6 +1,6 @@
 /* Both profiles are in one model, so that equal functions have one group: a walk over one tree of stacks sums the
- * values of each, and another one its samples unless a sample always has the same value.  SPDX-License-Identifier: MIT
- */
+ * values of each, and another one its samples unless a sample always has the same value.
+ * SPDX-License-Identifier: MIT */
 #include "analyze/diff.h"
 
 #include "analyze/group_sums.h"
@@ -19,8 +19,8 @@ struct comparison {
     struct grouping grouping;
     struct stack_tree tree;
     struct group_sums sums;
-    bool *is_base;                  /* by label set; NULL: no set is of the base */
-    struct diff_side *sides[SIDES]; /* by group; the last one is of samples without a stack */
+    bool *is_base;                  /* marks of the label sets of the base; NULL: no set is of the base */
+    struct diff_side *sides[SIDES]; /* sums by group; the last one is of samples without a stack */
     struct diff_side all[SIDES];
 };
 
@@ -207,8 +207,8 @@ static struct sample_counts counts_of(const struct diff *diff, const struct diff
     return (struct sample_counts){.base = function->base.self_samples, .new = function->new.self_samples};
 }
 
-/* Which part of the samples is expected in the new profile if nothing has changed: by the samples for each unit of
- * value, or by the samples themselves where shares are compared. */
+/* Returns the part of the samples that is expected in the new profile if nothing has changed: by the samples for each
+ * unit of value, or by the samples themselves where shares are compared. */
 static double expected_share(const struct comparison *all)
 {
     double base = (double)all->all[BASE].self_samples, new = (double)all->all[NEW].self_samples;

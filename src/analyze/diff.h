@@ -4,7 +4,7 @@
 
 #include "analyze/grouping.h"
 
-/* What a function has in one of the two profiles. */
+/* The values of a function in one of the two profiles. */
 struct diff_side {
     int64_t self, total;
     uint64_t self_samples, total_samples; /* 0 if the profile does not count samples */
@@ -20,24 +20,24 @@ enum diff_noise {
 
 struct diff_function {
     struct name_id name;
-    struct string_id file, package; /* as in struct top_function */
+    struct string_id file, package; /* names as in struct top_function */
     struct diff_side base, new;
     enum diff_change change; /* ADDED and REMOVED: it is in one profile only; else of DIFFERENCE */
-    int64_t difference;      /* of self, or of total */
-    double probability;      /* of such a difference without a change (analyze/sampling_noise.h); 1: unknown */
+    int64_t difference;      /* difference of self, or of total */
+    double probability;      /* probability of such a difference without a change (analyze/sampling_noise.h); 1: unknown */
     enum diff_noise noise;
 };
 
 struct diff {
     size_t value_index;
     bool by_cumulative;
-    struct diff_function *functions; /* by falling |difference|; those without a difference are last */
+    struct diff_function *functions; /* functions by falling |difference|; the last ones have no difference */
     size_t count;
     struct diff_function all; /* the samples of each profile: self and total are equal */
     size_t change_counts[DIFF_CHANGES];
     size_t exceeding_count;
     double level, limit; /* a probability below LIMIT exceeds noise */
-    struct names names;  /* of the functions */
+    struct names names;  /* names of the functions */
 };
 
 struct diff_options {

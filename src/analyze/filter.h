@@ -1,4 +1,4 @@
-/* Which samples and frames of a profile a report shows.  SPDX-License-Identifier: MIT */
+/* The samples and frames of a profile that a report shows.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_FILTER_H
 #define OFFBEAT_ANALYZE_FILTER_H
 
@@ -21,7 +21,7 @@ struct filter_options {
     /* Label keys, separated by commas: each becomes a frame outside or inside of all others (analyze/tag_frames.h),
      * which the other filters see. */
     const char *tag_root, *tag_leaf;
-    const char *tag_unit; /* of numbers in those frames */
+    const char *tag_unit; /* unit of numbers in those frames */
     /* Regular expressions: keep samples whose thread or process has such a name (any part of it) or number (all of it;
      * of a thread also PID/TID). */
     const char *thread, *process;
@@ -30,7 +30,7 @@ struct filter_options {
 
 enum { FILTER_OPTIONS = 16 };
 
-/* What a user should know about the result. */
+/* Facts about the result that a user should know. */
 struct filter_outcome {
     const char *unmatched[FILTER_OPTIONS]; /* options, "focus", that matched nothing */
     size_t unmatched_count;

@@ -15,13 +15,13 @@ enum frame_flag {
     PRUNED = 8,     /* prune_from matches here */
 };
 
-/* What is left of a location. */
+/* A location after the filters. */
 struct rest_of_location {
     struct location_id location; /* 0: hidden */
     uint8_t flags;
 };
 
-/* What is left of a stack. */
+/* A stack after the filters. */
 struct rest_of_stack {
     uint32_t stack;
     uint32_t pruned; /* the stack down to the innermost match of prune_from; 0: nothing matches */
@@ -36,7 +36,7 @@ struct frame_filter {
     struct profile *profile;
     struct name_match matches[MATCHERS];
     bool has_matched[MATCHERS];
-    struct line *lines; /* of the location at hand */
+    struct line *lines; /* frames of the location at hand */
     uint32_t line_count, line_capacity;
     struct rest_of_location *locations;
     struct rest_of_stack *stacks;

@@ -12,12 +12,12 @@ struct label_filter {
     struct profile *profile;
     struct label_groups groups;
     struct label_units units;
-    struct sample_labels labels; /* of the group at hand */
+    struct sample_labels labels; /* labels of the group at hand */
     struct tag_filter focus, ignore;
     bool has_focused, has_ignored;
     struct regexp show, hide;
     bool shows, hides, has_shown, has_hidden;
-    struct label *kept; /* of the group at hand; as many as LABELS may have */
+    struct label *kept; /* labels to keep of the group at hand; as many as LABELS may have */
 };
 
 /* --- Which samples ------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* One pass over the samples in the order of time, with a list of the boxes that are open: a frame that the next sample
  * has too stays open, the others are closed. A box's width is known when it is closed; if it is too narrow, it is the
- * last one of the layout, as the boxes inside it were too narrow too, and is taken back.  SPDX-License-Identifier: MIT
- */
+ * last one of the layout, as the boxes inside it were too narrow too, and is taken back.
+ * SPDX-License-Identifier: MIT */
 #include "analyze/flame_chart.h"
 
 #include "base/array.h"
@@ -21,7 +21,7 @@ struct interval {
     size_t sample;
 };
 
-/* What is left out in a box, each sum once: the boxes inside a box that is left out do not count. */
+/* The sums left out in a box, each once: the boxes inside a box that is left out do not count. */
 struct left_out {
     size_t narrow_count, deep_count;
     int64_t narrow_sum, deep_sum;
@@ -39,13 +39,13 @@ struct chart {
     const struct flame_options *options;
     struct interval *intervals;
     size_t interval_count;
-    uint64_t end_ns;       /* of the samples so far */
+    uint64_t end_ns;       /* end of the samples so far, ns */
     uint64_t limit;        /* narrower boxes are left out */
     struct open_box *open; /* [0] is the root */
     size_t open_count, open_capacity;
     uint32_t *frames; /* groups of the current sample, outermost first */
     size_t frame_count, frame_capacity;
-    struct stack_id stack; /* that FRAMES are of */
+    struct stack_id stack; /* stack of FRAMES */
     bool failed;
 };
 
@@ -82,7 +82,7 @@ static bool find_samples(struct chart *chart, struct thread_id thread)
     return true;
 }
 
-/* How many nanoseconds one of the value is, 0 if it is no time. */
+/* Returns the nanoseconds of one unit of the value, 0 if it is no time. */
 static uint64_t value_ns(const struct chart *chart)
 {
     static const struct {

@@ -12,11 +12,11 @@ enum { BOXES_MAX = 1 << 28 };
 
 /* Samples that have the same frames from the root on (inverted: from the leaf on), and the frame that they are at. */
 struct item {
-    int64_t sum;  /* of a comparison: of the new profile */
+    int64_t sum;  /* value; in a comparison that of the new profile */
     int64_t base; /* both 0: the stack has ended, or other items took over its callees */
-    uint32_t run; /* not used if inverted */
+    uint32_t run; /* unused if inverted */
     uint32_t stack;
-    uint32_t frame; /* of the stack's location, 0 is the innermost inlined one */
+    uint32_t frame; /* index in the frames of the stack's location; 0 is the innermost inlined one */
 };
 
 /* A box whose inside has no boxes yet. Its items are from FROM to the end of all items: boxes that wait longer have
@@ -30,7 +30,7 @@ struct pending {
 struct part {
     uint32_t group, rank;
     int64_t sum, base;
-    size_t count; /* of items; then where the next one goes */
+    size_t count; /* number of items; then the place of the next one */
 };
 
 struct builder {
@@ -39,17 +39,17 @@ struct builder {
     const struct grouping *grouping;
     const struct flame_options *options;
     struct stack_tree tree;
-    uint32_t *first_child, *next_sibling; /* by run; 0: none. NULL if inverted */
-    int64_t *base_sums;                   /* by run; NULL if there is no base */
-    bool *is_base;                        /* by label set; NULL if there is no base */
+    uint32_t *first_child, *next_sibling; /* runs below and beside each run; 0: none. NULL if inverted */
+    int64_t *base_sums;                   /* sums of the base by run; NULL if there is no base */
+    bool *is_base;                        /* label sets of the base; NULL if there is no base */
     struct item *items, *sorted;
     size_t item_count, item_capacity, sorted_capacity;
     struct pending *pending;
     size_t pending_count, pending_capacity;
     struct part *parts;
     size_t part_count, part_capacity;
-    uint32_t *part_of; /* by group: its part, plus one; 0 outside of split */
-    uint32_t *ranks;   /* by group: its place in the order of names */
+    uint32_t *part_of; /* part of each group, plus one; 0 outside of split */
+    uint32_t *ranks;   /* place of each group in the order of names */
     bool failed;
 };
 
@@ -106,7 +106,7 @@ static int64_t base_of(const struct builder *builder, uint32_t run)
     return builder->base_sums ? builder->base_sums[run] : 0;
 }
 
-/* At the outermost frame of STACK. */
+/* Returns the item of RUN at the outermost frame of STACK. */
 static struct item item_at(const struct builder *builder, uint32_t run, uint32_t stack)
 {
     uint32_t count;
@@ -131,7 +131,7 @@ static int64_t add_callees(struct builder *builder, uint32_t run)
     return rest;
 }
 
-/* To the next callee. The sum of the samples that end here. */
+/* Moves to the next callee. Returns the sum of the samples that end here. */
 static int64_t advance(struct builder *builder, size_t index)
 {
     struct item *item = &builder->items[index];
@@ -147,7 +147,7 @@ static int64_t advance(struct builder *builder, size_t index)
     return add_callees(builder, item->run);
 }
 
-/* To the caller. */
+/* Moves to the caller. */
 static int64_t advance_inverted(struct builder *builder, size_t index)
 {
     struct item *item = &builder->items[index];
@@ -328,7 +328,7 @@ static bool find_base(struct builder *builder)
 static enum status add_samples(struct builder *builder, int64_t *ret_total, int64_t *ret_base, struct error *error)
 {
     const struct profile *profile = builder->profile;
-    int64_t totals[2] = {0, 0}; /* of the profile and of the base */
+    int64_t totals[2] = {0, 0}; /* sums of the profile and of the base */
     for (size_t i = 0; i < profile->samples.count; i++) {
         int64_t value = profile_sample_values(profile, i)[builder->options->column];
         bool is_base = builder->is_base && builder->is_base[profile->samples.labels[i].index];
@@ -436,7 +436,8 @@ static int compare_descending(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
-/* How many rows of the boxes that are WIDTH wide there is room for, 0: for none of them. False without memory. */
+/* Finds the number of rows for which there is room among the boxes that are WIDTH wide, 0: none. False without
+ * memory. */
 static bool find_tie_depth(const struct flame_layout *layout, uint64_t width, size_t room, uint32_t *ret_depth)
 {
     uint32_t depth_count = 0, depth = 0;

@@ -11,7 +11,7 @@
 #include "analyze/grouping.h"
 
 #define FLAME_NO_GROUP UINT32_MAX
-#define FLAME_MERGED (UINT32_MAX - 1) /* of a flamechart: neighbouring boxes that are too narrow */
+#define FLAME_MERGED (UINT32_MAX - 1) /* neighbouring boxes of a flamechart that are too narrow */
 
 struct flame_options {
     size_t column;      /* the value that is the width */
@@ -19,19 +19,19 @@ struct flame_options {
     bool is_inverted;   /* the leaf of each stack is the outermost box, its callers are inside */
     uint64_t parts;     /* boxes below one of so many equal parts of the total are left out; 0: none is */
     int64_t narrowest;  /* boxes whose WIDTH is below are left out too */
-    uint32_t tie_depth; /* of boxes as wide as NARROWEST, those below this depth are left out too; 0: none is */
+    uint32_t tie_depth; /* depth below which boxes as wide as NARROWEST are left out too; 0: none is */
     uint32_t depth_max; /* boxes below this depth are left out; 0: none is. Inverted, the work grows with it */
 };
 
-/* What is left out is in the CUM of its parent, but in no FLAT. */
+/* A box. The CUM of a parent includes boxes that are left out, no FLAT does. */
 struct flame_box {
     uint32_t group;        /* FLAME_NO_GROUP: the root, which is all samples */
     uint32_t parent;       /* an earlier box; the root's is itself */
     uint32_t depth;        /* 0: the root */
     uint32_t hidden_count; /* children that are left out; of FLAME_MERGED: the boxes that it stands for */
-    uint64_t start, width; /* from the left: in the profile's unit, of a flamechart in nanoseconds */
+    uint64_t start, width; /* offset from the left and width in the profile's unit; in a flamechart in nanoseconds */
     int64_t cum;           /* the value: the width, except in a flamechart */
-    int64_t flat;          /* what belongs to no child: the stack ends in this box */
+    int64_t flat;          /* value of the stacks that end in this box */
     int64_t base;          /* CUM in the base of a comparison */
 };
 
@@ -43,7 +43,7 @@ struct flame_layout {
     size_t deep_count; /* left out: below the maximum depth, without the boxes inside them */
     int64_t deep_sum;
     size_t removed_count; /* left out: only in the base, without the boxes inside them */
-    int64_t removed_sum;  /* of the base */
+    int64_t removed_sum;  /* sum in the base */
 };
 
 /* The sum of all FLAT, NARROW_SUM and DEEP_SUM is the root's CUM: each sample is in exactly one of them.

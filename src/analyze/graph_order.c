@@ -7,7 +7,7 @@
 struct context {
     const struct call_graph *graph;
     const struct graph_source *source;
-    const int64_t *scores; /* by node */
+    const int64_t *scores; /* scores by node */
 };
 
 static int compare_names(const struct names *names, struct name_id a, struct name_id b)
@@ -98,8 +98,8 @@ bool graph_sort(struct call_graph *graph, const struct graph_source *source, enu
 
 /* All that the order depends on: many edges have the same weight, and to compare names each time would take long. */
 struct sorted_edge {
-    int64_t weight;    /* without its sign */
-    uint32_t from, to; /* by the order of printable names */
+    int64_t weight;    /* weight without its sign */
+    uint32_t from, to; /* ranks of the ends in the order of printable names */
     uint32_t edge;
 };
 
@@ -120,8 +120,8 @@ static int compare_printable(const void *left, const void *right, void *context)
     return compare_names(&grouping->names, a->printable, b->printable);
 }
 
-/* By group: the rank of its printable name among the names of all groups with edges; equal names have the same rank.
- * NULL without memory. */
+/* Returns the rank of each group's printable name among the names of all groups with edges; equal names have the same
+ * rank. NULL without memory. */
 static uint32_t *order_names(const struct call_graph *graph, const struct graph_source *source)
 {
     struct context context = {.graph = graph, .source = source};

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of a group: it has no tags, or all are below the cutoff. */
+/* A group without tags, or with all of them below the cutoff. */
 #define NO_TAGS UINT32_MAX
 
 struct computation {
@@ -27,18 +27,18 @@ struct computation {
     struct label_units units;
     struct sample_labels labels;
     uint32_t *samples; /* group by group */
-    size_t *first;     /* by group; one more at the end */
-    uint32_t *texts;   /* by group: as of a tag, or NO_TAGS */
+    size_t *first;     /* index in SAMPLES of each group's first one; one more at the end */
+    uint32_t *texts;   /* name of each group's texts, as of a tag, or NO_TAGS */
     struct graph_marks marks;
-    bool *is_wanted; /* by sample: its group has tags */
-    uint32_t *names; /* of the numbers of the group at hand, by label */
+    bool *is_wanted; /* samples whose group has tags */
+    uint32_t *names; /* names of the numbers of the group at hand, by label */
     size_t name_capacity;
     const uint32_t *marked; /* the nodes with marks, by mark */
     size_t marked_count;
     struct mark_sums {
         int64_t flat, cum, flat_div, cum_div;
         bool is_touched;
-    } sums[GRAPH_MARKS_MAX];  /* of the group at hand */
+    } sums[GRAPH_MARKS_MAX];  /* sums of the group at hand, by mark */
     struct index_table index; /* tags by node, texts and name */
     struct buffer text, pairs;
     size_t *pair_first; /* offsets into PAIRS */
@@ -227,7 +227,7 @@ static bool add_marked(struct computation *all)
 
 /* --- Groups that can reach the cutoff ----------------------------------------------------------------------------- */
 
-/* By group: its values without their signs. NULL without memory. */
+/* Returns the values of each group without their signs. NULL without memory. */
 static int64_t *sum_values(const struct computation *all)
 {
     const struct profile *profile = all->source->profile;

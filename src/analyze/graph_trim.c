@@ -78,7 +78,7 @@ static size_t find_large_nodes(struct trim *trim)
 
 /* --- Edges -------------------------------------------------------------------------------------------------------- */
 
-/* Those into listed nodes. */
+/* Drops redundant edges into listed nodes. */
 static size_t drop_small_edges(struct trim *trim)
 {
     struct call_graph *graph = &trim->trimmed->graph;
@@ -170,7 +170,7 @@ static bool has_tags(const struct trim *trim)
     return tags->first && tags->left_out == 0 && !trim->source->is_tree;
 }
 
-/* How many nodes there is room for: in a drawing, the labels of a node take some of it. */
+/* Returns the number of nodes for which there is room: in a drawing, the labels of a node take some of it. */
 static size_t room_for_nodes(const struct trim *trim)
 {
     const struct trimmed_graph *trimmed = trim->trimmed;
@@ -233,7 +233,7 @@ static bool choose_rows(struct trim *trim)
     return is_done && sort(trim);
 }
 
-/* Of a drawing or a tree, the second choice depends on the edges that the first one leaves. */
+/* Trims in two steps: for a drawing or a tree, the second choice depends on the edges that the first one leaves. */
 static enum status choose_boxes(struct trim *trim)
 {
     struct call_graph *graph = &trim->trimmed->graph;

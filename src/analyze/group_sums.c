@@ -37,7 +37,7 @@ void group_sums_fini(struct group_sums *sums)
     *sums = (struct group_sums){0};
 }
 
-/* Without branches: whether a group is on the way already cannot be predicted. */
+/* Enters a group without branches: whether a group is on the way already cannot be predicted. */
 static inline void enter_group(struct group_sums *sums, uint32_t group)
 {
     uint8_t state = sums->state[group];

@@ -1,5 +1,4 @@
-/* What each group of frames has for itself and in total, in one walk over the tree of stacks.
- * SPDX-License-Identifier: MIT */
+/* Self and total of each group of frames, in one walk over the tree of stacks.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_GROUP_SUMS_H
 #define OFFBEAT_ANALYZE_GROUP_SUMS_H
 
@@ -11,7 +10,7 @@
 struct group_sums {
     const struct profile *profile;
     const struct grouping *grouping;
-    int64_t *self, *total; /* by group; a recursive function counts once a stack in TOTAL */
+    int64_t *self, *total; /* sums by group; a recursive function counts once a stack in TOTAL */
     uint32_t *used;        /* the groups in the stacks of the last walk */
     size_t used_count;
     uint8_t *state; /* private, by group */
@@ -19,7 +18,7 @@ struct group_sums {
     size_t way_count;
 };
 
-/* For walks over TREE. False without memory. */
+/* Prepares walks over TREE. False without memory. */
 bool group_sums_init(struct group_sums *sums, const struct grouping *grouping, const struct stack_tree *tree);
 void group_sums_fini(struct group_sums *sums); /* accepts {0} */
 

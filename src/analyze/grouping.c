@@ -13,7 +13,7 @@ struct builder {
     struct grouping *grouping;
     const struct profile *profile;
     const struct grouping_options *options;
-    struct name_id *clean_paths; /* by string; 0: not known yet */
+    struct name_id *clean_paths; /* clean paths by string; 0: not known yet */
     size_t string_count;
     struct buffer text;
 };
@@ -119,7 +119,7 @@ static bool has_files(const struct builder *builder)
     return builder->options->granularity != GRANULARITY_FUNCTIONS;
 }
 
-/* Without LINE: of a location that has none. */
+/* Describes a frame. Without LINE it is of a location that has none. */
 static struct group describe(struct builder *builder, const struct location *location, const struct line *line)
 {
     static const struct line no_line;

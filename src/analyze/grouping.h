@@ -1,4 +1,4 @@
-/* Which frames of a profile are one row, one node: the places of the code, as coarse as a report wants them.
+/* The frames of a profile that are one row or node: the places of the code, as coarse as a report wants them.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_GROUPING_H
 #define OFFBEAT_ANALYZE_GROUPING_H
@@ -6,7 +6,7 @@
 #include "analyze/names.h"
 
 enum granularity {
-    GRANULARITY_FUNCTIONS, /* by name alone */
+    GRANULARITY_FUNCTIONS, /* functions by name alone */
     GRANULARITY_FILE_FUNCTIONS,
     GRANULARITY_FILES,
     GRANULARITY_LINES,
@@ -16,33 +16,34 @@ enum granularity {
 struct grouping_options {
     enum granularity granularity;
     bool no_inlines;    /* an inlined frame counts as the function that it was inlined into */
-    bool has_columns;   /* with lines and addresses */
+    bool has_columns;   /* columns, with lines and addresses */
     bool keeps_objects; /* the same function of two mappings, or with two start lines, is two */
     bool names_places;  /* a frame without a name is called by its place, unless there are addresses */
-    /* As pprof: frames without a function name are one only with the same mapping and start line, also of one file. */
+    /* Rule of pprof: frames without a function name are one only with the same mapping and start line, also of one
+     * file. */
     bool splits_nameless;
 };
 
-/* What the frames of a group have in common. A field that the granularity does not distinguish is "" or 0. Name ids
- * belong to the grouping. */
+/* The common properties of the frames of a group. A field that the granularity does not distinguish is "" or 0. Name
+ * ids belong to the grouping. */
 struct group {
     struct name_id printable; /* the group's name in a report */
     struct name_id name, file;
     struct string_id object;
     uint64_t address;
     int64_t line, column, start_line;
-    struct function_id function; /* of the first frame; for what a report says beside the name */
+    struct function_id function; /* mapping and function of the first frame, which reports print beside the name */
     struct mapping_id mapping;
 };
 
 struct grouping {
     struct group *items;
     size_t count, capacity;
-    uint32_t *at;    /* by location: its group, or where in LISTS its groups are, marked */
-    uint32_t *lists; /* how many, and the groups, innermost first: of locations that have several */
+    uint32_t *at;    /* group of each location, or the place of its groups in LISTS, marked */
+    uint32_t *lists; /* groups of locations with several: their number, then the groups, innermost first */
     size_t list_size;
     struct index_table index;
-    struct names names; /* in addition to the profile's: clean paths, names of locations, printable names */
+    struct names names; /* strings beside the profile's: clean paths, names of locations, printable names */
 };
 
 /* PROFILE must stay as it is. STATUS_NO_MEMORY, or what names_failed says. */
@@ -63,7 +64,7 @@ static inline const uint32_t *grouping_frames(const struct grouping *grouping, u
     return at + 1;
 }
 
-/* How a report prints GROUP; NUL-terminated. */
+/* Returns the printable name of GROUP; NUL-terminated. */
 static inline const char *group_name(const struct grouping *grouping, const struct group *group)
 {
     return names_text(&grouping->names, group->printable);

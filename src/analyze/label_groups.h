@@ -11,7 +11,7 @@ struct label_group {
 };
 
 struct label_groups {
-    struct label_group *items; /* in the order of their first samples */
+    struct label_group *items; /* groups in the order of their first samples */
     size_t count, capacity;
     uint32_t *group_of_sample;
     struct index_table index;

@@ -12,7 +12,7 @@ struct builder {
     uint32_t *matches; /* groups, sorted */
     size_t match_count;
     uint32_t *row_of_group;
-    struct row_cost *costs; /* by row; row 0 is for groups that do not match */
+    struct row_cost *costs; /* costs by row; row 0 is for groups that do not match */
 };
 
 static bool group_matches(struct name_match *match, const struct names *names, struct name_id name)

@@ -1,4 +1,4 @@
-/* What each source line of the functions that match an expression cost.  SPDX-License-Identifier: MIT */
+/* The cost of each source line of the functions that match an expression.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_LINE_LISTING_H
 #define OFFBEAT_ANALYZE_LINE_LISTING_H
 
@@ -15,14 +15,14 @@ struct listed_line {
 struct listed_function {
     const char *name;              /* a string of the grouping */
     const char *file;              /* the same; "": not known; then there are no lines */
-    int64_t flat, cum;             /* of all lines; cum counts a stack once */
+    int64_t flat, cum;             /* sums of all lines; cum counts a stack once */
     int64_t cum_of_lines;          /* the sum of the lines' cum, which counts a recursion between lines twice */
     int64_t first, last;           /* the lines to show, from the function's start if that is known; 0: none is known */
-    size_t line_first, line_count; /* in lines, ascending by number */
+    size_t line_first, line_count; /* index in LINES, which ascend by number, and number of lines */
 };
 
 struct line_listing {
-    struct listed_function *functions; /* by name, then file */
+    struct listed_function *functions; /* functions by name, then file */
     size_t function_count;
     struct listed_line *lines;
     size_t line_count;

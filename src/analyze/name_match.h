@@ -10,7 +10,7 @@ struct name_match {
     bool is_set; /* false: there is no expression, and nothing matches */
     const struct profile *profile;
     struct regexp regexp;
-    uint8_t *results; /* by string */
+    uint8_t *results; /* result of matching each string */
     size_t count;
     bool simplifies; /* names are matched without parameters (profile/simple_name.h) */
 };

@@ -1,4 +1,4 @@
-/* What a frame without a name is called.  SPDX-License-Identifier: MIT */
+/* The name of a frame that has none.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_PLACE_NAME_H
 #define OFFBEAT_ANALYZE_PLACE_NAME_H
 

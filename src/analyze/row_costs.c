@@ -10,7 +10,7 @@ struct walk {
     const struct grouping *grouping;
     const uint32_t *row_of_group;
     struct stack_tree tree;
-    uint32_t *active; /* by row: its frames between the root and the place of the walk */
+    uint32_t *active; /* number of each row's frames between the root and the place of the walk */
     struct row_cost *costs;
 };
 

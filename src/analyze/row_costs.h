@@ -1,4 +1,4 @@
-/* What each row of a report cost. Rows are coarser than groups: several groups can belong to one row.
+/* The cost of each row of a report. Rows are coarser than groups: several groups can belong to one row.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_ROW_COSTS_H
 #define OFFBEAT_ANALYZE_ROW_COSTS_H

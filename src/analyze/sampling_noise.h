@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many samples the base and the new recording have. */
+/* Numbers of samples of the base and of the new recording. */
 struct sample_counts {
     uint64_t base, new;
 };
@@ -20,8 +20,8 @@ struct sample_counts {
  * rate. Twice the smaller tail, at most 1. */
 double noise_probability(struct sample_counts counts, double share);
 
-/* The limit for the probability of each of COUNT differences so that, if nothing has changed, the probability that any
- * of them is below its limit is at most LEVEL. It is LEVEL / K for the smallest K such that at most K of the
+/* Returns the limit for the probability of each of COUNT differences so that, if nothing has changed, the probability
+ * that any of them is below its limit is at most LEVEL. It is LEVEL / K for the smallest K such that at most K of the
  * differences have enough samples to be able to fall below it (Tarone, Biometrics 46, 1990). Without memory: LEVEL /
  * COUNT. */
 double noise_limit(const struct sample_counts *counts, size_t count, double share, double level);

@@ -110,7 +110,7 @@ static void sum_up(struct stack_tree *tree)
     }
 }
 
-/* What is below a run is a part of ORDER, right after the run. The runs take their places in it from its end. */
+/* Sets ORDER: the runs below a run come right after it. The runs take their places in it from its end. */
 static void find_order(struct stack_tree *tree)
 {
     for (uint32_t i = 0; i < tree->included_count; i++) {

@@ -47,7 +47,7 @@ static void count_samples(const struct profile *profile, struct summary *summary
     if (!profile->has_times) summary->first_ns = summary->last_ns = 0;
 }
 
-/* By location: itself and what is inlined into it. NULL without memory. */
+/* Returns the number of frames of each location: itself and inlined ones. NULL without memory. */
 static uint32_t *count_frames(const struct profile *profile)
 {
     uint32_t *frames = calloc(profile->locations.count, sizeof(*frames));

@@ -1,4 +1,5 @@
-/* What --tag-focus and --tag-ignore say: a range of numbers, or expressions for texts.  SPDX-License-Identifier: MIT */
+/* The values of --tag-focus and --tag-ignore: a range of numbers, or expressions for texts.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_TAG_FILTER_H
 #define OFFBEAT_ANALYZE_TAG_FILTER_H
 
@@ -13,7 +14,7 @@ struct tag_filter {
     bool is_range;
     bool has_low, has_high;
     double low, high;
-    char unit[32]; /* of LOW and HIGH, as unit_scale calls it */
+    char unit[32]; /* unit of LOW and HIGH, as unit_scale calls it */
     struct regexp expressions[TAG_EXPRESSIONS_MAX];
     size_t expression_count;
 };

@@ -28,11 +28,11 @@ struct tagging {
     struct keys root_keys, leaf_keys;
     bool has_root, has_leaf;
     struct label_groups groups;
-    struct sample_labels labels; /* of the current group */
+    struct sample_labels labels; /* labels of the current group */
     struct buffer text;
-    struct copy *copies;  /* by stack */
+    struct copy *copies;  /* copies by stack */
     uint32_t *path;       /* stacks from a leaf up to the first one that is copied */
-    uint32_t stack_count; /* before anything was added */
+    uint32_t stack_count; /* number of stacks of the profile without the added ones */
 };
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */

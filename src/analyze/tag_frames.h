@@ -10,7 +10,7 @@ enum { TAG_FRAMES_MAX = 64 };
 struct tag_frames {
     const char *root; /* frames outside of each stack, the first key outermost */
     const char *leaf; /* frames inside of each stack, the last key innermost */
-    const char *unit; /* of numbers; NULL: as they are stored */
+    const char *unit; /* unit of numbers; NULL: as they are stored */
 };
 
 /* Gives every sample a frame for each key, as pprof does: its name is the values of the label, joined by commas, and

@@ -1,4 +1,4 @@
-/* What was spent under each value of each label.  SPDX-License-Identifier: MIT */
+/* The sums of each value of each label.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_TAG_SUMS_H
 #define OFFBEAT_ANALYZE_TAG_SUMS_H
 
@@ -7,14 +7,14 @@
 enum { TAG_SUMS_MAX = 16 << 20 };
 
 struct tag_sum {
-    struct string_id key, value; /* of TAG_SUMS.strings; a number is printed with its unit */
+    struct string_id key, value; /* key and value, of TAG_SUMS.strings; a number is printed with its unit */
     int64_t sum;
 };
 
 struct tag_sums {
-    struct tag_sum *items; /* by key, then by falling sum without its sign, then by value */
+    struct tag_sum *items; /* sums by key, then by falling sum without its sign, then by value */
     size_t count, capacity;
-    struct profile strings; /* only its strings */
+    struct profile strings; /* strings of the sums; the rest of this profile is empty */
 };
 
 /* Numbers are printed in UNIT, as unit_scale takes it; numbers that print alike are one value. */
@@ -22,7 +22,7 @@ enum status tag_sums_init(struct tag_sums *sums, const struct profile *profile, 
                           struct error *error);
 void tag_sums_fini(struct tag_sums *sums); /* accepts {0} */
 
-/* Where the values of the key at FIRST end, and their sum. */
+/* Returns the end of the values of the key at FIRST, and their sum. */
 size_t tag_sums_key_end(const struct tag_sums *sums, size_t first, int64_t *ret_sum);
 
 #endif

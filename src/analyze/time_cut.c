@@ -43,7 +43,7 @@ static bool cut_sample(struct profile *profile, size_t sample, uint64_t end_ns, 
     return true;
 }
 
-/* From the last sample to the first, so that the next one of each thread is known. */
+/* Cuts from the last sample to the first, so that the next one of each thread is known. */
 static void cut_samples(struct profile *profile, const struct time_cut *cut, uint64_t *next_ns, bool *is_kept)
 {
     for (size_t i = profile->samples.count; i-- > 0;) {
@@ -60,7 +60,7 @@ enum status time_cut_apply(struct profile *profile, const struct time_cut *cut, 
 {
     enum status status = profile_sort_by_time(profile, error);
     if (status != STATUS_OK) return status;
-    uint64_t *next_ns = calloc(profile->threads.count, sizeof(*next_ns)); /* by thread; 0: no sample follows */
+    uint64_t *next_ns = calloc(profile->threads.count, sizeof(*next_ns)); /* time of each thread's next sample; 0: no sample follows */
     bool *is_kept = calloc(profile->samples.count + 1, sizeof(*is_kept));
     if (next_ns && is_kept) {
         cut_samples(profile, cut, next_ns, is_kept);

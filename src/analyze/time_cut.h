@@ -7,7 +7,7 @@
 /* A range of times as samples have them. */
 struct time_cut {
     uint64_t start_ns, end_ns;
-    bool has_thread; /* only samples of THREAD */
+    bool has_thread; /* samples of THREAD only */
     struct thread_id thread;
 };
 

@@ -1,5 +1,5 @@
-/* The hottest functions, in one walk over the tree of stacks for each thread or process.  SPDX-License-Identifier: MIT
- */
+/* The hottest functions, in one walk over the tree of stacks for each thread or process.
+ * SPDX-License-Identifier: MIT */
 #include "analyze/top.h"
 
 #include "analyze/group_sums.h"
@@ -11,12 +11,12 @@ struct computation {
     const struct profile *profile;
     const struct top_options *options;
     struct grouping grouping;
-    struct group_sums sums; /* of the current thread or process */
+    struct group_sums sums; /* sums of the current thread or process */
     struct stack_tree tree;
     uint32_t *sample_order;     /* samples, group by group */
-    size_t *group_first;        /* by group: its first place in sample_order; one more at the end */
+    size_t *group_first;        /* first place of each group in sample_order; one more at the end */
     struct processes processes; /* TOP_BY_PROCESS */
-    bool *is_base;              /* by label set: samples of the base of a difference; NULL: there are none */
+    bool *is_base;              /* marks of the label sets of a difference's base; NULL: there are none */
 };
 
 /* --- Groups -------------------------------------------------------------------------------------------------------

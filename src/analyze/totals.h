@@ -1,4 +1,4 @@
-/* Which value of the samples a report is about, and what all of them sum up to.  SPDX-License-Identifier: MIT */
+/* The value of the samples that a report is about, and its sum over all of them.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_TOTALS_H
 #define OFFBEAT_ANALYZE_TOTALS_H
 
@@ -8,19 +8,19 @@
 #define DIFF_BASE_LABEL "pprof::base"
 
 struct value_choice {
-    size_t index; /* below the profile's value_type_count */
+    size_t index; /* index below the profile's value_type_count */
     bool is_mean; /* each sum is divided by the sum of the first value */
 };
 
-/* By label set: whether samples with it are of the base of a comparison: `pprof -diff_base` labels those, whose values
- * it has negated, so that they do not cancel the others. NULL if no set is. False without memory. */
+/* Finds the label sets of the base of a comparison: `pprof -diff_base` labels its samples, whose values it has negated,
+ * so that they do not cancel the others. NULL if no set is. False without memory. */
 bool find_base_sets(const struct profile *profile, bool **ret_is_base);
 
-/* The sum of the values of all samples, each without its sign; where samples have the label DIFF_BASE_LABEL "true",
- * only of those. IS_BASE is what find_base_sets found. */
+/* Returns the sum of the values of all samples, each without its sign; where samples have the label DIFF_BASE_LABEL
+ * "true", only of those. IS_BASE is the result of find_base_sets. */
 int64_t total_of_samples(const struct profile *profile, struct value_choice choice, const bool *is_base);
 
-/* SUM divided by the sum of divisors, which is 0 where there is no mean. */
+/* Returns SUM divided by the sum of divisors, which is 0 where there is no mean. */
 static inline int64_t mean_of(int64_t sum, int64_t divisor)
 {
     bool would_overflow = sum == INT64_MIN && divisor == -1;

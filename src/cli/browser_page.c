@@ -23,9 +23,9 @@ struct browser_page {
     struct static_server *server;
     bool is_live;
     sigset_t ends, before;    /* signals: that end the page; that were blocked */
-    pthread_mutex_t lock;     /* of what follows, which the server's thread reads */
+    pthread_mutex_t lock;     /* lock of the members below, which the server's thread reads */
     struct buffer data, base; /* BASE is empty unless it is compared */
-    uint64_t version;         /* of DATA; 0: there is none yet */
+    uint64_t version;         /* version of DATA; 0: there is none yet */
     bool is_final;
     browser_page_source *source;
     void *source_context;

@@ -24,14 +24,14 @@ enum status browser_page_open(const struct browser_page_options *options, struct
 /* The profile that the page compares its own with: takes the bytes of DATA. Before browser_page_publish. */
 void browser_page_compare(struct browser_page *page, struct buffer *data);
 
-/* From now on the page shows DATA, which page_data_encode wrote, and takes its bytes. After the final one there must be
+/* Shows DATA, which page_data_encode wrote, from this call on, and takes its bytes. After the final one there must be
  * no other. */
 void browser_page_publish(struct browser_page *page, struct buffer *data, bool is_final);
 
 /* Lets the page ask for source lines. Of the final data only; SOURCE runs in the thread of the server. */
 void browser_page_give_source(struct browser_page *page, browser_page_source *source, void *context);
 
-/* Until Ctrl-C or another request to end. */
+/* Waits until Ctrl-C or another request to end. */
 void browser_page_wait(struct browser_page *page);
 void browser_page_close(struct browser_page *page); /* accepts NULL */
 

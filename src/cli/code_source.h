@@ -7,7 +7,7 @@
 #include "symbolize/source_file.h"
 
 struct code_source {
-    struct source_text text; /* for the report */
+    struct source_text text; /* source lines for the report */
     struct source_files files;
     const struct profile *profile;
     char problem[sizeof(((struct error *)NULL)->message)];
@@ -19,11 +19,11 @@ void code_source_fini(struct code_source *source);
 /* Removes from the file names of PROFILE what --trim-path and --source-path say, as pprof does. */
 void code_source_trim_paths(const struct report_request *request, struct profile *profile);
 
-/* What the reports of REQUEST have in common. */
+/* Returns the common part of the reports of REQUEST. */
 struct code_report code_report_of(const struct report_request *request, const struct report *report,
                                   const struct code_source *source, struct buffer *out);
 
-/* How many of the files that were asked for could be read, and one line on standard error if some could not. */
+/* Returns the number of wanted files that could be read, with one line on standard error if some could not. */
 size_t code_source_warn_missing(const struct code_source *source);
 
 #endif

@@ -111,7 +111,8 @@ static void find_in_code(const struct profile *profile, bool has[PART_COUNT])
     has[PART_IMAGES] = profile->mappings.count > 1;
     for (size_t i = 1; i < profile->mappings.count; i++) {
         const struct mapping *mapping = &profile->mappings.items[i];
-        has[PART_DEBUG_IDS] |= mapping->debug_id.index && !mapping->build_id.index; /* else it follows from that */
+        has[PART_DEBUG_IDS] |=
+            mapping->debug_id.index && !mapping->build_id.index; /* the build id gives the other one */
         has[PART_MEMBERS_OF_IMAGES] |= mapping->attributes.index != 0;
     }
 }

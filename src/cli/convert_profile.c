@@ -1,4 +1,5 @@
-/* Which format a file is to have, and what a profile needs to become one of it.  SPDX-License-Identifier: MIT */
+/* The format of a file to write, and the changes that a profile needs to become one of it.
+ * SPDX-License-Identifier: MIT */
 #include "cli/convert_profile.h"
 
 #include "cli/conversion_loss.h"
@@ -17,7 +18,7 @@
 
 #define NANOSECONDS ((uint64_t)1000000000)
 
-/* The choice of that number in CONVERT_TARGETS. */
+/* Returns the format of number CHOICE in CONVERT_TARGETS. */
 static const struct format *target_format(unsigned choice)
 {
     static const char targets[] = CONVERT_TARGETS;
@@ -65,8 +66,8 @@ bool convert_choose_format(const struct command_syntax *syntax, struct convert_t
     return false;
 }
 
-/* Sentry wants to know the day. A clock that began anywhere, such as perf's or a browser's, is set so that the profile
- * ends now. */
+/* Sets the day, which Sentry wants to know. A clock that began anywhere, such as perf's or a browser's, is set so that
+ * the profile ends now. */
 static void give_day(struct profile *profile, const char *path)
 {
     struct timespec now;
@@ -83,8 +84,8 @@ static void give_day(struct profile *profile, const char *path)
             message_name(path, true));
 }
 
-/* Whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines and
- * contentions do not measure time. */
+/* Returns whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines
+ * and contentions do not measure time. */
 static bool counts_time(const struct profile *profile)
 {
     static const char *const times[] = {"nanoseconds", "microseconds", "milliseconds", "seconds"};
@@ -102,7 +103,7 @@ static bool counts_time(const struct profile *profile)
     return false;
 }
 
-/* Sentry's formats know only time: a heap profile would become hours of work that nobody did. */
+/* Rejects values that are no time: in Sentry's formats a heap profile would become hours of work that nobody did. */
 static bool check_kind(const struct profile *profile, const struct convert_target *target)
 {
     if (!target->format->sentry_version || counts_time(profile)) return true;
@@ -119,7 +120,8 @@ static void warn_sequence(const struct profile *profile, const struct convert_ta
     message("%s: the profile has no timestamps; its samples were put in sequence", message_name(target->path, true));
 }
 
-/* Only pprof keeps the expressions, and leaves the dropping to the program that shows the profile (PPF-9). */
+/* Drops frames, unless the format keeps the expressions: pprof leaves the dropping to the program that shows the
+ * profile (PPF-9). */
 static void drop_frames(struct profile *profile, const struct convert_target *target)
 {
     struct error error = {0};

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "format/format.h"
 
-/* What --to may be. */
+/* The values of --to. */
 #define CONVERT_TARGETS                                                                                                \
     "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox|chrome-trace|otlp|otlp-json|"         \
     "callgrind"
@@ -15,8 +15,8 @@ enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 12 };
 /* Where a profile goes, and as what. */
 struct convert_target {
     const char *path;     /* NULL: not given yet */
-    unsigned choice;      /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: by the path */
-    const char *platform; /* of Sentry's formats; NULL = the profile's */
+    unsigned choice;      /* index in CONVERT_TARGETS; CONVERT_TARGET_COUNT: chosen by the path */
+    const char *platform; /* platform in Sentry's formats; NULL = the profile's */
     bool drops_times, drops_symbols;
     const struct format *format; /* set by convert_choose_format */
 };
@@ -37,8 +37,8 @@ struct convert_target {
                                                   .help = "the format, if the name of OUT does not choose it"          \
     }
 
-/* The format for PATH: CHOICE, or chosen by the name if CHOICE is CONVERT_TARGET_COUNT. NULL after a line on standard
- * error. */
+/* Returns the format for PATH: CHOICE, or chosen by the name if CHOICE is CONVERT_TARGET_COUNT. NULL after a line on
+ * standard error. */
 const struct format *convert_format_for(const char *path, unsigned choice);
 
 /* False, after a line on standard error, if binary data would be written to a terminal. */

@@ -30,7 +30,7 @@ enum {
     NAMED_MAX = 12,
     SIGHTINGS_TO_BE_SURE = 2, /* a process is seen once in the middle of its start */
     SIGHTINGS_TO_MISS_IT = 6,
-    TICKS_OF_WORK = 2, /* of 10 ms */
+    TICKS_OF_WORK = 2, /* ticks of 10 ms */
 };
 
 enum reason {
@@ -67,28 +67,28 @@ struct program {
     ino_t inode; /* 0: the file could not be looked at */
     char name[NAME_SIZE];
     enum reason reason;
-    bool is_recorded; /* in some process */
+    bool is_recorded; /* recorded in some process */
 };
 
 /* A process while it runs one program. */
 struct process {
-    pid_t pid, inner_pid; /* in our and in its own pid namespace */
+    pid_t pid, inner_pid; /* numbers in our and in its own pid namespace */
     uint64_t start_time;  /* distinguishes two processes with one number */
     uint32_t program;
     uint32_t scan;                       /* the last one that met it */
-    uint64_t cpu_ticks, cpu_ticks_first; /* that it has used, as last seen and as first seen */
+    uint64_t cpu_ticks, cpu_ticks_first; /* CPU time as last seen and as first seen, in ticks */
     uint8_t sightings;
     uint8_t reason;
     bool is_recorded;
-    bool has_empty_recording; /* of this program, or of one that ran in the process before */
+    bool has_empty_recording; /* empty recording of this program, or of one that ran in the process before */
 };
 
 struct descendants {
     char directory[PATH_MAX], library[PATH_MAX];
     uint32_t scan;
-    uint64_t pause_ns;   /* between two scans */
+    uint64_t pause_ns;   /* pause between two scans */
     uint64_t scanned_ns; /* the last scan, CLOCK_MONOTONIC */
-    long last_pid;       /* before it; 0: not known */
+    long last_pid;       /* newest process id before the last scan; 0: not known */
     struct {
         struct program *items;
         size_t count, capacity;
@@ -98,13 +98,13 @@ struct descendants {
         size_t count, capacity;
     } processes;
     struct {
-        uint32_t *items; /* in PROCESSES: those that the last scan met */
+        uint32_t *items; /* indices of the processes that the last scan met */
         size_t count, capacity;
     } live;
     struct {
         pid_t *items;
         size_t count, capacity;
-    } pending; /* of the current scan */
+    } pending; /* processes to visit in the current scan */
     char *environment;
 };
 
@@ -301,8 +301,8 @@ static uint32_t find_program(struct descendants *descendants, const struct stat 
     return UINT32_MAX;
 }
 
-/* What runs in process PID: the file, or where that is hidden from us, NAME. UINT32_MAX for none (a thread of the
- * kernel, a process that has ended). */
+/* Returns the program that runs in process PID: the file, or where that is hidden from us, NAME. UINT32_MAX for none (a
+ * thread of the kernel, a process that has ended). */
 static uint32_t program_of(struct descendants *descendants, pid_t pid, const char *name)
 {
     char path[64], file[PATH_MAX];
@@ -438,7 +438,7 @@ static bool is_quiet(struct descendants *descendants)
            clock_ns(CLOCK_MONOTONIC) < descendants->scanned_ns + QUIET_NS_MAX;
 }
 
-/* What a process has used counts, also if it is killed before the next scan. */
+/* Reads the CPU times of all processes, which count also if a process is killed before the next scan. */
 static void see_cpu_times(struct descendants *descendants)
 {
     for (size_t i = 0; i < descendants->live.count; i++) {

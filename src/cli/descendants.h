@@ -21,21 +21,21 @@ struct descendants;
 struct descendants *descendants_new(const char *directory, const char *library);
 void descendants_free(struct descendants *descendants);
 
-/* Looks at ROOT and its descendants. In how many nanoseconds to call it again: a scan costs at most 0.5 % of the time.
- */
+/* Looks at ROOT and its descendants. Returns the nanoseconds until the next call: a scan costs at most 0.5 % of the
+ * time. */
 uint64_t descendants_scan(struct descendants *descendants, pid_t root);
 
-/* There is a recording of process PID (as the process itself sees its number), in which the file EXECUTABLE ran.
- * DESCENDANTS may be NULL, here and below. How much CPU time the process had used when it was seen last; 0: not known.
- */
+/* Notes a recording of process PID (the number that the process itself sees), in which the file EXECUTABLE ran.
+ * DESCENDANTS may be NULL, here and below. Returns the CPU time that the process had used when it was seen last, ns; 0:
+ * not known. */
 uint64_t descendants_note_recorded(struct descendants *descendants, pid_t pid, const char *executable);
 
-/* The same of a recording that is empty, because the process ended or became another program at once. */
+/* Notes an empty recording: the process ended or became another program at once. */
 void descendants_note_empty_recording(struct descendants *descendants, pid_t pid);
 
 struct not_sampled {
-    size_t count;    /* of processes */
-    uint64_t cpu_ns; /* that they are known to have used */
+    size_t count;    /* number of processes */
+    uint64_t cpu_ns; /* known CPU time of them */
 };
 
 /* Appends "12 × busybox (statically linked), sudo (set-user-ID …)" to NAMES. */

@@ -85,7 +85,7 @@ static void list_transaction(struct listing *listing, struct slice payload)
     transaction_fini(&transaction);
 }
 
-/* Of the spans the one that the others hang from, or else the first. */
+/* Finds the span that the others hang from, or else the first. */
 static void list_spans(struct listing *listing, struct slice payload)
 {
     struct span_list spans;

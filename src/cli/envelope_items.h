@@ -1,4 +1,4 @@
-/* What is known of the items of an envelope, for offbeat info.  SPDX-License-Identifier: MIT */
+/* Facts about the items of an envelope, for offbeat info.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_ENVELOPE_ITEMS_H
 #define OFFBEAT_CLI_ENVELOPE_ITEMS_H
 
@@ -7,7 +7,7 @@
 struct envelope_items {
     struct info_item *items;
     size_t count, capacity;
-    size_t profile_count; /* of them, chunks and profiles */
+    size_t profile_count; /* number of chunks and profiles among them */
 };
 
 /* Lists the items of the envelope in BYTES; their texts become strings of PROFILE. An item of a known type that is

@@ -12,7 +12,7 @@
 /* http://…, https://…, and https+insecure://… for a server whose certificate is not to be checked. */
 bool fetch_is_url(const char *path);
 
-/* What pprof's flags say about all that is fetched. */
+/* Flags of pprof about all that is fetched. */
 struct fetch_settings {
     uint64_t timeout_seconds;                  /* 0: as fetch() says */
     const char *certificate, *key, *authority; /* PEM files for https; NULL */
@@ -25,8 +25,8 @@ void fetch_set(const struct fetch_settings *settings);
  * libcurl; the message does not repeat URL. */
 enum status fetch(const char *url, struct buffer *out, struct error *error);
 
-/* What pprof makes of a source: "host:6060/debug/pprof/heap" is an http URL if there is no such file, and a URL of
- * either form gets a "seconds" if SECONDS is not 0. To be freed; NULL without memory. */
+/* Returns the URL or path that pprof makes of a source: "host:6060/debug/pprof/heap" is an http URL if there is no such
+ * file, and a URL of either form gets a "seconds" if SECONDS is not 0. To be freed; NULL without memory. */
 char *fetch_source(const char *source, uint64_t seconds);
 
 #endif

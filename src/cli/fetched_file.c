@@ -15,7 +15,7 @@
 
 enum { FILES_MAX = 10000 };
 
-/* To be freed; NULL: there is no folder. */
+/* Returns the folder, to be freed; NULL: there is none. */
 static char *find_folder(void)
 {
     const char *chosen = environment_get("PPROF_TMPDIR"), *home = environment_get("HOME");

@@ -21,7 +21,7 @@ enum child_result { CHILD_DONE, CHILD_NO_LIBRARY, CHILD_NO_DRAWING, CHILD_NO_FOR
 
 /* --- In the child ------------------------------------------------------------------------------------------------- */
 
-/* What is used of libgvc and libcgraph, whose sonames are tied to these declarations. */
+/* The used part of libgvc and libcgraph, whose sonames are tied to these declarations. */
 struct library {
     void *(*gvContext)(void);
     int (*gvLayout)(void *context, void *graph, const char *engine);

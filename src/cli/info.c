@@ -18,21 +18,21 @@ static const char *version_of(const struct profile *profile)
                                                            : "";
 }
 
-/* Servers read a missing environment as this one (V2-11). */
+/* Sets the environment that servers read where it is missing (V2-11). */
 static void set_default_environment(struct profile *profile)
 {
     if (sentry_extension(profile)->sample_format != 0 && profile->environment.index == 0)
         profile->environment = profile_text(profile, "production");
 }
 
-/* What one file is found to be. */
+/* The contents of one file. */
 struct contents {
     struct profile profile;
     struct opened_file opened;
     struct envelope_items items;
 };
 
-/* The items of BYTES, where they are an envelope. False after a line on standard error. */
+/* Reads the items of BYTES, if they are an envelope. False after a line on standard error. */
 static bool read_items(const char *path, struct slice bytes, struct contents *contents)
 {
     struct error error;

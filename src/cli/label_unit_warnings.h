@@ -1,4 +1,4 @@
-/* What labels of a profile contradict.  SPDX-License-Identifier: MIT */
+/* Warnings of labels with several units.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_LABEL_UNIT_WARNINGS_H
 #define OFFBEAT_CLI_LABEL_UNIT_WARNINGS_H
 

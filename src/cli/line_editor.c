@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* What is used of libedit: its interface of readline, which has been the same since 2005. */
+/* The used part of libedit: its interface of readline, which has been the same since 2005. */
 typedef char *word_generator(const char *word, int state);
 
 struct editor {

@@ -31,11 +31,11 @@ struct live_view {
     struct browser_page *page;
     const struct record_folder *folder;
     struct profile final;
-    struct recording_names names; /* of the recordings, at the last update */
+    struct recording_names names; /* names of the recordings at the last update */
     uint64_t read_bytes;          /* their sizes, added up */
     bool has_thread;
     pthread_t thread;
-    pthread_mutex_t lock; /* of IS_ENDED */
+    pthread_mutex_t lock; /* lock of IS_ENDED */
     pthread_cond_t wake;
     bool is_ended; /* the command */
 };
@@ -87,7 +87,7 @@ static bool list_recordings(struct live_view *live)
     return has_grown;
 }
 
-/* A recording that is not complete yet, or no longer there, is left out without a word: the next update has it. */
+/* Adds a recording. One that is incomplete or gone is left out without a message: the next update has it. */
 static void add_recording(const struct live_view *live, const char *name, struct decoding *decoding,
                           struct profile *all)
 {
@@ -140,7 +140,7 @@ static void *update_often(void *context)
     struct live_view *live = context;
     struct decoding decoding = {.modules = symbol_module_cache_new()};
     decoding.progress.is_quiet = true;
-    (void)setpriority(PRIO_PROCESS, 0, NICE); /* of this thread: Linux has a priority for each */
+    (void)setpriority(PRIO_PROCESS, 0, NICE); /* priority of this thread: Linux has one for each */
     bool is_shown = true;
     for (uint64_t pause_ns = FIRST_NS; is_shown && pause_for(live, pause_ns);) {
         uint64_t start_ns = now_ns();
@@ -185,7 +185,7 @@ static void written(void *context, struct profile *all)
     profile_init(all);
 }
 
-/* Until Ctrl-C; without a sample there is nothing to stay for. */
+/* Shows the final profile until Ctrl-C; without a sample there is nothing to stay for. */
 static void last(void *context)
 {
     struct live_view *live = context;

@@ -73,14 +73,14 @@ static int reject_unknown(const char *name)
     return EXIT_WRONG_USE;
 }
 
-/* Text that was cut short by a full disk must not look like a whole one. */
+/* Flushes standard output: text that was cut short by a full disk must not look complete. */
 static int finish(int status)
 {
     struct error error;
     bool is_flushed = fflush(stdout) == 0;
     if (is_flushed && !ferror(stdout)) return status;
     if (is_flushed)
-        (void)error_set(&error, STATUS_IO, 0, "cannot write"); /* why has gone by */
+        (void)error_set(&error, STATUS_IO, 0, "cannot write"); /* the reason is unknown */
     else
         (void)error_set_errno(&error, "cannot write");
     message_error("-", &error, true);
@@ -95,9 +95,9 @@ static void keep_large_blocks_apart(void)
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 }
 
-/* If the caller closed a standard stream, no file or connection of ours may get its number and receive our output. A
- * descriptor that can be neither read nor written fails as the closed one would; the program that record runs does not
- * inherit it. */
+/* Opens the standard streams that the caller closed, so that no file or connection of ours gets their numbers and
+ * receives our output. A descriptor that can be neither read nor written fails as the closed one would; the program
+ * that record runs does not inherit it. */
 static void hold_standard_streams(void)
 {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
@@ -121,7 +121,7 @@ static int help_of(char *name)
     return reject_unknown(name);
 }
 
-/* By a symbolic link of that name. */
+/* Returns whether PATH is a symbolic link, or a program, of the name pprof. */
 static bool is_called_pprof(const char *path)
 {
     if (!path) return false;

@@ -20,8 +20,8 @@ struct sum {
     const char *dropped_labels; /* keys with commas between them; "" = none */
 };
 
-/* Of samples without times, equal ones are summed before they pile up: when there are twice as many as at the last
- * time, so that each is looked at a few times in all. */
+/* Sums equal samples without times before they pile up: when there are twice as many as at the last time, so that each
+ * is visited a few times in all. */
 static enum status sum_up(struct sum *sum, struct error *error)
 {
     size_t count = sum->profile->samples.count;
@@ -69,8 +69,8 @@ static bool merge_file(const char *path, struct sum *sum)
     return is_opened && status == STATUS_OK;
 }
 
-/* What one input makes of itself when it is converted, an output of many must not be more than: samples in the order of
- * their times, and without times none that say nothing. */
+/* Gives a sum of many inputs the form that conversion gives one: samples in the order of their times, and without times
+ * no empty ones. */
 static bool finish_sum(struct profile *sum, const char *output)
 {
     struct error error = {0};

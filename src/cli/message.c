@@ -32,7 +32,7 @@ void message(const char *format, ...)
 
 const char *message_name(const char *path, bool is_output)
 {
-    if (path[0] == '\0') return "\"\""; /* of a variable of the shell's that is not set */
+    if (path[0] == '\0') return "\"\""; /* an empty word of an unset variable of the shell */
     if (strcmp(path, "-") != 0) return path;
     return is_output ? "standard output" : "standard input";
 }

@@ -143,7 +143,7 @@ bool open_for_merge(const char *path, struct profile *profile)
     struct opened_file file = {0};
     profile_init(&opened);
     bool is_open = open_profile(path, &opened, &file);
-    /* Of other formats the samples have what their file says of processes. */
+    /* In other formats, samples have the processes that their file names. */
     enum status status = STATUS_OK;
     if (is_open && file.format == &format_recording) status = label_process(profile, &opened, &error);
     if (is_open && status != STATUS_OK) message_error(path, &error, false);
@@ -184,7 +184,8 @@ static size_t name_missing_types(const struct profile *profile, const struct pro
     return count;
 }
 
-/* If no value type is common to both, changes nothing: the error of profile_merge names the types of both. */
+/* Keeps the value types that both have. If there is none, changes nothing: the error of profile_merge names the types
+ * of both. */
 static enum status keep_common_types(const char *path, struct profile *into, struct profile *from, struct error *error)
 {
     struct buffer names;

@@ -8,7 +8,7 @@
 
 struct opened_file {
     const struct format *format;
-    size_t size_bytes; /* as stored on disk */
+    size_t size_bytes; /* bytes on disk */
 };
 
 /* Reads PATH ("-" is standard input) into PROFILE, which must be initialised and empty; the caller finishes it in every
@@ -31,11 +31,11 @@ bool decode_input(const char *path, const struct format *format, struct buffer *
 enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
                            struct error *error);
 
-/* What the decoding of many recordings shares: MODULES stay open from one to the next. */
+/* State that the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
-    struct symbol_module_cache *modules; /* may be NULL */
+    struct symbol_module_cache *modules; /* open modules; may be NULL */
     bool drops_symbols;                  /* a recording keeps its addresses, but for code that a JIT compiler made */
-    struct kernel_symbols *kernel;       /* of the file at hand */
+    struct kernel_symbols *kernel;       /* kernel symbols of the file at hand */
     struct progress progress;
 };
 bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,
@@ -48,9 +48,9 @@ enum status merge_opened(const char *path, struct profile *into, struct profile 
                          const struct profile_extra_labels *labels, struct error *error);
 
 struct open_options {
-    bool fills_idle;       /* for sums as Sentry's backend has them, by profile_fill_idle for profiles of V1 */
+    bool fills_idle;       /* idle samples of V1 are filled (profile_fill_idle), for the sums of Sentry's backend */
     bool labels_processes; /* samples of several files have labels for their process (profile/processes.h) */
-    bool adds_durations;   /* as pprof; else the merged profile lasts from the first start to the last end */
+    bool adds_durations;   /* durations are added, as in pprof; else they last from the first start to the last end */
 };
 
 /* Merges COUNT files (at least one) into PROFILE, as open_profile does one. */

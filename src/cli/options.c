@@ -15,7 +15,7 @@
 
 enum {
     OPTIONS_MAX = 64,     /* in one table */
-    NAME_LENGTH_MAX = 63, /* of names that are compared for likeness */
+    NAME_LENGTH_MAX = 63, /* length of names that are compared for likeness */
     HELP_COLUMN = 28,     /* where the help of an option begins */
     NANOSECONDS_DIGITS = 9
 };
@@ -28,10 +28,11 @@ static unsigned smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* How many letters must be put in, left out, changed or exchanged with the next one to turn A into B. */
+/* Returns the number of letters that must be put in, left out, changed or exchanged with the next one to turn A into
+ * B. */
 static unsigned edit_distance(const char *a, const char *b)
 {
-    unsigned rows[3][NAME_LENGTH_MAX + 1]; /* of the letters of A: the current one and the two before */
+    unsigned rows[3][NAME_LENGTH_MAX + 1]; /* rows for letters of A: the current one and the two before */
     size_t length = strlen(b);
     if (length > NAME_LENGTH_MAX) return UINT32_MAX;
     for (unsigned j = 0; j <= length; j++) rows[0][j] = j;
@@ -113,7 +114,7 @@ static bool set_number(const struct option *option, const char *text)
     return true;
 }
 
-/* Decimal digits into nanoseconds, exactly; digits after the ninth are dropped. */
+/* Converts decimal digits into nanoseconds, exactly; digits after the ninth are dropped. */
 static bool parse_seconds(const char *text, uint64_t *ret_nanoseconds)
 {
     uint64_t nanoseconds = 0;
@@ -213,7 +214,7 @@ static bool add_text(const struct option *option, const char *text)
     return true;
 }
 
-/* Of two, one would silently not be written. */
+/* Sets an output once: one of two would silently not be written. */
 static bool set_output(const struct option *option, const char *text)
 {
     const char **path = option->value;
@@ -277,7 +278,7 @@ static void reject_unknown(const struct parse *parse, const char *name)
     }
 }
 
-/* ATTACHED is the value in the same word, or NULL: then it is the next word. */
+/* Takes OPTION. ATTACHED is the value in the same word, or NULL: then it is the next word. */
 static bool take_option(struct parse *parse, const struct option *option, const char *attached)
 {
     if (!takes_argument(option)) {
@@ -293,7 +294,7 @@ static bool take_option(struct parse *parse, const struct option *option, const 
     return set_value(option, parse->argv[parse->position++]);
 }
 
-/* WORD is "name" or "name=value". */
+/* Takes WORD, "name" or "name=value". */
 static bool take_long(struct parse *parse, const char *word)
 {
     char name[NAME_LENGTH_MAX + 1];
@@ -306,7 +307,7 @@ static bool take_long(struct parse *parse, const char *word)
     return false;
 }
 
-/* WORD is one letter or several, "ab" as "a", "b", the last one with its value in the same word or in the next. */
+/* Takes WORD, one letter or several, "ab" as "a", "b", the last one with its value in the same word or in the next. */
 static bool take_short(struct parse *parse, const char *word)
 {
     for (; *word; word++) {

@@ -1,5 +1,5 @@
-/* The options of a command, described once: parsing and `--help` come from the same table.  SPDX-License-Identifier:
- * MIT */
+/* The options of a command, described once: parsing and `--help` come from the same table.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_OPTIONS_H
 #define OFFBEAT_CLI_OPTIONS_H
 
@@ -16,7 +16,7 @@ enum exit_status {
 
 enum { OPTION_TEXTS_MAX = 16 };
 
-/* Of an option that may be given several times. */
+/* The values of an option that may be given several times. */
 struct option_texts {
     const char *items[OPTION_TEXTS_MAX];
     size_t count;
@@ -35,11 +35,11 @@ enum option_kind {
 };
 
 struct option {
-    const char *name; /* without dashes; NULL ends the table */
+    const char *name; /* name without dashes; NULL ends the table */
     char letter;      /* 0: none */
     enum option_kind kind;
     void *value;          /* unchanged if the option is not given */
-    const char *argument; /* how help calls the value; unused for switches */
+    const char *argument; /* name of the value in help; unused for switches */
     const char *help;
     uint64_t minimum, maximum;
 };
@@ -51,14 +51,14 @@ struct command_syntax {
     const char *about;   /* whole sentences, lines ready to print */
     const struct option *options;
     unsigned operands_min, operands_max;
-    bool stops_at_operand; /* what follows the first operand is no option of ours */
+    bool stops_at_operand; /* words after the first operand are no options of ours */
 };
 
-/* What is no option, in order; ITEMS[COUNT] is NULL. */
+/* The words that are no options, in order; ITEMS[COUNT] is NULL. */
 struct operands {
     char **items;
     unsigned count;
-    unsigned before_dashes; /* how many were before "--"; COUNT: there was none */
+    unsigned before_dashes; /* number of operands before "--"; COUNT: there was none */
 };
 
 /* Reads ARGV (ARGV[0] is the command's name), and reorders its words. Options may be before and after operands, unless
@@ -67,10 +67,10 @@ struct operands {
 bool options_parse(const struct command_syntax *syntax, int argc, char **argv, struct operands *ret_operands,
                    enum exit_status *ret_status);
 
-/* A finite number, "-1.5e3" and nothing else; the program runs in the C locale. */
+/* Parses a finite number, "-1.5e3" and nothing else; the program runs in the C locale. */
 bool parse_decimal(const char *text, double *ret_value);
 
-/* The name in NAMES (COUNT of them; NULLs are skipped) that WRONG may be a slip of, or NULL. */
+/* Returns the name in NAMES (COUNT of them; NULLs are skipped) that WRONG may be a slip of, or NULL. */
 const char *nearest_name(const char *wrong, const char *const *names, size_t count);
 
 #endif

@@ -9,7 +9,7 @@ enum { REPORT_BYTES_MAX = 1 << 30 };
 
 enum output_colour { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
-/* What the options of the command that runs say. */
+/* Settings by the options of the command that runs. */
 extern struct output_settings {
     unsigned colour; /* enum output_colour */
     bool no_pager;
@@ -22,13 +22,14 @@ extern struct output_settings {
     {"no-pager", 0, OPTION_SWITCH, &output_settings.no_pager, .help = "no $OFFBEAT_PAGER, $PAGER or less for long output on a terminal"}
 /* clang-format on */
 
-/* Whether standard output is a terminal that knows more than lines. */
+/* Returns whether standard output is a terminal that knows more than lines. */
 bool output_is_to_screen(void);
 
-/* As --color says; if it says nothing, only on a terminal that knows colours, and never with NO_COLOR. */
+/* Returns whether output has colours: as --color says; if it says nothing, only on a terminal that knows colours, and
+ * never with NO_COLOR. */
 bool output_has_colour(void);
 
-/* Characters in a line of the terminal at standard output; 0 if that is not a terminal. */
+/* Returns the characters in a line of the terminal at standard output; 0 if that is not a terminal. */
 size_t output_width(void);
 
 /* Writes all of REPORT, or says why not. Long ones go through the pager, on a terminal. */

@@ -8,18 +8,18 @@
 
 struct pprof_flags {
     struct report_request request;
-    unsigned report_count;                   /* how many reports were asked for */
-    unsigned order_count, granularity_count; /* how many of -cum and -flat, and of -functions, … */
+    unsigned report_count;                   /* number of wanted reports */
+    unsigned order_count, granularity_count; /* number of flags among -cum and -flat, and among -functions, … */
     bool wants_help;
     struct fetch_settings fetch;
-    uint64_t seconds; /* to be asked of a server; 0: as long as it likes */
+    uint64_t seconds; /* duration to ask of a server, s; 0: the server's own */
 };
 
 /* Reads ARGV from *PLACE on, up to the first word that is no flag, whose place becomes *PLACE. False after a line on
  * standard error. */
 bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place);
 
-/* What a name without its dash is. */
+/* The flag of a name without its dash. */
 enum pprof_word {
     PPROF_UNKNOWN,
     PPROF_REPORT,

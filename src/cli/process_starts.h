@@ -1,4 +1,4 @@
-/* What a process used before its recording began.  SPDX-License-Identifier: MIT */
+/* Time of a process before its recording began.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_PROCESS_STARTS_H
 #define OFFBEAT_CLI_PROCESS_STARTS_H
 
@@ -11,16 +11,17 @@
 struct process_starts {
     struct process_clock {
         pid_t pid;
-        uint64_t cpu_ns; /* that the profiles of this process have */
-        uint64_t end_ns; /* of the last of them */
+        uint64_t cpu_ns; /* CPU time that the profiles of this process have, ns */
+        uint64_t end_ns; /* end of the last of them */
     } * items;
     size_t count, capacity;
     struct index_table index;
-    double rest_of_period; /* of samples: they are whole periods */
+    double rest_of_period; /* part of a period that is not yet a sample: samples are whole periods */
 };
 
-/* What a process used before its recording began: in exec, in the dynamic linker, and in the constructors of libraries
- * that come first. Its first thread had waited for a processor meanwhile; a profile of CPU time does not say so. */
+/* The time that a process used before its recording began: in exec, in the dynamic linker, and in the constructors
+ * of libraries that come first. Its first thread waited for a processor meanwhile; a profile of CPU time does not
+ * say so. */
 struct process_start {
     uint64_t cpu_ns, wait_ns;
 };

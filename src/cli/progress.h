@@ -11,7 +11,7 @@
 struct progress {
     const char *what; /* "naming functions" */
     uint64_t started_ns, shown_ns;
-    size_t part, part_count; /* of works with several steps: steps done so far, and all; 0 of 0 for one step */
+    size_t part, part_count; /* steps done so far, and all; 0 of 0 for work of one step */
     bool is_terminal, is_shown, is_quiet;
 };
 

@@ -28,7 +28,7 @@ struct prompt {
     struct pprof_flags flags; /* the settings */
     struct profile *profile;
     const char *file;
-    char **texts; /* what the settings point to */
+    char **texts; /* strings that the settings point to */
     size_t text_count, text_capacity;
 };
 

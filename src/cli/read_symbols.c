@@ -20,7 +20,7 @@
 struct answer {
     struct symbol_module module;
     struct buffer bytes;
-    uint32_t *numbers; /* of texts: by their number in the symbol index, 1 + the number in the answer's list */
+    uint32_t *numbers; /* number of each text in the answer's list, plus one, by its number in the symbol index */
     uint64_t number_count;
     uint32_t text_count;
 };

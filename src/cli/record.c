@@ -45,19 +45,19 @@ enum {
 };
 
 struct record {
-    char *program; /* its path */
+    char *program; /* path of the program */
     struct record_outputs outputs;
     struct run_options run;
     const char *release, *environment;
     char library[PATH_MAX], cache_directory[PATH_MAX];
-    bool has_folder, has_run; /* what record_end has to end */
-    int exit_status;          /* unless the program has run */
+    bool has_folder, has_run; /* state that record_end has to end */
+    int exit_status;          /* status, unless the program has run */
     struct record_folder folder;
     struct descendants *descendants;
     struct run_result result;
     struct decoding decoding; /* files are read once for all processes */
     struct process_starts starts;
-    uint64_t sampled_cpu_ns; /* of the processes that were sampled, as long as they were */
+    uint64_t sampled_cpu_ns; /* CPU time of the processes that were sampled, as long as they were */
     struct {
         char (*names)[256];
         size_t count, capacity;
@@ -71,7 +71,7 @@ struct record {
 
 struct record_arguments {
     struct option_texts outputs;
-    unsigned format_choice; /* as in struct convert_target */
+    unsigned format_choice; /* choice as in struct convert_target */
     bool thins_idle;
 };
 
@@ -257,10 +257,10 @@ static uint64_t cpu_ns_unseen(const struct record *record, uint64_t seen_ns)
     return unseen_ns > CPU_UNSEEN_NS_MAX && unseen_ns > all_ns / CPU_UNSEEN_PART ? unseen_ns : 0;
 }
 
-/* What of the program is in no recording. */
+/* The processes of the program that have no recording. */
 struct missing {
     struct not_sampled processes;
-    struct buffer names; /* of these, NUL-terminated; failed without memory */
+    struct buffer names; /* names of these, NUL-terminated; failed without memory */
     uint64_t unseen_ns;
 };
 
@@ -277,7 +277,7 @@ static const char *names_of(const struct missing *missing)
     return missing->names.failed ? "" : (const char *)missing->names.data;
 }
 
-/* So that the file says it, too. */
+/* Adds a comment, so that the file says it, too. */
 static void add_missing(const struct missing *missing, struct profile *all)
 {
     profile_add_metadata_number(all, "processes_not_sampled", (int64_t)missing->processes.count);
@@ -351,7 +351,7 @@ static void print_why_empty(const struct record *record, const struct missing *m
     }
 }
 
-/* If a file could not be written, the error is the only message. */
+/* Reports an error. If a file could not be written, the error is the only message. */
 static void write_outputs(struct record *record, struct profile *all, const char *program)
 {
     struct missing missing;
@@ -395,7 +395,7 @@ static void write_everything(struct record *record, const char *program)
     profile_fini(&all);
 }
 
-/* Who has no patience for the writing must at least know where the recordings are. */
+/* Prints where the recordings are, for a user who interrupts the writing. */
 static void prepare_last_words(const struct record *record)
 {
     char words[PATH_MAX + 160];
@@ -408,7 +408,7 @@ static void prepare_last_words(const struct record *record)
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-/* Unless something could not be written: then the recordings are all there is. */
+/* Removes the folder, unless something could not be written: then the recordings are all there is. */
 static void remove_recordings(const struct record *record)
 {
     if (record->is_failed) {

@@ -1,5 +1,5 @@
-/* What `offbeat record` does, for a command that shows the profile while it is recorded.  SPDX-License-Identifier: MIT
- */
+/* The steps of `offbeat record`, for a command that shows the profile while it is recorded.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_RECORD_H
 #define OFFBEAT_CLI_RECORD_H
 

@@ -164,7 +164,7 @@ void record_folder_remove_library(const struct record_folder *folder)
     if (folder->links[0]) (void)rmdir(folder->links);
 }
 
-/* What the program leaves running may begin a recording at any time. */
+/* Waits: processes that the program leaves running may begin a recording at any time. */
 static void delete_latecomers(const struct record_folder *folder)
 {
     static const char suffix[] = ".recording";

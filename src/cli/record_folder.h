@@ -13,9 +13,9 @@
 #include <limits.h>
 
 struct record_folder {
-    char path[PATH_MAX];  /* for recordings */
+    char path[PATH_MAX];  /* folder of recordings */
     char outer[PATH_MAX]; /* "" where there is none */
-    char links[64];       /* for links to the library where LD_PRELOAD cannot name the others; "": not needed */
+    char links[64];       /* folder of links to the library where LD_PRELOAD cannot name the others; "": not needed */
 };
 
 /* False after one line on standard error. */

@@ -43,7 +43,8 @@ bool record_library_find(char ret_path[PATH_MAX])
 
 bool record_library_first(const char *path, char ret_first[PATH_MAX])
 {
-    static const char *const folders[] = {"offbeat/", ""}; /* of an installation; of a build folder, and of links */
+    static const char *const folders[] = {"offbeat/",
+                                          ""}; /* folders of an installation, of a build folder and of links */
     const char *slash = strrchr(path, '/');
     for (size_t i = 0; slash && i < sizeof(folders) / sizeof(folders[0]); i++) {
         int length = snprintf(ret_first, PATH_MAX, "%.*s/%s" FIRST_NAME, (int)(slash - path), path, folders[i]);
@@ -58,7 +59,8 @@ static bool link_path(char path[PATH_MAX], const char *directory)
     return length > 0 && length < PATH_MAX;
 }
 
-/* Without it, constructors of needed libraries are not seen; that is no reason to record nothing. */
+/* Finds the library that comes first. Without it, constructors of needed libraries are not seen; that is no reason to
+ * record nothing. */
 static void link_first(const char *library, const char *link)
 {
     char first[PATH_MAX], first_link[PATH_MAX];

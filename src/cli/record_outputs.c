@@ -92,7 +92,7 @@ static bool check_output(const char *path)
     struct stat status;
     if (is_stdout(path)) return true;
     bool exists = stat(path, &status) == 0;
-    bool can_be_made = !exists && errno == ENOENT && lstat(path, &status) != 0; /* else it is a dangling link */
+    bool can_be_made = !exists && errno == ENOENT && lstat(path, &status) != 0; /* otherwise it is a dangling link */
     if (exists && S_ISDIR(status.st_mode))
         errno = EISDIR;
     else if (exists && !S_ISREG(status.st_mode))

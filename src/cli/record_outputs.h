@@ -8,7 +8,7 @@
 struct record_output {
     const char *path; /* "-" is standard output */
     const struct format *format;
-    struct chunk_series series; /* of formats that hold one process in each file */
+    struct chunk_series series; /* chunks of formats that hold one process in each file */
     bool has_failed;            /* the reason was printed; further processes are not tried */
 };
 
@@ -16,7 +16,7 @@ struct record_outputs {
     struct record_output items[OPTION_TEXTS_MAX];
     size_t count;
     bool splits_processes; /* all formats hold one process in each file */
-    char *default_path;    /* of the only output where the user named none */
+    char *default_path;    /* path of the only output where the user named none */
 };
 
 /* One output for each of PATHS, or one named after PROGRAM where there are none. CHOICE, the value of --to, is the

@@ -55,7 +55,7 @@ static bool check_preload(const char *path)
         enum preload_answer answer;
         struct error error;
         if (preload_check(current, &answer, interpreter, &error) != STATUS_OK) {
-            /* What we may not read the system may still run; only statically linked or privileged ones escape us. */
+            /* A file that we may not read can still run; only statically linked or privileged ones escape us. */
             if (error.errno_value == EACCES) return true;
             message("cannot run %s: %s", path, error.message);
             return false;
@@ -154,7 +154,7 @@ static void set_environment(const struct run_options *options)
     if (options->no_children) set_number(RECORD_ENVIRONMENT_ONLY_PID, (uint64_t)getpid()); /* exec keeps it */
 }
 
-/* What this process changes for itself and the program must find as it was. */
+/* State that this process changes for itself and that the program must find as it was. */
 struct inherited {
     sigset_t mask;
     struct sigaction of_children; /* SIGCHLD */

@@ -1,5 +1,5 @@
-/* Runs a program under the sampler, invisible to both it and the program that started us.  SPDX-License-Identifier: MIT
- */
+/* Runs a program under the sampler, invisible to both it and the program that started us.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_RECORD_RUN_H
 #define OFFBEAT_CLI_RECORD_RUN_H
 
@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 struct run_options {
-    const char *directory;       /* for recordings; absolute */
-    const char *cache_directory; /* for frame tables; NULL: none */
+    const char *directory;       /* folder of recordings; absolute */
+    const char *cache_directory; /* folder of frame tables; NULL: none */
     const char *library;         /* liboffbeat.so; absolute */
     uint64_t frequency_hz;
-    uint64_t cpu_max_ppm; /* of a processor, for each process; 0: the usual share */
+    uint64_t cpu_max_ppm; /* part of a processor for each process; 0: the usual part */
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;
-    bool stdout_is_taken;           /* by a profile: the program's output is sent to standard error */
-    void (*started)(void *context); /* when the program runs, with signals blocked; may be NULL */
+    bool stdout_is_taken; /* standard output is for a profile: the program's output is sent to standard error */
+    void (*started)(void *context); /* function to call when the program runs, with signals blocked; may be NULL */
     void *context;
 };
 
@@ -27,9 +27,9 @@ struct run_options {
 char *run_find_program(const char *program);
 
 struct run_result {
-    int status; /* as waitpid gives it */
+    int status; /* status from waitpid */
     uint64_t wall_ns;
-    uint64_t cpu_ns; /* of the program and of the descendants that were waited for */
+    uint64_t cpu_ns; /* CPU time of the program and of the descendants that were waited for */
 };
 
 /* Runs PATH with ARGUMENTS (NULL-terminated, [0] its name) and our standard streams, passes on the signals that come,
@@ -38,8 +38,8 @@ struct run_result {
 bool run_program(const char *path, char *const *arguments, const struct run_options *options,
                  struct descendants *descendants, struct run_result *ret_result);
 
-/* From here on, Ctrl-C and other requests to end this process print WORDS on standard error first.
- * run_end_without_words ends that. */
+/* Makes Ctrl-C and other requests to end this process print WORDS on standard error first, until
+ * run_end_without_words. */
 void run_end_with_words(const char *words);
 void run_end_without_words(void);
 

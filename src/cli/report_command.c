@@ -172,7 +172,7 @@ static struct grouping_options choose_grouping(const struct run *run)
     };
 }
 
-/* By listed node: whether its name matches. NULL after a line on standard error. */
+/* Returns for each listed node whether its name matches. NULL after a line on standard error. */
 static bool *match_names(const struct graph_report *graph, const char *pattern, enum exit_status *ret_status)
 {
     struct regexp regexp = {0};
@@ -364,7 +364,7 @@ static enum exit_status report_profile(struct run *run)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-/* As pprof: profile001.svg in this folder, with the first number that no file has. */
+/* Writes profile001.svg in this folder, with the first number that no file has, as pprof does. */
 static enum exit_status write_new_file(const struct report_request *request, const struct buffer *out)
 {
     enum { FILES_MAX = 1000 };

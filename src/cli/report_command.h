@@ -1,5 +1,5 @@
-/* What the commands that print reports, as pprof does, have in common: their options, and the way from files to a
- * report.  SPDX-License-Identifier: MIT */
+/* The common part of the commands that print reports as pprof does: their options, and the way from files to a report.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_REPORT_COMMAND_H
 #define OFFBEAT_CLI_REPORT_COMMAND_H
 
@@ -12,7 +12,7 @@ struct buffer;
 
 enum report_kind {
     REPORT_TOP,  /* as offbeat top has it; TABLE is that of pprof */
-    REPORT_DIFF, /* of DIFF_BASE and one file */
+    REPORT_DIFF, /* comparison of DIFF_BASE and one file */
     REPORT_TABLE,
     REPORT_TREE,
     REPORT_PEEK,
@@ -37,8 +37,8 @@ struct report_request {
     const char *peek;           /* REPORT_PEEK, REPORT_LIST and REPORT_DISASM: an expression for names */
     const char *output;         /* NULL: standard output */
     const char *picture;        /* REPORT_DOT: the format that Graphviz draws; NULL: the DOT itself */
-    const char *new_file;       /* without OUTPUT, on a terminal: the ending of a new file; NULL: none */
-    bool json;                  /* for programs */
+    const char *new_file;       /* ending of a new file, without OUTPUT on a terminal; NULL: none */
+    bool json;                  /* JSON, for programs */
     bool is_html;               /* REPORT_LIST: a page for a browser, instead of text */
     bool by_thread, by_process; /* REPORT_TOP */
     bool keeps_names;           /* names, frames and idle samples stay as the file has them */
@@ -49,7 +49,7 @@ struct report_request {
     struct filter_options filter;
     const char *span, *span_file; /* NULL: the profile is not cut to a span; the span is in one of the files */
     bool all_frames, short_names, relative;
-    const char *comment; /* to be added; NULL */
+    const char *comment; /* comment to add; may be NULL */
     struct option_texts base, diff_base;
     bool normalize;
     uint64_t fail_over; /* REPORT_DIFF: millionths; UINT64_MAX: never */
@@ -136,7 +136,7 @@ struct report_request {
     {"divide-by", 0, OPTION_DECIMAL, &(r).divide_by, .argument = "N", .help = "divide all values by N", .maximum = 1000000000000},             \
     {"unit", 0, OPTION_TEXT, &(r).unit, .argument = "UNIT", .help = "ms, MB, …; auto: each value in its own (default: " default_unit ")"}
 #define REPORT_OPTIONS_VALUES(r) REPORT_OPTIONS_VALUES_OF(r, "one for all")
-/* Of reports whose numbers each have their own unit. */
+/* For reports whose numbers each have their own unit. */
 #define REPORT_OPTIONS_VALUES_APART(r) REPORT_OPTIONS_VALUES_OF(r, "auto")
 
 #define REPORT_OPTIONS_NAMES(r)                                                                                        \

@@ -20,8 +20,8 @@ struct disasm {
     struct regexp regexp;
     struct code_functions functions;
     uint32_t *row_of_group;
-    uint32_t *row_of_place;                  /* by place of the functions; places in one instruction share a row */
-    struct row_cost *costs, *function_costs; /* by row; by function, from 1 on */
+    uint32_t *row_of_place;                  /* rows by place of the functions; places in one instruction share a row */
+    struct row_cost *costs, *function_costs; /* costs by row, and by function, from 1 on */
     struct code_report all;
     struct code_source source;
 };
@@ -44,7 +44,7 @@ static uint32_t group_at(const struct disasm *disasm, uint32_t location)
     return grouping_frames(&disasm->grouping, location, &count)[0];
 }
 
-/* By location: whether a sample with a value has it. NULL without memory. */
+/* Returns for each location whether a sample with a value has it. NULL without memory. */
 static bool *find_used(struct disasm *disasm)
 {
     size_t group_count = disasm->grouping.count, location_count = disasm->profile->locations.count;
@@ -61,7 +61,7 @@ static bool *find_used(struct disasm *disasm)
     return NULL;
 }
 
-/* "0x401136": as in pprof, a number is also an address. */
+/* Parses "0x401136": as in pprof, a number is also an address. */
 static bool parse_address(const char *text, uint64_t *ret_address)
 {
     char *end;

@@ -57,7 +57,7 @@ bool report_flame_is_page(const struct report_request *request)
     return !is_standard_output(request) && (ends_with(request->output, ".html") || ends_with(request->output, ".htm"));
 }
 
-/* The page has what these options do for a drawing, or does not have it yet. */
+/* Rejects options whose work the page does itself, or cannot do. */
 static bool check_page(const struct report_request *request)
 {
     if (!page_is_built())
@@ -90,7 +90,7 @@ bool report_flame_check(const struct report_request *request)
     return false;
 }
 
-/* Of the terminal; COLUMNS is for text that goes elsewhere. */
+/* Returns the width of the terminal; COLUMNS is for text that goes elsewhere. */
 static size_t text_width(void)
 {
     enum { COLUMNS_MAX = 10000 };
@@ -112,7 +112,7 @@ static enum status lay_out_once(struct flame *flame, struct error *error)
                             &flame->drawing.start_ns, error);
 }
 
-/* Again while there are too many boxes: only the widest ones. */
+/* Lays out again while there are too many boxes: only the widest ones. */
 static enum status lay_out(struct flame *flame, struct error *error)
 {
     enum status status = lay_out_once(flame, error);
@@ -148,7 +148,7 @@ static void choose_options(struct flame *flame)
 
 /* --- Flamecharts -------------------------------------------------------------------------------------------------- */
 
-/* The only thread that the filters left, or of several the default thread, with a message. */
+/* Chooses the only thread that the filters left, or of several the default thread, with a message. */
 static enum exit_status choose_thread(struct flame *flame)
 {
     const struct profile *profile = flame->report.profile;
@@ -175,7 +175,7 @@ static enum exit_status choose_thread(struct flame *flame)
     return flame->thread_name.failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Times count as --from does, and percentages are of the thread. */
+/* Counts times as --from does, and percentages of the thread. */
 static void place_chart(struct flame *flame)
 {
     flame->drawing.start_ns -= flame->report.start_ns;

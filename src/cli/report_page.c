@@ -32,7 +32,7 @@ bool report_is_page(const struct report_request *request)
     return request->kind == REPORT_VIEW || (request->kind == REPORT_FLAME && report_flame_is_page(request));
 }
 
-/* The base goes the way of the profile: the same filters, the same names. BASE stays empty without one. */
+/* Encodes the base with the filters and names of the profile. BASE stays empty without one. */
 static enum exit_status encode_base(const struct report_request *request, struct buffer *base)
 {
     struct report_request of_base = *request;
@@ -77,7 +77,7 @@ struct shown {
     const struct report *report;
 };
 
-/* An expression that only NAME matches. */
+/* Appends an expression that only NAME matches. */
 static void append_expression(const char *name, struct buffer *out)
 {
     buffer_append_byte(out, '^');
@@ -109,7 +109,7 @@ static void write_line(struct json_writer *json, const struct source_text *text,
     json_end_object(json);
 }
 
-/* Also the lines without a cost, which list_write_json leaves out: people read code as a whole. */
+/* Writes also the lines without a cost, which list_write_json leaves out: people read code as a whole. */
 static void write_function(struct json_writer *json, const struct source_text *text, const struct line_listing *listing,
                            const struct listed_function *function)
 {
@@ -163,7 +163,7 @@ static bool write_lines(const struct shown *shown, const struct report *report, 
     return has_lines;
 }
 
-/* As offbeat list: what each line of the function cost, and its text if the file is on this machine. */
+/* Writes the cost of each line of the function, as offbeat list does, and its text if the file is on this machine. */
 static bool write_source(void *context, const char *name, size_t type, struct buffer *out)
 {
     enum { EXPRESSION_BYTES_MAX = 1 << 16 };

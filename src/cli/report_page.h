@@ -12,7 +12,7 @@ bool report_is_page(const struct report_request *request);
 enum exit_status report_page_write(const struct report_request *request, const struct report *report,
                                    struct buffer *out);
 
-/* Before files are read: false after a line on standard error. */
+/* Checks REQUEST before files are read: false after a line on standard error. */
 bool report_page_check(const struct report_request *request);
 
 /* Shows it in a browser until Ctrl-C; or updates the page of REQUEST. */

@@ -31,7 +31,7 @@ static struct open_options open_options(const struct report_request *request)
                                  .adds_durations = request->is_pprof};
 }
 
-/* What is in both cancels out, unless the base keeps apart by its label. */
+/* Subtracts the base. Equal samples cancel out, unless the label of the base keeps them apart. */
 static bool subtract(const struct report_request *request, const struct option_texts *files, bool is_diff,
                      struct profile *profile)
 {

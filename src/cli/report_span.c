@@ -162,7 +162,7 @@ static bool differ(const char *of_span, struct slice of_profile)
     return of_span[0] != '\0' && of_profile.size > 0 && !slice_equals_text(of_profile, of_span);
 }
 
-/* Of V1, the profile belongs to the transaction; of V2, to the profiler. */
+/* Returns whether the span belongs to the profile: in V1 by the id of the profile, in V2 by that of the profiler. */
 static bool belongs(const struct search *search, const struct profile *profile)
 {
     const struct found_span *found = &search->found;

@@ -17,7 +17,7 @@
 
 #define SECOND_NS ((uint64_t)1000000000)
 
-/* What came of one file. The transport's thread writes it, the main thread reads it when that is done. */
+/* The result of one file. The transport's thread writes it, the main thread reads it when that is done. */
 struct sender {
     struct transport *transport;
     uint64_t timeout_ns;

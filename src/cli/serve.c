@@ -101,7 +101,7 @@ static bool take_first(void *context, const struct store_project *project)
     return false;
 }
 
-/* Of all projects. */
+/* Settings of all projects. */
 struct tokens {
     char read[STORE_KEY_SIZE], upload[STORE_KEY_SIZE];
 };
@@ -148,7 +148,7 @@ static void print_urls(const struct server *server, const char *scheme, const ch
     print_dsn(scheme, address, server_port(server), project);
     (void)printf("URL: %s://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", scheme, tokens->read, open, address,
                  close, server_port(server), project->id);
-    /* What follows # stays in the browser. */
+    /* The part after # stays in the browser. */
     if (page_is_built())
         (void)printf("page: %s://%s%s%s:%u/#token=%s&key=%s&project=%" PRIu64 "\n", scheme, open, address, close,
                      server_port(server), tokens->read, project->key, project->id);
@@ -266,7 +266,7 @@ static enum exit_status add_token(struct store *store, const struct additions *a
     return EXIT_DONE;
 }
 
-/* As SERVE says for the project. */
+/* Returns the settings of the project. */
 static enum exit_status limit_project(struct store *store, const char *project, const struct serve_options *serve)
 {
     uint64_t id;
@@ -323,7 +323,7 @@ static void keep_memory(void)
     (void)mallopt(M_ARENA_MAX, 4);
 }
 
-/* What the options ask for, in the store of FOLDER. */
+/* Does what the options ask for in the store of FOLDER. */
 static enum exit_status open_and_run(const char *folder, const struct additions *additions,
                                      const struct serve_options *serve)
 {

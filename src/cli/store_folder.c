@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* As the base directory specification has it. */
+/* Chooses the folder by the base directory specification. */
 const char *store_folder_choose(const char *command, const char *given, char path[PATH_MAX])
 {
     const char *state = environment_get("XDG_STATE_HOME"), *home = environment_get("HOME");

@@ -12,7 +12,7 @@ bool has_several_processes(const struct profile *profile);
  * number is PID/TID, as --thread accepts it. */
 void append_thread_name(const struct profile *profile, struct thread_id thread, struct buffer *out);
 
-/* How many threads have samples. */
+/* Returns the number of threads with samples. */
 size_t count_threads(const struct profile *profile);
 
 /* One line on standard error: no thread matches PATTERN, and which there are. */

@@ -37,7 +37,7 @@ struct upload_client {
     uint64_t chunk_size, chunks_per_request, request_size, file_size;
     struct buffer answer;
     bool has_answered;           /* the server, at least once */
-    struct upload_chunk *chunks; /* of the file that is sent */
+    struct upload_chunk *chunks; /* chunks of the file to send */
     size_t chunk_count;
     char checksum[SHA1_TEXT_SIZE];
 };
@@ -83,7 +83,7 @@ static void pause_ms(long milliseconds)
     (void)nanosleep(&pause, NULL);
 }
 
-/* What the server says of an error: {"detail": "…"}. */
+/* Reads the server's words about an error: {"detail": "…"}. */
 static enum status reject_answer(struct upload_client *client, long status, struct error *error)
 {
     struct json_reader reader;

@@ -27,7 +27,7 @@ struct upload_file {
     int descriptor;
     uint64_t size;
     const char *name, *debug_id;
-    void (*progress)(void *context, uint64_t sent); /* bytes of the file that need not be sent any more */
+    void (*progress)(void *context, uint64_t sent); /* bytes of the file that the server already has */
     void *context;
 };
 /* Returns when the server has the file, or has rejected it: then ERROR has the reason. */

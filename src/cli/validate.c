@@ -116,7 +116,7 @@ static void validate_items(struct validation *validation, struct envelope_reader
     }
 }
 
-/* What is wrong with the envelope costs all of its items. */
+/* Validates an envelope: an error of the envelope costs all of its items. */
 static void validate_envelope(struct validation *validation, struct slice bytes)
 {
     struct envelope_reader reader;
@@ -135,7 +135,7 @@ static void validate_envelope(struct validation *validation, struct slice bytes)
     envelope_close(&reader);
 }
 
-/* An object that may be Sentry's, or is nobody's. */
+/* Returns whether BYTES are an object that may be Sentry's, or is nobody's. */
 static bool is_payload(struct slice bytes)
 {
     size_t i = 0;

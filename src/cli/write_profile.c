@@ -99,7 +99,7 @@ static bool numbered_path(const char *path, unsigned number, char *ret_path, siz
 struct staged_output {
     struct staging staging;
     const char *folder;
-    struct error error; /* why a chunk could not be staged */
+    struct error error; /* error of a chunk that could not be staged */
 };
 
 static bool stage(void *context, struct slice bytes)
@@ -137,7 +137,7 @@ static void report_times(const char *path, bool were_assigned)
         message("%s: the profile has no timestamps; its samples were put in sequence", message_name(path, true));
 }
 
-/* What came as one chunk is written as one, although it may be somewhat longer than the chunks that we split. */
+/* Writes a profile that came as one chunk as one, although it may be somewhat longer than the chunks that we split. */
 static bool may_be_one_chunk(const struct profile *profile)
 {
     return sentry_extension(profile)->sample_format == 2 && profile->duration_ns <= ONE_CHUNK_SECONDS_MAX * SECOND_NS;
@@ -226,7 +226,7 @@ bool write_one_of_series(struct profile *profile, const char *path, const struct
                          struct chunk_series *series)
 {
     char numbered[PATH_MAX];
-    unsigned number = 1; /* of this profile: only formats of chunks count it up */
+    unsigned number = 1; /* number for this profile: only formats of chunks count it up */
     if (!numbered_path(path, series->number, numbered, sizeof(numbered))) return false;
     series->number++;
     return write_profile(profile, numbered, format, &number);

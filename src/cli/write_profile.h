@@ -7,8 +7,8 @@
 
 /* The chunks of one output, which may come from several profiles. Begin with {.number = 1}. */
 struct chunk_series {
-    bool thins_idle; /* as in sentry_v2_options */
-    unsigned number; /* of the next file: x.envelope, x.2.envelope, … */
+    bool thins_idle; /* option as in sentry_v2_options */
+    unsigned number; /* number of the next file: x.envelope, x.2.envelope, … */
     struct deliver_summary summary;
 };
 

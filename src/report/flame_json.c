@@ -1,6 +1,5 @@
-/* The boxes of a flame graph for programs: the object described in doc/man/offbeat-flame.1.  SPDX-License-Identifier:
- * MIT
- */
+/* The boxes of a flame graph for programs: the object described in doc/man/offbeat-flame.1.
+ * SPDX-License-Identifier: MIT */
 #include "report/flame_report.h"
 #include "report/profile_json.h"
 

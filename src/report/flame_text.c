@@ -1,6 +1,6 @@
 /* A flame graph on a terminal: turned by a quarter, so that names stay readable. A row is a box; its bar is where the
- * box is in the drawing, so that the bars of callees are below the bar of their caller.  SPDX-License-Identifier: MIT
- */
+ * box is in the drawing, so that the bars of callees are below the bar of their caller.
+ * SPDX-License-Identifier: MIT */
 #include "report/flame_report.h"
 
 #include "report/quantity.h"

@@ -1,5 +1,5 @@
-/* All that is in a profile, for programs: the object described in doc/man/offbeat-raw.1.  SPDX-License-Identifier: MIT
- */
+/* All that is in a profile, for programs: the object described in doc/man/offbeat-raw.1.
+ * SPDX-License-Identifier: MIT */
 #include "report/profile_json.h"
 #include "report/raw_report.h"
 

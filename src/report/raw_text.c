@@ -1,6 +1,6 @@
 /* A profile in the form of pprof -raw (what the fields mean is in doc/man/offbeat-raw.1). To be compared with that
- * tool's output byte for byte, so what looks odd here (blanks at ends of lines) is that form. SPDX-License-Identifier:
- * MIT */
+ * tool's output byte for byte, so what looks odd here (blanks at ends of lines) is that form.
+ * SPDX-License-Identifier: MIT */
 #include "report/moment.h"
 #include "report/raw_report.h"
 

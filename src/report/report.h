@@ -1,5 +1,5 @@
-/* The common parts of all reports in the form of pprof: the value that they show, its unit, their first lines. SPDX-
- * License-Identifier: MIT */
+/* The common parts of all reports in the form of pprof: the value that they show, its unit, their first lines.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_REPORT_H
 #define OFFBEAT_REPORT_REPORT_H
 
