@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: MIT */
-/* as nginx, apache, postfix: root starts workers that give up rights */
+/* Two children of root without its rights: with the argument "before" the process gives them up and forks, as php-fpm
+ * pools, redis under su and cron jobs; otherwise each child gives them up, as workers of nginx, apache and postfix.
+ * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,13 +20,12 @@ static void work(int ms)
 }
 int main(int c, char **v)
 {
-    int order = c > 1 ? atoi(v[1]) : 0;
+    int before = c > 1 && !strcmp(v[1], "before");
+    if (before && (setgid(65534) || setuid(65534))) return 2;
     for (int i = 0; i < 2; i++) {
         pid_t p = fork();
         if (p == 0) {
-            if (order == 0) {
-                if (setgid(65534) || setuid(65534)) _exit(2);
-            }
+            if (!before && (setgid(65534) || setuid(65534))) _exit(2);
             work(1500);
             exit(0);
         }

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* Arguments: number of threads that trace, number of forks, and "paused" if a thread pauses for 1 ms between two
+ * transactions. SPDX-License-Identifier: MIT */
 #include <offbeat.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,9 +11,12 @@
 #include <signal.h>
 #include <time.h>
 static atomic_bool over;
+static bool is_paused;
 static void *spans(void *x)
 {
     while (!over) {
+        struct timespec z = {0, 1000000};
+        if (is_paused) nanosleep(&z, 0);
         struct offbeat_span *t = offbeat_transaction_start("GET /", "http.server");
         struct offbeat_span *s = offbeat_span_start_child(t, "db", "q");
         offbeat_span_finish(s);
@@ -24,6 +28,7 @@ int main(int argc, char **argv)
 {
     int n = argc > 1 ? atoi(argv[1]) : 2;
     int rounds = argc > 2 ? atoi(argv[2]) : 500;
+    is_paused = argc > 3 && strcmp(argv[3], "paused") == 0;
     bool ok = offbeat_init(&(struct offbeat_options){
         .size = sizeof(struct offbeat_options), .traces_sample_rate = 1.0, .profile_session_sample_rate = 0});
     printf("init %d\n", ok);

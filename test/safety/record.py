@@ -191,8 +191,8 @@ def copy_of_offbeat(folder):
 def samples_children_of_a_process_that_gave_up_root():
     need_root()
     with Folder() as folder:
-        for order in ("0", "1"):
-            done = OFFBEAT.record(folder, program("children_after_setuid"), order)
+        for order in ("before", "after"):
+            done = OFFBEAT.record(folder, program("children"), order)
             check_equal(done.returncode, 0, "exit status")
             check_equal(lines_about(done, "could not be sampled"), [], "lines")
             check(opens(OFFBEAT, folder / "x.pb.gz").get("work", 0) > 1e9, f"order {order}: {text(done.stderr)}")

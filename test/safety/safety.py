@@ -59,8 +59,8 @@ def check_as_alone(command, prefix=(), options=()):
 @case
 def a_program_gets_each_sigurg_that_it_sends():
     for prefix in (ORDINARY, CONTAINER):
-        for name in ("sigqueue_self", "sigqueue_self_worker"):
-            check_as_alone([open_program(name)], prefix=prefix)
+        for way in ([], ["working"]):
+            check_as_alone([open_program("sigqueue_self"), *way], prefix=prefix)
 
 
 @case
@@ -100,7 +100,7 @@ def our_memory_is_away_from_what_the_program_unmaps_and_maps_again():
 def a_thread_that_confines_itself_lives():
     for prefix in (ORDINARY, CONTAINER):
         for _ in range(3):
-            check_as_alone([open_program("seccomp_per_thread"), "alone", "1000"], prefix=prefix, options=["-F", "1009"])
+            check_as_alone([open_program("seccomp_narrow"), "alone", "1000", "0", "deep"], prefix=prefix, options=["-F", "1009"])
 
 
 @case

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT */
-/* a program that confines itself as narrow sandboxes do: after set-up only a few calls are allowed, all else kills */
+/* A program that confines itself as narrow sandboxes do: after its start, all but a few system calls kill it.
+ * Arguments: "tsync" or another word, how long it lives (ms), 1 to allow rt_sigprocmask, and "deep" for a deep stack
+ * under the filter. SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -14,11 +15,25 @@
 #include <unistd.h>
 static const int narrow[] = {SYS_read, SYS_write,  SYS_exit_group,   SYS_exit,  SYS_brk,
                              SYS_mmap, SYS_munmap, SYS_rt_sigreturn, SYS_futex, SYS_clock_gettime};
+static __attribute__((noinline)) double deep(int n, volatile double *s)
+{
+    volatile char pad[600];
+    pad[0] = n;
+    double r;
+    if (n == 0) {
+        for (int i = 1; i < 100000; i++) *s += 1.0 / i;
+        r = *s;
+    } else
+        r = deep(n - 1, s) + pad[0];
+    __asm__ volatile("" ::: "memory");
+    return r;
+}
 int main(int c, char **v)
 {
     int tsync = c > 1 && !strcmp(v[1], "tsync");
     int ms = c > 2 ? atoi(v[2]) : 3000;
     int extra = c > 3 ? atoi(v[3]) : 0;
+    int is_deep = c > 4 && !strcmp(v[4], "deep");
     int n = sizeof narrow / sizeof *narrow;
     struct sock_filter f[40];
     int l = 0;
@@ -44,7 +59,7 @@ int main(int c, char **v)
     }
     clock_gettime(CLOCK_MONOTONIC, &a);
     do {
-        for (int i = 1; i < 100000; i++) s += 1.0 / i;
+        deep(is_deep ? 40 : 0, &s);
         clock_gettime(CLOCK_MONOTONIC, &b);
     } while ((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 < ms);
     (void)!write(1, "lived\n", 6);

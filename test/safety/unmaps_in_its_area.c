@@ -60,7 +60,8 @@ int main(int count, char **arguments)
         for (int i = 0; i < 4; i++) {
             pthread_attr_t attributes;
             pthread_attr_init(&attributes);
-            pthread_attr_setstack(&attributes, stacks[i], sizeof stacks[i]); /* the C library would map the stack otherwise */
+            pthread_attr_setstack(&attributes, stacks[i],
+                                  sizeof stacks[i]); /* the C library would map the stack otherwise */
             pthread_create(&threads[i], &attributes, live_shortly, NULL);
         }
         for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
