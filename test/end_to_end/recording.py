@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
@@ -51,6 +52,16 @@ def run(*command, cwd=None, **options):
         del options["stdin"]
     return subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, timeout=TIMEOUT_SECONDS,
                           check=False, **options)
+
+
+def slowness():
+    """How much longer work takes than on an idle machine, at least 1: the wall time of a computation by its CPU time. Limits
+    of time are multiplied by it."""
+    WORK_SECONDS = 0.1
+    began, cpu = time.monotonic(), time.process_time()
+    while time.process_time() - cpu < WORK_SECONDS:
+        pass
+    return max(1, (time.monotonic() - began) / WORK_SECONDS)
 
 
 def text(data):

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from server import FakeServer
-from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, text
+from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, slowness, text
 from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, arrived, drive, frames_of, functions, helper_that_waits, profiler_ids,
                          read_names, takes_long, times, times_in, too_few, with_sanitizer)
 
@@ -99,7 +99,7 @@ def a_thread_that_runs_has_a_sample_each_tick_SES_12():
         busy, waiting = (next(one for one, facts in threads.items() if facts["name"] == name) for name in ("second", "sdk_drives"))
         counts = {thread: sum(sample["thread_id"] == thread for sample in chunk["profile"]["samples"]) for thread in (busy, waiting)}
         check(counts[busy] >= 0.9 * 2.5 * 101, f"{counts[busy]} samples of a thread that ran for 2.5 s")
-        check(counts[waiting] < 40, f"{counts[waiting]} samples of a thread that waits")
+        check(counts[waiting] < counts[busy] / 2, f"{counts[waiting]} samples of a thread that waits, {counts[busy]} of the other one")
 
 
 @case
@@ -549,7 +549,7 @@ def off_it_takes_no_memory_and_no_time():
     for name, options in OFF.items():
         kib, cpu_us = (a - b for a, b in zip(least("init start ", **options), without))
         check(kib < 64, f"{kib} KiB {name}")
-        check(cpu_us < 2000, f"{cpu_us} µs {name}")
+        check(cpu_us < 2000 * slowness(), f"{cpu_us} µs {name}")
 
 
 @case

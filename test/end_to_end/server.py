@@ -12,8 +12,12 @@ import socketserver
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap import check_equal  # noqa: E402
 
 KEY = "0123456789abcdef0123456789abcdef"
 HANG, RESET, RESET_EARLY, CUT = "hang", "reset", "reset early", "cut"
@@ -95,10 +99,12 @@ class FakeServer:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, exception, *_):
         self.released.set()
         self.server.shutdown()
         self.server.server_close()
+        if not exception:
+            check_equal(self.problems, [], "what is wrong with requests")
 
     def check_request(self, handler):
         if handler.path != "/api/42/envelope/":
@@ -244,7 +250,7 @@ def closed_port():
         return found.getsockname()[1]
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)

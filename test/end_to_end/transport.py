@@ -13,7 +13,7 @@ import time
 
 from server import (CUT, HANG, KEY, RESET, RESET_EARLY, Proxy, FakeServer, answer, closed_port, items_of,
                       make_certificate, wait_until)
-from recording import ROOT, Folder, Offbeat, case, check, check_equal, main, run, short, skip, text, user_without_rights
+from recording import ROOT, Folder, Offbeat, case, check, check_equal, main, run, short, skip, slowness, text, user_without_rights
 
 OFFBEAT = Offbeat(sys.argv[1])
 SENDS = OFFBEAT.programs / "sends"
@@ -158,17 +158,18 @@ def a_full_queue_drops_the_newest_and_reports_them():
 
 @case
 def flush_and_stop_end_in_time_whatever_the_network_does():
-    with FakeServer(default=HANG) as server:
-        began = time.monotonic()
-        printed = sends(server, count=3, flush_ms=300, stop_ms=300)
-        check(not printed["flushed"] and not printed["stopped"], printed)
-        check(printed["stop_ms"] < 900 and time.monotonic() - began < 3, f"{printed}, {time.monotonic() - began:.1f} s")
-    for dsn in (f"http://{KEY}@127.0.0.1:{closed_port()}/42", f"http://{KEY}@192.0.2.1/42", f"http://{KEY}@no-such-host.invalid/42"):
-        began = time.monotonic()
+    def check_ends(dsn):
+        before, began = slowness(), time.monotonic()
         printed = sends(dsn, count=3, flush_ms=300, stop_ms=300)
-        check("192.0.2.1" in dsn or printed["said"].startswith("sending: "), f"said: {printed['said']}")
-        check(not printed["flushed"] and printed["stop_ms"] < 900, printed)
-        check(time.monotonic() - began < 3, f"{dsn}: {time.monotonic() - began:.1f} s")
+        seconds = (time.monotonic() - began) / max(before, slowness())
+        check(not printed["flushed"] and printed["stop_ms"] < 900 * max(before, slowness()) and seconds < 3, f"{dsn}: {printed}, {seconds:.1f} s")
+        return printed
+
+    with FakeServer(default=HANG) as server:
+        check(not check_ends(server)["stopped"], "stopped")
+    for dsn in (f"http://{KEY}@127.0.0.1:{closed_port()}/42", f"http://{KEY}@192.0.2.1/42", f"http://{KEY}@no-such-host.invalid/42"):
+        said = check_ends(dsn)["said"]
+        check("192.0.2.1" in dsn or said.startswith("sending: "), f"said: {said}")
 
 
 @case
@@ -419,11 +420,9 @@ def send_exits_with_3_if_it_cannot_print_the_answer():
 
 @case
 def send_exits_with_3_without_a_server_or_an_envelope():
-    began = time.monotonic()
     done = send(ENVELOPE, ENVELOPE, "--timeout", "0.3", "--dsn", f"http://{KEY}@127.0.0.1:{closed_port()}/1")
     check_equal(done.returncode, 3, "status")
     check("no answer" in text(done.stdout) and "1 more files" in text(done.stderr), text(done.stdout + done.stderr))
-    check(time.monotonic() - began < 5, "too slow")
     with FakeServer() as server, Folder() as folder:
         (folder / "x").write_text("main;work 5\n", encoding="ascii")
         done = send(folder / "x", ENVELOPE, folder / "none", "--dsn", server.dsn)

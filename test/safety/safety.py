@@ -112,23 +112,23 @@ def calls_with_the_arguments_of_seccomp_have_whole_stacks():
             check(functions.get(name, 0) > 0.1e9, f"{name} is not there with its part of a second: {functions}")
 
 
-def cpu_seconds_of(done):
-    """What ten_thousand_threads says of itself."""
+def share_of(done):
+    """The CPU time of ten_thousand_threads as a share of its life, as it prints them."""
     check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
-    threads, seconds = text(done.stdout).split(" s,")[0].split(" threads, cpu ")
-    check_equal(int(threads), 10000, "threads")
-    return float(seconds)
+    words = text(done.stdout).split()
+    check_equal(words[:2], ["10000", "threads,"], "threads")
+    return float(words[3]) / float(words[6])
 
 
 @case
 def ten_thousand_threads_cost_a_bounded_share_of_a_processor():
     """They all wait. Most of the cost is the check of each of them at each tick (bench/results/sampler.md has the figures)."""
-    PROCESSOR_MAX, SECONDS = 0.5, 6.0
+    PROCESSOR_MAX = 0.5
     command = [open_program("ten_thousand_threads"), "10000"]
-    bare = cpu_seconds_of(run(*command))
+    bare = share_of(run(*command))
     for mode in ("wall", "cpu"):
         with Folder() as folder:
-            share = (cpu_seconds_of(record_as_user(folder, *command, options=["--mode", mode])) - bare) / SECONDS
+            share = share_of(record_as_user(folder, *command, options=["--mode", mode])) - bare
             check(mode == "cpu" or "__libc_pause" in opens(OFFBEAT, folder / "x.pb.gz"), "where they wait was not seen")
             check(share < PROCESSOR_MAX, f"{mode}: {share:.2f} of a processor")
 
@@ -169,7 +169,8 @@ def a_thread_that_blocks_all_signals_is_sampled_or_counted():
             check("works_in_user_code" in opens(OFFBEAT, folder / "x.pb.gz"), "user code was not seen")
         lost_ms = sum(facts[name] for name in ("lost_unanswered", "lost_in_kernel")) * 1000 / 101
         seen_ms = OFFBEAT.answer("top", folder / "x.pb.gz")["total"] / 1e6 if (folder / "x.pb.gz").is_file() else 0
-        check(1400 < seen_ms + lost_ms < 3500, f"{seen_ms:.0f} ms seen and {lost_ms:.0f} ms lost of some 2000 ms: {facts}")
+        used_ms = facts["process_cpu_ns"] / 1e6
+        check(0.7 * used_ms < seen_ms + lost_ms < 1.75 * used_ms, f"{seen_ms:.0f} ms seen and {lost_ms:.0f} ms lost of {used_ms:.0f} ms: {facts}")
 
 
 @case

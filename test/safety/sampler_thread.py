@@ -128,7 +128,7 @@ def the_recording_continues_after_the_sampler_stepped_aside():
         seen, printed = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
         check(seen.get("before", 0) > 150e6 and seen.get("after", 0) > 150e6, f"functions: {seen}")
         check_equal(printed["times_aside"], 2, "how often it stepped aside")
-        check(0 < printed["aside_ns"] < 400e6, f"it was away for {printed['aside_ns']} ns")
+        check(0 < printed["aside_ns"] < seen["before"] + seen["after"], f"it was away for {printed['aside_ns']} ns")
         check("sampler_ended" not in printed, f"it ended: {printed}")
 
 
