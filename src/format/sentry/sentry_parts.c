@@ -158,39 +158,26 @@ static void read_frame_platform(struct chunk_decoder *decoder, struct members *m
 
 static void read_frame(struct chunk_decoder *decoder)
 {
-    enum {
-        FUNCTION,
-        ABSOLUTE_PATH,
-        MODULE,
-        PACKAGE,
-        LINE,
-        COLUMN,
-        FILE_NAME,
-        IN_APP,
-        ADDRESS,
-        RAW_FUNCTION,
-        PLATFORM,
-        START_LINE
-    };
+    enum { FUNCTION, PATH, MODULE, PACKAGE, LINE, COLUMN, FILE, IN_APP, ADDRESS, RAW, PLATFORM, START_LINE };
     static const struct member known[] = {
         MEMBER("function", FUNCTION),
-        MEMBER("filename", FILE_NAME),
-        MEMBER("abs_path", ABSOLUTE_PATH),
+        MEMBER("filename", FILE),
+        MEMBER("abs_path", PATH),
         MEMBER("lineno", LINE),
         MEMBER("colno", COLUMN),
         MEMBER("in_app", IN_APP),
         MEMBER("instruction_addr", ADDRESS),
         MEMBER("module", MODULE),
         MEMBER("package", PACKAGE),
-        MEMBER("raw_function", RAW_FUNCTION),
+        MEMBER("raw_function", RAW),
         MEMBER("platform", PLATFORM),
         MEMBER("offbeat_start_line", START_LINE),
         MEMBER("name", FUNCTION),
-        MEMBER("file", FILE_NAME),
+        MEMBER("file", FILE),
         MEMBER("line", LINE),
         MEMBER("column", COLUMN),
     };
-    enum { NAMED = 1 << FUNCTION | 1 << FILE_NAME | 1 << ADDRESS };
+    enum { NAMED = 1 << FUNCTION | 1 << FILE | 1 << ADDRESS };
     struct members members = MEMBERS(known);
     struct slice file_json = {0};
     uint32_t seen = 0;
@@ -200,7 +187,7 @@ static void read_frame(struct chunk_decoder *decoder)
     struct string_id *const texts[] = {&function->name, &frame->absolute_path, &function->module, &function->package};
     _Static_assert(sizeof(known) / sizeof(known[0]) <= MEMBER_ORDER_MAX, "the order of frames' members has room");
     members.order = &decoder->order.frames;
-    members.ignored = ignored_in_v1(decoder, 1 << RAW_FUNCTION | 1 << START_LINE);
+    members.ignored = ignored_in_v1(decoder, 1 << RAW | 1 << START_LINE);
     members.keeps = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -210,7 +197,7 @@ static void read_frame(struct chunk_decoder *decoder)
         case COLUMN:
             *(member == LINE ? &frame->line : &frame->column) = read_place(decoder, &members);
             break;
-        case FILE_NAME:
+        case FILE:
             file_json.data = decoder->reader.start + chunk_offset(decoder);
             frame->file_name = read_text(decoder, &members);
             file_json.size = (size_t)(decoder->reader.position - file_json.data);
@@ -223,7 +210,7 @@ static void read_frame(struct chunk_decoder *decoder)
             frame->address = chunk_read_address(decoder);
             if (frame->address == 0) chunk_keep_json(decoder, &members, "", slice_of_text("\"0x0\""));
             break;
-        case RAW_FUNCTION:
+        case RAW:
             function->system_name = read_text_if_any(decoder, &members);
             break;
         case START_LINE:

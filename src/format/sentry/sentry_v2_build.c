@@ -38,23 +38,19 @@ static struct chunk_image *image_at(const struct builder *builder, uint64_t addr
     return image && (image->mapping.image_size == 0 || address < image->mapping.limit) ? image : NULL;
 }
 
-/* A mapping counts as symbolized in a way if all frames in it are. */
-static void note_frame(struct mapping *mapping, const struct chunk_frame *frame, bool is_first)
-{
-    bool has_file = frame->file_name.index || frame->absolute_path.index;
-    mapping->has_functions = frame->function.name.index && (is_first || mapping->has_functions);
-    mapping->has_filenames = has_file && (is_first || mapping->has_filenames);
-    mapping->has_line_numbers = frame->line && (is_first || mapping->has_line_numbers);
-    mapping->has_inline_frames = mapping->has_functions;
-}
-
+/* Finds the image of FRAME. A mapping counts as symbolized in a way if all frames in it are. */
 static void find_image(struct builder *builder, struct chunk_frame *frame)
 {
     frame->image = image_at(builder, frame->address);
     /* A call may be the last instruction of an image. */
     if (!frame->image && frame->address) frame->image = image_at(builder, frame->address - 1);
     if (!frame->image) return;
-    note_frame(&frame->image->mapping, frame, !frame->image->has_frames);
+    struct mapping *mapping = &frame->image->mapping;
+    bool is_first = !frame->image->has_frames, has_file = frame->file_name.index || frame->absolute_path.index;
+    mapping->has_functions = frame->function.name.index && (is_first || mapping->has_functions);
+    mapping->has_filenames = has_file && (is_first || mapping->has_filenames);
+    mapping->has_line_numbers = frame->line && (is_first || mapping->has_line_numbers);
+    mapping->has_inline_frames = mapping->has_functions;
     frame->image->has_frames = true;
 }
 
@@ -76,20 +72,15 @@ static enum status find_images(struct builder *builder, struct error *error)
     return STATUS_OK;
 }
 
-/* Returns the mapping of a frame in native code: its image, or else, of a file that is no image ("[vdso]"), the name
- * alone. */
-static struct mapping_id mapping_of(struct builder *builder, const struct chunk_frame *frame)
-{
-    if (frame->image) return frame->image->id;
-    if (!frame->has_address || frame->function.package.index == 0) return (struct mapping_id){0};
-    return profile_add_mapping(builder->profile, &(struct mapping){.file_name = frame->function.package});
-}
-
 static void resolve_frame(struct builder *builder, struct chunk_frame *frame)
 {
     struct function function = frame->function;
     frame->is_resolved = true;
-    frame->mapping = mapping_of(builder, frame);
+    /* A file that is no image ("[vdso]") has a mapping with its name alone. */
+    if (frame->image)
+        frame->mapping = frame->image->id;
+    else if (frame->has_address && function.package.index)
+        frame->mapping = profile_add_mapping(builder->profile, &(struct mapping){.file_name = function.package});
     if (function.package.index == profile_mapping(builder->profile, frame->mapping)->file_name.index) {
         function.package.index = 0;
     }
@@ -209,14 +200,6 @@ static enum status check_stacks(const struct chunk *chunk, const struct profile 
     return status;
 }
 
-/* The attributes of a sample are a label. */
-static struct label_set_id add_attributes(struct profile *profile, struct string_id attributes)
-{
-    if (attributes.index == 0) return (struct label_set_id){0};
-    struct label label = {.key = profile_text(profile, PROFILE_ATTRIBUTES_LABEL), .text = attributes};
-    return profile_add_labels(profile, &label, 1);
-}
-
 static const char *time_type(const struct chunk *chunk)
 {
     return chunk->counts_cpu_time ? "cpu" : "wall";
@@ -260,9 +243,14 @@ static enum status add_samples(struct builder *builder, struct error *error)
         struct sample sample = {
             .stack = resolve_stack(builder, &builder->chunk->stacks.items[from->stack]),
             .thread = from->thread,
-            .labels = add_attributes(profile, from->attributes),
             .time_ns = is_v1 ? from->time_ns : chunk_seconds_to_ns(from->seconds),
         };
+        /* The attributes of a sample are a label. */
+        struct label label = {.text = from->attributes};
+        if (label.text.index) {
+            label.key = profile_text(profile, PROFILE_ATTRIBUTES_LABEL);
+            sample.labels = profile_add_labels(profile, &label, 1);
+        }
         profile_add_sample(profile, &sample, values);
     }
     enum status status = profile_sort_by_time(profile, error);

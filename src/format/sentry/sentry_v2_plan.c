@@ -118,31 +118,28 @@ static uint64_t end_limit_ns(const struct chunk_plan *plan)
     return __builtin_add_overflow(first_ns, longest_ns, &limit_ns) ? UINT64_MAX : limit_ns;
 }
 
-/* Whether the second value is time that passes also where a thread does nothing. */
-static bool counts_wall_time(const struct profile *profile)
+/* Returns whether the profile has a second value of TYPE and UNIT; NULL is any. Wall time passes also where a thread
+ * does nothing. */
+static bool second_value_is(const struct profile *profile, const char *type, const char *unit)
 {
-    return profile->value_type_count > 1 &&
-           slice_equals_text(profile_slice(profile, profile->value_types[1].type), "wall");
+    const struct value_type *second = &profile->value_types[1];
+    return profile->value_type_count > 1 && (!type || slice_equals_text(profile_slice(profile, second->type), type)) &&
+           (!unit || slice_equals_text(profile_slice(profile, second->unit), unit));
 }
 
-/* Whether the time between TICK, which lasts SPACING_NS, and NEXT_NS, the next tick of its thread, is more than TICK's
- * own. Clocks are not exact: a little more is not a gap. In wall time the sample after missed ticks has their time,
- * too: its length NEXT_SPACING_NS covers them. */
+/* Returns whether the time between TICK, which lasts SPACING_NS, and NEXT_NS, the next tick of its thread, is more than
+ * TICK's own. Clocks are not exact: a little more is not a gap. In wall time the sample after missed ticks has their
+ * time, too: its length NEXT_SPACING_NS covers them. */
 static bool has_gap(const struct chunk_plan *plan, const struct tick *tick, uint64_t spacing_ns, uint64_t next_ns,
                     uint64_t next_spacing_ns)
 {
     enum { SMALL_PART = 16 };
     uint64_t distance_ns = next_ns - tick->time_ns;
     bool has_length = lasts(plan->profile, tick->sample);
-    if (has_length && !counts_wall_time(plan->profile)) return distance_ns > spacing_ns + spacing_ns / SMALL_PART;
+    if (has_length && !second_value_is(plan->profile, "wall", NULL))
+        return distance_ns > spacing_ns + spacing_ns / SMALL_PART;
     uint64_t longest_ns = spacing_ns > next_spacing_ns ? spacing_ns : next_spacing_ns;
     return distance_ns > longest_ns && distance_ns - longest_ns > longest_ns / 2;
-}
-
-static bool has_lengths(const struct profile *profile)
-{
-    return profile->value_type_count > 1 &&
-           slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds");
 }
 
 static int compare_lengths(const void *left, const void *right)
@@ -203,7 +200,8 @@ static bool add_ends(struct chunk_plan *plan)
     size_t *later = calloc(plan->profile->threads.count, sizeof(*later)); /* next tick of each thread, plus one */
     bool fits = later != NULL;
     plan->no_memory = !later;
-    if (plan->profile->has_times && !has_lengths(plan->profile)) plan->typical_ns = typical_length_ns(plan);
+    if (plan->profile->has_times && !second_value_is(plan->profile, NULL, "nanoseconds"))
+        plan->typical_ns = typical_length_ns(plan);
     for (size_t i = tick_count; i-- > 0 && fits;) {
         struct tick tick = plan->ticks.items[i], next;
         size_t *later_one = &later[plan->profile->samples.thread[tick.sample].index];

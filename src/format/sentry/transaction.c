@@ -44,25 +44,17 @@ static struct slice read_uuid(struct reader *reader)
     return keep_text(&reader->spans->texts, slice_of(uuid, UUID_TEXT_SIZE - 1));
 }
 
-/* True if an object comes next, which is then begun; anything else is passed over. */
-static bool begin_object(struct reader *reader)
+/* Begins the object or array that comes next. Returns false if it is another value, which is skipped. */
+static bool begin(struct reader *reader, enum json_kind kind)
 {
-    if (json_peek(&reader->json) != JSON_OBJECT) {
+    bool is_of_kind = json_peek(&reader->json) == kind;
+    if (!is_of_kind)
         json_skip(&reader->json);
-        return false;
-    }
-    json_object_begin(&reader->json);
-    return true;
-}
-
-static bool begin_array(struct reader *reader)
-{
-    if (json_peek(&reader->json) != JSON_ARRAY) {
-        json_skip(&reader->json);
-        return false;
-    }
-    json_array_begin(&reader->json);
-    return true;
+    else if (kind == JSON_OBJECT)
+        json_object_begin(&reader->json);
+    else
+        json_array_begin(&reader->json);
+    return is_of_kind;
 }
 
 /* --- Spans -------------------------------------------------------------------------------------------------------- */
@@ -91,7 +83,7 @@ static void read_attribute(struct reader *reader, struct slice key, struct span 
 static void read_data(struct reader *reader, struct span *span)
 {
     struct slice key;
-    if (!begin_object(reader)) return;
+    if (!begin(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) read_attribute(reader, key, span);
 }
 
@@ -100,12 +92,12 @@ static void read_typed_attributes(struct reader *reader, struct span *span)
 {
     enum { NAME_BYTES_MAX = 64 }; /* longer than those that are known */
     struct slice key, member;
-    if (!begin_object(reader)) return;
+    if (!begin(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) {
         uint8_t name[NAME_BYTES_MAX]; /* the next key may take the place of this one */
         size_t size = key.size < NAME_BYTES_MAX ? key.size : 0;
         if (size) memcpy(name, key.data, size);
-        if (!begin_object(reader)) continue;
+        if (!begin(reader, JSON_OBJECT)) continue;
         while (json_object_next(&reader->json, &member)) {
             if (slice_equals_text(member, "value")) {
                 read_attribute(reader, slice_of(name, size), span);
@@ -160,9 +152,9 @@ static struct span *add_span(struct reader *reader)
 static void read_spans(struct reader *reader)
 {
     struct slice key;
-    if (!begin_array(reader)) return;
+    if (!begin(reader, JSON_ARRAY)) return;
     while (json_array_next(&reader->json)) {
-        struct span *span = begin_object(reader) ? add_span(reader) : NULL;
+        struct span *span = begin(reader, JSON_OBJECT) ? add_span(reader) : NULL;
         if (!span) continue;
         while (json_object_next(&reader->json, &key)) read_span_member(reader, key, span);
     }
@@ -173,7 +165,7 @@ static void read_spans(struct reader *reader)
 static void read_profile_context(struct reader *reader, struct transaction *transaction)
 {
     struct slice key;
-    if (!begin_object(reader)) return;
+    if (!begin(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) {
         if (slice_equals_text(key, "profiler_id")) {
             transaction->root.profiler_id = read_uuid(reader);
@@ -191,7 +183,7 @@ static void read_trace_context(struct reader *reader, struct span *root)
 {
     struct span trace = {.start_ns = root->start_ns, .end_ns = root->end_ns, .profiler_id = root->profiler_id};
     struct slice key;
-    if (!begin_object(reader)) return;
+    if (!begin(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) read_span_member(reader, key, &trace);
     trace.start_ns = root->start_ns;
     trace.end_ns = root->end_ns;
@@ -207,7 +199,7 @@ struct slice transaction_profiler_of(const struct transaction *transaction, cons
 static void read_contexts(struct reader *reader, struct transaction *transaction)
 {
     struct slice key;
-    if (!begin_object(reader)) return;
+    if (!begin(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) {
         if (slice_equals_text(key, "trace")) {
             read_trace_context(reader, &transaction->root);
@@ -219,19 +211,10 @@ static void read_contexts(struct reader *reader, struct transaction *transaction
     }
 }
 
-static void read_event_id(struct reader *reader, struct transaction *transaction)
-{
-    if (json_peek(&reader->json) == JSON_STRING) {
-        (void)uuid_parse(json_string(&reader->json), transaction->event_id);
-    } else {
-        json_skip(&reader->json);
-    }
-}
-
 static void read_transaction_member(struct reader *reader, struct slice key, struct transaction *transaction)
 {
-    if (slice_equals_text(key, "event_id")) {
-        read_event_id(reader, transaction);
+    if (slice_equals_text(key, "event_id") && json_peek(&reader->json) == JSON_STRING) {
+        (void)uuid_parse(json_string(&reader->json), transaction->event_id);
     } else if (slice_equals_text(key, "transaction")) {
         transaction->name = read_text(reader);
     } else if (slice_equals_text(key, "platform")) {
@@ -256,7 +239,8 @@ static void read_transaction_member(struct reader *reader, struct slice key, str
 /* --- Payloads ---------------------------------------------------------------------------------------------------- */
 
 /* No string is longer than its document, except a uuid, whose hyphens are removed. */
-static enum status begin(struct reader *reader, struct slice bytes, struct span_list *spans, struct error *error)
+static enum status begin_document(struct reader *reader, struct slice bytes, struct span_list *spans,
+                                  struct error *error)
 {
     reader->spans = spans;
     json_reader_init(&reader->json, bytes);
@@ -272,7 +256,7 @@ enum status transaction_decode(struct slice bytes, struct transaction *ret_trans
     struct transaction transaction = {0};
     struct reader reader;
     struct slice key;
-    enum status status = begin(&reader, bytes, &transaction.spans, error);
+    enum status status = begin_document(&reader, bytes, &transaction.spans, error);
     if (status == STATUS_OK) {
         while (json_object_next(&reader.json, &key)) read_transaction_member(&reader, key, &transaction);
         status = json_reader_finish(&reader.json, error);
@@ -299,7 +283,7 @@ enum status spans_decode(struct slice bytes, struct span_list *ret_spans, struct
     struct slice key;
     struct span alone = {0};
     bool is_list = false;
-    enum status status = begin(&reader, bytes, &spans, error);
+    enum status status = begin_document(&reader, bytes, &spans, error);
     while (status == STATUS_OK && json_object_next(&reader.json, &key)) {
         if (slice_equals_text(key, "items")) {
             is_list = true;
