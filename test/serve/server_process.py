@@ -86,6 +86,14 @@ class Server:
         check(answer.status == 200, f"GET {route}: {answer.status} {answer.body[:300]}")
         return answer.json()
 
+    def chunk_numbers(self, query=""):
+        """The numbers that chunk() made ids of, in order; chunks without such an id are no part of it."""
+        return sorted(int(one["chunk"], 16) for one in self.read(f"chunks?{query}")["chunks"])
+
+    def payload(self, number):
+        """What is stored of the chunk with that number."""
+        return self.get(f"raw?chunk={number:032x}").body
+
     def auth(self):
         return {"X-Sentry-Auth": f"Sentry sentry_version=7, sentry_key={self.key}, sentry_client=test/1"}
 
