@@ -1,4 +1,5 @@
-/* Who may write and who may read (facts §2.4; doc/serve.md).  SPDX-License-Identifier: MIT */
+/* Access: writing with keys, reading and uploading with tokens (facts §2.4; doc/serve.md).  SPDX-License-Identifier:
+ * MIT */
 #include "base/uuid.h"
 #include "serve/serve_private.h"
 #include "store/debug_files.h"
@@ -117,7 +118,7 @@ static bool check_key(struct request *request, struct slice key)
     return true;
 }
 
-/* With a key in the request, the DSN of the envelope must name the same key and project. */
+/* Checks the key. The DSN of the envelope must name the same key and project as the request does. */
 bool access_may_write(struct request *request, struct slice dsn)
 {
     struct slice key;

@@ -1,4 +1,4 @@
-/* How many samples each service has sent in each part of a range.  SPDX-License-Identifier: MIT */
+/* Counts the samples that each service has sent, in each part of a range.  SPDX-License-Identifier: MIT */
 #include "serve/serve_private.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct service {
 
 struct activity {
     struct selection selection;
-    struct service *services; /* by name */
+    struct service *services; /* sorted by name */
     size_t count, bucket_count;
     uint64_t start_ns, end_ns;
     bool is_cut;

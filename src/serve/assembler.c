@@ -17,9 +17,9 @@ struct assembler {
     struct store *store;
     struct symbols *symbols;
     pthread_t thread;
-    pthread_mutex_t lock; /* of the jobs */
+    pthread_mutex_t lock; /* lock of the jobs */
     pthread_cond_t has_jobs;
-    struct job *jobs[DEBUG_JOBS_MAX]; /* in the order in which they came */
+    struct job *jobs[DEBUG_JOBS_MAX]; /* jobs in the order of their arrival */
     size_t count;
     bool is_stopping;
 };

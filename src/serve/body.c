@@ -26,7 +26,7 @@ enum status decode_budget_acquire(struct request *request, size_t bytes, struct 
     struct decode_budget *budget = &server->decode_budget;
     if (request->is_large) return STATUS_OK;
     (void)pthread_mutex_lock(&budget->lock);
-    /* Who waits holds nothing: two requests that need more never wait for each other. */
+    /* A waiting request holds no budget: two requests that need more never wait for each other. */
     budget->bytes -= request->budget_bytes;
     if (request->budget_bytes) (void)pthread_cond_broadcast(&budget->has_room);
     bytes += request->budget_bytes;
@@ -111,6 +111,6 @@ enum status body_open_file(struct request *request, struct slice bytes, struct b
         if (status != STATUS_OK) buffer_init(storage, 0);
         if (status == STATUS_OK) status = format_decompress(bytes, SERVE_FILE_BYTES_MAX, storage, ret_raw, error);
     }
-    /* What is not compressed was counted with the body. */
+    /* An uncompressed file was counted with the body. */
     return status == STATUS_OK ? decode_budget_acquire(request, storage->size, error) : status;
 }

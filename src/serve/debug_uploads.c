@@ -121,7 +121,7 @@ void debug_take_chunks(struct request *request)
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
-/* As Sentry describes a file; what offbeat alone knows of it comes last. */
+/* Writes FILE as Sentry describes a file; members of offbeat alone are last. */
 static void write_file(struct json_writer *json, const struct store_debug_file *file)
 {
     const char *arm64 = file->machine == EM_AARCH64 ? "arm64" : "unknown";

@@ -7,10 +7,10 @@
 #include "store/debug_files.h"
 
 enum {
-    DEBUG_REQUEST_BYTES_MAX = 16 << 20, /* of chunks in a form */
+    DEBUG_REQUEST_BYTES_MAX = 16 << 20, /* bytes of the chunks in a form */
     DEBUG_CHUNKS_PER_REQUEST = 32,
     DEBUG_CONCURRENCY = 4,
-    DEBUG_ASSEMBLE_BYTES_MAX = 4 << 20, /* of the JSON that asks for assembly */
+    DEBUG_ASSEMBLE_BYTES_MAX = 4 << 20, /* bytes of the JSON that asks for assembly */
     DEBUG_ASSEMBLE_FILES_MAX = 1000,
     DEBUG_JOBS_MAX = 1024, /* files that wait to be joined and read, and those that failed */
 };
@@ -34,7 +34,7 @@ struct assembly {
 
 enum assembly_state { ASSEMBLY_UNKNOWN, ASSEMBLY_WAITS, ASSEMBLY_FAILED };
 
-/* How far the file is. A failure is reported once: then the file may be sent again. */
+/* Returns the state of the file. A failure is reported once: then the file may be sent again. */
 enum assembly_state assembler_find(struct assembler *assembler, uint64_t project, const char *checksum,
                                    char *ret_detail, size_t detail_size);
 /* False if too many wait, or without memory. */

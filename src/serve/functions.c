@@ -133,8 +133,8 @@ struct trend {
     struct selection selection;
     uint64_t from_ns, to_ns;
     size_t bucket_count;
-    char type[128], unit[64]; /* of the first part that has samples */
-    struct profile names;     /* only its strings: a name's id is its place in FUNCTIONS */
+    char type[128], unit[64]; /* type of the first part that has samples */
+    struct profile names;     /* strings only: the id of a name is its index in FUNCTIONS */
     struct trend_function *functions;
     size_t capacity;
     int64_t totals[SERVE_BUCKETS_MAX];
@@ -148,8 +148,8 @@ static bool widen(void *context, const struct store_chunk *chunk)
     return true;
 }
 
-/* Without from and to: from the first chunk's start to the last one's end. BUCKETS_MAX is at least 1; a
- * bucket has at least 1 ns. */
+/* Sets the range: without from and to, from the first chunk's start to the last one's end. BUCKETS_MAX is at least
+ * 1; a bucket has at least 1 ns. */
 static enum status find_range(struct trend *trend, size_t buckets_max, struct error *error)
 {
     const struct store_query *query = &trend->selection.query;

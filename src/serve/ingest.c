@@ -21,20 +21,20 @@
 
 enum { INGEST_SPANS_MAX = 1 << 17, INGEST_REJECTED_MAX = 16, INGEST_LISTS_MAX = 1000 };
 
-/* What one request brings, and the memory of its slices. At most one profile and one transaction are in an
- * envelope: envelope_check sees to that. */
+/* The content of one request, and the memory of its slices. envelope_check allows one profile and one transaction at
+ * most. */
 struct ingest {
     struct request *request;
     struct profile profile;
     bool has_chunk, has_transaction;
     struct store_chunk chunk;
-    struct profile_rollup rollup; /* of the chunk */
+    struct profile_rollup rollup; /* rollup of CHUNK */
     struct rules_result result;
     char item_type[64], client[128];
     struct store_rejected rejected[INGEST_REJECTED_MAX];
     size_t rejected_count;
     struct transaction transaction;
-    struct span_list *lists; /* of span items */
+    struct span_list *lists; /* lists of span items */
     size_t list_count, list_capacity;
     struct store_span *spans;
     size_t span_count, span_capacity;

@@ -7,7 +7,7 @@
 #include "serve/serve_private.h"
 #include "serve/profile_rollup.h"
 
-/* At most STORE_NAME_BYTES_MAX of NAME. */
+/* Returns at most STORE_NAME_BYTES_MAX bytes of NAME. */
 struct slice ingest_cut_name(struct slice name);
 /* "redis-server" of the release "redis-server@7.0.15": releases are PACKAGE@VERSION. */
 struct slice ingest_service_of_release(struct slice release);
@@ -21,7 +21,7 @@ void ingest_describe(const struct request *request, const struct profile *profil
 /* False: answered. */
 bool ingest_store(struct request *request, const struct store_batch *batch);
 
-/* What a request says of a profile that it brings; empty slices and zeros: the profile says it. */
+/* The description of a profile in a request; empty slices and zeros: the profile itself says it. */
 struct sent_profile {
     struct slice payload;
     struct slice service, environment, release, host, platform, id;
@@ -40,7 +40,7 @@ struct ingest_file {
 enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error);
 void ingest_file_fini(struct ingest_file *file);
-/* In one batch. False: answered. */
+/* Stores FILES in one batch. False: answered. */
 bool ingest_files_store(struct request *request, const struct ingest_file *files, size_t count);
 
 #endif

@@ -15,7 +15,7 @@ enum { SERVICES_MAX = 256, RESOURCES_MAX = 1 << 16, STRINGS_MAX = 1 << 20 };
 enum { REQUEST_RESOURCES = 1, REQUEST_DICTIONARY = 2, DICTIONARY_STRINGS = 5, RESOURCES_RESOURCE = 1 };
 enum { RESOURCES_SCOPES = 2, SCOPE_PROFILES = 2, RESOURCE_ATTRIBUTES = 1 };
 enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_KEY_STRING = 3, VALUE_TEXT = 1, VALUE_STRING = 8 };
-/* Of the answers. */
+/* Fields of the answers. */
 enum { ANSWER_PARTIAL = 1, PARTIAL_REJECTED = 1, PARTIAL_MESSAGE = 2 };
 
 /* The resources of one service. */
@@ -38,7 +38,7 @@ struct otlp {
     size_t file_count;
     uint64_t rejected; /* profiles */
     bool is_full;
-    struct error error; /* why */
+    struct error error; /* reason of the last rejection */
 };
 
 /* --- Resources ---------------------------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void read_attribute(const struct otlp *otlp, struct slice attribute, stru
     }
 }
 
-/* What RESOURCES are of, without the list of them. */
+/* Returns the service of RESOURCES, without the list of them. */
 static struct service read_resources(const struct otlp *otlp, struct slice resources)
 {
     struct service service = {0};

@@ -1,4 +1,4 @@
-/* What Pyroscope's clients send: POST /ingest, and the push of Grafana Alloy (doc/serve.md).
+/* Profiles of Pyroscope's clients: POST /ingest, and the push of Grafana Alloy (doc/serve.md).
  *
  * A pprof file or a recording of Java is stored as it came. Labels that have no column in the store, and collapsed
  * stacks, whose types are in the query, become a pprof file that has them.  SPDX-License-Identifier: MIT */
@@ -19,10 +19,10 @@ struct name_label {
     struct slice name, value;
 };
 
-/* What a request says of its profile. */
+/* The description of a profile in its request. */
 struct description {
     struct sent_profile sent;
-    struct slice type; /* of values: "alloc_space"; empty: not said */
+    struct slice type; /* type of values: "alloc_space"; empty: unknown */
     struct name_label others[NAMES_MAX];
     size_t other_count;
 };

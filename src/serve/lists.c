@@ -95,7 +95,7 @@ static void end_list(struct request *request, struct list *list, enum status sta
 
 /* --- Projects ----------------------------------------------------------------------------------------------------- */
 
-/* Without the keys: who may read need not be able to write. */
+/* Writes PROJECT without its key: a reader need not be able to write. */
 static bool write_project(void *context, const struct store_project *project)
 {
     struct list *list = context;

@@ -187,7 +187,7 @@ static enum status add_base(struct profile *profile, struct profile *base, struc
     return status;
 }
 
-/* What the parameters choose, and what they choose with base_ in front, labelled. False: answered. */
+/* Merges the selection of the parameters and that of the base_ parameters, which gets a label. False: answered. */
 static bool merge_with_base(struct request *request, struct profile *profile)
 {
     struct profile base;
@@ -239,7 +239,8 @@ static enum status lay_out_once(struct drawing *drawing, struct error *error)
                             &drawing->start_ns, error);
 }
 
-/* Again while there are more than BOXES_MAX boxes: then the narrow ones are left out, and counted in the answer. */
+/* Lays out the graph, again while it has more than BOXES_MAX boxes: then the narrow ones are left out, and counted
+ * in the answer. */
 static enum status lay_out(struct drawing *drawing, size_t boxes_max, struct error *error)
 {
     enum status status = lay_out_once(drawing, error);
@@ -317,7 +318,6 @@ bool request_names_session(struct request *request)
     return false;
 }
 
-/* Of one thread. */
 void query_flamechart(struct request *request)
 {
     struct profile profile;

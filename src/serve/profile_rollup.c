@@ -90,7 +90,7 @@ static bool write_frame(const struct profile *profile, const struct location *lo
 /* Numbers of the profile's stacks and locations in the rollup: 1 + the number, 0: not used. */
 struct numbering {
     uint32_t *stacks, *locations;
-    uint32_t *ends; /* of the frames, in the text */
+    uint32_t *ends; /* ends of the frames in the text */
 };
 
 static bool mark_stacks(const struct profile *profile, struct numbering *numbering, size_t *ret_count)

@@ -1,5 +1,5 @@
-/* How much each project may send: a bucket of requests and one of bytes, each of which fills up again within a minute
- * (facts §2.6).  SPDX-License-Identifier: MIT */
+/* Rates of projects: a bucket of requests and one of bytes, each of which fills up again within a minute (facts
+ * §2.6).  SPDX-License-Identifier: MIT */
 #include "serve/serve_private.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Which path is answered by which function.  SPDX-License-Identifier: MIT */
+/* The routes: paths, their functions, and the access that they need.  SPDX-License-Identifier: MIT */
 #include "serve/serve_private.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum access {
     ACCESS_METRICS,
     ACCESS_WRITE,
     ACCESS_WRITE_BY_KEY, /* the project is that of the key */
-    ACCESS_UPLOAD,       /* of debug files */
+    ACCESS_UPLOAD,       /* upload of debug files */
 };
 
 struct route {
@@ -81,7 +81,7 @@ static const struct route routes[] = {
 };
 /* clang-format on */
 
-/* Of requests that read; a name that is not here is a mistake, and would choose too much if it were ignored. */
+/* Parameters of requests that read. Another name is a mistake, and would choose too much if it were ignored. */
 static const char *const numbers[] = {"limit", "buckets", NULL};
 static const char *const texts[] = {
     "service", "environment", "release", "host",     "platform",   "profiler",  "chunk",      "thread",
@@ -132,7 +132,7 @@ static bool split_path(struct request *request)
     size_t size = strlen(rest);
     while (size > 1 && rest[size - 1] == '/') rest[--size] = '\0';
     request->route = rest;
-    /* What sentry-cli asks for debug files; other paths of /api/0/ name a project that does not exist. */
+    /* Paths of sentry-cli for debug files; other paths of /api/0/ name a project that does not exist. */
     bool is_upload = strncmp(rest, "/api/0/organizations/", 21) == 0 || strncmp(rest, "/api/0/projects/", 16) == 0;
     if (strncmp(rest, "/api/", 5) != 0 || is_upload) return true;
     char *slash = strchr(rest + 5, '/');

@@ -203,7 +203,7 @@ static bool may_continue(void *context)
     return merge->status == STATUS_OK;
 }
 
-/* While a debug file is slow. It is read to its end even if the client of this query has gone: others need it. */
+/* Waits for a slow debug file. It is read to its end even if the client of this query has gone: others need it. */
 static enum status wait_for_names(void *context, bool is_reader, struct error *error)
 {
     struct request *request = context;
@@ -296,7 +296,7 @@ static enum status merge_rollups(struct merge *merge, const struct selection *ra
     return merge_range(merge, range);
 }
 
-/* What ran in the chosen spans. RET_RANGE: of the only one, if times are kept. */
+/* Merges what ran in the chosen spans. RET_RANGE: range of the only span, if times are kept. */
 static enum status merge_spans(struct merge *merge, const struct selection *selection, struct selection *ret_range)
 {
     struct window_list list;

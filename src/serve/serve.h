@@ -13,23 +13,24 @@ enum {
     SERVE_IDLE_SECONDS = 30,                    /* without a byte, a connection is closed */
     SERVE_REQUEST_SECONDS = 120,                /* a request must arrive within that time */
     SERVE_BODY_BYTES_MAX = 40 << 20,            /* compressed, as Sentry's own edge has it (facts §2.2) */
-    SERVE_BODIES_BYTES_MAX = 128 << 20,         /* of all bodies that are arriving or wait */
-    SERVE_UNAUTHENTICATED_BYTES_MAX = 32 << 20, /* of bodies among them whose key is in the body, if they have any */
+    SERVE_BODIES_BYTES_MAX = 128 << 20,         /* bytes of all bodies that are arriving or wait */
+    SERVE_UNAUTHENTICATED_BYTES_MAX = 32 << 20, /* bytes of those whose key, if any, is in the body */
     SERVE_EXPECTED_BYTES_MAX = 2 << 20,   /* reserved for a body at once, if its client says that it has so many */
     SERVE_RATES_MAX = 4096,               /* projects whose rates are limited */
     SERVE_SMALL_BYTES_MAX = 8 << 20,      /* decompressed: larger bodies are decoded one at a time */
-    SERVE_DECODE_BUDGET_BYTES = 24 << 20, /* of smaller ones that are decoded at the same time */
+    SERVE_DECODE_BUDGET_BYTES = 24 << 20, /* bytes of smaller ones that are decoded at the same time */
     SERVE_FILE_BYTES_MAX = 32 << 20,      /* decompressed, of a profile that is not in an envelope */
     SERVE_JOBS_MAX = 1024,
     SERVE_WORKERS_MAX = 64,
     SERVE_PARAMETERS_MAX = 32,
-    SERVE_QUERY_CHUNKS_MAX = 50000,  /* that one answer merges */
-    SERVE_QUERIES_MAX = 2,           /* that compute at the same time; others wait */
-    SERVE_SUSPENDED_QUERIES_MAX = 8, /* that wait for slow debug files beside those; half of them may be of a project */
-    SERVE_WINDOWS_MAX = 1000,        /* spans whose parts one answer merges */
-    SERVE_BUCKETS_MAX = 200,         /* parts of a trend */
-    SERVE_LIST_MAX = 10000,          /* entries of a list */
-    SERVE_DRAINING_MAX = 8,          /* certificates whose connections are still open */
+    SERVE_QUERY_CHUNKS_MAX = 50000, /* chunks that one answer merges */
+    SERVE_QUERIES_MAX = 2,          /* queries that compute at the same time; others wait */
+    SERVE_SUSPENDED_QUERIES_MAX =
+        8, /* queries beside those that wait for slow debug files; half of them may be of one project */
+    SERVE_WINDOWS_MAX = 1000, /* spans whose parts one answer merges */
+    SERVE_BUCKETS_MAX = 200,  /* parts of a trend */
+    SERVE_LIST_MAX = 10000,   /* entries of a list */
+    SERVE_DRAINING_MAX = 8,   /* certificates whose connections are still open */
     SERVE_PEM_BYTES_MAX = 1 << 20,
 };
 
@@ -46,11 +47,12 @@ struct serve_options {
     uint16_t port;                           /* 0: any */
     unsigned workers;                        /* 0: four for each processor, at most 16 */
     char *certificate, *private_key;         /* PEM texts, for TLS; NULL: without */
-    const char *certificate_path, *key_path; /* where they are read again; NULL: nowhere */
+    const char *certificate_path, *key_path; /* files that are read again; NULL: none */
     uint64_t keep_ns, disk_bytes_max;        /* 0: no limit */
-    uint64_t requests_max, bytes_max;        /* of a project, in a minute; 0: no limit */
+    uint64_t requests_max, bytes_max;        /* limits of a project, each minute; 0: no limit */
     const char *symbol_reader;               /* the program that reads debug files; NULL: they are not accepted */
-    uint64_t debug_keep_ns, debug_bytes_max; /* of debug files, since their last use; of a project; 0: no limit */
+    uint64_t debug_keep_ns,
+        debug_bytes_max; /* time since the last use of a debug file; bytes of a project's files; 0: no limit */
     /* One line of what the server does; not for requests that are answered as usual. */
     void (*log)(void *context, const char *text);
     void *log_context;

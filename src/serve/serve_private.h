@@ -19,7 +19,7 @@ struct parameter {
     char *name, *value;
 };
 
-/* What a client of the route reads. */
+/* The form of errors that a route's clients read. */
 enum error_form {
     ERRORS_AS_DETAIL,  /* {"detail": …} */
     ERRORS_OF_OTLP,    /* google.rpc.Status */
@@ -31,7 +31,7 @@ enum request_state { REQUEST_ARRIVING, REQUEST_REJECTED, REQUEST_WAITING, REQUES
 struct request {
     struct server *server;
     struct MHD_Connection *connection;
-    int socket; /* of the connection; -1: unknown */
+    int socket; /* socket of the connection; -1: unknown */
     enum request_state state;
     char *method, *path;
     char *sentry_auth, *authorization, *encoding, *content; /* headers; NULL: not there */
@@ -39,21 +39,21 @@ struct request {
     size_t parameter_count;
     uint64_t begun_ns, received_ns; /* monotonic; UTC */
     struct buffer body;
-    size_t expected_bytes;   /* of the body, as its client says */
-    size_t body_bytes;       /* that it had */
-    size_t counted_bytes;    /* of BODY, in server.body_bytes */
-    bool has_key;            /* that may write, and was counted in the rates */
+    size_t expected_bytes;   /* size of the body that the client announced */
+    size_t body_bytes;       /* size of the body that arrived */
+    size_t counted_bytes;    /* part of server.body_bytes */
+    bool has_key;            /* a key that may write, and was counted in the rates */
     bool is_unauthenticated; /* counted in server.unauthenticated_bytes */
     bool is_query;           /* see struct server */
     bool is_suspended;       /* a query that query_suspend was called for */
     bool is_large;           /* the one that is decoded now */
-    size_t budget_bytes;     /* of it, in server.decode_budget */
+    size_t budget_bytes;     /* part of server.decode_budget */
     bool adds_stacks;        /* the answer needs no times, threads and labels: rollups of the store serve it */
-    unsigned retry_seconds;  /* of a rejection; 0: the usual time */
+    unsigned retry_seconds;  /* Retry-After of a rejection; 0: the default */
 
     uint64_t upload_scope; /* the project of an upload token; 0: all */
     uint64_t project;
-    const char *route; /* what follows /api/N/, without a slash at its end; "" */
+    const char *route; /* rest of the path after /api/N/, without a slash at its end; "" */
 
     unsigned status;
     const char *content_type;
@@ -67,7 +67,7 @@ struct request {
 
 struct rate {
     uint64_t project, updated_ns;
-    double requests, bytes; /* that it may still send; BYTES can be below 0 */
+    double requests, bytes; /* credit left; BYTES can be below 0 */
     uint64_t rejected;      /* requests that are not yet in the store's outcomes */
 };
 
@@ -77,11 +77,11 @@ struct rates {
     size_t count;
 };
 
-/* What is decoded now (body.c). */
+/* Bodies that are being decoded (body.c). */
 struct decode_budget {
     pthread_mutex_t lock;
     pthread_cond_t has_room;
-    size_t bytes; /* of small bodies */
+    size_t bytes; /* bytes of small bodies */
     bool has_large;
     unsigned waiting_large;
 };
@@ -94,20 +94,20 @@ struct queue {
 struct server {
     struct store *store;
     struct serve_options options;
-    pthread_mutex_t daemon_lock; /* of what follows, after the start */
+    pthread_mutex_t daemon_lock; /* lock of the daemons and certificates, after the start */
     struct MHD_Daemon *daemon;
     struct MHD_Daemon *draining[SERVE_DRAINING_MAX]; /* serve the connections that began with an earlier certificate */
     size_t draining_count;
-    struct MHD_Daemon *loopback;   /* without TLS; NULL: none, or DAEMON is it */
+    struct MHD_Daemon *loopback;   /* daemon without TLS; NULL: none, or DAEMON is it */
     struct pem *served, *unusable; /* certificates; NULL: none */
     uint16_t port;
 
-    pthread_mutex_t lock; /* of the queue */
+    pthread_mutex_t lock; /* lock of the queues and the numbers of threads */
     pthread_cond_t has_jobs, maintenance_wakes;
     struct queue ingest_queue, query_queue; /* queries compute for long; workers remain for what is sent */
     size_t job_count, running, running_queries, queries_max;
     uint64_t suspended[SERVE_SUSPENDED_QUERIES_MAX]; /* projects of the suspended queries */
-    size_t suspended_count;                          /* of RUNNING and RUNNING_QUERIES */
+    size_t suspended_count;                          /* part of RUNNING and RUNNING_QUERIES */
     bool was_query;                                  /* the job that was started last */
     bool is_stopping;
     pthread_t threads[SERVE_WORKERS_MAX + SERVE_SUSPENDED_QUERIES_MAX], maintenance_thread;
@@ -130,8 +130,8 @@ uint64_t utc_now_ns(void);
 uint64_t monotonic_ns(void);
 void server_log(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The query is about to wait for long: until it is answered it counts neither as a worker nor as a query that computes,
- * so that others run. False if too many did so, or without a thread for the others. */
+/* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query
+ * that computes, so that others run. False if too many are suspended, or without a thread for the others. */
 bool query_suspend(struct request *request);
 /* Whether its client has closed the connection: nobody waits for the answer. */
 bool request_is_abandoned(struct request *request);
@@ -161,7 +161,7 @@ bool access_may_write(struct request *request, struct slice dsn);
 /* The same where the path names no project: it is the key's, which may also be a Bearer token or the password of Basic
  * authentication, as clients of other servers send theirs. */
 bool access_may_write_by_key(struct request *request);
-/* With an upload token. A path /api/0/projects/ORGANIZATION/PROJECT/… names a project by its number or its name. */
+/* Checks the upload token. A path /api/0/projects/ORGANIZATION/PROJECT/… names a project by its number or its name. */
 bool access_may_upload(struct request *request);
 bool access_may_read(struct request *request, enum store_role role, uint64_t project);
 
@@ -184,7 +184,7 @@ struct pem {
  * failure. PEM NULL: without TLS. */
 struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *pem, const struct sockaddr *address,
                                        int listening);
-/* Lets new connections have the certificate that the files have now (certificate.c). */
+/* Gives new connections the certificate in the files (certificate.c). */
 void certificate_reload(struct server *server);
 struct pem *pem_of_texts(const char *certificate, const char *key); /* NULL: no memory */
 void pem_free(struct pem *pem);                                     /* accepts NULL */
@@ -209,7 +209,7 @@ enum status body_open_file(struct request *request, struct slice bytes, struct b
                            struct error *error);
 /* Waits until BYTES more of REQUEST may be decoded; STATUS_IO if too many wait. */
 enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error);
-void decode_budget_release(struct request *request); /* of all of it */
+void decode_budget_release(struct request *request); /* releases the whole budget of REQUEST */
 
 void query_pprof(struct request *request);
 void query_export(struct request *request);
@@ -232,7 +232,7 @@ void query_name_functions(struct profile *profile);
 /* The column that the parameter "type" names; false: answered. */
 bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column);
 size_t query_limit(const struct request *request, size_t usual);
-/* By the filters of the request, focus=EXPRESSION and others. */
+/* Applies the filters of the request: focus=EXPRESSION and others. */
 enum status query_filter(struct request *request, struct profile *profile, struct error *error);
 
 void list_projects(struct request *request);
@@ -268,10 +268,10 @@ struct selection {
     struct store_query query;
     struct slice thread; /* id; empty: all */
     struct span_choice spans;
-    bool has_spans; /* only what runs in SPANS */
+    bool has_spans; /* chunks are cut to SPANS */
 };
 
-/* From the parameters PREFIX + "service", …; false: answered. */
+/* Reads the parameters PREFIX + "service", …; false: answered. */
 bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection);
 /* Merges the chunks of SELECTION into PROFILE, which is initialised and empty. KEEPS_TIMES: samples stay apart, and a
  * thread's last sample of a chunk lasts until its first one of the next. */

@@ -330,7 +330,7 @@ static void reject_body(struct request *request, unsigned status, const char *de
     request->state = REQUEST_REJECTED;
 }
 
-/* What the header alone decides. */
+/* Checks the header of a request before its body arrives. */
 static void begin(struct request *request)
 {
     if (!request->method || !request->path) {
@@ -510,7 +510,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* With the lock. */
+/* Starts a worker; called with the lock. */
 static bool add_thread(struct server *server)
 {
     bool is_added = pthread_create(&server->threads[server->thread_count], NULL, work, server) == 0;
@@ -565,7 +565,7 @@ static void maintain_store(struct server *server)
     rates_report(server);
 }
 
-/* What is old every minute, and the certificate every two seconds. */
+/* Maintains the store every minute and the certificate every two seconds. */
 static void *run_maintenance(void *context)
 {
     enum { MAINTENANCE_SECONDS = 60, CERTIFICATE_SECONDS = 2 };

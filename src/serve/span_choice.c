@@ -1,4 +1,4 @@
-/* Which spans a request chooses, and the part of which thread each of them is (REL-4).  SPDX-License-Identifier: MIT */
+/* The spans that a request chooses, and the time and thread of each (REL-4).  SPDX-License-Identifier: MIT */
 #include "serve/serve_private.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ enum status windows_find(struct store *store, const struct selection *selection,
                          struct error *error)
 {
     struct store_query query = selection->query;
-    query.chunk_id = slice_of(NULL, 0); /* of chunks only */
+    query.chunk_id = slice_of(NULL, 0); /* the id of a chunk does not choose spans */
     *list = (struct window_list){.selection = selection, .items = calloc(SERVE_WINDOWS_MAX, sizeof(*list->items))};
     if (!list->items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     enum status status = store_each_span(store, &query, add_window, list, error);

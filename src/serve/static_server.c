@@ -17,7 +17,7 @@ struct static_server {
     struct MHD_Daemon *daemon;
 };
 
-/* What is sent: a file or a computed answer. */
+/* An answer: a file or computed bytes. */
 struct sent {
     unsigned status;
     const char *content_type;
@@ -27,8 +27,8 @@ struct sent {
     uint64_t version;
 };
 
-/* What follows "/FOLDER/" in PATH, or NULL. The folder is compared in a time that does not depend on where it differs.
- */
+/* Returns the part of PATH after "/FOLDER/", or NULL. The time of the comparison does not depend on where they
+ * differ. */
 static const char *find_path(const struct static_server *server, const char *path)
 {
     const char *folder = server->options.folder;

@@ -9,20 +9,20 @@
 enum { STATIC_SERVER_CONNECTIONS_MAX = 64 };
 
 struct static_file {
-    const char *path; /* what follows the folder and its slash; "" */
+    const char *path; /* path after the folder and its slash; "" */
     const char *content_type;
     struct slice bytes;
     bool is_compressed; /* BYTES are gzip, and the browser decompresses them */
 };
 
-/* What is sent for a path that no file has. */
+/* The answer for a path that no file has. */
 struct static_answer {
-    unsigned status; /* of HTTP; 404 before the call */
+    unsigned status; /* status of HTTP; 404 before the call */
     const char *content_type;
     struct slice bytes; /* outlive the server; or empty, and BODY is sent */
     struct buffer body; /* the server frees it */
     uint64_t version;   /* sent as ETag; 0: none */
-    const char *note;   /* for the page, sent as Offbeat-Page; NULL: none */
+    const char *note;   /* message for the page, sent as Offbeat-Page; NULL: none */
 };
 
 struct static_server_options {

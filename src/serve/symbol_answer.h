@@ -1,4 +1,4 @@
-/* What the server asks the process that reads debug files, and what that process answers. Both sides use this header;
+/* Requests to the process that reads debug files, and its answers. Both sides use this header;
  * neither trusts the bytes of the other.
  *
  * A request is the number of keys, then each key's distance to the one before, ascending. An answer is a status, with
@@ -16,7 +16,7 @@ enum {
     SYMBOL_KEYS_MAX = 1 << 18,
     SYMBOL_FRAMES_MAX = 512, /* at one address */
     SYMBOL_TEXTS_MAX = 1 << 20,
-    SYMBOL_TEXT_BYTES_MAX = 1 << 16, /* of one name or path; longer ones are cut */
+    SYMBOL_TEXT_BYTES_MAX = 1 << 16, /* bytes of one name or path; longer ones are cut */
     SYMBOL_REQUEST_BYTES_MAX = SYMBOL_KEYS_MAX * 10 + 16,
     SYMBOL_ANSWER_BYTES_MAX = 64 << 20,
     SYMBOL_BUILD_ID_SIZE = 129, /* hex digits and a NUL */
@@ -26,7 +26,7 @@ enum {
 enum symbol_key_kind {
     SYMBOL_KEY_ADDRESS,     /* as the file has it */
     SYMBOL_KEY_FROM_BASE,   /* from the file's first loaded segment */
-    SYMBOL_KEY_FILE_OFFSET, /* of a byte in the file */
+    SYMBOL_KEY_FILE_OFFSET, /* offset of a byte in the file */
     SYMBOL_KEY_KINDS
 };
 static inline uint64_t symbol_key(enum symbol_key_kind kind, uint64_t value)
@@ -37,7 +37,7 @@ static inline uint64_t symbol_key(enum symbol_key_kind kind, uint64_t value)
 enum { SYMBOL_FILE_SYMBOLS = 1, SYMBOL_FILE_DWARF = 2, SYMBOL_FILE_CODE = 4 };
 
 struct symbol_file {
-    char build_id[SYMBOL_BUILD_ID_SIZE]; /* or what stands for it (binary/contents_id.h); "" = none */
+    char build_id[SYMBOL_BUILD_ID_SIZE]; /* build id or its substitute (binary/contents_id.h); "" = none */
     uint64_t machine;                    /* EM_… */
     uint64_t contents;                   /* SYMBOL_FILE_… */
 };

@@ -116,7 +116,7 @@ static bool add_place(struct symbol_image *image, uint64_t key, const struct sym
     return image->names.failed == STATUS_OK;
 }
 
-/* After places were added. */
+/* Counts the bytes of IMAGE again; called after places were added. */
 static void count_bytes(struct symbol_images *images, struct symbol_image *image)
 {
     images->bytes -= image->bytes;

@@ -9,8 +9,8 @@
 
 enum {
     SYMBOL_IMAGES_MAX = 4096,
-    /* Of them, about. Images in use may have more until they are released; one that has more itself is used by no
-     * further query. */
+    /* Bytes of all images, about. Images in use may have more until they are released; one that has more itself is
+     * used by no further query. */
     SYMBOL_IMAGES_BYTES_MAX = 64 << 20,
 };
 
@@ -23,16 +23,16 @@ struct symbol_place {
 struct symbol_image {
     uint64_t project, used;
     char id[STORE_IMAGE_SIZE];
-    char checksum[SHA1_TEXT_SIZE]; /* of the debug file that the names are from */
+    char checksum[SHA1_TEXT_SIZE]; /* checksum of the debug file that the names are from */
     unsigned pins;                 /* queries that use it */
     uint64_t read_since_ms;        /* a process reads names for it since then; 0: none */
-    struct profile names;          /* has the functions */
+    struct profile names;          /* strings and functions */
     struct line *lines;
     size_t line_count, line_capacity;
     struct symbol_place *places;
     size_t place_count, place_capacity;
     struct index_table by_key;
-    size_t text_bytes, bytes; /* of the strings of NAMES; of all */
+    size_t text_bytes, bytes; /* bytes of the strings of NAMES; bytes of everything */
 };
 
 /* Zeros are no images. */

@@ -23,10 +23,10 @@ struct symbols {
     struct symbol_reader reader;
     symbols_log *log;
     void *log_context;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* lock of the members below */
     pthread_cond_t has_read;
     struct symbol_images images;
-    struct symbol_image *read[SYMBOLS_READERS_MAX]; /* by processes that run now; NULL: none */
+    struct symbol_image *read[SYMBOLS_READERS_MAX]; /* images that running processes read; NULL: none */
     atomic_ullong named, asked, failed;
 };
 
@@ -139,9 +139,9 @@ struct naming {
     struct symbols *symbols;
     struct profile *profile;
     uint64_t project;
-    const struct symbols_waiter *waiter; /* may be NULL */
-    bool has_waited;                     /* for a slow file */
-    enum status ended;                   /* by WAITER, or with the server */
+    const struct symbols_waiter *waiter; /* waiter of the query; NULL: none */
+    bool has_waited;                     /* a slow file was waited for */
+    enum status ended; /* status of WAITER or of the ending server; STATUS_OK: neither ended the query */
     struct error *error;
     uint32_t *image_of_mapping; /* 1 + its number; 0: not looked at; UINT32_MAX: none */
     char (*images)[IMAGE_ID_SIZE];
@@ -233,7 +233,7 @@ static enum status ask_file(struct naming *naming, const struct store_debug_file
     return status;
 }
 
-/* With the lock. NULL: IMAGE is read already, or too many are. */
+/* Finds the place for a process that reads IMAGE; called with the lock. NULL: IMAGE is being read, or too many are. */
 static struct symbol_image **find_reader(struct symbols *symbols, const struct symbol_image *image)
 {
     struct symbol_image **place = NULL;
@@ -264,7 +264,7 @@ static void end_reading(struct symbols *symbols, struct symbol_image *image)
     (void)pthread_cond_broadcast(&symbols->has_read);
 }
 
-/* Between begin_reading and end_reading, which it calls. */
+/* Reads the names of KEYS, and calls end_reading for the begin_reading of its caller. */
 static enum status read_names(struct naming *naming, struct symbol_image *image, const struct store_debug_file *file,
                               const uint64_t *keys, size_t count)
 {
@@ -293,8 +293,7 @@ static enum status read_names(struct naming *naming, struct symbol_image *image,
     return naming->ended;
 }
 
-/* With the lock, while IMAGE cannot be read: since when it waits, for its own process or for the last that was started.
- */
+/* Returns since when IMAGE waits, for its own process or for the last one that was started; called with the lock. */
 static uint64_t blocked_since(const struct symbols *symbols, const struct symbol_image *image)
 {
     uint64_t since_ms = image->read_since_ms;
@@ -305,7 +304,7 @@ static uint64_t blocked_since(const struct symbols *symbols, const struct symbol
     return since_ms;
 }
 
-/* Until IMAGE can be read, or has been. A file that is known to be slow is not waited for as if it were not. */
+/* Waits until IMAGE can be read, or has been. A file that is known to be slow is not waited for as if it were not. */
 static enum status wait_for_others(struct naming *naming, const struct symbol_image *image)
 {
     struct symbols *symbols = naming->symbols;
@@ -366,8 +365,8 @@ static void name_location(struct naming *naming, const struct symbol_image *imag
     atomic_fetch_add(&naming->symbols->named, 1);
 }
 
-/* With the lock: puts keys of ITEMS from AT on that IMAGE does not have into KEYS, at most SYMBOL_KEYS_MAX. RET_END: of
- * the items that were looked at. */
+/* Puts keys of ITEMS from AT on that IMAGE does not have into KEYS, at most SYMBOL_KEYS_MAX; called with the lock.
+ * RET_END: index after the last item that was looked at. */
 static size_t list_missing(const struct symbol_image *image, const struct unnamed *items, size_t count, size_t at,
                            uint64_t *keys, size_t *ret_end)
 {
@@ -406,7 +405,7 @@ static enum status name_image(struct naming *naming, const struct unnamed *items
 {
     struct symbols *symbols = naming->symbols;
     struct store_debug_file file;
-    /* Nobody may wait for the answer any more. */
+    /* The client of this query may have gone. */
     if (naming->has_waited && keep_waiting(naming, false, naming->error) != STATUS_OK) return naming->ended;
     if (!store_debug_find_image(symbols->store, naming->project, naming->images[items->image], now_ns, &file))
         return STATUS_OK;

@@ -28,9 +28,9 @@ struct symbols *symbols_new(struct store *store, const char *program, const atom
                             void *context);
 void symbols_free(struct symbols *symbols); /* accepts NULL */
 
-/* What a query does while a debug file is slow (SYMBOL_READER_PATIENCE_MS): WAIT is called again and again, and
- * anything but STATUS_OK ends symbols_name with it. IS_READER: others may wait for the file, which is read for this
- * query; its process is ended then. */
+/* Waiting for a slow debug file (SYMBOL_READER_PATIENCE_MS): WAIT is called again and again, and anything but
+ * STATUS_OK ends symbols_name with it. IS_READER: others may wait for the file, which is read for this query; its
+ * process is ended then. */
 struct symbols_waiter {
     enum status (*wait)(void *context, bool is_reader, struct error *error);
     void *context;

@@ -68,7 +68,7 @@ static enum status copy_files(const char *folder, const char *target, store_repo
     return status;
 }
 
-/* So that a rename in it, or what it has, is on disk. */
+/* Writes the entries of the folder PATH to disk. */
 static enum status sync_folder(const char *path, struct error *error)
 {
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -30,7 +30,7 @@ enum {
 };
 
 struct number {
-    uint64_t digits; /* of both parts together */
+    uint64_t digits; /* digits of the integer part and the fraction together */
     uint8_t integer_digits, fraction_digits;
 };
 
@@ -115,7 +115,7 @@ static inline bool take_same(struct cursor *text, struct slice before)
     return true;
 }
 
-/* BEFORE: the texts of the record before. */
+/* Takes one record into RET_NUMBERS. BEFORE: the texts of the record before. */
 static bool take_record(struct cursor *text, const struct records *records, struct slice *before,
                         struct number *ret_numbers)
 {
@@ -267,7 +267,7 @@ static bool read_column(struct cursor *bytes, uint64_t record_count, struct colu
     return !bytes->failed && column->fraction_max <= FRACTION_MAX;
 }
 
-/* At most NUMBER_TEXT_MAX bytes. */
+/* Writes at most NUMBER_TEXT_MAX bytes; returns the place after them. */
 static uint8_t *put_number(uint8_t *at, uint64_t digits, uint8_t fraction_digits)
 {
     uint8_t text[NUMBER_TEXT_MAX], *start = text + sizeof(text);

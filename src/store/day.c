@@ -43,7 +43,14 @@ static const char SCHEMA[] =
     " PRIMARY KEY(level, start_ns, sum_group)) WITHOUT ROWID;"
     "PRAGMA user_version=3;";
 
-enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK }; /* and FIND_DICTIONARY … */
+enum {
+    ADD_CHUNK,
+    ADD_RAW,
+    ADD_SPAN,
+    ADD_REJECTED,
+    ADD_OUTCOME,
+    FIND_CHUNK
+}; /* FIND_DICTIONARY … follow: store_private.h has those of rollup.c */
 
 static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_CHUNK] = "INSERT OR IGNORE INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,"

@@ -1,4 +1,4 @@
-/* What the control file knows of debug files, and the files themselves. Chunks are in debug_chunks.c.
+/* The list of debug files in the control file, and the files themselves. Chunks are in debug_chunks.c.
  * SPDX-License-Identifier: MIT */
 #include "store/debug_files.h"
 
@@ -39,7 +39,8 @@ static struct store_debug_file file_of_row(sqlite3_stmt *row)
 
 /* --- Paths -------------------------------------------------------------------------------------------------------- */
 
-/* Of the file, or of its symbol index. Nothing in it comes from a client but digits: checksums and images. */
+/* Writes the path of FILE, or with another ENDING that of its symbol index. Only digits come from a client:
+ * checksums and images. */
 static void path_of(const struct store *store, const struct store_debug_file *file, const char *ending,
                     char ret_path[DEBUG_PATH_SIZE])
 {
@@ -224,7 +225,7 @@ void store_debug_usage(struct store *store, uint64_t *ret_files, uint64_t *ret_b
 struct oldest {
     uint64_t above_project; /* projects up to it are done */
     struct store_debug_file file;
-    struct usage usage; /* of the project of FILE */
+    struct usage usage; /* use of FILE's project */
 };
 
 /* The project with the lowest number above those that are done, and its file that was not used for the longest time. */

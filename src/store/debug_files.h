@@ -12,8 +12,8 @@
 
 enum {
     STORE_DEBUG_CHUNK_BYTES_MAX = 4 << 20,
-    STORE_DEBUG_CHUNKS_MAX = 512,  /* of a file: 2 GiB */
-    STORE_DEBUG_FILES_MAX = 10000, /* of a project */
+    STORE_DEBUG_CHUNKS_MAX = 512,  /* chunks of a file: 2 GiB */
+    STORE_DEBUG_FILES_MAX = 10000, /* files of a project */
     STORE_IMAGE_SIZE = 33,
     STORE_BUILD_ID_SIZE = 129,
     STORE_DEBUG_PATH_SIZE = 4096 + 160,
@@ -23,10 +23,10 @@ enum {
 
 struct store_debug_file {
     uint64_t id, project;
-    char checksum[SHA1_TEXT_SIZE]; /* of all of it */
+    char checksum[SHA1_TEXT_SIZE]; /* SHA-1 of the whole file */
     char image[STORE_IMAGE_SIZE];
     char build_id[STORE_BUILD_ID_SIZE];
-    char name[STORE_NAME_BYTES_MAX + 1]; /* as its sender calls it; nothing is opened by it */
+    char name[STORE_NAME_BYTES_MAX + 1]; /* name that the sender gave; nothing is opened by it */
     uint64_t machine, contents;          /* the caller's; of several files of an image the highest CONTENTS is used */
     uint64_t size, added_ns, used_ns;
 };
@@ -44,7 +44,7 @@ struct store_debug_parts {
 };
 /* A file that is joined and not yet added. */
 struct store_debug_joined {
-    char path[STORE_DEBUG_PATH_SIZE]; /* where it is for the moment */
+    char path[STORE_DEBUG_PATH_SIZE]; /* temporary place */
     int descriptor;
     uint64_t size;
 };
@@ -70,7 +70,7 @@ bool store_debug_find_image(struct store *store, uint64_t project, const char im
 enum status store_debug_open(struct store *store, const struct store_debug_file *file, int ret_files[3],
                              struct error *error);
 
-/* It is not used any more, until it is added again. If it was added again since FILE was found, it stays. */
+/* Removes FILE, unless it was added again since it was found. */
 void store_debug_remove(struct store *store, const struct store_debug_file *file);
 
 typedef bool store_visit_debug_file(void *context, const struct store_debug_file *file);

@@ -1,4 +1,4 @@
-/* What debug_files.c and debug_chunks.c share.  SPDX-License-Identifier: MIT */
+/* Shared parts of debug_files.c and debug_chunks.c.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_STORE_DEBUG_PRIVATE_H
 #define OFFBEAT_STORE_DEBUG_PRIVATE_H
 

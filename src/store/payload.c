@@ -50,7 +50,7 @@ static enum status decompress_frame(struct slice frame, uint64_t size, struct bu
 static enum status unpack_columns(struct slice frame, uint64_t size, struct buffer *out, struct error *error)
 {
     unsigned long long columns_size = ZSTD_getFrameContentSize(frame.data, frame.size);
-    if (columns_size >= size) return is_damaged(error); /* also if it is not known */
+    if (columns_size >= size) return is_damaged(error); /* an unknown size is the largest number */
     struct buffer columns;
     buffer_init(&columns, COLUMNS_BYTES_MAX);
     size_t before = out->size;

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The parameters of every WHERE below, in this order. */
 void query_bind(sqlite3_stmt *statement, const struct store_query *query)
 {
     const struct slice texts[] = {query->service,  query->environment, query->release, query->host,
@@ -16,12 +15,12 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query)
     sql_bind_u64(statement, 2, query->from_ns);
     sql_bind_u64(statement, 3, query->to_ns ? query->to_ns : UINT64_MAX);
     for (int i = 0; i < 7; i++) {
-        if (texts[i].size) sql_bind_slice(statement, 4 + i, texts[i]); /* else NULL: any */
+        if (texts[i].size) sql_bind_slice(statement, 4 + i, texts[i]); /* an unbound parameter is NULL: any value */
     }
-    if (query->after.data) sql_bind_slice(statement, 11, query->after); /* of VALUES_OF */
+    if (query->after.data) sql_bind_slice(statement, 11, query->after); /* the parameter of VALUES_OF */
 }
 
-/* What can be read is served; queries say once what cannot. */
+/* Reports the damage of the file NAME, once: queries serve what is readable. */
 static void report_damage(struct store *store, const struct store_query *query, const char *name,
                           const struct error *error)
 {

@@ -272,7 +272,7 @@ static enum status insert_rollup(sqlite3 *db, sqlite3_stmt *add, const struct ro
 }
 
 struct numbered {
-    uint32_t node, place; /* in the dictionary; in the chunk's rollup */
+    uint32_t node, place; /* number in the dictionary; index in the chunk's rollup */
 };
 
 static int compare_nodes(const void *a, const void *b)
@@ -418,7 +418,8 @@ static enum status list_stale(struct day *day, int level, uint64_t now_ns, struc
     return status;
 }
 
-/* In one transaction. Levels have an order: an hour is over after all of its 10 minutes. */
+/* Updates up to ROLLUPS_AT_ONCE rollups of LEVEL in one transaction. Levels have an order: an hour is over after all
+ * of its 10 minutes. */
 static enum status update_some_rollups(struct rollup_update *update, int level, uint64_t now_ns, bool *ret_is_done,
                                        struct error *error)
 {

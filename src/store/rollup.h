@@ -1,4 +1,5 @@
-/* What rollup.c, which stores rollups, and rollup_query.c, which reads them, share.  SPDX-License-Identifier: MIT */
+/* Shared parts of rollup.c, which stores rollups, and rollup_query.c, which reads them.  SPDX-License-Identifier:
+ * MIT */
 #ifndef OFFBEAT_STORE_ROLLUP_H
 #define OFFBEAT_STORE_ROLLUP_H
 

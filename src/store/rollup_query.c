@@ -16,7 +16,7 @@ struct adding {
     sqlite3_stmt *levels[LEVELS];
     bool continues;
     uint64_t rows;
-    struct rollup_values values; /* of DICTIONARY and HEADER */
+    struct rollup_values values; /* sums of the current DICTIONARY and HEADER */
     int64_t dictionary;
     struct buffer header;
 };
@@ -63,7 +63,7 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
 
 /* The part of a dictionary that has values, numbered again. */
 struct part {
-    uint32_t *nodes, *frames; /* by number in the dictionary: 1 + the number in the part */
+    uint32_t *nodes, *frames; /* index: number in the dictionary; value: 1 + the number in the part */
     struct store_node *part_nodes;
     struct slice *part_frames;
     uint64_t *values;
@@ -203,7 +203,7 @@ static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, str
     return STATUS_OK;
 }
 
-/* In one transaction, so that all that is read is of one moment. */
+/* Reads in one transaction, so that everything is of one moment. */
 static enum status read_day(void *context, struct store *store, struct day *day, bool *continues, struct error *error)
 {
     struct adding *adding = context;
@@ -222,7 +222,7 @@ static enum status read_day(void *context, struct store *store, struct day *day,
     }
     rollup_values_fini(&adding->values);
     *continues = adding->continues;
-    /* What was given cannot be taken back: the caller starts again without rollups. */
+    /* The visitor cannot give rollups back: the caller starts again without rollups. */
     return status == STATUS_MALFORMED ? error_set(error, STATUS_UNSUPPORTED, 0, "%s: sums are damaged", day->name)
                                       : status;
 }

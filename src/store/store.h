@@ -12,7 +12,7 @@
 
 enum {
     STORE_KEY_SIZE = 33,        /* 32 lowercase hex digits and a NUL */
-    STORE_NAME_BYTES_MAX = 200, /* of a service, release, host, …; the server cuts longer ones */
+    STORE_NAME_BYTES_MAX = 200, /* bytes of a service, release, host, …; the server cuts longer ones */
     STORE_VALUES_MAX = 10001,   /* distinct values that one list has */
     STORE_PAYLOAD_BYTES_MAX = 200 << 20,
     STORE_REJECTED_BYTES_MAX = 1 << 20, /* payloads of rejected items that are larger are not kept */
@@ -25,7 +25,7 @@ enum store_kind {
     STORE_FILE = 3,    /* a file of another format */
 };
 
-/* What a chunk adds up to by stack, without times, threads and labels. A frame is any bytes: equal ones are the same
+/* The sums of a chunk by stack, without times, threads and labels. A frame is any bytes: equal ones are the same
  * frame. Node 0 is the empty stack; any other one is FRAME called by PARENT, whose number is lower. */
 struct store_node {
     uint32_t parent, frame;
@@ -34,7 +34,7 @@ struct store_rollup {
     struct slice header; /* any bytes; only rollups with equal ones are added */
     const struct slice *frames;
     const struct store_node *nodes;
-    const uint64_t *values; /* of node 0, of node 1, …; a node without samples has 0 */
+    const uint64_t *values; /* VALUE_COUNT values of each node; a node without samples has 0 */
     size_t frame_count, node_count, value_count;
 };
 
@@ -56,8 +56,8 @@ struct store_chunk {
     struct slice service, environment, release, host, platform;
     uint64_t start_ns, end_ns, received_ns;
     uint64_t sample_count;
-    struct slice payload;              /* as sent */
-    const struct store_rollup *rollup; /* for store_add; NULL: queries decode the payload */
+    struct slice payload;              /* bytes as they were sent */
+    const struct store_rollup *rollup; /* sums for store_add; NULL: queries decode the payload */
 };
 
 struct store_span {
@@ -71,11 +71,11 @@ struct store_span {
 struct store_rejected {
     uint64_t received_ns;
     struct slice type, reason, place, found, expected;
-    struct slice sdk, header; /* of the envelope: name/version; of the item: JSON */
+    struct slice sdk, header; /* name/version in the envelope; header of the item, JSON */
     struct slice payload;
 };
 
-/* What became of items: added up by project, outcome, category and reason. */
+/* Counts of items, added up by project, outcome, category and reason. */
 struct store_outcome {
     struct slice outcome, category, reason;
     uint64_t quantity;
@@ -83,7 +83,7 @@ struct store_outcome {
 
 enum { STORE_BATCH_OUTCOMES_MAX = 64 };
 
-/* What one request brings; stored all or not at all. */
+/* The content of one request; stored all or not at all. */
 struct store_batch {
     uint64_t project, received_ns;
     const struct store_chunk *chunks;
@@ -120,9 +120,9 @@ enum status store_add(struct store *store, const struct store_batch *batch, uint
 /* Empty slices and zeros choose everything. */
 struct store_query {
     uint64_t project;
-    uint64_t from_ns, to_ns; /* what has some time in [from, to); TO_NS 0: no end */
+    uint64_t from_ns, to_ns; /* rows that have some time in [from, to); TO_NS 0: no end */
     struct slice service, environment, release, host, platform, profiler_id, chunk_id;
-    struct slice after; /* for store_each_value: only values that are greater; no DATA: all */
+    struct slice after; /* lower bound of store_each_value, exclusive; no DATA: none */
     bool with_payload;
     bool *is_damaged; /* set to true if damaged data were left out; may be NULL */
 };
@@ -132,9 +132,9 @@ enum status store_each_chunk(struct store *store, const struct store_query *quer
                              void *context, struct error *error);
 
 typedef bool store_visit_rollup(void *context, const struct store_rollup *rollup);
-/* The same chunks, in any order, but without profiler_id and chunk_id: those that are wholly in the time range are
- * added up, as far as they have a rollup, and VISIT gets the payloads of the others. Sums of several services, headers
- * and days are separate. CONTINUES is asked from time to time, and false ends the walk. */
+/* Visits the same chunks, in any order, but without profiler_id and chunk_id: those that are wholly in the time
+ * range are added up, as far as they have a rollup, and VISIT gets the payloads of the others. Rollups of several
+ * services, headers and days are separate. CONTINUES is asked from time to time; false ends the walk. */
 struct store_rollup_visitor {
     store_visit_rollup *add;
     store_visit_chunk *visit;
@@ -145,7 +145,7 @@ enum status store_each_rollup(struct store *store, const struct store_query *que
                               const struct store_rollup_visitor *visitor, struct error *error);
 
 typedef bool store_visit_span(void *context, const struct store_span *span);
-/* Of transactions and spans, by PROJECT, the times, SERVICE, ENVIRONMENT, RELEASE and PROFILER_ID of QUERY. */
+/* Visits transactions and spans by PROJECT, the times, SERVICE, ENVIRONMENT, RELEASE and PROFILER_ID of QUERY. */
 enum status store_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,
                             void *context, struct error *error);
 
@@ -182,7 +182,7 @@ enum status store_each_value(struct store *store, const struct store_query *quer
 struct store_project {
     uint64_t id;
     char name[64];
-    char key[STORE_KEY_SIZE]; /* of the DSN: may write */
+    char key[STORE_KEY_SIZE]; /* key of the DSN, which may write */
 };
 
 /* Makes a project with a new key. */
@@ -190,7 +190,7 @@ enum status store_add_project(struct store *store, const char *name, struct stor
                               struct error *error);
 typedef bool store_visit_project(void *context, const struct store_project *project);
 enum status store_each_project(struct store *store, store_visit_project *visit, void *context, struct error *error);
-/* What a token is for. The store keeps the numbers. */
+/* The use of a token. The store keeps the numbers. */
 enum store_role {
     STORE_ROLE_READ = 0,    /* everything of its project */
     STORE_ROLE_METRICS = 1, /* the figures of the server, no profiles */
@@ -221,8 +221,8 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
 
 #define STORE_FOREVER UINT64_MAX
 
-/* How long PROJECT's data is kept (0: as store_expire says), and in how many bytes of payloads as they are stored (0:
- * no limit; the last day stays). STATUS_NOT_FOUND if there is no such project. */
+/* Sets how long PROJECT's data is kept (0: as store_expire says), and in how many bytes of payloads as they are
+ * stored (0: no limit; the last day stays). STATUS_NOT_FOUND if there is no such project. */
 enum status store_limit_project(struct store *store, uint64_t project, uint64_t age_ns, uint64_t bytes_max,
                                 struct error *error);
 

@@ -76,7 +76,7 @@ enum {
     LEVEL_DAY,
     LEVELS,
     KNOWN_DICTIONARIES_MAX = 256,
-    KNOWN_DICTIONARIES_BYTES_MAX = 64 << 20, /* of memory: of dictionaries that the writer knows */
+    KNOWN_DICTIONARIES_BYTES_MAX = 64 << 20, /* bytes of memory of the dictionaries that the writer knows */
 };
 
 /* The dictionaries of the writer's days, so that it need not read them for each chunk. */
@@ -92,13 +92,13 @@ struct known_dictionaries {
     size_t count, bytes;
     uint64_t uses;
 };
-/* Also after a rollback: they may know what is not stored. */
+/* Forgets the dictionaries; needed after a rollback, because they may know what is not stored. */
 void known_dictionaries_clear(struct known_dictionaries *dictionaries);
 
 /* Adds CHUNK->rollup, of the chunk in ROW, if there is room for it. */
 enum status rollup_store(struct known_dictionaries *dictionaries, struct day *day, const struct store_chunk *chunk,
                          int64_t row, struct error *error);
-/* Of the statements of DAY, in the order of their use in rollup.c. */
+/* The statements of a day that rollup.c uses, in that order. */
 enum {
     FIND_DICTIONARY = DAY_STATEMENTS - 9,
     ADD_DICTIONARY,
@@ -116,7 +116,7 @@ enum {
 /* A batch that waits for its commit; the thread that added it owns the memory and waits. */
 struct waiting {
     const struct store_batch *batch;
-    struct buffer *packed; /* of the chunks, then of the rejected items */
+    struct buffer *packed; /* payloads of the chunks, then of the rejected items */
     struct waiting *next;
     bool is_done;
     uint64_t duplicates;
@@ -130,13 +130,12 @@ struct store {
     store_report *report;
     void *report_context;
 
-    pthread_mutex_t control_lock; /* of CONTROL */
+    pthread_mutex_t control_lock; /* lock of CONTROL */
     sqlite3 *control;
 
-    pthread_mutex_t
-        debug_lock; /* so that a debug file and its row are added and removed together; before CONTROL_LOCK */
+    pthread_mutex_t debug_lock; /* lock of debug files with their rows; taken before CONTROL_LOCK */
 
-    pthread_mutex_t queue_lock; /* of the queue and its numbers */
+    pthread_mutex_t queue_lock; /* lock of the queue and its numbers */
     pthread_cond_t has_work, has_done;
     struct waiting *first, **end;
     size_t waiting_count;
@@ -145,7 +144,7 @@ struct store {
     char reported[REPORTED_MAX][DAY_NAME_SIZE]; /* damaged files that queries met, each reported once */
     size_t reported_count;
 
-    pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
+    pthread_mutex_t writer_lock; /* lock of the open days, for the writer's thread or store_expire */
     struct day today;
     struct day before[DAYS_BEFORE]; /* written before it: they may have a chunk that a client sends again */
     struct known_dictionaries dictionaries;
@@ -167,7 +166,7 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);
 /* The names of the data files in FOLDER, the earliest first; to be freed. */
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
-/* Renames a damaged file so that it is no data file any more, and reports that or why it failed. */
+/* Renames a damaged file to a name that is_day_name rejects, and reports that or why it failed. */
 bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 
 enum status control_open(struct store *store, struct error *error);
@@ -175,24 +174,24 @@ enum status control_open(struct store *store, struct error *error);
 sqlite3_stmt *control_begin(struct store *store, const char *sql);
 /* Finalizes STATEMENT and unlocks. CODE is the result of its last step; WHAT begins the message of a failure. */
 enum status control_end(struct store *store, sqlite3_stmt *statement, int code, const char *what, struct error *error);
-/* The days in the order in which the writer changed to them. Times of files do not have it: roll-ups write earlier
- * days, too. A day that is not in the list becomes the last one. */
+/* Adds NAME to the days, in the order in which the writer changed to them; a new one is the last. Times of files do
+ * not have that order: rollups write earlier days, too. */
 enum status control_know_day(struct store *store, const char *name, struct error *error);
-/* Before the first chunk is stored there: it becomes the last one. */
+/* Makes NAME the last day; called before the first chunk is stored there. */
 enum status control_write_day(struct store *store, const char *name, struct error *error);
 void control_forget_day(struct store *store, const char *name);
-/* The last one first; to be freed. Of some the file is no longer there. */
+/* Lists the days, the last one first; to be freed. Retention may have removed the file of a day. */
 enum status control_list_days(struct store *store, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count,
                               struct error *error);
 enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
-/* What chunk_of_row expects in the first columns of a row. */
+/* The first columns of a row that chunk_of_row reads. */
 #define CHUNK_COLUMNS                                                                                                  \
     "project,kind,profiler_id,chunk_id,service,environment,release,host,platform,start_ns,end_ns,received_ns,samples," \
     "size"
 
 /* The chunk of ROW, with the size of its payload and without its bytes. Its slices live as long as the row. */
 struct store_chunk chunk_of_row(sqlite3_stmt *row);
-/* How QUICK_CHECK finds the file; "ok" or what is wrong. */
+/* Returns whether SQLite finds the file undamaged; RET_PROBLEM is "ok" or the damage. */
 bool day_is_whole(struct day *day, char *ret_problem, size_t size);
 
 /* --- Limits of projects ------------------------------------------------------------------------------------------- */
@@ -201,11 +200,11 @@ struct project_limit {
     uint64_t project, age_ns, bytes_max; /* 0: the store's, none */
 };
 struct project_limits {
-    struct project_limit *items; /* to be freed */
+    struct project_limit *items; /* array; to be freed */
     size_t count;
 };
 enum status limits_read(struct store *store, struct project_limits *ret_limits, struct error *error);
-/* Of AGE_NS and the projects' own; 0: some project keeps its data forever. */
+/* Returns the longest of AGE_NS and the projects' own; 0: some project keeps its data forever. */
 uint64_t limits_longest_age(const struct project_limits *limits, uint64_t age_ns);
 /* Removes what projects keep for a shorter time than the files. Takes the writer's lock for moments. */
 enum status limits_apply(struct store *store, const struct project_limits *limits, uint64_t now_ns, uint64_t age_ns,
