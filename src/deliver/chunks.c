@@ -110,8 +110,8 @@ static bool is_too_long(const struct profile *profile)
 
 /* --- One chunk ---------------------------------------------------------------------------------------------------- */
 
-static enum status encode(const struct delivery *delivery, size_t number, struct buffer *out,
-                          struct rules_result *ret_result)
+static enum status encode_part(const struct delivery *delivery, size_t number, struct buffer *out,
+                               struct rules_result *ret_result)
 {
     char chunk_id[UUID_TEXT_SIZE];
     bool is_one_of_several = delivery->part_count > 1;
@@ -129,7 +129,7 @@ static enum status encode(const struct delivery *delivery, size_t number, struct
     return sentry_v2_encode_and_validate(delivery->profile, &options, out, ret_result, delivery->error);
 }
 
-static enum status wrap(const struct delivery *delivery, struct slice chunk, struct buffer *out)
+static enum status wrap_chunk(const struct delivery *delivery, struct slice chunk, struct buffer *out)
 {
     bool is_first = delivery->options->carries_items && delivery->summary->chunk_count == 0;
     envelope_profile_wrap(delivery->profile, chunk, is_first, out);
@@ -143,7 +143,7 @@ static enum status hand_out(const struct delivery *delivery, struct buffer *chun
     enum status status = STATUS_OK;
     bool wraps = delivery->options->wraps;
     buffer_init(&envelope, FORMAT_BYTES_MAX);
-    if (wraps) status = wrap(delivery, buffer_slice(chunk), &envelope);
+    if (wraps) status = wrap_chunk(delivery, buffer_slice(chunk), &envelope);
     if (wraps) buffer_fini(chunk); /* the envelope has a copy */
     struct slice bytes = buffer_slice(wraps ? &envelope : chunk);
     if (status == STATUS_OK && !delivery->receive(delivery->context, bytes))
@@ -159,7 +159,7 @@ static enum status deliver_part(const struct delivery *delivery, size_t number, 
     struct buffer chunk;
     rules_result_init(ret_result);
     buffer_init(&chunk, FORMAT_BYTES_MAX);
-    enum status status = encode(delivery, number, &chunk, ret_result);
+    enum status status = encode_part(delivery, number, &chunk, ret_result);
     if (status == STATUS_OK) status = hand_out(delivery, &chunk);
     buffer_fini(&chunk);
     return status;
@@ -220,7 +220,7 @@ static enum status deliver_one(struct delivery *delivery, struct rules_result *r
     return status == STATUS_OK ? deliver_part(delivery, 0, ret_result) : status;
 }
 
-static enum status deliver(struct delivery *delivery)
+static enum status deliver_profile(struct delivery *delivery)
 {
     const struct profile *profile = delivery->profile;
     struct rules_result result;
@@ -250,7 +250,7 @@ enum status deliver_chunks(const struct profile *profile, const struct deliver_o
                                 .error = error,
                                 .length_ns = DELIVER_CHUNK_SECONDS * SECOND_NS,
                                 .thins_idle = options->thins_idle};
-    enum status status = deliver(&delivery);
+    enum status status = deliver_profile(&delivery);
     if (status == STATUS_OK) count_left_out(&delivery);
     free(delivery.parts);
     return status;

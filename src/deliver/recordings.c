@@ -75,7 +75,7 @@ static void add_measurements(struct profile *profile, const struct chunk_request
     }
 }
 
-static void complete(struct profile *profile, const struct chunk_request *request)
+static void complete_profile(struct profile *profile, const struct chunk_request *request)
 {
     /* The program does not know the library's own threads. worker.c, sdk.c and at_exit.c of sdk/ name them. */
     static const char *const own_threads[] = {"offbeat-chunks", "offbeat-send", "offbeat-end", NULL};
@@ -153,12 +153,12 @@ static enum status deliver_v1(struct making *making)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-static enum status make(struct making *making, deliver_namer name)
+static enum status make_payloads(struct making *making, deliver_namer name)
 {
     const struct chunk_request *request = making->request;
     enum status status = read_all(making);
     if (status != STATUS_OK) return status;
-    complete(&making->profile, request);
+    complete_profile(&making->profile, request);
     if (name && request->has_names) name(&making->profile);
     in_app_mark(&making->profile, request->in_app_include, request->in_app_exclude);
     status = profile_failed(&making->profile, making->error);
@@ -179,7 +179,7 @@ enum status deliver_recordings(const struct chunk_request *request, deliver_name
 {
     struct making making = {.request = request, .receive = receive, .context = context, .error = error};
     profile_init(&making.profile);
-    enum status status = make(&making, name);
+    enum status status = make_payloads(&making, name);
     profile_fini(&making.profile);
     return status;
 }

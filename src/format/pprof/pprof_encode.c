@@ -16,7 +16,7 @@
 #include "base/utf8.h"
 #include "format/common/metadata.h"
 #include "format/pprof/pprof_metadata.h"
-#include "format/pprof/pprof_made_mappings.h"
+#include "format/pprof/pprof_synthetic_mappings.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/thread_labels.h"
 
@@ -41,7 +41,7 @@ struct encoder {
     /* The file's strings: only the string table of it is used, which numbers them as the file does. */
     struct profile texts;
 
-    struct made_mappings made;
+    struct synthetic_mappings synthetic;
 
     /* Canonical indexes by index in PROFILE. STACKS is NULL if each stack is its own. */
     uint32_t *mappings, *functions, *locations, *stacks;
@@ -138,7 +138,7 @@ static uint64_t location_hash(const struct encoder *encoder, uint32_t index)
     const struct location *location = &encoder->profile->locations.items[index];
     const struct line *lines = profile_lines(encoder->profile, location);
     uint64_t hash = hash_pair(location->address, encoder->mappings[location->mapping.index], location->is_folded);
-    hash = hash_mix(hash, encoder->made.of_location[index]);
+    hash = hash_mix(hash, encoder->synthetic.of_location[index]);
     for (uint32_t i = 0; i < location->line_count; i++) {
         hash = hash_pair(hash, encoder->functions[lines[i].function.index], (uint32_t)lines[i].line);
         hash = hash_mix(hash, (uint64_t)lines[i].column);
@@ -153,7 +153,7 @@ static bool location_equal(const void *context, uint32_t index, const void *key)
     const struct location *b = &encoder->profile->locations.items[*(const uint32_t *)key];
     if (a->address != b->address || a->is_folded != b->is_folded || a->line_count != b->line_count ||
         encoder->mappings[a->mapping.index] != encoder->mappings[b->mapping.index] ||
-        encoder->made.of_location[index] != encoder->made.of_location[*(const uint32_t *)key]) {
+        encoder->synthetic.of_location[index] != encoder->synthetic.of_location[*(const uint32_t *)key]) {
         return false;
     }
     const struct line *a_lines = profile_lines(encoder->profile, a), *b_lines = profile_lines(encoder->profile, b);
@@ -447,8 +447,8 @@ static void mark_mapping_and_functions(struct encoder *encoder, uint32_t index)
 {
     const struct location *location = &encoder->profile->locations.items[index];
     const struct line *lines = profile_lines(encoder->profile, location);
-    uint32_t made = encoder->made.of_location[index];
-    if (made) encoder->made.items[made - 1].id = true;
+    uint32_t synthetic = encoder->synthetic.of_location[index];
+    if (synthetic) encoder->synthetic.items[synthetic - 1].id = true;
     encoder->mapping_ids[encoder->mappings[location->mapping.index]] = true;
     for (uint32_t i = 0; i < location->line_count; i++) {
         encoder->function_ids[encoder->functions[lines[i].function.index]] = true;
@@ -467,11 +467,11 @@ static uint32_t number_marked(uint32_t *ids, size_t count)
     return last;
 }
 
-/* Numbers the created mappings after the others, whose first is the program's. */
-static void number_made_mappings(struct encoder *encoder, uint32_t last)
+/* Numbers the synthetic mappings after the others, whose first is the program's. */
+static void number_synthetic_mappings(struct encoder *encoder, uint32_t last)
 {
-    for (size_t i = 0; i < encoder->made.count; i++) {
-        if (encoder->made.items[i].id) encoder->made.items[i].id = ++last;
+    for (size_t i = 0; i < encoder->synthetic.count; i++) {
+        if (encoder->synthetic.items[i].id) encoder->synthetic.items[i].id = ++last;
     }
 }
 
@@ -500,7 +500,7 @@ static void give_ids(struct encoder *encoder)
         mark_mapping_and_functions(encoder, encoder->location_order[i]);
     }
     if (profile->mappings.count > 1) encoder->mapping_ids[1] = true;
-    number_made_mappings(encoder, number_marked(encoder->mapping_ids, profile->mappings.count));
+    number_synthetic_mappings(encoder, number_marked(encoder->mapping_ids, profile->mappings.count));
     (void)number_marked(encoder->function_ids, profile->functions.count);
     for (size_t i = 0; i < profile->locations.count; i++) {
         encoder->frame_varints[i] = varint_of_id(encoder->location_ids[encoder->locations[i]]);
@@ -599,7 +599,7 @@ static void write_mapping(struct encoder *encoder, uint32_t index)
     protobuf_end_message(&encoder->out, begin);
 }
 
-static void write_made_mapping(struct encoder *encoder, const struct made_mapping *mapping)
+static void write_synthetic_mapping(struct encoder *encoder, const struct synthetic_mapping *mapping)
 {
     struct slice name =
         mapping->package.index ? profile_slice(encoder->profile, mapping->package) : slice_of_text(ANONYMOUS_MAPPING);
@@ -617,8 +617,8 @@ static void write_mappings(struct encoder *encoder)
     for (uint32_t i = 1; i < encoder->profile->mappings.count; i++) {
         if (encoder->mapping_ids[i]) write_mapping(encoder, i);
     }
-    for (size_t i = 0; i < encoder->made.count; i++) {
-        if (encoder->made.items[i].id) write_made_mapping(encoder, &encoder->made.items[i]);
+    for (size_t i = 0; i < encoder->synthetic.count; i++) {
+        if (encoder->synthetic.items[i].id) write_synthetic_mapping(encoder, &encoder->synthetic.items[i]);
     }
 }
 
@@ -636,11 +636,12 @@ static void write_location(struct encoder *encoder, uint32_t index)
 {
     const struct location *location = &encoder->profile->locations.items[index];
     const struct line *lines = profile_lines(encoder->profile, location);
-    uint32_t made = encoder->made.of_location[index];
+    uint32_t synthetic = encoder->synthetic.of_location[index];
     uint32_t mapping_id = encoder->mapping_ids[encoder->mappings[location->mapping.index]];
     size_t begin = protobuf_begin_message(&encoder->out, PROFILE_LOCATION);
     protobuf_append_number(&encoder->out, LOCATION_ID, encoder->location_ids[index]);
-    protobuf_append_number(&encoder->out, LOCATION_MAPPING_ID, made ? encoder->made.items[made - 1].id : mapping_id);
+    protobuf_append_number(&encoder->out, LOCATION_MAPPING_ID,
+                           synthetic ? encoder->synthetic.items[synthetic - 1].id : mapping_id);
     protobuf_append_number(&encoder->out, LOCATION_ADDRESS, location->address);
     for (uint32_t i = 0; i < location->line_count; i++) {
         /* A line without a function is not valid, and says nothing. */
@@ -726,7 +727,7 @@ static void write_profile(struct encoder *encoder)
 
 static void encoder_fini(struct encoder *encoder)
 {
-    made_mappings_fini(&encoder->made);
+    synthetic_mappings_fini(&encoder->synthetic);
     profile_fini(&encoder->texts);
     buffer_fini(&encoder->out);
     buffer_fini(&encoder->label_bytes);
@@ -750,7 +751,7 @@ static void encoder_fini(struct encoder *encoder)
 
 static enum status encode_raw(struct encoder *encoder, struct error *error)
 {
-    encoder->failed = made_mappings_init(&encoder->made, encoder->profile);
+    encoder->failed = synthetic_mappings_init(&encoder->synthetic, encoder->profile);
     if (encoder->failed == STATUS_OK) make_canonical(encoder);
     if (encoder->failed == STATUS_OK) sum_samples(encoder);
     if (encoder->failed == STATUS_OK) give_ids(encoder);

@@ -110,12 +110,12 @@ struct replay {
     struct recorder_counts counts;
 };
 
-static void broken(struct replay *replay)
+static void replay_fail(struct replay *replay)
 {
     replay->cursor.failed = true;
 }
 
-static uint64_t number(struct replay *replay)
+static uint64_t read_number(struct replay *replay)
 {
     return cursor_uleb128(&replay->cursor);
 }
@@ -125,10 +125,10 @@ static int64_t unzigzag(uint64_t value)
     return (int64_t)(value >> 1 ^ (0 - (value & 1)));
 }
 
-static struct slice text(struct replay *replay)
+static struct slice read_text(struct replay *replay)
 {
-    uint64_t size = number(replay);
-    if (size > RECORDING_TEXT_MAX) broken(replay);
+    uint64_t size = read_number(replay);
+    if (size > RECORDING_TEXT_MAX) replay_fail(replay);
     return cursor_take(&replay->cursor, size);
 }
 
@@ -198,7 +198,7 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
     bool is_cpu = replay->mode == RECORDING_CPU;
     struct run *run = &thread->run;
     if (is_time_too_large(thread, time)) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
@@ -233,7 +233,7 @@ static void add_blocked_ticks(struct replay *replay, struct replayed_thread *thr
 }
 
 /* A thread without a record at the ticks after RECORDED_TICK, up to TICK at NOW_NS, stayed blocked. */
-static void settle(struct replay *replay, struct replayed_thread *thread, uint64_t tick, uint64_t now_ns)
+static void extend_blocked_time(struct replay *replay, struct replayed_thread *thread, uint64_t tick, uint64_t now_ns)
 {
     if (!thread->is_live || replay->mode == RECORDING_CPU || tick <= thread->recorded_tick) return;
     uint64_t ticks = tick - thread->recorded_tick, time_ns = now_ns - thread->recorded_tick_ns;
@@ -242,13 +242,13 @@ static void settle(struct replay *replay, struct replayed_thread *thread, uint64
     add_blocked_ticks(replay, thread, ticks, time_ns);
 }
 
-static void settle_before_open_tick(struct replay *replay, struct replayed_thread *thread)
+static void extend_to_previous_tick(struct replay *replay, struct replayed_thread *thread)
 {
-    if (replay->tick > 0) settle(replay, thread, replay->tick - 1, replay->now_ns - replay->tick_span_ns);
+    if (replay->tick > 0) extend_blocked_time(replay, thread, replay->tick - 1, replay->now_ns - replay->tick_span_ns);
 }
 
 /* Notes that the open tick has a record of THREAD. */
-static void mark_tick(struct replay *replay, struct replayed_thread *thread)
+static void note_record_in_tick(struct replay *replay, struct replayed_thread *thread)
 {
     thread->recorded_tick = replay->tick;
     thread->recorded_tick_ns = replay->now_ns;
@@ -259,7 +259,7 @@ static struct mapping_id mapping_of(struct replay *replay, uint64_t address)
 {
     struct mapping_id gone = {0};
     if (replay->steps_left < replay->modules.count) {
-        broken(replay);
+        replay_fail(replay);
         return gone;
     }
     replay->steps_left -= replay->modules.count;
@@ -323,7 +323,7 @@ static struct stack_id stack_of(struct replay *replay, struct replayed_thread *t
 static uint64_t read_frame(struct replay *replay, uint64_t caller)
 {
     uint64_t *followers = recording_followers_of(&replay->followers, caller);
-    uint64_t place = number(replay);
+    uint64_t place = read_number(replay);
     uint64_t address =
         place < RECORDING_FOLLOWERS ? followers[place] : caller + (uint64_t)unzigzag(place - RECORDING_FOLLOWERS);
     recording_follow(followers, place, address);
@@ -334,7 +334,7 @@ static uint64_t read_frame(struct replay *replay, uint64_t caller)
  * innermost frames whose stack differs from the one before. */
 static bool read_addresses(struct replay *replay, struct replayed_thread *thread, size_t *ret_fresh)
 {
-    uint64_t count = number(replay), shared = number(replay);
+    uint64_t count = read_number(replay), shared = read_number(replay);
     if (count == 0 || count > RECORDING_FRAMES_MAX || shared > count || shared > thread->address_count) return false;
     size_t fresh = (size_t)(count - shared);
     /* Only the innermost address is no return address, and so stands for itself. */
@@ -358,28 +358,28 @@ static bool read_addresses(struct replay *replay, struct replayed_thread *thread
 
 static struct replayed_thread *known_thread(struct replay *replay)
 {
-    uint64_t index = number(replay);
+    uint64_t index = read_number(replay);
     if (index >= replay->threads.count) {
-        broken(replay);
+        replay_fail(replay);
         return NULL;
     }
     struct replayed_thread *thread = &replay->threads.items[index];
-    settle_before_open_tick(replay, thread);
+    extend_to_previous_tick(replay, thread);
     return thread;
 }
 
-static uint64_t nanoseconds(struct replay *replay)
+static uint64_t read_nanoseconds(struct replay *replay)
 {
     uint64_t ns = 0;
-    if (__builtin_mul_overflow(number(replay), (uint64_t)RECORDING_TIME_UNIT_NS, &ns)) broken(replay);
+    if (__builtin_mul_overflow(read_number(replay), (uint64_t)RECORDING_TIME_UNIT_NS, &ns)) replay_fail(replay);
     return ns;
 }
 
 static struct recording_time read_time(struct replay *replay)
 {
-    struct recording_time time = {.cpu_ns = nanoseconds(replay)};
-    time.runnable_ns = nanoseconds(replay);
-    time.blocked_ns = nanoseconds(replay);
+    struct recording_time time = {.cpu_ns = read_nanoseconds(replay)};
+    time.runnable_ns = read_nanoseconds(replay);
+    time.blocked_ns = read_nanoseconds(replay);
     return time;
 }
 
@@ -398,11 +398,11 @@ static void replay_sample(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
     struct recording_time time = read_time(replay);
-    uint64_t flags = number(replay);
+    uint64_t flags = read_number(replay);
     unsigned outcome = flags & RECORDING_OUTCOME_MASK;
     size_t fresh = 0;
     if (!thread || outcome >= RECORDER_OUTCOMES || !read_addresses(replay, thread, &fresh)) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     replay->counts.outcomes[outcome]++;
@@ -418,23 +418,23 @@ static void replay_sample(struct replay *replay)
         thread->has_running = true;
         thread->running = stack;
     }
-    mark_tick(replay, thread);
+    note_record_in_tick(replay, thread);
     if (sum_of(time) > 0) add_time(replay, thread, stack, time);
 }
 
 static void replay_waiting(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    if (thread) mark_tick(replay, thread);
+    if (thread) note_record_in_tick(replay, thread);
 }
 
 static void replay_lost(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    uint64_t cause = number(replay);
+    uint64_t cause = read_number(replay);
     struct recording_time time = read_time(replay);
     if (!thread || cause >= RECORDING_LOSSES) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     add_time(replay, thread, named_stack(replay, loss_names[cause]), time);
@@ -460,7 +460,7 @@ static struct stack_id stack_of_share(struct replay *replay, const struct replay
 static void add_early_wait(struct replay *replay, struct replayed_thread *thread, struct recording_time time)
 {
     if (!is_time_too_large(thread, time)) time.runnable_ns += thread->early_waits_ns;
-    if (is_time_too_large(thread, time)) broken(replay);
+    if (is_time_too_large(thread, time)) replay_fail(replay);
     thread->early_waits_ns = time.runnable_ns;
 }
 
@@ -478,7 +478,7 @@ static void write_early_waits(struct replay *replay, struct replayed_thread *thr
 static void replay_more(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    uint64_t share = number(replay);
+    uint64_t share = read_number(replay);
     struct recording_time time = read_time(replay);
     if (!thread) return;
     bool is_early_wait = share == RECORDING_OF_BLOCKED && !thread->has_blocked && time.cpu_ns + time.blocked_ns == 0;
@@ -492,7 +492,7 @@ static void replay_more(struct replay *replay)
 static void replay_woken(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    uint64_t wait_ns = number(replay);
+    uint64_t wait_ns = read_number(replay);
     if (!thread || !thread->has_blocked || replay->mode == RECORDING_CPU) return;
     if (thread->run.is_open && thread->run.stack.index == thread->blocked.index) {
         uint64_t moved_ns = least(wait_ns, thread->run.time.blocked_ns);
@@ -524,11 +524,11 @@ static void add_short_time(struct replay *replay, struct stack_id stack, struct 
 
 static void replay_short(struct replay *replay)
 {
-    uint64_t routine = number(replay), ends = number(replay), number_of_thread = number(replay);
-    uint64_t share = number(replay);
+    uint64_t routine = read_number(replay), ends = read_number(replay), number_of_thread = read_number(replay);
+    uint64_t share = read_number(replay);
     struct recording_time time = read_time(replay);
     if (number_of_thread > replay->threads.count || ends > UINT32_MAX) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     replay->counts.short_threads += ends;
@@ -540,7 +540,7 @@ static void replay_short(struct replay *replay)
 static void replay_routine(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    uint64_t routine = number(replay);
+    uint64_t routine = read_number(replay);
     if (thread) thread->routine = routine;
 }
 
@@ -557,16 +557,16 @@ static void add_id(struct profile *profile, const char *key, uint64_t id)
 static void replay_start(struct replay *replay)
 {
     struct profile *profile = replay->profile;
-    uint64_t pid = number(replay), parent = number(replay);
-    replay->mode = number(replay);
-    replay->period_ns = number(replay);
-    replay->wall_offset_ns = unzigzag(number(replay));
-    replay->now_ns = number(replay);
+    uint64_t pid = read_number(replay), parent = read_number(replay);
+    replay->mode = read_number(replay);
+    replay->period_ns = read_number(replay);
+    replay->wall_offset_ns = unzigzag(read_number(replay));
+    replay->now_ns = read_number(replay);
     struct slice profiler_id = cursor_take(&replay->cursor, RECORDING_PROFILER_ID_SIZE);
-    struct slice name = text(replay), path = text(replay);
+    struct slice name = read_text(replay), path = read_text(replay);
     if (replay->cursor.failed || profiler_id.size == 0 || replay->has_start || replay->mode > RECORDING_CPU ||
         replay->period_ns == 0) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     replay->has_start = true;
@@ -607,17 +607,17 @@ static void replay_start(struct replay *replay)
 static void replay_module(struct replay *replay)
 {
     struct profile *profile = replay->profile;
-    uint64_t index = number(replay);
+    uint64_t index = read_number(replay);
     struct mapping mapping = {0};
-    mapping.start = number(replay);
-    mapping.limit = number(replay);
-    mapping.file_offset = number(replay);
-    mapping.image_start = number(replay);
-    mapping.image_size = number(replay);
-    mapping.image_vmaddr = number(replay);
-    struct slice build_id = text(replay), path = text(replay);
+    mapping.start = read_number(replay);
+    mapping.limit = read_number(replay);
+    mapping.file_offset = read_number(replay);
+    mapping.image_start = read_number(replay);
+    mapping.image_size = read_number(replay);
+    mapping.image_vmaddr = read_number(replay);
+    struct slice build_id = read_text(replay), path = read_text(replay);
     if (replay->cursor.failed || index != replay->modules.count || !ARRAY_RESERVE(&replay->modules, 1, MODULES_MAX)) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     mapping.build_id = hex_string(profile, build_id);
@@ -633,9 +633,9 @@ static void replay_module(struct replay *replay)
 
 static void replay_module_gone(struct replay *replay)
 {
-    uint64_t index = number(replay);
+    uint64_t index = read_number(replay);
     if (index >= replay->modules.count)
-        broken(replay);
+        replay_fail(replay);
     else
         replay->modules.items[index].is_loaded = false;
     replay->epoch++;
@@ -684,12 +684,12 @@ static void label_first_samples(struct replay *replay)
 static void replay_thread(struct replay *replay)
 {
     struct profile *profile = replay->profile;
-    uint64_t index = number(replay), tid = number(replay);
-    struct slice name = text(replay);
+    uint64_t index = read_number(replay), tid = read_number(replay);
+    struct slice name = read_text(replay);
     char id[24];
     (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)tid);
     if (replay->cursor.failed || index > replay->threads.count) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     struct thread thread = {
@@ -700,7 +700,7 @@ static void replay_thread(struct replay *replay)
     }
     struct replayed_thread *added = ARRAY_ADD(&replay->threads, THREADS_MAX);
     if (!added) {
-        broken(replay);
+        replay_fail(replay);
         return;
     }
     *added = (struct replayed_thread){.id = profile_add_thread(profile, &thread),
@@ -716,16 +716,16 @@ static void replay_thread_gone(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
     if (!thread) return;
-    settle(replay, thread, replay->tick, replay->now_ns);
+    extend_blocked_time(replay, thread, replay->tick, replay->now_ns);
     end_run(replay, thread);
     thread->is_live = false;
 }
 
 static void replay_counters(struct replay *replay)
 {
-    uint64_t count = number(replay);
+    uint64_t count = read_number(replay);
     for (uint64_t i = 0; i < count && !replay->cursor.failed; i++) {
-        uint64_t value = number(replay);
+        uint64_t value = read_number(replay);
         if (i < RECORDING_COUNTER_COUNT) replay->counts.counters[i] = value;
     }
 }
@@ -734,7 +734,7 @@ static void replay_counters(struct replay *replay)
 static void replay_usage(struct replay *replay)
 {
     struct profile *profile = replay->profile;
-    uint64_t cpu_ns = number(replay), bytes = number(replay), time_ns = replay->now_ns;
+    uint64_t cpu_ns = read_number(replay), bytes = read_number(replay), time_ns = replay->now_ns;
     uint64_t utc_ns = time_ns + (uint64_t)replay->wall_offset_ns;
     profile_measure(profile, profile_measurement(profile, "memory_footprint", "byte"), utc_ns, (double)bytes);
     if (replay->has_usage && time_ns > replay->usage_ns && cpu_ns >= replay->counts.usage_cpu_ns) {
@@ -750,8 +750,8 @@ static void replay_usage(struct replay *replay)
 static void replay_tick(struct replay *replay)
 {
     replay->tick++;
-    replay->tick_span_ns = number(replay);
-    if (__builtin_add_overflow(replay->now_ns, replay->tick_span_ns, &replay->now_ns)) broken(replay);
+    replay->tick_span_ns = read_number(replay);
+    if (__builtin_add_overflow(replay->now_ns, replay->tick_span_ns, &replay->now_ns)) replay_fail(replay);
 }
 
 static void replay_stop(struct replay *replay)
@@ -784,7 +784,7 @@ static void replay_record(struct replay *replay)
     if (is_known && (replay->has_start || kind == RECORDING_START))
         kinds[kind](replay);
     else
-        broken(replay);
+        replay_fail(replay);
 }
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
@@ -802,7 +802,7 @@ static bool find_borrowers(const struct replay *replay, bool *ret_borrows)
     return is_starved || find_short_borrowers(profile, PERIODS_OF_SHORT * replay->period_ns, ret_borrows);
 }
 
-static void borrow(struct replay *replay, size_t samples_max)
+static void borrow_for_short_threads(struct replay *replay, size_t samples_max)
 {
     struct profile *profile = replay->profile;
     if (replay->counts.too_short_ns == 0) return;
@@ -825,15 +825,15 @@ static void borrow(struct replay *replay, size_t samples_max)
     free(routines);
 }
 
-static void finish(struct replay *replay, size_t samples_max)
+static void replay_end(struct replay *replay, size_t samples_max)
 {
     for (size_t i = 0; i < replay->threads.count; i++) {
-        settle(replay, &replay->threads.items[i], replay->tick, replay->now_ns);
+        extend_blocked_time(replay, &replay->threads.items[i], replay->tick, replay->now_ns);
         end_run(replay, &replay->threads.items[i]);
         write_early_waits(replay, &replay->threads.items[i]);
     }
     label_first_samples(replay);
-    borrow(replay, samples_max);
+    borrow_for_short_threads(replay, samples_max);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile_start_ns(profile);
     recorder_metadata_add(profile, &replay->counts, replay->mode, replay->period_ns);
@@ -890,7 +890,7 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
     replay->splits_left = SPLITS_MIN + bytes.size / 16;
     replay->steps_left = STEPS_MIN + bytes.size * STEPS_A_BYTE;
     enum status status = replay_batches(replay, bytes, error);
-    if (status == STATUS_OK) finish(replay, SPLITS_MIN + bytes.size);
+    if (status == STATUS_OK) replay_end(replay, SPLITS_MIN + bytes.size);
     for (size_t i = 0; i < replay->threads.count; i++) {
         free(replay->threads.items[i].addresses);
         free(replay->threads.items[i].stacks);

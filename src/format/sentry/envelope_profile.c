@@ -193,7 +193,7 @@ void envelope_transaction_id(struct slice bytes, char ret_id[UUID_TEXT_SIZE])
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static void begin(const struct profile *profile, bool carries, struct buffer *out)
+static void begin_envelope(const struct profile *profile, bool carries, struct buffer *out)
 {
     struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
                                              .sdk_version = slice_of_text(OFFBEAT_VERSION)};
@@ -206,7 +206,7 @@ static void begin(const struct profile *profile, bool carries, struct buffer *ou
     envelope_begin(out, &attributes);
 }
 
-static void add_carried(const struct profile *profile, struct buffer *out)
+static void add_passthrough_items(const struct profile *profile, struct buffer *out)
 {
     const struct sentry_extension *extension = sentry_extension(profile);
     for (size_t i = 0; i < extension->passthrough_items.count && !out->failed; i++) {
@@ -218,12 +218,12 @@ static void add_carried(const struct profile *profile, struct buffer *out)
 void envelope_profile_wrap(const struct profile *profile, struct slice chunk, bool is_first, struct buffer *out)
 {
     bool carries = is_first && sentry_extension(profile)->sample_format == 2;
-    begin(profile, carries, out);
+    begin_envelope(profile, carries, out);
     envelope_add_item(out, "profile_chunk", sentry_v2_platform(profile), chunk);
-    if (carries) add_carried(profile, out);
+    if (carries) add_passthrough_items(profile, out);
 }
 
-static enum status without_memory(struct error *error)
+static enum status fail_no_memory(struct error *error)
 {
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
 }
@@ -232,10 +232,10 @@ enum status envelope_profile_check(const struct buffer *out, size_t first, struc
 {
     struct slice bytes = slice_of(out->data + first, out->size - first);
     struct error reason = {0};
-    if (out->failed) return without_memory(error);
+    if (out->failed) return fail_no_memory(error);
     enum status status = envelope_check(bytes, &reason);
     if (status == STATUS_OK) return STATUS_OK;
-    if (status == STATUS_NO_MEMORY) return without_memory(error);
+    if (status == STATUS_NO_MEMORY) return fail_no_memory(error);
     const char *name =
         reject_reason_name(status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED);
     return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
@@ -248,7 +248,7 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
     size_t first = out->size;
     enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
     if (status == STATUS_OK) envelope_profile_wrap(profile, buffer_slice(&chunk), true, out);
-    if (status == STATUS_OK && out->failed) status = without_memory(error);
+    if (status == STATUS_OK && out->failed) status = fail_no_memory(error);
     if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&chunk);
     return status;
@@ -301,14 +301,14 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
     size_t first = out->size;
     enum status status = sentry_v1_encode(profile, &payload, error);
     if (status == STATUS_OK) {
-        begin(profile, carries, out);
+        begin_envelope(profile, carries, out);
         if (!carries || !carries_transaction(profile)) {
             make_transaction(profile, &transaction);
             envelope_add_item(out, "transaction", NULL, buffer_slice(&transaction));
         }
-        if (carries) add_carried(profile, out);
+        if (carries) add_passthrough_items(profile, out);
         envelope_add_item(out, "profile", NULL, buffer_slice(&payload));
-        if (out->failed || transaction.failed) status = without_memory(error);
+        if (out->failed || transaction.failed) status = fail_no_memory(error);
     }
     if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&transaction);

@@ -186,8 +186,8 @@ static struct slice first_name(const struct members *members)
     return members->key;
 }
 
-static void keep(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice key,
-                 struct slice json)
+static void keep_attribute(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice key,
+                           struct slice json)
 {
     if (decoder->only_validates) return;
     struct json_writer writer = json_writer_of(&decoder->attributes);
@@ -208,12 +208,12 @@ static void keep(struct chunk_decoder *decoder, struct members *members, const c
 
 void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json)
 {
-    if (members->keeps) keep(decoder, members, prefix, first_name(members), json);
+    if (members->keeps) keep_attribute(decoder, members, prefix, first_name(members), json);
 }
 
 void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const char *name, struct slice json)
 {
-    if (members->keeps) keep(decoder, members, "", slice_of_text(name), json);
+    if (members->keeps) keep_attribute(decoder, members, "", slice_of_text(name), json);
 }
 
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix)
@@ -224,7 +224,7 @@ void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, co
     }
     /* A key with escapes is in memory that the value's strings may overwrite: its name is written first. */
     size_t size_before = decoder->attributes.size;
-    keep(decoder, members, prefix, first_name(members), slice_of(NULL, 0));
+    keep_attribute(decoder, members, prefix, first_name(members), slice_of(NULL, 0));
     (void)json_peek(&decoder->reader);
     const uint8_t *start = decoder->reader.position;
     json_skip(&decoder->reader);
@@ -237,7 +237,7 @@ void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, co
 void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text)
 {
     if (!members->keeps || decoder->only_validates) return;
-    keep(decoder, members, "", slice_of_text(name), slice_of(NULL, 0));
+    keep_attribute(decoder, members, "", slice_of_text(name), slice_of(NULL, 0));
     struct json_writer writer = json_writer_of(&decoder->attributes);
     json_write_string(&writer, profile_slice(decoder->profile, text));
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void fini(void *of_profile)
+static void extension_fini(void *of_profile)
 {
     struct sentry_extension *extension = of_profile;
     free(extension->images.items);
@@ -17,14 +17,14 @@ struct merge {
     const struct profile *from;
 };
 
-static struct string_id move(const struct merge *merge, struct string_id id)
+static struct string_id move_string(const struct merge *merge, struct string_id id)
 {
     return profile_string(merge->into, profile_slice(merge->from, id));
 }
 
-static void take(const struct merge *merge, struct string_id *into, struct string_id from)
+static void merge_string(const struct merge *merge, struct string_id *into, struct string_id from)
 {
-    if (into->index == 0) *into = move(merge, from);
+    if (into->index == 0) *into = move_string(merge, from);
 }
 
 /* The members of a transaction are copied together. */
@@ -32,21 +32,21 @@ static void merge_transaction(const struct merge *merge, struct sentry_transacti
                               const struct sentry_transaction *from)
 {
     if (into->id.index != 0 || from->id.index == 0) return;
-    *into = (struct sentry_transaction){.id = move(merge, from->id),
-                                        .trace_id = move(merge, from->trace_id),
-                                        .name = move(merge, from->name),
+    *into = (struct sentry_transaction){.id = move_string(merge, from->id),
+                                        .trace_id = move_string(merge, from->trace_id),
+                                        .name = move_string(merge, from->name),
                                         .start_ns = from->start_ns,
                                         .end_ns = from->end_ns,
-                                        .attributes = move(merge, from->attributes)};
+                                        .attributes = move_string(merge, from->attributes)};
 }
 
 static void merge_device(const struct merge *merge, struct sentry_device *into, const struct sentry_device *from)
 {
-    take(merge, &into->architecture, from->architecture);
-    take(merge, &into->manufacturer, from->manufacturer);
-    take(merge, &into->model, from->model);
-    take(merge, &into->locale, from->locale);
-    take(merge, &into->attributes, from->attributes);
+    merge_string(merge, &into->architecture, from->architecture);
+    merge_string(merge, &into->manufacturer, from->manufacturer);
+    merge_string(merge, &into->model, from->model);
+    merge_string(merge, &into->locale, from->locale);
+    merge_string(merge, &into->attributes, from->attributes);
     if (into->has_is_emulator) return;
     into->has_is_emulator = from->has_is_emulator;
     into->is_emulator = from->is_emulator;
@@ -61,17 +61,17 @@ static void merge_extension(struct profile *into_profile, const struct profile *
     if (!into) return;
     merge_transaction(&merge, &into->transaction, &from->transaction);
     merge_device(&merge, &into->device, &from->device);
-    take(&merge, &into->os.name, from->os.name);
-    take(&merge, &into->os.version, from->os.version);
-    take(&merge, &into->os.build_number, from->os.build_number);
-    take(&merge, &into->os.attributes, from->os.attributes);
-    take(&merge, &into->runtime.name, from->runtime.name);
-    take(&merge, &into->runtime.version, from->runtime.version);
-    take(&merge, &into->runtime.attributes, from->runtime.attributes);
-    take(&merge, &into->attributes.chunk, from->attributes.chunk);
-    take(&merge, &into->attributes.client_sdk, from->attributes.client_sdk);
-    take(&merge, &into->attributes.data, from->attributes.data);
-    take(&merge, &into->attributes.debug_meta, from->attributes.debug_meta);
+    merge_string(&merge, &into->os.name, from->os.name);
+    merge_string(&merge, &into->os.version, from->os.version);
+    merge_string(&merge, &into->os.build_number, from->os.build_number);
+    merge_string(&merge, &into->os.attributes, from->os.attributes);
+    merge_string(&merge, &into->runtime.name, from->runtime.name);
+    merge_string(&merge, &into->runtime.version, from->runtime.version);
+    merge_string(&merge, &into->runtime.attributes, from->runtime.attributes);
+    merge_string(&merge, &into->attributes.chunk, from->attributes.chunk);
+    merge_string(&merge, &into->attributes.client_sdk, from->attributes.client_sdk);
+    merge_string(&merge, &into->attributes.data, from->attributes.data);
+    merge_string(&merge, &into->attributes.debug_meta, from->attributes.debug_meta);
     into->has_item_members |= from->has_item_members;
     if (into->sample_format == 0) into->sample_format = from->sample_format;
     for (size_t i = 0; i < from->images.count; i++)
@@ -81,7 +81,7 @@ static void merge_extension(struct profile *into_profile, const struct profile *
 /* --- Access ------------------------------------------------------------------------------------------------------- */
 
 static const struct profile_extension_type type = {
-    .size = sizeof(struct sentry_extension), .fini = fini, .merge = merge_extension};
+    .size = sizeof(struct sentry_extension), .fini = extension_fini, .merge = merge_extension};
 
 const struct sentry_extension *sentry_extension(const struct profile *profile)
 {

@@ -80,7 +80,7 @@ static uint32_t ignored_in_v1(const struct chunk_decoder *decoder, uint32_t memb
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
 /* A line or a column. */
-static int64_t read_place(struct chunk_decoder *decoder, struct members *members)
+static int64_t read_line_number(struct chunk_decoder *decoder, struct members *members)
 {
     uint64_t offset = chunk_offset(decoder);
     int64_t number = json_i64(&decoder->reader);
@@ -195,7 +195,7 @@ static void read_frame(struct chunk_decoder *decoder)
         switch (member) {
         case LINE:
         case COLUMN:
-            *(member == LINE ? &frame->line : &frame->column) = read_place(decoder, &members);
+            *(member == LINE ? &frame->line : &frame->column) = read_line_number(decoder, &members);
             break;
         case FILE:
             file_json.data = decoder->reader.start + chunk_offset(decoder);

@@ -125,7 +125,7 @@ static void write_file(struct json_writer *writer, const struct profile *profile
 }
 
 /* Servers hold line numbers in 32 bits without a sign. */
-static void write_place(struct json_writer *writer, const char *key, int64_t number)
+static void write_line_number(struct json_writer *writer, const char *key, int64_t number)
 {
     if (number <= 0 || number > UINT32_MAX) return;
     json_member_i64(writer, key, number);
@@ -207,8 +207,8 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         write_file(writer, profile, function->file_name);
     else if (!(kept & PATH))
         chunk_write_member(writer, profile, "abs_path", function->file_name);
-    if (!(kept & LINE)) write_place(writer, "lineno", frame->line);
-    if (!(kept & COLUMN)) write_place(writer, "colno", frame->column);
+    if (!(kept & LINE)) write_line_number(writer, "lineno", frame->line);
+    if (!(kept & COLUMN)) write_line_number(writer, "colno", frame->column);
     if (frame->address && !(kept & ADDRESS)) json_member_hex(writer, "instruction_addr", frame->address);
     /* Where a reader keeps it, so that what is read and written again is the same. */
     bool is_bare = !name.index && !function->file_name.index && !function->module.index && !frame->line;
@@ -218,7 +218,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     if (!(kept & IN_APP))
         json_member_bool(writer, "in_app", is_in_app(profile, frame, profile_slice(profile, package)));
     if (is_other && !is_bare) write_other_platform(writer);
-    if (!(kept & START_LINE)) write_place(writer, "offbeat_start_line", function->start_line);
+    if (!(kept & START_LINE)) write_line_number(writer, "offbeat_start_line", function->start_line);
     chunk_write_attributes(writer, profile, frame->attributes);
     json_end_object(writer);
 }

@@ -45,7 +45,7 @@ static struct slice read_uuid(struct reader *reader)
 }
 
 /* Begins the object or array that comes next. Returns false if it is another value, which is skipped. */
-static bool begin(struct reader *reader, enum json_kind kind)
+static bool begin_value(struct reader *reader, enum json_kind kind)
 {
     bool is_of_kind = json_peek(&reader->json) == kind;
     if (!is_of_kind)
@@ -83,7 +83,7 @@ static void read_attribute(struct reader *reader, struct slice key, struct span 
 static void read_data(struct reader *reader, struct span *span)
 {
     struct slice key;
-    if (!begin(reader, JSON_OBJECT)) return;
+    if (!begin_value(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) read_attribute(reader, key, span);
 }
 
@@ -92,12 +92,12 @@ static void read_typed_attributes(struct reader *reader, struct span *span)
 {
     enum { NAME_BYTES_MAX = 64 }; /* longer than those that are known */
     struct slice key, member;
-    if (!begin(reader, JSON_OBJECT)) return;
+    if (!begin_value(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) {
         uint8_t name[NAME_BYTES_MAX]; /* the next key may take the place of this one */
         size_t size = key.size < NAME_BYTES_MAX ? key.size : 0;
         if (size) memcpy(name, key.data, size);
-        if (!begin(reader, JSON_OBJECT)) continue;
+        if (!begin_value(reader, JSON_OBJECT)) continue;
         while (json_object_next(&reader->json, &member)) {
             if (slice_equals_text(member, "value")) {
                 read_attribute(reader, slice_of(name, size), span);
@@ -152,9 +152,9 @@ static struct span *add_span(struct reader *reader)
 static void read_spans(struct reader *reader)
 {
     struct slice key;
-    if (!begin(reader, JSON_ARRAY)) return;
+    if (!begin_value(reader, JSON_ARRAY)) return;
     while (json_array_next(&reader->json)) {
-        struct span *span = begin(reader, JSON_OBJECT) ? add_span(reader) : NULL;
+        struct span *span = begin_value(reader, JSON_OBJECT) ? add_span(reader) : NULL;
         if (!span) continue;
         while (json_object_next(&reader->json, &key)) read_span_member(reader, key, span);
     }
@@ -165,7 +165,7 @@ static void read_spans(struct reader *reader)
 static void read_profile_context(struct reader *reader, struct transaction *transaction)
 {
     struct slice key;
-    if (!begin(reader, JSON_OBJECT)) return;
+    if (!begin_value(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) {
         if (slice_equals_text(key, "profiler_id")) {
             transaction->root.profiler_id = read_uuid(reader);
@@ -183,7 +183,7 @@ static void read_trace_context(struct reader *reader, struct span *root)
 {
     struct span trace = {.start_ns = root->start_ns, .end_ns = root->end_ns, .profiler_id = root->profiler_id};
     struct slice key;
-    if (!begin(reader, JSON_OBJECT)) return;
+    if (!begin_value(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) read_span_member(reader, key, &trace);
     trace.start_ns = root->start_ns;
     trace.end_ns = root->end_ns;
@@ -199,7 +199,7 @@ struct slice transaction_profiler_of(const struct transaction *transaction, cons
 static void read_contexts(struct reader *reader, struct transaction *transaction)
 {
     struct slice key;
-    if (!begin(reader, JSON_OBJECT)) return;
+    if (!begin_value(reader, JSON_OBJECT)) return;
     while (json_object_next(&reader->json, &key)) {
         if (slice_equals_text(key, "trace")) {
             read_trace_context(reader, &transaction->root);
