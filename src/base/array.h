@@ -28,11 +28,22 @@ static inline bool array_reserve(void *items, size_t *capacity, size_t needed, s
     return true;
 }
 
-/* Makes room for MORE items of LIST, a pointer to a struct of items, count and capacity; false as array_reserve. */
+/* A member for an array that grows. */
+#define ARRAY_OF(type)                                                                                                 \
+    struct {                                                                                                           \
+        type *items;                                                                                                   \
+        size_t count, capacity;                                                                                        \
+    }
+
+/* Makes room for MORE items of LIST, a pointer to an ARRAY_OF; false as array_reserve. */
 #define ARRAY_RESERVE(list, more, maximum)                                                                             \
     array_reserve(&(list)->items, &(list)->capacity, (list)->count + (more), sizeof(*(list)->items), (maximum))
 
 /* Counts one more item of LIST and returns it, not yet set; NULL where array_reserve returns false. */
 #define ARRAY_ADD(list, maximum) (ARRAY_RESERVE(list, 1, maximum) ? &(list)->items[(list)->count++] : NULL)
+
+/* Appends an item to LIST; false as array_reserve. */
+#define ARRAY_PUSH(list, maximum, ...)                                                                                 \
+    (ARRAY_RESERVE(list, 1, maximum) && ((list)->items[(list)->count++] = (__VA_ARGS__), true))
 
 #endif

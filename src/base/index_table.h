@@ -3,8 +3,8 @@
 #ifndef OFFBEAT_BASE_INDEX_TABLE_H
 #define OFFBEAT_BASE_INDEX_TABLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/array.h"
+
 #include <stdint.h>
 
 #define INDEX_NONE UINT32_MAX
@@ -56,5 +56,19 @@ void index_table_reserve(struct index_table *table, size_t count);
 bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index);
 
 void index_table_fini(struct index_table *table);
+
+/* A member for an array that grows and has a table of its items. */
+#define INDEXED_ARRAY_OF(type)                                                                                         \
+    struct {                                                                                                           \
+        type *items;                                                                                                   \
+        size_t count, capacity;                                                                                        \
+        struct index_table index;                                                                                      \
+    }
+
+/* Appends an item to LIST, a pointer to an INDEXED_ARRAY_OF, and to its table. False, with LIST as it was, when it has
+ * MAXIMUM items or memory is short. */
+#define INDEXED_ARRAY_PUSH(list, maximum, hash, ...)                                                                   \
+    (ARRAY_RESERVE(list, 1, maximum) && index_table_add(&(list)->index, (hash), (uint32_t)(list)->count) &&            \
+     ((list)->items[(list)->count++] = (__VA_ARGS__), true))
 
 #endif
