@@ -12,12 +12,10 @@
 #include "base/hash.h"
 #include "format/common/format_ops.h"
 #include "format/common/frame_name.h"
-#include "format/perf/perf_cgroups.h"
 #include "format/perf/perf_header.h"
-#include "format/perf/perf_namespaces.h"
 #include "format/perf/perf_queue.h"
 #include "format/perf/perf_stack.h"
-#include "format/perf/perf_threads.h"
+#include "format/perf/perf_tasks.h"
 #include "profile/incomplete.h"
 #include "profile/processes.h"
 #include "profile/profile_scale.h"
@@ -64,9 +62,7 @@ struct decoder {
     uint32_t input_count, source; /* SOURCE: of the record at hand */
     struct perf_queue queue;
     struct perf_spaces spaces;
-    struct perf_threads threads;
-    struct perf_cgroups cgroups;
-    struct perf_namespaces namespaces;
+    struct perf_tasks tasks;
     struct kept_place *places;
     struct perf_walk walk;                          /* the last one made early */
     uint8_t *read_again;                            /* PERF_RECORD_BYTES_MAX; NULL: not needed yet */
@@ -74,10 +70,7 @@ struct decoder {
     uint64_t round_end_ns, newest_ns;               /* the end of the last round; of all records so far */
     struct pending batch[BATCH];
     size_t batch_count;
-    struct {
-        struct location_id *items;
-        size_t count, capacity;
-    } frames; /* of the batch, each stack leaf first */
+    ARRAY_OF(struct location_id) frames; /* of the batch, each stack leaf first */
     uint32_t first_pid;
     bool has_pid, has_several_pids, has_program, has_kernel, has_cgroups;
     unsigned program_searches;
@@ -107,13 +100,6 @@ static void check_spaces(struct decoder *decoder)
 
 /* --- Mappings and names ------------------------------------------------------------------------------------------- */
 
-/* The text that a record has at its end, before the fields of struct sample_id. */
-static struct slice take_name(struct cursor *cursor)
-{
-    struct slice name = cursor_text(cursor);
-    return cursor->failed ? slice_of(NULL, 0) : name;
-}
-
 static void add_map(struct decoder *decoder, const struct perf_record *record, struct perf_mapped *mapped,
                     struct slice name, struct perf_file_id file)
 {
@@ -139,7 +125,7 @@ static void take_mmap(struct decoder *decoder, const struct perf_record *record)
 {
     struct cursor cursor = perf_record_body(record);
     struct perf_mapped mapped = take_mapped(&cursor);
-    struct slice name = take_name(&cursor);
+    struct slice name = cursor_text(&cursor);
     if (cursor.failed) fail(decoder, STATUS_MALFORMED, "the record of a mapping is broken");
     if (!cursor.failed && !(record->misc & PERF_MISC_MMAP_DATA))
         add_map(decoder, record, &mapped, name, (struct perf_file_id){0});
@@ -153,7 +139,7 @@ static void take_mmap2(struct decoder *decoder, const struct perf_record *record
     struct slice identity = cursor_take(&cursor, FILE_IDENTITY);
     uint32_t protection = cursor_u32(&cursor);
     cursor_skip(&cursor, sizeof(uint32_t));
-    struct slice name = take_name(&cursor);
+    struct slice name = cursor_text(&cursor);
     if (cursor.failed) {
         fail(decoder, STATUS_MALFORMED, "the record of a mapping is broken");
         return;
@@ -176,7 +162,7 @@ static void take_ksymbol(struct decoder *decoder, const struct perf_record *reco
     mapped.size = cursor_u32(&cursor);
     uint16_t kind = cursor_u16(&cursor);
     uint16_t flags = cursor_u16(&cursor);
-    struct slice name = take_name(&cursor);
+    struct slice name = cursor_text(&cursor);
     if (cursor.failed) {
         fail(decoder, STATUS_MALFORMED, "the record of a symbol of the kernel is broken");
         return;
@@ -190,7 +176,7 @@ static void take_ksymbol(struct decoder *decoder, const struct perf_record *reco
 
 static struct perf_thread *get_thread(struct decoder *decoder, uint32_t tid)
 {
-    struct perf_thread *thread = perf_threads_get(&decoder->threads, tid);
+    struct perf_thread *thread = perf_tasks_thread(&decoder->tasks, tid);
     if (!thread) fail(decoder, STATUS_NO_MEMORY, "more than 4194304 threads, or not enough memory for them");
     return thread;
 }
@@ -199,7 +185,7 @@ static void take_comm(struct decoder *decoder, const struct perf_record *record)
 {
     struct cursor cursor = perf_record_body(record);
     uint32_t pid = cursor_u32(&cursor), tid = cursor_u32(&cursor);
-    struct slice name = take_name(&cursor);
+    struct slice name = cursor_text(&cursor);
     if (cursor.failed) {
         fail(decoder, STATUS_MALFORMED, "the record of a thread's name is broken");
         return;
@@ -232,10 +218,10 @@ static void take_cgroup(struct decoder *decoder, const struct perf_record *recor
 {
     struct cursor cursor = perf_record_body(record);
     uint64_t id = cursor_u64(&cursor);
-    struct slice path = take_name(&cursor);
+    struct slice path = cursor_text(&cursor);
     if (cursor.failed)
         fail(decoder, STATUS_MALFORMED, "the record of a cgroup is broken");
-    else if (!perf_cgroups_add(&decoder->cgroups, id, profile_string(decoder->profile, path)))
+    else if (!perf_tasks_add_cgroup(&decoder->tasks, id, profile_string(decoder->profile, path)))
         fail(decoder, STATUS_TOO_LARGE, "more than 1048576 cgroups, or not enough memory for them");
 }
 
@@ -244,7 +230,7 @@ static void take_namespaces(struct decoder *decoder, const struct perf_record *r
     struct cursor cursor = perf_record_body(record);
     cursor_skip(&cursor, sizeof(uint32_t));
     uint32_t tid = cursor_u32(&cursor);
-    struct string_id namespaces = perf_namespaces_take(&decoder->namespaces, &cursor, decoder->profile);
+    struct string_id namespaces = perf_tasks_take_namespaces(&decoder->tasks, &cursor, decoder->profile);
     if (cursor.failed) {
         fail(decoder, STATUS_MALFORMED, "the record of a process's namespaces is broken");
         return;
@@ -287,7 +273,7 @@ static struct location_id find_location(struct decoder *decoder, struct perf_spa
     }
     struct line line = {0};
     struct function function = {0};
-    if (map) function.name = decoder->spaces.segments[map->segment].function;
+    if (map) function.name = decoder->spaces.segments.items[map->segment].function;
     if (function.name.index) line.function = profile_add_function(decoder->profile, &function);
     return profile_add_location(decoder->profile, &location, &line, function.name.index ? 1 : 0);
 }
@@ -305,12 +291,8 @@ static struct location_id place_of(struct decoder *decoder, struct perf_space *s
 
 static void add_frame(struct decoder *decoder, struct location_id location)
 {
-    if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1, sizeof(location),
-                       FRAMES_MAX)) {
+    if (!ARRAY_PUSH(&decoder->frames, FRAMES_MAX, location))
         fail(decoder, STATUS_NO_MEMORY, "not enough memory for the stacks");
-        return;
-    }
-    decoder->frames.items[decoder->frames.count++] = location;
 }
 
 struct spaces_of_sample {
@@ -471,18 +453,13 @@ static void flush_batch(struct decoder *decoder)
     decoder->frames.count = 0;
 }
 
-/* perf calls the idle threads so. */
-static void name_idle(struct decoder *decoder, struct perf_thread *thread)
-{
-    if (thread->tid == 0 && thread->name.index == 0) thread->name = profile_text(decoder->profile, "swapper");
-}
-
 static struct thread_id thread_of(struct decoder *decoder, struct perf_thread *thread, uint32_t pid)
 {
     char id[16];
     if (thread->id.index && thread->pid == pid) return thread->id;
     (void)snprintf(id, sizeof(id), "%" PRId32, (int32_t)thread->tid); /* -1: a thread that has ended */
-    name_idle(decoder, thread);
+    bool is_idle = thread->tid == 0 && thread->name.index == 0;       /* perf calls the idle threads "swapper" */
+    if (is_idle) thread->name = profile_text(decoder->profile, "swapper");
     struct thread added = {.process = profile_add_pid(decoder->profile, (int32_t)pid, (struct string_id){0}),
                            .id = profile_text(decoder->profile, id),
                            .name = thread->name};
@@ -533,7 +510,7 @@ static void add_program(struct decoder *decoder, const struct perf_space *space,
     if (decoder->has_program || !space || comm.size == 0 || decoder->program_searches++ > PROGRAM_SEARCHES_MAX) return;
     for (size_t i = 0; i < space->count && !decoder->has_program; i++) {
         const struct perf_map *map = &space->maps[i];
-        const struct perf_segment *segment = &decoder->spaces.segments[map->segment];
+        const struct perf_segment *segment = &decoder->spaces.segments.items[map->segment];
         struct slice name = frame_name_of_path(profile_slice(decoder->profile, segment->file_name));
         if (name.size > COMM_SIZE_MAX) name.size = COMM_SIZE_MAX;
         if (!slice_equal(name, comm)) continue;
@@ -799,7 +776,7 @@ static struct label_set_id finish_set(struct decoder *decoder, size_t index)
         struct label label = profile->labels.items[set->first + i];
         if (label.key.index == cgroup_key.index)
             label = text_label(profile, CGROUP_LABEL,
-                               perf_cgroups_path(&decoder->cgroups, (uint64_t)label.number, profile));
+                               perf_tasks_cgroup_path(&decoder->tasks, (uint64_t)label.number, profile));
         labels[count++] = label;
     }
     return count > 0 ? profile_add_labels(profile, labels, count) : (struct label_set_id){0};
@@ -900,8 +877,7 @@ enum status perf_data_decode_sources(const struct perf_source *sources, size_t c
     perf_spaces_init(&decoder->spaces, profile);
     enum status status = decode(decoder, sources, count);
     perf_spaces_fini(&decoder->spaces);
-    perf_threads_fini(&decoder->threads);
-    perf_cgroups_fini(&decoder->cgroups);
+    perf_tasks_fini(&decoder->tasks);
     perf_queue_fini(&decoder->queue);
     for (uint32_t i = 0; i < decoder->input_count; i++) perf_input_fini(&decoder->inputs[i]);
     free(decoder->inputs);

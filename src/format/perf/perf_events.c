@@ -40,43 +40,36 @@ bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *r
 enum status perf_events_add(struct perf_events *events, const struct perf_event *event)
 {
     if (events->count == PERF_EVENTS_MAX) return STATUS_TOO_LARGE;
-    if (!array_reserve(&events->items, &events->capacity, events->count + 1, sizeof(*event), PERF_EVENTS_MAX))
-        return STATUS_NO_MEMORY;
-    events->items[events->count++] = *event;
-    return STATUS_OK;
+    return ARRAY_PUSH(events, PERF_EVENTS_MAX, *event) ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static bool is_id(const void *context, uint32_t index, const void *key)
 {
-    return ((const struct perf_events *)context)->ids[index].id == *(const uint64_t *)key;
+    return ((const struct perf_events *)context)->ids.items[index].id == *(const uint64_t *)key;
 }
 
 static uint32_t find_id(const struct perf_events *events, uint64_t id)
 {
-    return index_table_find(&events->by_id, hash_mix(id, 1), is_id, events, &id);
+    return index_table_find(&events->ids.index, hash_mix(id, 1), is_id, events, &id);
 }
 
 enum status perf_events_add_id(struct perf_events *events, uint64_t id, size_t event)
 {
     if (find_id(events, id) != INDEX_NONE) return STATUS_OK;
-    if (events->id_count == PERF_EVENT_IDS_MAX) return STATUS_TOO_LARGE;
-    if (!array_reserve(&events->ids, &events->id_capacity, events->id_count + 1, sizeof(*events->ids),
-                       PERF_EVENT_IDS_MAX) ||
-        !index_table_add(&events->by_id, hash_mix(id, 1), (uint32_t)events->id_count))
-        return STATUS_NO_MEMORY;
-    events->ids[events->id_count++] = (struct perf_event_id){.id = id, .event = (uint32_t)event};
-    return STATUS_OK;
+    if (events->ids.count == PERF_EVENT_IDS_MAX) return STATUS_TOO_LARGE;
+    const struct perf_event_id added = {.id = id, .event = (uint32_t)event};
+    return INDEXED_ARRAY_PUSH(&events->ids, PERF_EVENT_IDS_MAX, hash_mix(id, 1), added) ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 struct perf_event *perf_events_find(const struct perf_events *events, uint64_t id)
 {
     uint32_t place = find_id(events, id);
-    return place == INDEX_NONE ? NULL : &events->items[events->ids[place].event];
+    return place == INDEX_NONE ? NULL : &events->items[events->ids.items[place].event];
 }
 
 static bool is_counter(const void *context, uint32_t index, const void *key)
 {
-    const struct perf_counter *counter = &((const struct perf_events *)context)->counters[index], *wanted = key;
+    const struct perf_counter *counter = &((const struct perf_events *)context)->counters.items[index], *wanted = key;
     return counter->id == wanted->id && counter->tid == wanted->tid;
 }
 
@@ -85,17 +78,13 @@ static enum status get_counter(struct perf_events *events, const struct perf_cou
                                struct perf_counter **ret_counter)
 {
     uint64_t hash = hash_mix(wanted->id, wanted->tid);
-    uint32_t found = index_table_find(&events->by_counter, hash, is_counter, events, wanted);
+    uint32_t found = index_table_find(&events->counters.index, hash, is_counter, events, wanted);
     if (found == INDEX_NONE) {
-        if (events->counter_count == PERF_COUNTERS_MAX) return STATUS_TOO_LARGE;
-        found = (uint32_t)events->counter_count;
-        if (!array_reserve(&events->counters, &events->counter_capacity, events->counter_count + 1,
-                           sizeof(*events->counters), PERF_COUNTERS_MAX) ||
-            !index_table_add(&events->by_counter, hash, found))
-            return STATUS_NO_MEMORY;
-        events->counters[events->counter_count++] = *wanted;
+        if (events->counters.count == PERF_COUNTERS_MAX) return STATUS_TOO_LARGE;
+        found = (uint32_t)events->counters.count;
+        if (!INDEXED_ARRAY_PUSH(&events->counters, PERF_COUNTERS_MAX, hash, *wanted)) return STATUS_NO_MEMORY;
     }
-    *ret_counter = &events->counters[found];
+    *ret_counter = &events->counters.items[found];
     return STATUS_OK;
 }
 
@@ -176,9 +165,9 @@ bool perf_events_give_columns(struct perf_events *events, struct profile *profil
 void perf_events_fini(struct perf_events *events)
 {
     free(events->items);
-    free(events->ids);
-    free(events->counters);
-    index_table_fini(&events->by_counter);
-    index_table_fini(&events->by_id);
+    free(events->ids.items);
+    free(events->counters.items);
+    index_table_fini(&events->counters.index);
+    index_table_fini(&events->ids.index);
     *events = (struct perf_events){0};
 }

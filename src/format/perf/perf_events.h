@@ -39,12 +39,8 @@ struct perf_counter {
 struct perf_events {
     struct perf_event *items;
     size_t count, capacity;
-    struct perf_event_id *ids;
-    size_t id_count, id_capacity;
-    struct index_table by_id;
-    struct perf_counter *counters;
-    size_t counter_count, counter_capacity;
-    struct index_table by_counter;
+    INDEXED_ARRAY_OF(struct perf_event_id) ids;
+    INDEXED_ARRAY_OF(struct perf_counter) counters;
     bool has_columns;
 };
 

@@ -74,24 +74,24 @@ static struct slice take_text(struct cursor *cursor)
 static bool is_of_file(const void *context, uint32_t index, const void *key)
 {
     const struct perf_header *header = context;
-    return header->build_ids[index].file_name.index == ((const struct string_id *)key)->index;
+    return header->build_ids.items[index].file_name.index == ((const struct string_id *)key)->index;
 }
 
 static uint32_t find_build_id(const struct perf_header *header, struct string_id file_name)
 {
-    return index_table_find(&header->by_file, hash_mix(file_name.index, 4), is_of_file, header, &file_name);
+    return index_table_find(&header->build_ids.index, hash_mix(file_name.index, 4), is_of_file, header, &file_name);
 }
 
 struct string_id perf_header_build_id(struct perf_header *header, struct string_id file_name, struct perf_file_id file)
 {
     uint32_t found = find_build_id(header, file_name);
     if (found == INDEX_NONE) return (struct string_id){0};
-    struct perf_build_id *item = &header->build_ids[found];
+    struct perf_build_id *item = &header->build_ids.items[found];
     if (!item->has_several_ids) return item->build_id;
     if (file.inode == 0) return (struct string_id){0};
     while (item->file.inode != 0 && (item->file.inode != file.inode || item->file.device != file.device)) {
         if (item->next == 0) return (struct string_id){0};
-        item = &header->build_ids[item->next];
+        item = &header->build_ids.items[item->next];
     }
     item->file = file;
     return item->build_id;
@@ -100,7 +100,7 @@ struct string_id perf_header_build_id(struct perf_header *header, struct string_
 /* Item INDEX has the name of the item FIRST, which was there before. */
 static void join_files(struct perf_header *header, uint32_t first, uint32_t index)
 {
-    struct perf_build_id *items = header->build_ids;
+    struct perf_build_id *items = header->build_ids.items;
     uint32_t last = first;
     while (items[last].next != 0) last = items[last].next;
     items[last].next = index;
@@ -123,17 +123,15 @@ static bool add_build_id(struct perf_header *header, struct cursor body, uint16_
     struct perf_build_id found = {.file_name = profile_string(header->profile, perf_file_name(name)),
                                   .build_id = perf_hex(header->profile, id),
                                   .count = 1};
-    uint32_t index = (uint32_t)header->build_id_count, first = find_build_id(header, found.file_name);
+    uint32_t index = (uint32_t)header->build_ids.count, first = find_build_id(header, found.file_name);
     if (first != INDEX_NONE) {
-        struct perf_build_id *known = &header->build_ids[first];
+        struct perf_build_id *known = &header->build_ids.items[first];
         known->has_several_ids |= known->build_id.index != found.build_id.index;
         if (known->count == PERF_FILES_OF_NAME_MAX) return true;
     }
-    if (!array_reserve(&header->build_ids, &header->build_id_capacity, index + 1, sizeof(found),
-                       PERF_DATA_BUILD_IDS_MAX) ||
-        (first == INDEX_NONE && !index_table_add(&header->by_file, hash_mix(found.file_name.index, 4), index)))
+    if (!ARRAY_PUSH(&header->build_ids, PERF_DATA_BUILD_IDS_MAX, found) ||
+        (first == INDEX_NONE && !index_table_add(&header->build_ids.index, hash_mix(found.file_name.index, 4), index)))
         return false;
-    header->build_ids[header->build_id_count++] = found;
     if (first != INDEX_NONE) join_files(header, first, index);
     return true;
 }
@@ -379,8 +377,8 @@ enum status perf_header_read(struct perf_header *header, const struct perf_sourc
 void perf_header_fini(struct perf_header *header)
 {
     perf_events_fini(&header->events);
-    free(header->build_ids);
-    index_table_fini(&header->by_file);
+    free(header->build_ids.items);
+    index_table_fini(&header->build_ids.index);
     *header = (struct perf_header){0};
 }
 

@@ -26,11 +26,9 @@ struct perf_header {
     bool may_be_cut;
     uint64_t features_taken; /* a bit each: the first of a kind counts */
     struct perf_events events;
-    struct perf_build_id *build_ids;
-    size_t build_id_count, build_id_capacity;
-    struct index_table by_file;
-    bool is_other_machine;   /* not x86-64: registers mean something else */
-    int64_t clock_offset_ns; /* to be added for times since 1970 */
+    INDEXED_ARRAY_OF(struct perf_build_id) build_ids; /* by the name of the file */
+    bool is_other_machine;                            /* not x86-64: registers mean something else */
+    int64_t clock_offset_ns;                          /* to be added for times since 1970 */
     bool has_clock;
 };
 

@@ -39,8 +39,8 @@ static void sink(struct perf_queue *queue, struct perf_queued item)
 static struct perf_queued take_block(struct perf_queue *queue, uint32_t size)
 {
     struct perf_queued block = {0};
-    if (queue->spare_count > 0) {
-        block = queue->spare[--queue->spare_count];
+    if (queue->spare.count > 0) {
+        block = queue->spare.items[--queue->spare.count];
         queue->spare_bytes -= block.capacity;
         if (block.capacity >= size && block.capacity / 2 <= size) return block;
         free(block.bytes);
@@ -51,14 +51,11 @@ static struct perf_queued take_block(struct perf_queue *queue, uint32_t size)
 void perf_queue_give_back(struct perf_queue *queue, struct perf_queued taken)
 {
     bool is_kept =
-        queue->spare_bytes + taken.capacity <= PERF_QUEUE_BYTES_MAX &&
-        array_reserve(&queue->spare, &queue->spare_capacity, queue->spare_count + 1, sizeof(*queue->spare), ITEMS_MAX);
-    if (!is_kept) {
+        queue->spare_bytes + taken.capacity <= PERF_QUEUE_BYTES_MAX && ARRAY_PUSH(&queue->spare, ITEMS_MAX, taken);
+    if (is_kept)
+        queue->spare_bytes += taken.capacity;
+    else
         free(taken.bytes);
-        return;
-    }
-    queue->spare[queue->spare_count++] = taken;
-    queue->spare_bytes += taken.capacity;
 }
 
 static size_t place_of_more(size_t record_size)
@@ -75,8 +72,7 @@ bool perf_queue_push(struct perf_queue *queue, const struct perf_place *place, c
                      struct slice more)
 {
     size_t more_place = place_of_more(record->bytes.size);
-    if (!array_reserve(&queue->items, &queue->capacity, queue->count + 1, sizeof(*queue->items), ITEMS_MAX))
-        return false;
+    if (!ARRAY_RESERVE(queue, 1, ITEMS_MAX)) return false;
     struct perf_queued item = take_block(queue, (uint32_t)(more_place + more.size));
     if (!item.bytes) return false;
     memcpy(item.bytes, record->bytes.data, record->bytes.size);
@@ -104,8 +100,8 @@ struct perf_queued perf_queue_pop(struct perf_queue *queue)
 void perf_queue_fini(struct perf_queue *queue)
 {
     for (size_t i = 0; i < queue->count; i++) free(queue->items[i].bytes);
-    for (size_t i = 0; i < queue->spare_count; i++) free(queue->spare[i].bytes);
+    for (size_t i = 0; i < queue->spare.count; i++) free(queue->spare.items[i].bytes);
     free(queue->items);
-    free(queue->spare);
+    free(queue->spare.items);
     *queue = (struct perf_queue){0};
 }

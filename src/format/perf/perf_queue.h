@@ -4,6 +4,7 @@
 #ifndef OFFBEAT_FORMAT_PERF_PERF_QUEUE_H
 #define OFFBEAT_FORMAT_PERF_PERF_QUEUE_H
 
+#include "base/array.h"
 #include "format/perf/perf_record.h"
 
 enum { PERF_QUEUE_BYTES_MAX = 32 << 20 }; /* with more, the oldest records leave before their round is over */
@@ -28,8 +29,8 @@ struct perf_queue {
     size_t count, capacity;
     size_t bytes;
     uint64_t pushed;
-    struct perf_queued *spare; /* whose memory the next records get: most have the same size */
-    size_t spare_count, spare_capacity, spare_bytes;
+    ARRAY_OF(struct perf_queued) spare; /* whose memory the next records get: most have the same size */
+    size_t spare_bytes;
 };
 
 /* Copies RECORD and MORE, which belongs to it and may be empty. False without memory. */

@@ -19,12 +19,12 @@ static void release(struct perf_space *space)
 
 void perf_spaces_fini(struct perf_spaces *spaces)
 {
-    for (size_t i = 0; i < spaces->process_count; i++) release(spaces->processes[i].space);
-    free(spaces->processes);
-    free(spaces->segments);
+    for (size_t i = 0; i < spaces->processes.count; i++) release(spaces->processes.items[i].space);
+    free(spaces->processes.items);
+    free(spaces->segments.items);
     free(spaces->rules);
-    index_table_fini(&spaces->process_index);
-    index_table_fini(&spaces->segment_index);
+    index_table_fini(&spaces->processes.index);
+    index_table_fini(&spaces->segments.index);
     *spaces = (struct perf_spaces){0};
 }
 
@@ -43,7 +43,7 @@ static uint64_t hash_of_segment(const struct perf_segment *segment)
 
 static bool is_segment(const void *context, uint32_t index, const void *key)
 {
-    const struct perf_segment *segment = &((const struct perf_spaces *)context)->segments[index], *wanted = key;
+    const struct perf_segment *segment = &((const struct perf_spaces *)context)->segments.items[index], *wanted = key;
     return segment->file_name.index == wanted->file_name.index && segment->build_id.index == wanted->build_id.index &&
            segment->function.index == wanted->function.index && segment->file_offset == wanted->file_offset &&
            segment->size == wanted->size && segment->owner == wanted->owner &&
@@ -69,50 +69,42 @@ static uint32_t add_segment(struct perf_spaces *spaces, const struct perf_mapped
                                    .start = mapped->start};
     if (!mapped->is_kernel && is_memory(spaces->profile, mapped->file_name)) segment.owner = mapped->pid;
     uint64_t hash = hash_of_segment(&segment);
-    uint32_t found = index_table_find(&spaces->segment_index, hash, is_segment, spaces, &segment);
+    uint32_t found = index_table_find(&spaces->segments.index, hash, is_segment, spaces, &segment);
     if (found != INDEX_NONE) return found;
-    if (spaces->segment_count == PERF_SEGMENTS_MAX) {
+    if (spaces->segments.count == PERF_SEGMENTS_MAX)
         fail(spaces, STATUS_TOO_LARGE);
-    } else if (!array_reserve(&spaces->segments, &spaces->segment_capacity, spaces->segment_count + 1, sizeof(segment),
-                              PERF_SEGMENTS_MAX) ||
-               !index_table_add(&spaces->segment_index, hash, (uint32_t)spaces->segment_count)) {
+    else if (!INDEXED_ARRAY_PUSH(&spaces->segments, PERF_SEGMENTS_MAX, hash, segment))
         fail(spaces, STATUS_NO_MEMORY);
-    } else {
-        spaces->segments[spaces->segment_count++] = segment;
-    }
-    return (uint32_t)spaces->segment_count - 1;
+    return (uint32_t)spaces->segments.count - 1;
 }
 
 /* --- Processes ---------------------------------------------------------------------------------------------------- */
 
 static bool is_process(const void *context, uint32_t index, const void *key)
 {
-    return ((const struct perf_spaces *)context)->processes[index].pid == *(const uint32_t *)key;
+    return ((const struct perf_spaces *)context)->processes.items[index].pid == *(const uint32_t *)key;
 }
 
 static struct perf_process *find_process(const struct perf_spaces *spaces, uint32_t pid)
 {
-    uint32_t found = index_table_find(&spaces->process_index, hash_mix(pid, 2), is_process, spaces, &pid);
-    return found == INDEX_NONE ? NULL : &spaces->processes[found];
+    uint32_t found = index_table_find(&spaces->processes.index, hash_mix(pid, 2), is_process, spaces, &pid);
+    return found == INDEX_NONE ? NULL : &spaces->processes.items[found];
 }
 
 static struct perf_process *add_process(struct perf_spaces *spaces, uint32_t pid)
 {
     struct perf_process *process = find_process(spaces, pid);
     if (process) return process;
-    if (spaces->process_count == PERF_PROCESSES_MAX) {
+    if (spaces->processes.count == PERF_PROCESSES_MAX) {
         fail(spaces, STATUS_TOO_LARGE);
         return NULL;
     }
-    if (!array_reserve(&spaces->processes, &spaces->process_capacity, spaces->process_count + 1, sizeof(*process),
-                       PERF_PROCESSES_MAX) ||
-        !index_table_add(&spaces->process_index, hash_mix(pid, 2), (uint32_t)spaces->process_count)) {
+    if (!INDEXED_ARRAY_PUSH(&spaces->processes, PERF_PROCESSES_MAX, hash_mix(pid, 2),
+                            (struct perf_process){pid, NULL})) {
         fail(spaces, STATUS_NO_MEMORY);
         return NULL;
     }
-    process = &spaces->processes[spaces->process_count++];
-    *process = (struct perf_process){.pid = pid};
-    return process;
+    return &spaces->processes.items[spaces->processes.count - 1];
 }
 
 struct perf_space *perf_spaces_find(const struct perf_spaces *spaces, uint32_t pid)
@@ -279,7 +271,7 @@ const struct perf_map *perf_space_map_at(const struct perf_space *space, uint64_
 struct mapping_id perf_spaces_place(struct perf_spaces *spaces, const struct perf_map *map, uint64_t address,
                                     uint64_t *ret_address)
 {
-    struct perf_segment *segment = &spaces->segments[map->segment];
+    struct perf_segment *segment = &spaces->segments.items[map->segment];
     *ret_address = segment->start + map->offset + (address - map->start);
     if (segment->mapping.index == 0) {
         uint64_t limit;

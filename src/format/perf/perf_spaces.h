@@ -50,12 +50,8 @@ struct perf_process {
 
 struct perf_spaces {
     struct profile *profile;
-    struct perf_segment *segments;
-    size_t segment_count, segment_capacity;
-    struct index_table segment_index;
-    struct perf_process *processes;
-    size_t process_count, process_capacity;
-    struct index_table process_index;
+    INDEXED_ARRAY_OF(struct perf_segment) segments;
+    INDEXED_ARRAY_OF(struct perf_process) processes;
     struct perf_rules {
         uint64_t version; /* of the space whose rules are here; 0: of none */
         struct rule_cache cache;

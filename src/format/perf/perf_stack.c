@@ -60,13 +60,13 @@ static const struct perf_code_segment *find_segment(const struct perf_code_file 
 
 static uint64_t file_offset_of(const struct perf_spaces *spaces, const struct perf_map *map, uint64_t address)
 {
-    return spaces->segments[map->segment].file_offset + map->offset + (address - map->start);
+    return spaces->segments.items[map->segment].file_offset + map->offset + (address - map->start);
 }
 
 static void give_table(const struct perf_spaces *spaces, const struct perf_code *code, struct perf_map *map,
                        struct unwind_module *module)
 {
-    const struct perf_segment *segment = &spaces->segments[map->segment];
+    const struct perf_segment *segment = &spaces->segments.items[map->segment];
     const char *path = profile_c_string(spaces->profile, segment->file_name);
     const char *build_id = profile_c_string(spaces->profile, segment->build_id);
     module->is_pending = false;
