@@ -11,11 +11,7 @@ enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES = 3 };
 
 bool address_ranges_add(struct address_ranges *ranges, struct address_range range)
 {
-    if (range.start >= range.end) return true;
-    if (!array_reserve(&ranges->items, &ranges->capacity, ranges->count + 1, sizeof(range), ADDRESS_RANGES_MAX))
-        return false;
-    ranges->items[ranges->count++] = range;
-    return true;
+    return range.start >= range.end || ARRAY_PUSH(ranges, ADDRESS_RANGES_MAX, range);
 }
 
 void address_ranges_fini(struct address_ranges *ranges)

@@ -158,17 +158,17 @@ static struct string_id name_of_range(struct finder *finder, const struct range 
 static bool add_function(struct finder *finder, const struct range *range, const struct wanted *wanted, size_t count)
 {
     struct code_functions *all = finder->all;
-    if (!array_reserve(&all->items, &all->capacity, all->count + 1, sizeof(*all->items), PROFILE_ENTITIES_MAX) ||
-        !array_reserve(&all->places, &all->place_capacity, all->place_count + count, sizeof(*all->places),
-                       PROFILE_ENTITIES_MAX))
+    struct code_function function = {.name = name_of_range(finder, range, wanted, count),
+                                     .mapping = wanted->mapping,
+                                     .build_id = wanted->build_id,
+                                     .start = range->start,
+                                     .end = range->end,
+                                     .place_first = all->place_count,
+                                     .place_count = count};
+    if (!array_reserve(&all->places, &all->place_capacity, all->place_count + count, sizeof(*all->places),
+                       PROFILE_ENTITIES_MAX) ||
+        !ARRAY_PUSH(all, PROFILE_ENTITIES_MAX, function))
         return false;
-    all->items[all->count++] = (struct code_function){.name = name_of_range(finder, range, wanted, count),
-                                                      .mapping = wanted->mapping,
-                                                      .build_id = wanted->build_id,
-                                                      .start = range->start,
-                                                      .end = range->end,
-                                                      .place_first = all->place_count,
-                                                      .place_count = count};
     for (size_t i = 0; i < count; i++)
         all->places[all->place_count++] =
             (struct code_place){.address = wanted[i].address, .location = wanted[i].location};

@@ -1,13 +1,69 @@
-/* SPDX-License-Identifier: MIT */
+/* Capstone is loaded when it is first needed (doc/decisions/capstone.md).  SPDX-License-Identifier: MIT */
 #include "symbolize/disassembly.h"
 
 #include "base/array.h"
-#include "symbolize/capstone_library.h"
 
+#include <capstone/capstone.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <inttypes.h>
+#include <pthread.h>
 
 enum { TEXT_BYTES_MAX = 512 << 20 };
+
+/* --- Capstone ------------------------------------------------------------------------------------------------------
+ */
+
+/* Its functions by their names without "cs_". */
+#define CAPSTONE_FUNCTIONS(FUNCTION)                                                                                   \
+    FUNCTION(open)                                                                                                     \
+    FUNCTION(close)                                                                                                    \
+    FUNCTION(option)                                                                                                   \
+    FUNCTION(malloc)                                                                                                   \
+    FUNCTION(free)                                                                                                     \
+    FUNCTION(disasm_iter)                                                                                              \
+    FUNCTION(strerror)
+
+struct capstone_library {
+#define CAPSTONE_MEMBER(name) __typeof__(cs_##name) *name;
+    CAPSTONE_FUNCTIONS(CAPSTONE_MEMBER)
+#undef CAPSTONE_MEMBER
+};
+
+#define AS_TEXT_OF(value) #value
+#define AS_TEXT(value) AS_TEXT_OF(value)
+/* The layout of an instruction differs between major versions, which are part of the name. */
+#define LIBRARY_NAME "libcapstone.so." AS_TEXT(CS_API_MAJOR)
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct capstone_library library;
+static bool is_loaded;
+
+static void load(void)
+{
+    void *handle = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
+    is_loaded = handle != NULL;
+    if (!handle) return;
+#define CAPSTONE_LOOK_UP(name)                                                                                         \
+    library.name = (__typeof__(library.name))dlsym(handle, "cs_" #name);                                               \
+    is_loaded = is_loaded && library.name;
+    CAPSTONE_FUNCTIONS(CAPSTONE_LOOK_UP)
+#undef CAPSTONE_LOOK_UP
+}
+
+/* Returns the same for every caller, from any thread; the first one loads it, and it is never unloaded. NULL, at every
+ * later call too, if the version of Capstone that offbeat was built with is not installed. */
+static const struct capstone_library *capstone_library_get(struct error *error)
+{
+    (void)pthread_once(&once, load);
+    if (is_loaded) return &library;
+    (void)error_set(error, STATUS_UNSUPPORTED, 0,
+                    LIBRARY_NAME " is not installed (Debian: libcapstone" AS_TEXT(CS_API_MAJOR) ")");
+    return NULL;
+}
+
+/* --- The list ------------------------------------------------------------------------------------------------------
+ */
 
 void disassembly_init(struct disassembly *disassembly)
 {
@@ -89,10 +145,8 @@ static uint64_t target_of(const cs_insn *instruction)
 
 static bool add(struct disassembly *all, const cs_insn *instruction)
 {
-    if (!array_reserve(&all->items, &all->capacity, all->count + 1, sizeof(*all->items), DISASSEMBLY_BYTES_MAX))
-        return false;
-    all->items[all->count++] =
-        (struct instruction){.address = instruction->address, .target = target_of(instruction), .text = all->text.size};
+    struct instruction added = {instruction->address, target_of(instruction), all->text.size};
+    if (!ARRAY_PUSH(all, DISASSEMBLY_BYTES_MAX, added)) return false;
     buffer_append_text(&all->text, instruction->mnemonic);
     if (instruction->op_str[0] != '\0') buffer_append_format(&all->text, " %s", instruction->op_str);
     buffer_append_byte(&all->text, '\0');

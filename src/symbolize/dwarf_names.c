@@ -41,8 +41,7 @@ struct worker {
 
 struct reading {
     struct source own, alternate; /* the latter may have no file */
-    struct unit *units;
-    size_t unit_count, unit_capacity;
+    ARRAY_OF(struct unit) units;
     struct worker workers[PARALLEL_THREADS_MAX];
     unsigned worker_count;
     bool is_split, failed;
@@ -106,14 +105,12 @@ static void list_units(struct reading *reading, Dwarf *dwarf)
     Dwarf_CU *handle = NULL;
     Dwarf_Die entry;
     uint8_t type;
-    reading->unit_count = 0;
+    reading->units.count = 0;
     while (dwarf_get_units(dwarf, handle, &handle, NULL, &type, &entry, NULL) == 0) {
         if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
-        if (!array_reserve(&reading->units, &reading->unit_capacity, reading->unit_count + 1, sizeof(*reading->units),
-                           DWARF_UNITS_MAX))
-            return;
+        struct unit unit = {.entry = dwarf_dieoffset(&entry), .type = type};
+        if (!ARRAY_PUSH(&reading->units, DWARF_UNITS_MAX, unit)) return;
         reading->is_split |= type == DW_UT_skeleton;
-        reading->units[reading->unit_count++] = (struct unit){.entry = dwarf_dieoffset(&entry), .type = type};
     }
 }
 
@@ -121,12 +118,12 @@ static void read_unit(void *context, unsigned thread, size_t item)
 {
     struct reading *reading = context;
     struct worker *worker = &reading->workers[thread];
-    const struct unit *unit = &reading->units[item];
+    const struct unit *unit = &reading->units.items[item];
     if (worker->reader.line_count > ROWS_KEPT_MAX && !reading->is_split) worker_close(worker);
     if (!worker->own.dwarf) worker_open(worker, reading);
     Dwarf_Die entry;
     if (worker->own.dwarf && dwarf_offdie(worker->own.dwarf, unit->entry, &entry))
-        dwarf_unit_read(&worker->reader, &entry, unit->type, (uint32_t)(reading->unit_count - item));
+        dwarf_unit_read(&worker->reader, &entry, unit->type, (uint32_t)(reading->units.count - item));
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
@@ -166,12 +163,12 @@ static void reading_fini(struct reading *reading)
     for (unsigned i = 0; i < reading->worker_count; i++) {
         struct dwarf_reader *reader = &reading->workers[i].reader;
         worker_close(&reading->workers[i]);
-        free(reader->known_origins);
-        index_table_fini(&reader->origins);
+        free(reader->origins.items);
+        index_table_fini(&reader->origins.index);
         buffer_fini(&reader->scratch);
         reading->failed |= reader->failed;
     }
-    free(reading->units);
+    free(reading->units.items);
     debug_image_free(&reading->own.image);
     debug_image_free(&reading->alternate.image);
 }
@@ -204,7 +201,7 @@ bool dwarf_names_read(const struct elf_file *file, const struct elf_file *altern
     }
     if (!reading->failed && prepare(reading)) {
         bound_steps(reading);
-        parallel_run(reading->is_split || !reading->own.image.bytes ? 1 : threads, reading->unit_count, read_unit,
+        parallel_run(reading->is_split || !reading->own.image.bytes ? 1 : threads, reading->units.count, read_unit,
                      reading);
     }
     *ret_is_split = reading->is_split;
@@ -221,9 +218,9 @@ void dwarf_names_clear(struct dwarf_names *names)
     text_table_fini(&names->texts);
     address_ranges_fini(&names->scope_ranges);
     address_ranges_fini(&names->line_ranges);
-    free(names->functions);
-    free(names->scopes);
-    free(names->places);
+    free(names->functions.items);
+    free(names->scopes.items);
+    free(names->places.items);
     *names = (struct dwarf_names){0};
 }
 

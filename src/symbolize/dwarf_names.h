@@ -37,12 +37,9 @@ struct dwarf_names {
     struct text_table texts;
     struct address_ranges scope_ranges; /* value: index of a scope; the ranges of a unit do not overlap */
     struct address_ranges line_ranges;  /* value: index of a place; likewise */
-    struct dwarf_function *functions;
-    size_t function_count, function_capacity;
-    struct dwarf_scope *scopes;
-    size_t scope_count, scope_capacity;
-    uint64_t *places;
-    size_t place_count, place_capacity;
+    ARRAY_OF(struct dwarf_function) functions;
+    ARRAY_OF(struct dwarf_scope) scopes;
+    ARRAY_OF(uint64_t) places;
 };
 
 /* Where code is: nothing that DWARF says of other addresses is believed. */

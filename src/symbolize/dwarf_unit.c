@@ -34,11 +34,10 @@ struct walk {
     struct dwarf_names *names;
     Dwarf_Files *files; /* of the unit */
     size_t file_count;
-    uint32_t *file_texts;  /* by file: text number + 1; 0 = not looked up */
-    const char *directory; /* where the unit was compiled; may be NULL */
-    uint32_t order;        /* of the next range: what is inside hides what is around it */
-    struct clip *clips;    /* a stack: each function puts its own ones on top */
-    size_t clip_count, clip_capacity;
+    uint32_t *file_texts;        /* by file: text number + 1; 0 = not looked up */
+    const char *directory;       /* where the unit was compiled; may be NULL */
+    uint32_t order;              /* of the next range: what is inside hides what is around it */
+    ARRAY_OF(struct clip) clips; /* a stack: each function puts its own ones on top */
     struct clips code;
 };
 
@@ -113,19 +112,15 @@ static uint32_t add_function(struct walk *walk, Dwarf_Die *entry, uint64_t entry
     uint32_t file = file_text(walk, dwarf_decl_file(entry));
     if (dwarf_decl_line(entry, &line) != 0) line = 0;
     function.declaration = place_of(file, line, 0);
-    if (!array_reserve(&names->functions, &names->function_capacity, names->function_count + 1, sizeof(function),
-                       DWARF_SCOPES_MAX)) {
-        walk->reader->failed = true;
-        return 0;
-    }
-    names->functions[names->function_count++] = function;
-    return (uint32_t)names->function_count;
+    if (ARRAY_PUSH(&names->functions, DWARF_SCOPES_MAX, function)) return (uint32_t)names->functions.count;
+    walk->reader->failed = true;
+    return 0;
 }
 
 static bool is_origin(const void *context, uint32_t index, const void *key)
 {
     const struct dwarf_reader *reader = context;
-    return reader->known_origins[index].entry == key;
+    return reader->origins.items[index].entry == key;
 }
 
 /* The function whose copy ENTRY is; ORIGIN is where it is declared. */
@@ -133,28 +128,21 @@ static uint32_t function_of_origin(struct walk *walk, Dwarf_Die *origin)
 {
     struct dwarf_reader *reader = walk->reader;
     uint64_t hash = hash_mix(0, (uintptr_t)origin->addr);
-    uint32_t known = index_table_find(&reader->origins, hash, is_origin, reader, origin->addr);
-    if (known != INDEX_NONE) return reader->known_origins[known].function;
+    uint32_t known = index_table_find(&reader->origins.index, hash, is_origin, reader, origin->addr);
+    if (known != INDEX_NONE) return reader->origins.items[known].function;
     uint32_t function = add_function(walk, origin, 0);
-    if (!array_reserve(&reader->known_origins, &reader->origin_capacity, reader->origin_count + 1,
-                       sizeof(*reader->known_origins), DWARF_SCOPES_MAX) ||
-        !index_table_add(&reader->origins, hash, (uint32_t)reader->origin_count)) {
-        reader->failed = true;
-        return 0;
-    }
-    reader->known_origins[reader->origin_count++] = (struct dwarf_origin){.entry = origin->addr, .function = function};
-    return function;
+    struct dwarf_origin added = {.entry = origin->addr, .function = function};
+    if (INDEXED_ARRAY_PUSH(&reader->origins, DWARF_SCOPES_MAX, hash, added)) return function;
+    reader->failed = true;
+    return 0;
 }
 
 /* --- Ranges ------------------------------------------------------------------------------------------------------- */
 
 static bool add_clip(struct walk *walk, uint64_t start, uint64_t end)
 {
-    if (start >= end) return true;
-    if (!array_reserve(&walk->clips, &walk->clip_capacity, walk->clip_count + 1, sizeof(*walk->clips), CLIPS_MAX))
-        return false;
-    walk->clips[walk->clip_count++] = (struct clip){.start = (uint32_t)start, .end = (uint32_t)end};
-    return true;
+    const struct clip added = {.start = (uint32_t)start, .end = (uint32_t)end};
+    return start >= end || ARRAY_PUSH(&walk->clips, CLIPS_MAX, added);
 }
 
 static struct clips clip_code(struct walk *walk)
@@ -168,26 +156,26 @@ static struct clips clip_code(struct walk *walk)
         if (__builtin_add_overflow(start, segment->memory_size, &end) || end > UINT32_MAX) end = UINT32_MAX;
         (void)add_clip(walk, start, end);
     }
-    return (struct clips){.first = 0, .count = walk->clip_count};
+    return (struct clips){.first = 0, .count = walk->clips.count};
 }
 
 /* Puts the ranges of ENTRY, as far as they are in OUTER, on top of the stack, which is to be cut to FIRST afterwards.
  */
 static struct clips clip_entry(struct walk *walk, Dwarf_Die *entry, struct clips outer)
 {
-    struct clips own = {.first = walk->clip_count};
+    struct clips own = {.first = walk->clips.count};
     ptrdiff_t position = 0;
     Dwarf_Addr base, start, end;
     uint64_t first = walk->reader->code->base;
     while (outer.count > 0 && take_step(walk) && (position = dwarf_ranges(entry, position, &base, &start, &end)) > 0) {
         if (start == 0 || start < first || end < start) continue;
         for (size_t i = outer.first; i < outer.first + outer.count && take_step(walk); i++) {
-            struct clip clip = walk->clips[i];
+            struct clip clip = walk->clips.items[i];
             uint64_t from = start - first, to = end - first;
             if (!add_clip(walk, from > clip.start ? from : clip.start, to < clip.end ? to : clip.end)) break;
         }
     }
-    own.count = walk->clip_count - own.first;
+    own.count = walk->clips.count - own.first;
     return own;
 }
 
@@ -252,16 +240,14 @@ static struct dwarf_scope read_function(struct walk *walk, Dwarf_Die *entry)
 static uint32_t add_scope(struct walk *walk, struct dwarf_scope scope, struct clips where)
 {
     struct dwarf_names *names = walk->names;
-    if (!array_reserve(&names->scopes, &names->scope_capacity, names->scope_count + 1, sizeof(scope),
-                       DWARF_SCOPES_MAX)) {
+    uint32_t index = (uint32_t)names->scopes.count;
+    if (!ARRAY_PUSH(&names->scopes, DWARF_SCOPES_MAX, scope)) {
         walk->reader->failed = true;
         return 0;
     }
-    uint32_t index = (uint32_t)names->scope_count++;
-    names->scopes[index] = scope;
     bool is_seen = scope.caller != 0 || scope.function != 0;
     for (size_t i = 0; is_seen && i < where.count; i++) {
-        struct clip clip = walk->clips[where.first + i];
+        struct clip clip = walk->clips.items[where.first + i];
         struct address_range range = {.start = clip.start, .end = clip.end, .value = index, .layer = walk->order};
         if (!address_ranges_add(&names->scope_ranges, range)) walk->reader->failed = true;
     }
@@ -279,7 +265,7 @@ static void visit_function(struct walk *walk, Dwarf_Die *entry, unsigned depth)
     struct clips own = clip_entry(walk, entry, walk->code);
     uint32_t scope = own.count > 0 ? add_scope(walk, read_function(walk, entry), own) : 0;
     if (dwarf_haschildren(entry) == 1) walk_children(walk, entry, own, scope, depth + 1);
-    walk->clip_count = own.first;
+    walk->clips.count = own.first;
 }
 
 static void visit_copy(struct walk *walk, Dwarf_Die *entry, struct clips outer, uint32_t caller, unsigned depth)
@@ -289,7 +275,7 @@ static void visit_copy(struct walk *walk, Dwarf_Die *entry, struct clips outer, 
         uint32_t scope = add_scope(walk, read_copy(walk, entry, caller), own);
         if (dwarf_haschildren(entry) == 1) walk_children(walk, entry, own, scope, depth + 1);
     }
-    walk->clip_count = own.first;
+    walk->clips.count = own.first;
 }
 
 static void visit_block(struct walk *walk, Dwarf_Die *entry, struct clips outer, uint32_t caller, unsigned depth)
@@ -297,7 +283,7 @@ static void visit_block(struct walk *walk, Dwarf_Die *entry, struct clips outer,
     struct clips own = clip_entry(walk, entry, outer);
     bool has_range = own.count > 0 || dwarf_hasattr(entry, DW_AT_low_pc) || dwarf_hasattr(entry, DW_AT_ranges);
     walk_children(walk, entry, has_range ? own : outer, caller, depth + 1);
-    walk->clip_count = own.first;
+    walk->clips.count = own.first;
 }
 
 static void visit(struct walk *walk, Dwarf_Die *entry, struct clips outer, uint32_t caller, unsigned depth)
@@ -397,18 +383,16 @@ static void add_line(struct walk *walk, uint64_t place, uint64_t start, uint64_t
     if (place == 0 || start >= end) return;
     struct address_range *last =
         names->line_ranges.count ? &names->line_ranges.items[names->line_ranges.count - 1] : NULL;
-    if (last && last->layer == walk->order && last->end == start && names->places[last->value] == place) {
+    if (last && last->layer == walk->order && last->end == start && names->places.items[last->value] == place) {
         last->end = (uint32_t)end;
         return;
     }
-    struct address_range range = {(uint32_t)start, (uint32_t)end, (uint32_t)names->place_count, walk->order};
-    if (!array_reserve(&names->places, &names->place_capacity, names->place_count + 1, sizeof(place),
-                       ADDRESS_RANGES_MAX) ||
-        !address_ranges_add(&names->line_ranges, range)) {
+    struct address_range range = {(uint32_t)start, (uint32_t)end, (uint32_t)names->places.count, walk->order};
+    if (!ARRAY_RESERVE(&names->places, 1, ADDRESS_RANGES_MAX) || !address_ranges_add(&names->line_ranges, range)) {
         walk->reader->failed = true;
         return;
     }
-    names->places[names->place_count++] = place;
+    names->places.items[names->places.count++] = place;
 }
 
 /* The rows that describe CLIP: from the one before its start to the last one before its end. */
@@ -434,8 +418,8 @@ static void read_lines(struct walk *walk, Dwarf_Die *unit)
     if (dwarf_getsrclines(unit, &lines, &count) != 0) return;
     walk->reader->line_count += count;
     struct clips own = clip_entry(walk, unit, walk->code);
-    for (size_t i = own.first; i < own.first + own.count; i++) add_lines(walk, lines, count, walk->clips[i]);
-    walk->clip_count = own.first;
+    for (size_t i = own.first; i < own.first + own.count; i++) add_lines(walk, lines, count, walk->clips.items[i]);
+    walk->clips.count = own.first;
 }
 
 /* --- Units -------------------------------------------------------------------------------------------------------- */
@@ -502,5 +486,5 @@ void dwarf_unit_read(struct dwarf_reader *reader, Dwarf_Die *unit, uint8_t unit_
         reader->failed = true;
     reader->section_count = own_sections;
     free(walk.file_texts);
-    free(walk.clips);
+    free(walk.clips.items);
 }

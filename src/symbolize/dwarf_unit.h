@@ -14,9 +14,7 @@ struct dwarf_reader {
     const struct elf_symbols *symbols;
     struct slice sections[DWARF_SECTIONS_MAX]; /* that texts can be in */
     size_t section_count;
-    struct index_table origins; /* of inlined functions: the address of the entry that declares → function */
-    struct dwarf_origin *known_origins;
-    size_t origin_count, origin_capacity;
+    INDEXED_ARRAY_OF(struct dwarf_origin) origins; /* of inlined functions, by the address of the declaring entry */
     struct buffer scratch;
     size_t line_count; /* how many rows of line tables libdw keeps for us */
     size_t steps_left; /* at 0 nothing more is read */

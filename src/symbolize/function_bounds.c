@@ -18,10 +18,7 @@ static bool collect(struct function_bounds *bounds, const struct cfi_section *se
     for (size_t offset = 0, next; offset != SIZE_MAX; offset = next) {
         bool is_function = cfi_read_fde(section, offset, &fde, &next);
         if (!is_function || fde.start == 0 || fde.end <= fde.start) continue;
-        if (!array_reserve(&bounds->items, &bounds->capacity, bounds->count + 1, sizeof(*bounds->items),
-                           FUNCTION_BOUNDS_MAX))
-            return false;
-        bounds->items[bounds->count++] = (struct function_bound){.start = fde.start, .end = fde.end};
+        if (!ARRAY_PUSH(bounds, FUNCTION_BOUNDS_MAX, (struct function_bound){fde.start, fde.end})) return false;
     }
     return true;
 }

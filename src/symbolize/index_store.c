@@ -110,9 +110,7 @@ static void list_folder(DIR *directory, struct listing *listing)
         if (fstatat(dirfd(directory), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
             continue;
         if (is_left_after(entry->d_name, &facts)) (void)unlinkat(dirfd(directory), entry->d_name, 0);
-        if (!has_suffix(entry->d_name) || !array_reserve(&listing->items, &listing->capacity, listing->count + 1,
-                                                         sizeof(*listing->items), INDEX_STORE_FILES_MAX))
-            continue;
+        if (!has_suffix(entry->d_name) || !ARRAY_RESERVE(listing, 1, INDEX_STORE_FILES_MAX)) continue;
         struct kept *kept = &listing->items[listing->count++];
         kept->used = facts.st_mtim;
         kept->size = (uint64_t)facts.st_size;

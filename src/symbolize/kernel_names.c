@@ -29,11 +29,8 @@ struct kernel_symbols {
     bool has_thread; /* which is not joined yet */
     bool has_memory; /* false: what is here is not all */
     struct buffer text;
-    struct {
-        struct symbol *items;
-        size_t count, capacity;
-    } symbols;           /* by address, the best of each */
-    uint64_t text_start; /* of _text; 0: not known */
+    ARRAY_OF(struct symbol) symbols; /* by address, the best of each */
+    uint64_t text_start;             /* of _text; 0: not known */
 };
 
 /* --- The kernel of this machine ----------------------------------------------------------------------------------- */
@@ -140,12 +137,7 @@ static bool parse_symbols(struct kernel_symbols *kernel)
         struct symbol symbol;
         if (parse_line(slice_of(left.data, size), &symbol)) {
             if (slice_equals_text(symbol.name, "_text")) kernel->text_start = symbol.address;
-            if (is_code(symbol.type)) {
-                if (!array_reserve(&kernel->symbols.items, &kernel->symbols.capacity, kernel->symbols.count + 1,
-                                   sizeof(symbol), SYMBOLS_MAX))
-                    return false;
-                kernel->symbols.items[kernel->symbols.count++] = symbol;
-            }
+            if (is_code(symbol.type) && !ARRAY_PUSH(&kernel->symbols, SYMBOLS_MAX, symbol)) return false;
         }
         left = slice_of(left.data + size + (newline != NULL), left.size - size - (newline != NULL));
     }

@@ -172,13 +172,10 @@ static enum status read_bytes(struct source_file *file, int descriptor, size_t b
 
 static enum status find_lines(struct source_file *file)
 {
-    size_t capacity = 0;
     const uint8_t *data = file->bytes.data;
     for (size_t place = 0; place < file->bytes.size;) {
-        if (!array_reserve(&file->line_starts, &capacity, file->line_count + 1, sizeof(*file->line_starts),
-                           SOURCE_LINES_MAX))
+        if (!ARRAY_PUSH(&file->line_starts, SOURCE_LINES_MAX, (uint32_t)place))
             return error_set(&file->error, STATUS_TOO_LARGE, 0, "%s has too many lines", file->path);
-        file->line_starts[file->line_count++] = (uint32_t)place;
         const uint8_t *end = memchr(data + place, '\n', file->bytes.size - place);
         place = end ? (size_t)(end - data) + 1 : file->bytes.size;
     }
@@ -188,9 +185,9 @@ static enum status find_lines(struct source_file *file)
 static void forget(struct source_file *file)
 {
     buffer_fini(&file->bytes);
-    free(file->line_starts);
-    file->line_starts = NULL;
-    file->line_count = 0;
+    free(file->line_starts.items);
+    file->line_starts.items = NULL;
+    file->line_starts.count = file->line_starts.capacity = 0;
 }
 
 static void read_source(struct source_files *files, struct source_file *file)
@@ -216,14 +213,7 @@ static struct source_file *add(struct source_files *files, const char *path, uin
 {
     struct source_file *file = calloc(1, sizeof(*file));
     if (file) file->path = strdup(path);
-    bool has_room =
-        file && file->path &&
-        array_reserve(&files->items, &files->capacity, files->count + 1, sizeof(struct source_file *), SOURCES_MAX) &&
-        index_table_add(&files->index, hash, (uint32_t)files->count);
-    if (has_room) {
-        files->items[files->count++] = file;
-        return file;
-    }
+    if (file && file->path && INDEXED_ARRAY_PUSH(files, SOURCES_MAX, hash, file)) return file;
     if (file) free(file->path);
     free(file);
     return NULL;
@@ -253,9 +243,9 @@ void source_files_fini(struct source_files *files)
 
 bool source_line(const struct source_file *file, int64_t number, struct slice *ret_line)
 {
-    if (file->status != STATUS_OK || number < 1 || (uint64_t)number > file->line_count) return false;
-    size_t first = file->line_starts[number - 1];
-    size_t end = (uint64_t)number < file->line_count ? file->line_starts[number] : file->bytes.size;
+    if (file->status != STATUS_OK || number < 1 || (uint64_t)number > file->line_starts.count) return false;
+    size_t first = file->line_starts.items[number - 1];
+    size_t end = (uint64_t)number < file->line_starts.count ? file->line_starts.items[number] : file->bytes.size;
     while (end > first && (file->bytes.data[end - 1] == '\n' || file->bytes.data[end - 1] == '\r')) end--;
     *ret_line = slice_of(file->bytes.data + first, end - first);
     return true;

@@ -28,8 +28,7 @@ struct source_file {
     enum status status;
     struct error error; /* why it was not read */
     struct buffer bytes;
-    uint32_t *line_starts;
-    size_t line_count;
+    ARRAY_OF(uint32_t) line_starts;
 };
 
 /* Files that were read or looked for in vain. {.search = …} is valid and empty. */
@@ -37,8 +36,8 @@ struct source_files {
     struct source_search search;
     struct source_file **items;
     size_t count, capacity;
-    size_t bytes_read;
     struct index_table index; /* by path */
+    size_t bytes_read;
 };
 
 /* The file that debug information calls PATH, valid until source_files_fini. Only regular files without NUL bytes are

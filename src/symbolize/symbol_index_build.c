@@ -33,15 +33,11 @@ struct build {
     uint32_t *demangled;                                   /* by number of the mangled text; 0 = it is not mangled */
     uint32_t *symbol_texts;                                /* by symbol */
     struct renumbering renumberings[PARALLEL_THREADS_MAX]; /* by thread that read DWARF */
-    struct symbol_index_function *functions;
-    size_t function_count, function_capacity;
-    struct index_table function_index;
-    struct symbol_index_scope *scopes;
-    size_t scope_count, scope_capacity;
+    INDEXED_ARRAY_OF(struct symbol_index_function) functions;
+    ARRAY_OF(struct symbol_index_scope) scopes;
     struct address_ranges scope_ranges; /* value: index of a scope */
     struct address_ranges line_ranges;  /* value: index of a place */
-    uint64_t *places;
-    size_t place_count, place_capacity;
+    ARRAY_OF(uint64_t) places;
 };
 
 /* --- Texts -------------------------------------------------------------------------------------------------------- */
@@ -117,29 +113,18 @@ static bool demangle_texts(struct build *build)
 
 static bool is_function(const void *context, uint32_t index, const void *key)
 {
-    return memcmp(&((const struct build *)context)->functions[index], key, sizeof(struct symbol_index_function)) == 0;
+    return memcmp(&((const struct build *)context)->functions.items[index], key,
+                  sizeof(struct symbol_index_function)) == 0;
 }
 
 /* The number + 1 of FUNCTION; 0 if there is no room. */
 static uint32_t add_function(struct build *build, struct symbol_index_function function)
 {
     uint64_t hash = hash_bytes(&function, sizeof(function));
-    uint32_t known = index_table_find(&build->function_index, hash, is_function, build, &function);
+    uint32_t known = index_table_find(&build->functions.index, hash, is_function, build, &function);
     if (known != INDEX_NONE) return known + 1;
-    if (!array_reserve(&build->functions, &build->function_capacity, build->function_count + 1, sizeof(function),
-                       DWARF_SCOPES_MAX) ||
-        !index_table_add(&build->function_index, hash, (uint32_t)build->function_count))
-        return 0;
-    build->functions[build->function_count++] = function;
-    return (uint32_t)build->function_count;
-}
-
-static bool add_scope(struct build *build, struct symbol_index_scope scope)
-{
-    if (!array_reserve(&build->scopes, &build->scope_capacity, build->scope_count + 1, sizeof(scope), DWARF_SCOPES_MAX))
-        return false;
-    build->scopes[build->scope_count++] = scope;
-    return true;
+    if (!INDEXED_ARRAY_PUSH(&build->functions, DWARF_SCOPES_MAX, hash, function)) return 0;
+    return (uint32_t)build->functions.count;
 }
 
 /* --- What threads found in DWARF ---------------------------------------------------------------------------------- */
@@ -174,10 +159,10 @@ static void choose_names(const struct build *build, const struct renumbering *ne
 
 static bool renumber_functions(struct build *build, const struct dwarf_names *names, struct renumbering *new)
 {
-    new->functions = calloc(names->function_count + 1, sizeof(uint32_t));
+    new->functions = calloc(names->functions.count + 1, sizeof(uint32_t));
     if (!new->functions) return false;
-    for (size_t i = 0; i < names->function_count; i++) {
-        const struct dwarf_function *function = &names->functions[i];
+    for (size_t i = 0; i < names->functions.count; i++) {
+        const struct dwarf_function *function = &names->functions.items[i];
         struct symbol_index_function moved = {
             .file = new->texts[place_file(function->declaration)],
             .line_and_source = source_and_line(NAME_BY_DWARF, place_line(function->declaration)),
@@ -210,13 +195,13 @@ static bool move_ranges(struct address_ranges *into, const struct address_ranges
 
 static bool move_scopes(struct build *build, const struct dwarf_names *names, const struct renumbering *new)
 {
-    uint32_t first = (uint32_t)build->scope_count;
-    if (!array_reserve(&build->scopes, &build->scope_capacity, build->scope_count + names->scope_count,
-                       sizeof(*build->scopes), DWARF_SCOPES_MAX))
+    uint32_t first = (uint32_t)build->scopes.count;
+    if (!array_reserve(&build->scopes.items, &build->scopes.capacity, build->scopes.count + names->scopes.count,
+                       sizeof(*build->scopes.items), DWARF_SCOPES_MAX))
         return false;
-    for (size_t i = 0; i < names->scope_count; i++) {
-        const struct dwarf_scope *scope = &names->scopes[i];
-        build->scopes[build->scope_count++] = (struct symbol_index_scope){
+    for (size_t i = 0; i < names->scopes.count; i++) {
+        const struct dwarf_scope *scope = &names->scopes.items[i];
+        build->scopes.items[build->scopes.count++] = (struct symbol_index_scope){
             .caller = scope->caller ? scope->caller + first : 0,
             .function = new->functions[scope->function],
             .call = move_place(new, scope->call),
@@ -227,12 +212,12 @@ static bool move_scopes(struct build *build, const struct dwarf_names *names, co
 
 static bool move_lines(struct build *build, const struct dwarf_names *names, const struct renumbering *new)
 {
-    size_t first = build->place_count;
-    if (!array_reserve(&build->places, &build->place_capacity, first + names->place_count, sizeof(*build->places),
-                       ADDRESS_RANGES_MAX))
+    size_t first = build->places.count;
+    if (!array_reserve(&build->places.items, &build->places.capacity, first + names->places.count,
+                       sizeof(*build->places.items), ADDRESS_RANGES_MAX))
         return false;
-    for (size_t i = 0; i < names->place_count; i++)
-        build->places[build->place_count++] = move_place(new, names->places[i]);
+    for (size_t i = 0; i < names->places.count; i++)
+        build->places.items[build->places.count++] = move_place(new, names->places.items[i]);
     return move_ranges(&build->line_ranges, &names->line_ranges, first, LAYER_DWARF);
 }
 
@@ -257,7 +242,7 @@ static bool add_range(struct build *build, uint64_t start, uint64_t end, uint32_
     struct address_range range = {
         .start = (uint32_t)(start - base),
         .end = end - base < UINT32_MAX ? (uint32_t)(end - base) : UINT32_MAX,
-        .value = (uint32_t)build->scope_count - 1,
+        .value = (uint32_t)build->scopes.count - 1,
         .layer = layer,
     };
     return address_ranges_add(&build->scope_ranges, range);
@@ -273,7 +258,8 @@ static bool add_bounds(struct build *build)
     for (size_t i = 0; ok && i < bounds->count; i++) {
         const struct function_bound *bound = &bounds->items[i];
         struct symbol_index_scope scope = {.function = function, .call = bound->start - build->sources->base};
-        ok = add_scope(build, scope) && add_range(build, bound->start, bound->end, LAYER_BOUNDS);
+        ok = ARRAY_PUSH(&build->scopes, DWARF_SCOPES_MAX, scope) &&
+             add_range(build, bound->start, bound->end, LAYER_BOUNDS);
     }
     return ok;
 }
@@ -298,7 +284,8 @@ static bool add_symbols(struct build *build)
         (void)set_names(build, &function, build->symbol_texts[i]);
         struct symbol_index_scope scope = {.function = add_function(build, function)};
         uint64_t end = symbol_end(build->sources->bounds, symbol, &bound);
-        ok = scope.function != 0 && add_scope(build, scope) && add_range(build, symbol->address, end, LAYER_SYMBOLS);
+        ok = scope.function != 0 && ARRAY_PUSH(&build->scopes, DWARF_SCOPES_MAX, scope) &&
+             add_range(build, symbol->address, end, LAYER_SYMBOLS);
     }
     return ok;
 }
@@ -361,7 +348,7 @@ static uint64_t place_at(const struct build *build, const struct step *steps, si
             high = middle;
     }
     uint32_t value = low > 0 ? steps[low - 1].value : 0;
-    return value ? build->places[value - 1] : 0;
+    return value ? build->places.items[value - 1] : 0;
 }
 
 static bool lacks_line(const struct symbol_index_function *function)
@@ -373,9 +360,9 @@ static bool lacks_line(const struct symbol_index_function *function)
 /* Where each scope starts, from the base; UINT32_MAX: nowhere. NULL if memory is short. */
 static uint32_t *find_scope_starts(const struct build *build)
 {
-    uint32_t *starts = malloc((build->scope_count + 1) * sizeof(*starts));
+    uint32_t *starts = malloc((build->scopes.count + 1) * sizeof(*starts));
     if (!starts) return NULL;
-    memset(starts, 0xff, (build->scope_count + 1) * sizeof(*starts));
+    memset(starts, 0xff, (build->scopes.count + 1) * sizeof(*starts));
     for (size_t i = 0; i < build->scope_ranges.count; i++) {
         const struct address_range *range = &build->scope_ranges.items[i];
         if (range->start < starts[range->value]) starts[range->value] = range->start;
@@ -387,7 +374,7 @@ static uint32_t *find_scope_starts(const struct build *build)
  * profile-guided optimization counts lines from the start. */
 static void set_start_line(struct build *build, struct symbol_index_scope *scope, uint64_t place)
 {
-    struct symbol_index_function function = build->functions[scope->function - 1];
+    struct symbol_index_function function = build->functions.items[scope->function - 1];
     if (place_line(place) == 0) return;
     function.file = place_file(place);
     function.line_and_source |= (uint32_t)place_line(place) & SYMBOL_INDEX_LINE_MASK;
@@ -398,10 +385,10 @@ static void set_start_line(struct build *build, struct symbol_index_scope *scope
 static bool add_start_lines(struct build *build, const struct step *line_steps, size_t line_count)
 {
     uint32_t *starts = find_scope_starts(build);
-    for (size_t i = 0; starts && i < build->scope_count; i++) {
-        struct symbol_index_scope *scope = &build->scopes[i];
+    for (size_t i = 0; starts && i < build->scopes.count; i++) {
+        struct symbol_index_scope *scope = &build->scopes.items[i];
         if (scope->caller != 0 || scope->function == 0 || starts[i] == UINT32_MAX) continue;
-        if (!lacks_line(&build->functions[scope->function - 1])) continue;
+        if (!lacks_line(&build->functions.items[scope->function - 1])) continue;
         set_start_line(build, scope, place_at(build, line_steps, line_count, starts[i]));
     }
     free(starts);
@@ -431,8 +418,8 @@ static struct symbol_index_header lay_out(const struct build *build, size_t scop
     place_part(&header, &header.scope_numbers, scope_steps, sizeof(uint32_t));
     place_part(&header, &header.line_starts, line_steps, sizeof(uint32_t));
     place_part(&header, &header.line_places, line_steps, sizeof(uint64_t));
-    place_part(&header, &header.scopes, build->scope_count, sizeof(struct symbol_index_scope));
-    place_part(&header, &header.functions, build->function_count, sizeof(struct symbol_index_function));
+    place_part(&header, &header.scopes, build->scopes.count, sizeof(struct symbol_index_scope));
+    place_part(&header, &header.functions, build->functions.count, sizeof(struct symbol_index_function));
     place_part(&header, &header.texts, build->texts.count, sizeof(uint32_t));
     place_part(&header, &header.text_bytes, build->texts.bytes.size, 1);
     header.block_count = (uint32_t)((header.size + SYMBOL_INDEX_BLOCK_BYTES - 1) / SYMBOL_INDEX_BLOCK_BYTES);
@@ -480,15 +467,15 @@ static void write_texts(const struct build *build, const struct symbol_index_hea
     };
     for (size_t i = 0; i < build->texts.count; i++) writer.offsets[i] = NOT_WRITTEN;
     for (int with_long = 0; with_long < 2; with_long++) {
-        for (size_t i = 0; i < build->function_count; i++) {
-            const struct symbol_index_function *function = &build->functions[i];
+        for (size_t i = 0; i < build->functions.count; i++) {
+            const struct symbol_index_function *function = &build->functions.items[i];
             size_t size = text_size(&build->texts, function->name) + text_size(&build->texts, function->system_name);
             if (size > SHORT_NAMES_BYTES_MAX && !with_long) continue;
             write_text(&writer, function->name);
             write_text(&writer, function->system_name);
         }
         if (!with_long) /* files */
-            for (size_t i = 0; i < build->function_count; i++) write_text(&writer, build->functions[i].file);
+            for (size_t i = 0; i < build->functions.count; i++) write_text(&writer, build->functions.items[i].file);
     }
     for (size_t i = 0; i < build->texts.count; i++) write_text(&writer, (uint32_t)i);
 }
@@ -506,10 +493,10 @@ static void write_parts(const struct build *build, const struct symbol_index_hea
     uint64_t *places = (void *)(bytes + header->line_places.offset);
     for (size_t i = 0; i < header->line_starts.count; i++) {
         starts[i] = line_steps[i].start;
-        places[i] = line_steps[i].value ? build->places[line_steps[i].value - 1] : 0;
+        places[i] = line_steps[i].value ? build->places.items[line_steps[i].value - 1] : 0;
     }
-    copy_part(bytes, &header->scopes, build->scopes, sizeof(*build->scopes));
-    copy_part(bytes, &header->functions, build->functions, sizeof(*build->functions));
+    copy_part(bytes, &header->scopes, build->scopes.items, sizeof(*build->scopes.items));
+    copy_part(bytes, &header->functions, build->functions.items, sizeof(*build->functions.items));
     write_texts(build, header, bytes);
 }
 
@@ -535,12 +522,12 @@ static bool write_index(struct build *build, struct symbol_index *index)
 static void build_fini(struct build *build)
 {
     text_table_fini(&build->texts);
-    free(build->functions);
-    index_table_fini(&build->function_index);
-    free(build->scopes);
+    free(build->functions.items);
+    index_table_fini(&build->functions.index);
+    free(build->scopes.items);
     address_ranges_fini(&build->scope_ranges);
     address_ranges_fini(&build->line_ranges);
-    free(build->places);
+    free(build->places.items);
     free(build->demangled);
     free(build->symbol_texts);
     for (size_t i = 0; i < PARALLEL_THREADS_MAX; i++) {

@@ -33,7 +33,7 @@ static bool is_same_build(const char *build_id, const char *wanted)
     return strcmp(build_id, wanted) == 0;
 }
 
-/* A file without a build id is known by its code (contents_ids.h). */
+/* A file without a build id is known by its code (symbolizer.h). */
 static bool has_same_code(const struct elf_file *file, const char *wanted)
 {
     char id[BUILD_ID_START_SIZE];

@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "binary/contents_id.h"
 #include "profile/frame_kind.h"
-#include "symbolize/contents_ids.h"
 #include "symbolize/jit_names.h"
 #include "symbolize/kernel_names.h"
 #include "symbolize/mapped_file.h"
@@ -37,9 +37,7 @@ struct symbolizer {
     struct wanted *wanted;
     size_t wanted_count; /* those in files; after them, up to all_count, those in code without a file */
     size_t all_count;
-    struct known_function *known; /* of the module that is asked */
-    size_t known_count, known_capacity;
-    struct index_table known_index;
+    INDEXED_ARRAY_OF(struct known_function) known; /* of the module that is asked */
     struct symbolizer_result result;
 };
 
@@ -169,15 +167,15 @@ static struct string_id name_by_boundary(struct profile *profile, const char *pa
 
 static bool is_known(const void *context, uint32_t index, const void *key)
 {
-    const struct known_function *known = &((const struct symbolizer *)context)->known[index], *wanted = key;
+    const struct known_function *known = &((const struct symbolizer *)context)->known.items[index], *wanted = key;
     return known->function == wanted->function && known->file == wanted->file;
 }
 
 /* Numbers mean something else in the next index. */
 static void forget_functions(struct symbolizer *symbolizer)
 {
-    index_table_fini(&symbolizer->known_index);
-    symbolizer->known_count = 0;
+    index_table_fini(&symbolizer->known.index);
+    symbolizer->known.count = 0;
 }
 
 static struct function_id add_function(struct symbolizer *symbolizer, struct symbol_module *module,
@@ -202,15 +200,11 @@ static struct function_id function_of_frame(struct symbolizer *symbolizer, struc
 {
     struct known_function wanted = {.function = frame->function, .file = frame->file};
     uint64_t hash = hash_mix(wanted.function, wanted.file);
-    uint32_t known = index_table_find(&symbolizer->known_index, hash, is_known, symbolizer, &wanted);
-    if (known != INDEX_NONE) return symbolizer->known[known].id;
+    uint32_t known = index_table_find(&symbolizer->known.index, hash, is_known, symbolizer, &wanted);
+    if (known != INDEX_NONE) return symbolizer->known.items[known].id;
     wanted.id = add_function(symbolizer, module, answer, frame);
     bool is_one = answer->source != NAME_BY_BOUNDARY && !module->names.failed;
-    if (is_one &&
-        array_reserve(&symbolizer->known, &symbolizer->known_capacity, symbolizer->known_count + 1, sizeof(wanted),
-                      PROFILE_ENTITIES_MAX) &&
-        index_table_add(&symbolizer->known_index, hash, (uint32_t)symbolizer->known_count))
-        symbolizer->known[symbolizer->known_count++] = wanted;
+    if (is_one) (void)INDEXED_ARRAY_PUSH(&symbolizer->known, PROFILE_ENTITIES_MAX, hash, wanted);
     return wanted.id;
 }
 
@@ -399,7 +393,7 @@ static enum status find_in_files(struct symbolizer *symbolizer, struct error *er
 static void close_files(struct symbolizer *symbolizer)
 {
     debug_server_close(symbolizer->debug_sources.server);
-    free(symbolizer->known);
+    free(symbolizer->known.items);
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
@@ -418,6 +412,36 @@ static enum status name_all(struct symbolizer *symbolizer, struct error *error)
         if (sources[i].close) sources[i].close(symbolizer);
     }
     return status == STATUS_OK ? profile_failed(symbolizer->profile, error) : status;
+}
+
+/* --- Files without a build id --------------------------------------------------------------------------------------
+ */
+
+static bool read_id(const char *path, char ret_text[DEBUG_ID_TEXT_SIZE])
+{
+    struct elf_file file;
+    char hex[BUILD_ID_START_SIZE];
+    if (elf_file_open(&file, path, NULL) != STATUS_OK) return false;
+    bool is_read = contents_id_of(&file, hex);
+    elf_file_close(&file);
+    return is_read && debug_id_from_build_id(slice_of_text(hex), ret_text);
+}
+
+/* A file has several mappings; the id of the one before is the same then. */
+void contents_ids_give(struct profile *profile)
+{
+    struct string_id last_file = {0}, last_id = {0};
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        struct mapping *mapping = &profile->mappings.items[i];
+        char text[DEBUG_ID_TEXT_SIZE];
+        const char *path = profile_c_string(profile, mapping->file_name);
+        if (mapping->build_id.index != 0 || mapping->debug_id.index != 0 || path[0] != '/') continue;
+        if (mapping->file_name.index != last_file.index) {
+            last_file = mapping->file_name;
+            last_id = read_id(path, text) ? profile_text(profile, text) : (struct string_id){0};
+        }
+        mapping->debug_id = last_id;
+    }
 }
 
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,

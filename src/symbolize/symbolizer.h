@@ -52,4 +52,9 @@ struct symbolizer_result {
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);
 
+/* Gives each mapping without build id and debug id the debug id that Sentry's SDKs make of the file's code, so that its
+ * frames are in an image (FMT-9, facts §3.5). A file that cannot be read has none. Reads files that PROFILE names: for
+ * recordings of this machine. */
+void contents_ids_give(struct profile *profile);
+
 #endif

@@ -16,7 +16,6 @@
 #include "base/json_reader.h"
 #include "binary/elf_symbols.h"
 #include "profile/profile.h"
-#include "symbolize/contents_ids.h"
 #include "symbolize/demangler.h"
 #include "symbolize/symbol_module.h"
 #include "symbolize/symbolizer.h"
