@@ -4,13 +4,11 @@
 
 #include "failing_allocator.h"
 
-#include "format/viewer/chrome_cpuprofile.h"
 #include "format/sentry/client_report.h"
 #include "format/text/collapsed.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/viewer/firefox.h"
-#include "format/text/perf_script.h"
 #include "format/format.h"
 #include "format/pprof/pprof.h"
 #include "format/sentry/rules.h"
@@ -93,23 +91,23 @@ static enum status run(void)
 
 /* Texts of the formats that are read into the model, each with all that makes a decoder allocate. */
 static const struct {
-    enum status (*decode)(struct slice bytes, struct profile *profile, struct error *error);
+    const struct format *format;
     const char *text;
 } texts[] = {
-    {speedscope_decode,
+    {&format_speedscope,
      "{\"shared\":{\"frames\":[{\"name\":\"\\u0066\"}]},\"profiles\":[{\"type\":\"evented\",\"name\":\"a\",\"unit\":"
      "\"seconds\",\"startValue\":0,\"endValue\":3,\"events\":[{\"type\":\"O\",\"frame\":0,\"at\":1}]},{\"type\":"
      "\"sampled\","
      "\"name\":\"a\",\"unit\":\"seconds\",\"startValue\":0,\"endValue\":1,\"samples\":[[0]],\"weights\":[1]}]}"},
-    {perf_script_decode, "a 1/1 [0] 2.5: cycles: \n\t10 f (inlined)\n\t10 g (/a)\n\nb 2/3 1.5: 7 faults: 20 h (/b)\n"},
-    {chrome_cpuprofile_decode,
+    {&format_perf_script, "a 1/1 [0] 2.5: cycles: \n\t10 f (inlined)\n\t10 g (/a)\n\nb 2/3 1.5: 7 faults: 20 h (/b)\n"},
+    {&format_chrome,
      "{\"traceEvents\":[{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":7,\"tid\":9,\"args\":{\"name\":\"\\u0057\"}},"
      "{\"ph\":\"P\",\"name\":\"Profile\",\"pid\":7,\"tid\":9,\"args\":{\"data\":{\"startTime\":100,\"cpuProfile\":{"
      "\"nodes\":"
      "[{\"id\":1,\"callFrame\":{\"functionName\":\"f\"},\"children\":[2]},{\"id\":2,\"callFrame\":{}}],\"samples\":[2,"
      "1]},"
      "\"timeDeltas\":[5,-1]}}}]}"},
-    {collapsed_decode, "main;outer;inner_[i];call_[k] 3\nmain;made_[j] 1\n"},
+    {&format_collapsed, "main;outer;inner_[i];call_[k] 3\nmain;made_[j] 1\n"},
 };
 
 static enum status read_and_write(size_t place)
@@ -120,7 +118,7 @@ static enum status read_and_write(size_t place)
     struct buffer bytes;
     profile_init(&profile);
     buffer_init(&bytes, 1 << 24);
-    enum status status = texts[place].decode(slice_of_text(texts[place].text), &profile, NULL);
+    enum status status = texts[place].format->decode(slice_of_text(texts[place].text), &profile, NULL);
     time_labels_put(&profile);
     if (status == STATUS_OK) status = profile_failed(&profile, NULL);
     for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]) && status == STATUS_OK; i++) {

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "dump.h"
-#include "format/viewer/chrome_cpuprofile.h"
+#include "format/format.h"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES };
 
@@ -16,7 +16,7 @@ static const char *read_text(struct buffer *out, const char *text, unsigned what
     struct profile profile;
     struct error error = {0};
     profile_init(&profile);
-    if (chrome_cpuprofile_decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
+    if (format_chrome.decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
         (void)dump(out, &profile, what);
     } else {
         buffer_init(out, 1 << 16);
@@ -110,7 +110,7 @@ TEST(a_trace_brings_profiles_of_several_threads_in_chunks)
                                    "sample at 115000 thread 9/Worker 1 20000\n g (a.js:3:0)\n f (a.js:2:0)\n"
                                    "sample at 135000 thread 9/Worker 1 0\n f (a.js:2:0)\n";
     struct buffer out;
-    CHECK(chrome_cpuprofile_detect(slice_of_text(text)));
+    CHECK(format_chrome.detect(slice_of_text(text)));
     CHECK_TEXT(read_text(&out, text, ALL), expected);
     buffer_fini(&out);
 }
@@ -148,7 +148,7 @@ static void read_file(const char *path, struct profile *profile)
         profile_fini(profile);
         TEST_FAIL("cannot read %s", path);
     }
-    enum status status = chrome_cpuprofile_decode(buffer_slice(&bytes), profile, &error);
+    enum status status = format_chrome.decode(buffer_slice(&bytes), profile, &error);
     buffer_fini(&bytes);
     if (status != STATUS_OK) TEST_FAIL("%s", error.message);
 }

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "dump.h"
 #include "format/format.h"
-#include "format/jfr/jfr.h"
 
 static void read_real(struct buffer *raw)
 {
@@ -21,7 +20,7 @@ static enum status decode(struct buffer *bytes, size_t size, struct error *error
 {
     struct profile profile;
     profile_init(&profile);
-    enum status status = jfr_decode(slice_of(bytes->data, size), &profile, error);
+    enum status status = format_jfr.decode(slice_of(bytes->data, size), &profile, error);
     profile_fini(&profile);
     return status;
 }
@@ -32,7 +31,7 @@ TEST(reads_value_types_of_the_events_that_are_there)
     struct profile profile;
     read_real(&bytes);
     profile_init(&profile);
-    CHECK_UINT(jfr_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_jfr.decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
     CHECK(profile.has_times);
     CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].type), "samples");
     CHECK_TEXT(profile_c_string(&profile, profile.value_types[2].type), "alloc_space");
@@ -284,7 +283,7 @@ TEST(events_of_async_profiler_in_two_chunks)
     profile_init(&profile);
     put_chunk(&file, 1000, "first");
     put_chunk(&file, 2000, "second");
-    if (jfr_decode(buffer_slice(&file), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    if (format_jfr.decode(buffer_slice(&file), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     CHECK_TEXT(dump(&out, &profile, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES),
                "samples/count wall/count tlab_objects/count tlab_space/bytes live_objects/count live_space/bytes "
                "malloc_objects/count malloc_space/bytes contentions/count delay/nanoseconds\n" CHUNK("1", "first")
@@ -296,9 +295,9 @@ TEST(events_of_async_profiler_in_two_chunks)
 
 TEST(only_format_2_is_detected)
 {
-    CHECK(jfr_detect(slice_of("FLR\0\0\2\0\1", 8)));
-    CHECK(!jfr_detect(slice_of("FLR\0\0\1\0\0", 8)));
-    CHECK(!jfr_detect(slice_of("FLR", 3)));
+    CHECK(format_jfr.detect(slice_of("FLR\0\0\2\0\1", 8)));
+    CHECK(!format_jfr.detect(slice_of("FLR\0\0\1\0\0", 8)));
+    CHECK(!format_jfr.detect(slice_of("FLR", 3)));
 }
 
 TEST(frames_have_the_kind_that_the_virtual_machine_gave_them)
@@ -308,7 +307,7 @@ TEST(frames_have_the_kind_that_the_virtual_machine_gave_them)
     size_t counts[FRAME_KINDS] = {0};
     read_real(&bytes);
     profile_init(&profile);
-    CHECK_UINT(jfr_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_jfr.decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
     for (size_t i = 1; i < profile.locations.count; i++) counts[profile.locations.items[i].kind]++;
     CHECK(counts[FRAME_INTERPRETED] > 0);
     CHECK(counts[FRAME_JIT] > 0);

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "dump.h"
-#include "format/text/perf_script.h"
+#include "format/format.h"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
 
@@ -14,7 +14,7 @@ static const char *read_text(struct buffer *out, const char *text, unsigned what
     struct profile profile;
     struct error error = {0};
     profile_init(&profile);
-    if (perf_script_decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
+    if (format_perf_script.decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
         (void)dump(out, &profile, what);
     } else {
         buffer_init(out, 1 << 16);
@@ -54,7 +54,7 @@ static const char *mappings_of(struct buffer *out, const char *text)
     struct profile profile;
     struct error error = {0};
     profile_init(&profile);
-    if (perf_script_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    if (format_perf_script.decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
     buffer_init(out, 1 << 16);
     for (size_t i = 1; i < profile.mappings.count; i++) {
         const struct mapping *mapping = &profile.mappings.items[i];
@@ -159,7 +159,7 @@ TEST(the_program_is_the_file_that_bears_the_threads_name)
     struct error error = {0};
     static const char text[] = "prog 1 1.0: cpu-clock: \n\t10 f (/lib/libc.so.6)\n\t20 main (/bin/prog)\n\n";
     profile_init(&profile);
-    CHECK_UINT(perf_script_decode(slice_of_text(text), &profile, &error), STATUS_OK);
+    CHECK_UINT(format_perf_script.decode(slice_of_text(text), &profile, &error), STATUS_OK);
     CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].file_name), "/bin/prog");
     profile_fini(&profile);
 }
@@ -192,7 +192,7 @@ TEST(further_fields_of_a_sample_are_understood_or_passed_over)
     struct profile profile;
     struct error error = {0};
     profile_init(&profile);
-    CHECK_UINT(perf_script_decode(slice_of_text(text), &profile, &error), STATUS_OK);
+    CHECK_UINT(format_perf_script.decode(slice_of_text(text), &profile, &error), STATUS_OK);
     CHECK_UINT(profile.samples.count, 2);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 3);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[1]), 1);
@@ -212,7 +212,7 @@ TEST(records_without_a_time_may_come_first)
     struct profile profile;
     struct error error = {0};
     profile_init(&profile);
-    enum status status = perf_script_decode(slice_of_text(text), &profile, &error);
+    enum status status = format_perf_script.decode(slice_of_text(text), &profile, &error);
     if (status != STATUS_OK) TEST_FAIL("%s", error.message);
     CHECK_UINT(profile.samples.count, 1);
     profile_fini(&profile);
@@ -242,7 +242,7 @@ static void read_file(const char *path, struct buffer *bytes, struct profile *pr
         profile_fini(profile);
         TEST_FAIL("cannot read %s", path);
     }
-    if (perf_script_decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    if (format_perf_script.decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
 }
 
 /* The figures come from perf report on the same recording. */

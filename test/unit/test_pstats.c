@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "format/format.h"
-#include "format/runtime/pstats.h"
 
 static void read_file(const char *name, struct profile *profile)
 {
@@ -92,7 +91,7 @@ TEST(rejects_what_is_broken_and_says_where)
         struct profile profile;
         struct error error = {0};
         profile_init(&profile);
-        enum status status = pstats_decode(slice_of(broken[i].bytes, broken[i].size), &profile, &error);
+        enum status status = format_pstats.decode(slice_of(broken[i].bytes, broken[i].size), &profile, &error);
         if (status != broken[i].status || error.offset != broken[i].offset)
             TEST_FAIL("%zu: status %d at %d: %s", i, status, (int)error.offset, error.message);
         profile_fini(&profile);

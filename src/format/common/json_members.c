@@ -37,6 +37,22 @@ void json_parts_finish(struct json_parts *parts, struct json_reader *reader)
     json_reader_fini(reader);
 }
 
+void json_parts_note(struct json_parts *parts, struct slice object, struct json_member *members, size_t count)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, object);
+    json_members_note(&reader, members, count);
+    (void)json_reader_finish(&reader, NULL);
+    json_parts_finish(parts, &reader);
+}
+
+struct slice json_parts_member(struct json_parts *parts, struct slice object, const char *name)
+{
+    struct json_member member = {.name = name};
+    if (object.size > 0) json_parts_note(parts, object, &member, 1);
+    return member.value;
+}
+
 double json_number_or_text(struct json_reader *reader)
 {
     struct json_number number = {0};
@@ -56,13 +72,18 @@ double json_parts_double(struct json_parts *parts, struct slice value)
     return number;
 }
 
-struct string_id json_parts_string(struct json_parts *parts, struct slice value)
+struct string_id json_parts_text(struct json_parts *parts, struct slice value)
 {
     struct json_reader reader;
     if (value.size == 0) return (struct string_id){0};
-    if (value.data[0] != '"') return profile_string(parts->profile, value);
     json_reader_init(&reader, value);
     struct string_id text = profile_string(parts->profile, json_string(&reader));
     json_parts_finish(parts, &reader);
     return text;
+}
+
+struct string_id json_parts_string(struct json_parts *parts, struct slice value)
+{
+    bool is_number = value.size > 0 && value.data[0] != '"';
+    return is_number ? profile_string(parts->profile, value) : json_parts_text(parts, value);
 }

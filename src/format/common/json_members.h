@@ -29,11 +29,20 @@ void json_parts_fail(struct json_parts *parts, enum status status, const uint8_t
 /* Ends the reading of a part; its first error becomes that of all. */
 void json_parts_finish(struct json_parts *parts, struct json_reader *reader);
 
+/* Sets the values of MEMBERS, COUNT of them, to what OBJECT, a part or the file, has of these. */
+void json_parts_note(struct json_parts *parts, struct slice object, struct json_member *members, size_t count);
+
+/* The value of the member NAME of OBJECT, a part that may be empty; empty: missing, or null. */
+struct slice json_parts_member(struct json_parts *parts, struct slice object, const char *name);
+
 /* dotnet-trace and others write some numbers as texts. */
 double json_number_or_text(struct json_reader *reader);
 
 /* The number that VALUE, a part, is; 0 where it is empty. */
 double json_parts_double(struct json_parts *parts, struct slice value);
+
+/* The text that VALUE, a part, is, as a string of the profile; 0 where it is empty. */
+struct string_id json_parts_text(struct json_parts *parts, struct slice value);
 
 /* VALUE, a text or a number as it is written, as a string of the profile. Programs write ids of processes and threads
  * as both. */

@@ -1,8 +1,7 @@
-/* Reads a recording chunk by chunk. A chunk has metadata, which describe how its values are written, tables of
- * constants that other values name by number, and events. First it is seen which kinds of events there are, as all
- * samples of a profile have the same value types.  SPDX-License-Identifier: MIT */
-#include "format/jfr/jfr.h"
-
+/* Reads recordings of Java (JDK Flight Recorder of JDK 11 and newer, async-profiler) chunk by chunk. A chunk has
+ * metadata, which describe how its values are written, tables of constants that other values name by number, and
+ * events. First it is seen which kinds of events there are, as all samples of a profile have the same value types.
+ * SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -12,6 +11,12 @@
 #include <stdlib.h>
 
 #define MAGIC "FLR\0\0\2"
+
+enum {
+    JFR_CONSTANTS_MAX = 1 << 26, /* of one chunk */
+    JFR_FRAMES_MAX = 1 << 16,    /* of one stack */
+    JFR_STEPS_FREE = 1 << 20,    /* values that are passed over, and 16 more for each byte of a chunk */
+};
 
 enum { HEADER_BYTES = 68, METADATA_EVENT = 0, CONSTANTS_EVENT = 1, COMPRESSED_NUMBERS = 1 };
 
@@ -30,15 +35,8 @@ struct decoder {
     struct slice bytes, chunk;
     struct profile *profile;
     struct jfr_types types;
-    struct {
-        struct constant *items;
-        size_t count, capacity;
-        struct index_table index;
-    } constants;
-    struct {
-        struct location_id *items;
-        size_t count, capacity;
-    } frames;
+    INDEXED_ARRAY_OF(struct constant) constants;
+    ARRAY_OF(struct location_id) frames;
     uint64_t start_ns, start_ticks, ticks_per_second, steps_left;
     bool is_present[JFR_EVENTS];
     int columns[JFR_EVENTS];         /* the first value type of each kind */
@@ -132,13 +130,8 @@ static uint32_t find_constant(const struct decoder *decoder, uint64_t class_id, 
 static void add_constant(struct decoder *decoder, const struct constant *constant)
 {
     if (find_constant(decoder, constant->class_id, constant->number) != INDEX_NONE) return;
-    if (!array_reserve(&decoder->constants.items, &decoder->constants.capacity, decoder->constants.count + 1,
-                       sizeof(*decoder->constants.items), JFR_CONSTANTS_MAX) ||
-        !index_table_add(&decoder->constants.index, hash_of(constant), (uint32_t)decoder->constants.count)) {
+    if (!INDEXED_ARRAY_PUSH(&decoder->constants, JFR_CONSTANTS_MAX, hash_of(constant), *constant))
         reject(decoder, STATUS_NO_MEMORY, constant->offset, "no memory for the constants of the chunk");
-        return;
-    }
-    decoder->constants.items[decoder->constants.count++] = *constant;
 }
 
 /* Tables of constants of one event. */
@@ -551,6 +544,11 @@ static uint64_t big_endian(const uint8_t *bytes, size_t size)
     return number;
 }
 
+static bool jfr_detect(struct slice bytes)
+{
+    return bytes.size >= sizeof(MAGIC) - 1 && memcmp(bytes.data, MAGIC, sizeof(MAGIC) - 1) == 0;
+}
+
 /* Begins with the chunk at the front of LEFT: its header and its metadata. */
 static void begin_chunk(struct decoder *decoder, struct slice left)
 {
@@ -646,12 +644,9 @@ static void set_period(struct decoder *decoder)
                                                .unit = profile_text(profile, "nanoseconds")};
 }
 
-bool jfr_detect(struct slice bytes)
-{
-    return bytes.size >= sizeof(MAGIC) - 1 && memcmp(bytes.data, MAGIC, sizeof(MAGIC) - 1) == 0;
-}
-
-enum status jfr_decode(struct slice bytes, struct profile *profile, struct error *error)
+/* Execution samples, wall clock samples, allocations and waits for locks become samples with times and threads; a value
+ * type is made for each kind that the file has. Errors have the offset of the event. */
+static enum status jfr_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!jfr_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a recording of Java");
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};

@@ -187,11 +187,8 @@ static bool add_class(struct jfr_types *types, const struct element *element)
         return reject(types, STATUS_MALFORMED, "two classes of the metadata have one number");
     if (types->classes.count == JFR_CLASSES_MAX)
         return reject(types, STATUS_TOO_LARGE, "more than 65536 classes in the metadata of a chunk");
-    if (!array_reserve(&types->classes.items, &types->classes.capacity, types->classes.count + 1,
-                       sizeof(*types->classes.items), JFR_CLASSES_MAX) ||
-        !index_table_add(&types->classes.index, hash_mix(0, class.id), (uint32_t)types->classes.count))
+    if (!INDEXED_ARRAY_PUSH(&types->classes, JFR_CLASSES_MAX, hash_mix(0, class.id), class))
         return reject(types, STATUS_NO_MEMORY, "no memory for the metadata");
-    types->classes.items[types->classes.count++] = class;
     return true;
 }
 
@@ -199,15 +196,14 @@ static bool add_class(struct jfr_types *types, const struct element *element)
 static bool add_field(struct jfr_types *types, const struct element *element)
 {
     if (types->classes.count == 0) return true;
-    if (!array_reserve(&types->fields.items, &types->fields.capacity, types->fields.count + 1,
-                       sizeof(*types->fields.items), PROFILE_ENTITIES_MAX))
-        return reject(types, STATUS_NO_MEMORY, "no memory for the metadata");
-    types->fields.items[types->fields.count++] = (struct jfr_field){
+    struct jfr_field field = {
         .class_id = number_of(element->class_id),
         .role = role_of(element->type_name),
         .is_constant = slice_equals_text(element->constant, "true"),
         .is_array = number_of(element->dimension) > 0,
     };
+    if (!ARRAY_PUSH(&types->fields, PROFILE_ENTITIES_MAX, field))
+        return reject(types, STATUS_NO_MEMORY, "no memory for the metadata");
     types->classes.items[types->classes.count - 1].field_count++;
     return true;
 }

@@ -4,7 +4,13 @@
 
 #include "base/cursor.h"
 #include "base/index_table.h"
-#include "format/jfr/jfr.h"
+#include "profile/profile.h"
+
+enum {
+    JFR_STRINGS_MAX = 1 << 20, /* of the metadata of one chunk */
+    JFR_CLASSES_MAX = 1 << 16, /* of one chunk */
+    JFR_DEPTH_MAX = 32,        /* of elements of the metadata, and of values in values */
+};
 
 /* Members that are read; all others are passed over. */
 enum jfr_role {
@@ -62,15 +68,13 @@ struct jfr_class {
     uint32_t field_first, field_count;
 };
 
-/* clang-format off */
 struct jfr_types {
-    struct { struct slice *items; size_t count, capacity; } strings;
-    struct { struct jfr_class *items; size_t count, capacity; struct index_table index; } classes;
-    struct { struct jfr_field *items; size_t count, capacity; } fields;
+    ARRAY_OF(struct slice) strings;
+    INDEXED_ARRAY_OF(struct jfr_class) classes;
+    ARRAY_OF(struct jfr_field) fields;
     const char *message; /* what is wrong; NULL: nothing */
     enum status status;
 };
-/* clang-format on */
 
 /* At most 9 bytes; the last one has 8 bits. */
 uint64_t jfr_varint(struct cursor *cursor);

@@ -1,13 +1,13 @@
-/* Reads DHAT: places that allocate ("pps"), whose frames are numbers in a table of texts ("ftbl").
- * SPDX-License-Identifier: MIT */
-#include "format/runtime/dhat.h"
-
+/* Reads files of valgrind's DHAT (dhat.out.PID) and of Rust's dhat crate: places that allocate ("pps"), whose frames
+ * are numbers in a table of texts ("ftbl"). Values are what each place allocated (alloc_objects, alloc_space), how much
+ * of it was there when the heap was largest (peak_…) and at the end (end_…), and bytes read and written, as far as the
+ * file has them.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "format/common/format_ops.h"
 #include "format/common/json_members.h"
 #include "format/common/valgrind_frame.h"
 
-#include <stdlib.h>
+enum { DHAT_DEPTH_MAX = 65536 }; /* frames of a stack */
 
 static const struct {
     const char *member, *type, *unit;
@@ -19,14 +19,8 @@ enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 struct decoder {
     struct json_parts file;
-    struct {
-        struct location_id *items;
-        size_t count, capacity;
-    } frames;
-    struct {
-        uint32_t *items; /* leaf first */
-        size_t count, capacity;
-    } path;
+    ARRAY_OF(struct location_id) frames;
+    ARRAY_OF(uint32_t) path; /* leaf first */
 };
 
 static void read_frames(struct decoder *decoder, struct slice table)
@@ -36,11 +30,8 @@ static void read_frames(struct decoder *decoder, struct slice table)
     json_array_begin(&reader);
     while (json_array_next(&reader)) {
         struct slice text = json_string(&reader);
-        if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
-                           sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX))
+        if (!ARRAY_PUSH(&decoder->frames, PROFILE_ENTITIES_MAX, valgrind_frame_add(decoder->file.profile, text)))
             json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the frames");
-        else
-            decoder->frames.items[decoder->frames.count++] = valgrind_frame_add(decoder->file.profile, text);
     }
     json_parts_finish(&decoder->file, &reader);
 }
@@ -56,11 +47,8 @@ static struct stack_id read_stack(struct decoder *decoder, struct json_reader *r
             json_reader_reject(reader, STATUS_MALFORMED, "a frame that is not in the table");
         else if (decoder->path.count == DHAT_DEPTH_MAX)
             json_reader_reject(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
-        else if (!array_reserve(&decoder->path.items, &decoder->path.capacity, decoder->path.count + 1,
-                                sizeof(*decoder->path.items), DHAT_DEPTH_MAX))
+        else if (!ARRAY_PUSH(&decoder->path, DHAT_DEPTH_MAX, (uint32_t)frame))
             json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the stacks");
-        else
-            decoder->path.items[decoder->path.count++] = (uint32_t)frame;
     }
     for (size_t i = decoder->path.count; i-- > 0 && !reader->failed;)
         stack = profile_add_stack(decoder->file.profile, stack, decoder->frames.items[decoder->path.items[i]]);
@@ -95,39 +83,28 @@ static void read_places(struct decoder *decoder, struct slice places)
     json_parts_finish(&decoder->file, &reader);
 }
 
-static void add_command(struct decoder *decoder, struct slice command)
-{
-    struct json_reader reader;
-    if (command.size == 0) return;
-    json_reader_init(&reader, command);
-    struct slice text = json_string(&reader);
-    if (text.size) profile_add_comment(decoder->file.profile, text);
-    json_parts_finish(&decoder->file, &reader);
-}
-
-bool dhat_detect(struct slice bytes)
+static bool dhat_detect(struct slice bytes)
 {
     enum { BYTES_LOOKED_AT = 256 };
     struct slice front = slice_of(bytes.data, bytes.size < BYTES_LOOKED_AT ? bytes.size : BYTES_LOOKED_AT);
     return front.size > 0 && front.data[0] == '{' && memmem(front.data, front.size, "\"dhatFileVersion\"", 17);
 }
 
-enum status dhat_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status dhat_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     enum { PLACES, FRAMES, COMMAND, MEMBERS };
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
     struct json_member members[MEMBERS] = {{.name = "pps"}, {.name = "ftbl"}, {.name = "cmd"}};
-    struct json_reader reader;
     if (!dhat_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a file of DHAT");
     for (size_t i = 0; i < COLUMNS; i++) profile_add_value_type(profile, columns[i].type, columns[i].unit);
     profile->default_value_type = profile_text(profile, "alloc_space");
-    json_reader_init(&reader, bytes);
-    json_members_note(&reader, members, MEMBERS);
-    (void)json_reader_finish(&reader, NULL);
-    json_parts_finish(&decoder.file, &reader);
+    json_parts_note(&decoder.file, bytes, members, MEMBERS);
     if (decoder.file.status == STATUS_OK && (!members[PLACES].value.size || !members[FRAMES].value.size))
         json_parts_fail(&decoder.file, STATUS_MALFORMED, NULL, "there is no member \"pps\" or \"ftbl\"");
-    if (decoder.file.status == STATUS_OK) add_command(&decoder, members[COMMAND].value);
+    if (decoder.file.status == STATUS_OK) {
+        struct slice command = profile_slice(profile, json_parts_text(&decoder.file, members[COMMAND].value));
+        if (command.size > 0) profile_add_comment(profile, command);
+    }
     if (decoder.file.status == STATUS_OK) read_frames(&decoder, members[FRAMES].value);
     if (decoder.file.status == STATUS_OK) read_places(&decoder, members[PLACES].value);
     free(decoder.frames.items);

@@ -1,13 +1,18 @@
-/* Reads pstats. marshal writes an object once and refers to it by its number afterwards, so that all of them are kept
- * until the end.  SPDX-License-Identifier: MIT */
-#include "format/runtime/pstats.h"
-
+/* Reads what Python's cProfile and profile write, and the module pstats reads: functions with their times and callers,
+ * in Python's marshal. marshal writes an object once and refers to it by its number afterwards, so that all of them are
+ * kept until the end. Values are time/nanoseconds, in a function itself, and calls/count. Stacks are estimated from who
+ * called whom, see cost_graph.h.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/cursor.h"
 #include "format/common/cost_graph.h"
 #include "format/common/format_ops.h"
 
 #include <stdlib.h>
+
+enum {
+    PSTATS_DEPTH_MAX = 32,        /* of tuples, dictionaries and functions' code in each other */
+    PSTATS_OBJECTS_MAX = 1 << 26, /* values in one file */
+};
 
 enum kind { KIND_OTHER, KIND_TEXT, KIND_NUMBER, KIND_TUPLE, KIND_DICTIONARY };
 
@@ -31,18 +36,16 @@ struct object {
     };
 };
 
-/* clang-format off */
 struct decoder {
     struct slice bytes;
     struct cursor cursor;
     struct profile *profile;
-    struct { struct object *items; size_t count, capacity; } objects; /* 0: something else */
-    struct { uint32_t *items; size_t count, capacity; } items, references, pending;
+    ARRAY_OF(struct object) objects; /* 0: something else */
+    ARRAY_OF(uint32_t) items, references, pending;
     struct cost_graph graph;
     enum status status;
     struct error *error;
 };
-/* clang-format on */
 
 static uint32_t reject(struct decoder *decoder, enum status status, const char *message)
 {
@@ -54,9 +57,8 @@ static uint32_t reject(struct decoder *decoder, enum status status, const char *
 /* --- marshal ------------------------------------------------------------------------------------------------------ */
 
 #define ADD(decoder, list, item)                                                                                       \
-    (array_reserve(&(list)->items, &(list)->capacity, (list)->count + 1, sizeof(*(list)->items), PSTATS_OBJECTS_MAX)   \
-         ? ((list)->items[(list)->count++] = (item), true)                                                             \
-         : (reject((decoder), STATUS_NO_MEMORY, "no memory for the objects, or too many"), false))
+    (ARRAY_PUSH(list, PSTATS_OBJECTS_MAX, item) ||                                                                     \
+     (reject((decoder), STATUS_NO_MEMORY, "no memory for the objects, or too many"), false))
 
 static uint32_t add_object(struct decoder *decoder, struct object object)
 {
@@ -328,14 +330,15 @@ static void read_file(struct decoder *decoder)
         add_function(decoder, item_of(decoder, file, i), item_of(decoder, file, i + 1));
 }
 
-bool pstats_detect(struct slice bytes)
+/* True for a dictionary whose first key is a tuple of a text, a number and a text. */
+static bool pstats_detect(struct slice bytes)
 {
     if (bytes.size < 16 || (bytes.data[0] & 0x7f) != '{' || (bytes.data[1] & 0x7f) != ')' || bytes.data[2] != 3)
         return false;
     return strchr("zZaAuts", bytes.data[3] & 0x7f) != NULL && (bytes.data[3] & 0x7f) != 0;
 }
 
-enum status pstats_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status pstats_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!pstats_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of Python's cProfile");
     struct decoder decoder = {.bytes = bytes, .cursor = cursor_of(bytes), .profile = profile, .error = error};

@@ -1,13 +1,15 @@
-/* Reads stackprof: frames by number, and "raw", stacks one after the other: how many frames, these from the root on,
- * how many samples.  SPDX-License-Identifier: MIT */
-#include "format/runtime/stackprof.h"
-
+/* Reads the JSON of Ruby's stackprof (stackprof --json, StackProf.results as JSON): frames by number, and "raw", stacks
+ * one after the other: the number of frames, these from the root on, the number of samples. Values are samples/count
+ * and, if the interval is a time, wall or cpu/nanoseconds; objects/count for allocations. A file without "raw" has no
+ * stacks: each function is a stack of one frame, and a comment says so.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/hash.h"
 #include "format/common/format_ops.h"
 #include "format/common/json_members.h"
 
 #include <stdlib.h>
+
+enum { STACKPROF_DEPTH_MAX = 65536 }; /* frames of a stack */
 
 struct frame {
     uint64_t id;
@@ -17,11 +19,7 @@ struct frame {
 
 struct decoder {
     struct json_parts file;
-    struct {
-        struct frame *items;
-        size_t count, capacity;
-        struct index_table index;
-    } frames;
+    INDEXED_ARRAY_OF(struct frame) frames;
     double interval_ns; /* 0: samples are no times */
 };
 
@@ -72,13 +70,10 @@ static void read_frame(struct decoder *decoder, struct json_reader *reader, uint
     struct line line = {.function = profile_add_function(profile, &function), .line = function.start_line};
     frame.location = profile_add_location(profile, &(struct location){.kind = FRAME_INTERPRETED}, &line, 1);
     size_t count = decoder->frames.count;
-    if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, count + 1, sizeof(frame),
-                       PROFILE_ENTITIES_MAX))
-        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the frames");
     if (reader->failed) return;
-    decoder->frames.items[decoder->frames.count++] = frame;
     bool is_new = find_frame(decoder, id) == INDEX_NONE;
-    if (is_new && !index_table_add(&decoder->frames.index, hash_mix(0, id), (uint32_t)count))
+    if (!ARRAY_PUSH(&decoder->frames, PROFILE_ENTITIES_MAX, frame) ||
+        (is_new && !index_table_add(&decoder->frames.index, hash_mix(0, id), (uint32_t)count)))
         json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the frames");
 }
 
@@ -156,7 +151,7 @@ static void give_value_types(struct decoder *decoder, struct slice mode, struct 
     profile->period = (int64_t)decoder->interval_ns;
 }
 
-bool stackprof_detect(struct slice bytes)
+static bool stackprof_detect(struct slice bytes)
 {
     enum { BYTES_LOOKED_AT = 4096 };
     struct slice front = slice_of(bytes.data, bytes.size < BYTES_LOOKED_AT ? bytes.size : BYTES_LOOKED_AT);
@@ -169,17 +164,13 @@ bool stackprof_detect(struct slice bytes)
     return true;
 }
 
-enum status stackprof_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status stackprof_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     enum { MODE, INTERVAL, FRAMES, RAW, MEMBERS };
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
     struct json_member members[MEMBERS] = {{.name = "mode"}, {.name = "interval"}, {.name = "frames"}, {.name = "raw"}};
-    struct json_reader reader;
     if (!stackprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of stackprof");
-    json_reader_init(&reader, bytes);
-    json_members_note(&reader, members, MEMBERS);
-    (void)json_reader_finish(&reader, NULL);
-    json_parts_finish(&decoder.file, &reader);
+    json_parts_note(&decoder.file, bytes, members, MEMBERS);
     give_value_types(&decoder, members[MODE].value, members[INTERVAL].value);
     if (decoder.file.status == STATUS_OK && members[FRAMES].value.size == 0)
         json_parts_fail(&decoder.file, STATUS_MALFORMED, NULL, "there is no member \"frames\"");

@@ -6,8 +6,6 @@
  *     , cat]: 7                       |
  *
  * SPDX-License-Identifier: MIT */
-#include "format/text/bpftrace.h"
-
 #include "base/array.h"
 #include "base/hex.h"
 #include "format/common/format_ops.h"
@@ -15,13 +13,12 @@
 
 #include <stdlib.h>
 
+enum { BPFTRACE_DEPTH_MAX = 1 << 16 }; /* frames of a stack */
+
 struct decoder {
     struct slice bytes, left, line;
     struct profile *profile;
-    struct {
-        struct location_id *items; /* leaf first */
-        size_t count, capacity;
-    } path;
+    ARRAY_OF(struct location_id) path; /* leaf first */
     enum status status;
     struct error *error;
 };
@@ -84,12 +81,9 @@ static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
     line.function = profile_add_function(profile, &function);
     if (decoder->path.count == BPFTRACE_DEPTH_MAX)
         reject(decoder, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
-    else if (!array_reserve(&decoder->path.items, &decoder->path.capacity, decoder->path.count + 1,
-                            sizeof(*decoder->path.items), BPFTRACE_DEPTH_MAX))
+    else if (!ARRAY_PUSH(&decoder->path, BPFTRACE_DEPTH_MAX,
+                         profile_add_location(profile, &location, &line, location.address ? 0 : 1)))
         reject(decoder, STATUS_NO_MEMORY, "no memory for the stacks");
-    else
-        decoder->path.items[decoder->path.count++] =
-            profile_add_location(profile, &location, &line, location.address ? 0 : 1);
 }
 
 /* Adds the frames so far, with VALUE, and forgets them. */
@@ -177,7 +171,8 @@ static void read_map(struct decoder *decoder)
     reject(decoder, STATUS_MALFORMED, "the key of a map does not end: \"]: 7\"");
 }
 
-bool bpftrace_detect(struct slice bytes)
+/* True if a map whose key begins with a stack is at the front: "@[" at the end of a line. */
+static bool bpftrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
@@ -189,7 +184,9 @@ bool bpftrace_detect(struct slice bytes)
     return false;
 }
 
-enum status bpftrace_decode(struct slice bytes, struct profile *profile, struct error *error)
+/* The value is samples/count, or what the map adds up. Other parts of the key ("comm", a number) become the label
+ * "key". Maps without stacks are passed over. */
+static enum status bpftrace_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.bytes = bytes, .left = bytes, .profile = profile, .error = error};
     if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
@@ -225,7 +222,8 @@ static bool is_dtrace_address(struct slice text)
     return text_begins_with(text, "0x");
 }
 
-bool dtrace_detect(struct slice bytes)
+/* True for an indented line "module`function+0x1f". */
+static bool dtrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
@@ -238,7 +236,8 @@ bool dtrace_detect(struct slice bytes)
     return false;
 }
 
-enum status dtrace_decode(struct slice bytes, struct profile *profile, struct error *error)
+/* Reads stacks with a number on the line after them, of DTrace's @[stack()] = count(). */
+static enum status dtrace_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.bytes = bytes, .left = bytes, .profile = profile, .error = error};
     if (!dtrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of DTrace");

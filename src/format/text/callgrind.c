@@ -28,11 +28,7 @@ struct decoder {
     struct slice bytes, line; /* the file, and the line at hand */
     struct profile *profile;
     struct cost_graph graph;
-    struct {
-        struct short_name *items;
-        size_t count, capacity;
-        struct index_table index;
-    } names;
+    INDEXED_ARRAY_OF(struct short_name) names;
     bool has_addresses, has_lines;
     struct event events[CALLGRIND_EVENTS_MAX];
     uint32_t event_count;
@@ -144,12 +140,8 @@ static struct string_id known_name(struct decoder *decoder, const struct short_n
     }
     if (decoder->names.count == CALLGRIND_NAMES_MAX) {
         reject(decoder, STATUS_TOO_LARGE, "too many numbers of names");
-    } else if (!array_reserve(&decoder->names.items, &decoder->names.capacity, decoder->names.count + 1,
-                              sizeof(*decoder->names.items), CALLGRIND_NAMES_MAX) ||
-               !index_table_add(&decoder->names.index, hash, (uint32_t)decoder->names.count)) {
+    } else if (!INDEXED_ARRAY_PUSH(&decoder->names, CALLGRIND_NAMES_MAX, hash, *name)) {
         reject(decoder, STATUS_NO_MEMORY, "no memory for the names");
-    } else {
-        decoder->names.items[decoder->names.count++] = *name;
     }
     return name->name;
 }

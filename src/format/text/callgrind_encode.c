@@ -29,7 +29,6 @@ struct written_cost {
     uint32_t entered; /* how often it is part of the stack at hand */
 };
 
-/* clang-format off */
 struct encoder {
     const struct profile *profile;
     struct buffer *out;
@@ -38,19 +37,13 @@ struct encoder {
     uint32_t columns[CALLGRIND_EVENTS_MAX]; /* in the order in which they are written: the default one first */
     int64_t *sums;                          /* by stack and column: of the stack itself, then with all that it calls */
     uint32_t *first_child, *next_sibling;   /* by stack */
-    struct { struct written_function *items; size_t count, capacity; struct index_table index; } functions;
-    struct { struct written_cost *items; size_t count, capacity; struct index_table index; } costs;
-    struct { int64_t *items; size_t count, capacity; } values; /* by cost and column */
-    struct { uint32_t *items; size_t count, capacity; } path;  /* costs that the stack at hand has entered */
+    INDEXED_ARRAY_OF(struct written_function) functions;
+    INDEXED_ARRAY_OF(struct written_cost) costs;
+    ARRAY_OF(int64_t) values; /* by cost and column */
+    ARRAY_OF(uint32_t) path;  /* costs that the stack at hand has entered */
     bool has_addresses;
     enum status status;
 };
-/* clang-format on */
-
-static void fail(struct encoder *encoder)
-{
-    encoder->status = STATUS_NO_MEMORY;
-}
 
 /* --- Functions and costs ------------------------------------------------------------------------------------------ */
 
@@ -66,14 +59,11 @@ static uint32_t number_function(struct encoder *encoder, const struct written_fu
     uint64_t hash = hash_mix((uint64_t)function->object.index << 32 | function->file.index, function->name.index);
     uint32_t known = index_table_find(&encoder->functions.index, hash, function_equal, encoder, function);
     if (known != INDEX_NONE) return known;
-    if (!array_reserve(&encoder->functions.items, &encoder->functions.capacity, encoder->functions.count + 1,
-                       sizeof(*function), PROFILE_ENTITIES_MAX) ||
-        !index_table_add(&encoder->functions.index, hash, (uint32_t)encoder->functions.count)) {
-        fail(encoder);
+    if (!INDEXED_ARRAY_PUSH(&encoder->functions, PROFILE_ENTITIES_MAX, hash, *function)) {
+        encoder->status = STATUS_NO_MEMORY;
         return INDEX_NONE;
     }
-    encoder->functions.items[encoder->functions.count] = *function;
-    return (uint32_t)encoder->functions.count++;
+    return (uint32_t)encoder->functions.count - 1;
 }
 
 static bool cost_equal(const void *context, uint32_t index, const void *key)
@@ -99,17 +89,14 @@ static uint32_t number_cost(struct encoder *encoder, const struct written_cost *
         hash_mix(hash_mix((uint64_t)cost->function << 32 | cost->callee, cost->address), (uint64_t)cost->line);
     uint32_t known = index_table_find(&encoder->costs.index, hash, cost_equal, encoder, cost);
     if (known != INDEX_NONE) return known;
-    size_t values = (encoder->costs.count + 1) * encoder->value_count;
-    if (!array_reserve(&encoder->costs.items, &encoder->costs.capacity, encoder->costs.count + 1, sizeof(*cost),
-                       PROFILE_ENTITIES_MAX) ||
-        !array_reserve(&encoder->values.items, &encoder->values.capacity, values, sizeof(*encoder->values.items),
+    uint32_t number = (uint32_t)encoder->costs.count;
+    size_t values = (number + (size_t)1) * encoder->value_count;
+    if (!array_reserve(&encoder->values.items, &encoder->values.capacity, values, sizeof(*encoder->values.items),
                        SIZE_MAX / sizeof(*encoder->values.items)) ||
-        !index_table_add(&encoder->costs.index, hash, (uint32_t)encoder->costs.count)) {
-        fail(encoder);
+        !INDEXED_ARRAY_PUSH(&encoder->costs, PROFILE_ENTITIES_MAX, hash, *cost)) {
+        encoder->status = STATUS_NO_MEMORY;
         return INDEX_NONE;
     }
-    uint32_t number = (uint32_t)encoder->costs.count++;
-    encoder->costs.items[number] = *cost;
     memset(encoder->values.items + number * encoder->value_count, 0,
            encoder->value_count * sizeof(*encoder->values.items));
     append_cost_to_function(encoder, number);
@@ -154,12 +141,10 @@ static void enter_call(struct encoder *encoder, const struct frame *caller, uint
     if (encoder->status != STATUS_OK) return;
     uint32_t number = number_cost(encoder, &cost);
     if (number == INDEX_NONE) return;
-    if (!array_reserve(&encoder->path.items, &encoder->path.capacity, encoder->path.count + 1, sizeof(number),
-                       SIZE_MAX / sizeof(number))) {
-        fail(encoder);
+    if (!ARRAY_PUSH(&encoder->path, SIZE_MAX / sizeof(number), number)) {
+        encoder->status = STATUS_NO_MEMORY;
         return;
     }
-    encoder->path.items[encoder->path.count++] = number;
     if (encoder->costs.items[number].entered++ == 0) add_values(encoder, number, values);
 }
 
@@ -329,7 +314,7 @@ static void append_name(struct encoder *encoder, const char *key, enum callgrind
         buffer_append_byte(&clean, text.data[i] < ' ' ? ' ' : text.data[i]);
     }
     callgrind_append_name(&encoder->text, key, kind, is_blank ? slice_of_text("???") : buffer_slice(&clean));
-    if (clean.failed) fail(encoder);
+    if (clean.failed) encoder->status = STATUS_NO_MEMORY;
     buffer_fini(&clean);
 }
 
@@ -399,7 +384,7 @@ static void encode(struct encoder *encoder)
     encoder->first_child = calloc(count, sizeof(*encoder->first_child));
     encoder->next_sibling = calloc(count, sizeof(*encoder->next_sibling));
     if (!encoder->sums || !encoder->first_child || !encoder->next_sibling) {
-        fail(encoder);
+        encoder->status = STATUS_NO_MEMORY;
         return;
     }
     for (uint32_t i = 1; i < profile->locations.count; i++)

@@ -312,8 +312,7 @@ struct encoder {
     struct location_id *frames; /* of the stack at hand, leaf first */
     size_t frame_capacity;
     struct buffer text; /* all stacks in sequence */
-    struct text_line *lines;
-    size_t line_count, line_capacity;
+    ARRAY_OF(struct text_line) lines;
     bool too_deep;
 };
 
@@ -400,13 +399,8 @@ static bool add_line(struct encoder *encoder, struct stack_id stack, int64_t val
     }
     struct slice line = slice_of(encoder->text.data + offset, encoder->text.size - offset);
     if (!encoder->text.failed && is_comment(line)) encoder->text.data[offset] = '_';
-    if (!array_reserve(&encoder->lines, &encoder->line_capacity, encoder->line_count + 1, sizeof(*encoder->lines),
-                       PROFILE_ENTITIES_MAX)) {
-        return false;
-    }
-    encoder->lines[encoder->line_count++] =
-        (struct text_line){.offset = offset, .size = encoder->text.size - offset, .value = value};
-    return true;
+    struct text_line added = {.offset = offset, .size = encoder->text.size - offset, .value = value};
+    return ARRAY_PUSH(&encoder->lines, PROFILE_ENTITIES_MAX, added);
 }
 
 static int compare_lines(const void *left, const void *right)
@@ -461,15 +455,16 @@ static void append_value(struct buffer *out, int64_t value, unsigned decimals)
 static void write_lines(struct encoder *encoder, struct buffer *out)
 {
     unsigned decimals = decimals_of(encoder->profile, profile_value_index(encoder->profile, ""));
-    for (size_t i = 0; i < encoder->line_count; i++) {
-        encoder->lines[i].text = encoder->text.data + encoder->lines[i].offset;
+    for (size_t i = 0; i < encoder->lines.count; i++) {
+        encoder->lines.items[i].text = encoder->text.data + encoder->lines.items[i].offset;
     }
-    if (encoder->line_count > 1) qsort(encoder->lines, encoder->line_count, sizeof(*encoder->lines), compare_lines);
-    for (size_t i = 0; i < encoder->line_count;) {
-        const struct text_line *line = &encoder->lines[i];
+    if (encoder->lines.count > 1)
+        qsort(encoder->lines.items, encoder->lines.count, sizeof(*encoder->lines.items), compare_lines);
+    for (size_t i = 0; i < encoder->lines.count;) {
+        const struct text_line *line = &encoder->lines.items[i];
         int64_t value = 0;
-        for (; i < encoder->line_count && compare_lines(line, &encoder->lines[i]) == 0; i++) {
-            value = profile_add_values(value, encoder->lines[i].value);
+        for (; i < encoder->lines.count && compare_lines(line, &encoder->lines.items[i]) == 0; i++) {
+            value = profile_add_values(value, encoder->lines.items[i].value);
         }
         if (value == 0) continue;
         buffer_append(out, line->text, line->size);
@@ -492,7 +487,7 @@ enum status collapsed_encode(const struct profile *profile, struct buffer *out, 
     buffer_fini(&encoder.text);
     free(encoder.sums);
     free(encoder.frames);
-    free(encoder.lines);
+    free(encoder.lines.items);
     if (encoder.too_deep) {
         return error_set(error, STATUS_TOO_LARGE, 0, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
     }

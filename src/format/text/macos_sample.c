@@ -1,4 +1,5 @@
-/* Reads the call graph of sample, a tree by indentation:
+/* Reads the text of macOS's sample and of Activity Monitor's "Sample Process": a call graph, a tree by indentation.
+ * Values are samples/count and wall/nanoseconds.
  *
  *     Call graph:
  *         2796 Thread_1234   DispatchQueue_1: com.apple.main-thread  (serial)
@@ -6,12 +7,12 @@
  *         +   ! 1000 work  (in prog) + 8  [0x1010]
  *
  * SPDX-License-Identifier: MIT */
-#include "format/text/macos_sample.h"
-
 #include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 
 #include <stdlib.h>
+
+enum { MACOS_SAMPLE_DEPTH_MAX = 4096 }; /* frames of a stack */
 
 struct open_frame {
     size_t column; /* where its number is */
@@ -170,12 +171,12 @@ static void read_heading(struct decoder *decoder)
     decoder->interval_ns = (number > 0 ? number : 1) * (is_micro ? 1000 : 1000000);
 }
 
-bool macos_sample_detect(struct slice bytes)
+static bool macos_sample_detect(struct slice bytes)
 {
     return text_begins_with(bytes, "Analysis of sampling ");
 }
 
-enum status macos_sample_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status macos_sample_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.bytes = bytes, .left = bytes, .profile = profile, .error = error};
     if (!macos_sample_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not the text of sample");

@@ -1,12 +1,14 @@
-/* Reads massif: snapshots, of which some have a tree of the heap. A node is a caller of the node around it, so that a
- * node is a stack, leaf first; what its children do not account for is its own.  SPDX-License-Identifier: MIT */
-#include "format/text/massif.h"
-
+/* Reads files of valgrind's massif (massif.out.PID): snapshots, of which some have a tree of the heap. A node is a
+ * caller of the node around it, so that a node is a stack, leaf first; what its children do not account for is its own.
+ * The profile is the heap where it was largest, or the last one that the file has in detail: inuse_space/bytes.
+ * SPDX-License-Identifier: MIT */
 #include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 #include "format/common/valgrind_frame.h"
 
 #include <stdlib.h>
+
+enum { MASSIF_DEPTH_MAX = 1024 }; /* frames of a stack; massif records at most 200 */
 
 struct node {
     struct location_id location; /* 0: a sum of places that are too small */
@@ -156,7 +158,7 @@ static void add_header(struct decoder *decoder)
     }
 }
 
-bool massif_detect(struct slice bytes)
+static bool massif_detect(struct slice bytes)
 {
     struct slice line = text_take_line(&bytes);
     if (!text_begins_with(line, "desc: ")) return false;
@@ -166,7 +168,7 @@ bool massif_detect(struct slice bytes)
     return text_begins_with(line, "time_unit: ");
 }
 
-enum status massif_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status massif_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};
     if (!massif_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a file of massif");

@@ -105,9 +105,7 @@ bool perf_maps_add(struct perf_maps *maps, struct slice record)
 {
     struct perf_map map = {0};
     if (!parse(record, &map)) return true;
-    if (!array_reserve(&maps->items, &maps->capacity, maps->count + 1, sizeof(map), PERF_MAPS_MAX)) return false;
-    maps->items[maps->count++] = map;
-    return link_last(maps, &(struct key){map.pid, map.file, true}) &&
+    return ARRAY_PUSH(maps, PERF_MAPS_MAX, map) && link_last(maps, &(struct key){map.pid, map.file, true}) &&
            link_last(maps, &(struct key){map.pid, map.file, false});
 }
 

@@ -6,9 +6,12 @@
  *     (empty line)
  *
  * Without call graphs the only frame follows the event. The text is read twice: the columns depend on the events, and
- * must be known before the first sample.  SPDX-License-Identifier: MIT */
-#include "format/text/perf_script.h"
-
+ * must be known before the first sample.
+ *
+ * Values are samples/count and, for each event, its period. Times are of perf's clock, whose start is arbitrary
+ * (profile.time_ns stays 0). perf prints return addresses for all frames but the leaf: they are stored less one. If
+ * there are several processes, samples have the label `pid`; if the file names processors, samples have the label
+ * `cpu`.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/hex.h"
 #include "format/common/format_ops.h"
@@ -18,6 +21,12 @@
 #include "profile/profile_scale.h"
 
 #include <stdlib.h>
+
+enum {
+    PERF_SCRIPT_DEPTH_MAX = 1 << 16,        /* frames of a stack */
+    PERF_SCRIPT_HEADER_BYTES_MAX = 1 << 20, /* the first line: perf's own records have up to 64 KiB */
+    PERF_SCRIPT_EVENTS_MAX = PROFILE_VALUES_MAX - 1,
+};
 
 enum {
     HEADER_WORDS_MAX = 64,
@@ -49,14 +58,8 @@ struct decoder {
     size_t event_count;
     struct slice first_pid;
     bool has_several_pids, has_program;
-    struct {
-        struct frame *items;
-        size_t count, capacity;
-    } frames; /* of the sample at hand, leaf first */
-    struct {
-        struct line *items;
-        size_t count, capacity;
-    } lines; /* of the location at hand */
+    ARRAY_OF(struct frame) frames; /* of the sample at hand, leaf first */
+    ARRAY_OF(struct line) lines;   /* of the location at hand */
     struct perf_maps maps;
     struct header header;
     bool in_record; /* the lines at hand are of a record that is no sample */
@@ -305,8 +308,9 @@ static bool continues_as_perf(struct slice left)
     return true;
 }
 
-/* The output of a tracepoint may end with a number, as a collapsed stack does. */
-bool perf_script_detect(struct slice bytes)
+/* True if the first line that is neither empty nor a comment is the header of a sample or one of perf's records. The
+ * output of a tracepoint may end with a number, as a collapsed stack does. */
+static bool perf_script_detect(struct slice bytes)
 {
     struct header header;
     struct slice line = next_line(&bytes);
@@ -428,13 +432,9 @@ static void add_line(struct decoder *decoder, const struct frame *frame)
     struct profile *profile = decoder->profile;
     struct function function = {.name = profile_string(profile, frame->symbol),
                                 .file_name = profile_string(profile, frame->source)};
-    if (!array_reserve(&decoder->lines.items, &decoder->lines.capacity, decoder->lines.count + 1,
-                       sizeof(*decoder->lines.items), PERF_SCRIPT_DEPTH_MAX)) {
+    struct line line = {.function = profile_add_function(profile, &function), .line = frame->line};
+    if (!ARRAY_PUSH(&decoder->lines, PERF_SCRIPT_DEPTH_MAX, line))
         fail(decoder, STATUS_NO_MEMORY, frame->symbol, "no memory for a stack");
-        return;
-    }
-    decoder->lines.items[decoder->lines.count++] =
-        (struct line){.function = profile_add_function(profile, &function), .line = frame->line};
 }
 
 /* The trampoline of a signal handler: the kernel makes the handler return to its first instruction. */
@@ -535,14 +535,10 @@ static void finish_sample(struct decoder *decoder)
 
 static void add_frame(struct decoder *decoder, struct frame frame, struct slice line)
 {
-    if (decoder->frames.count == PERF_SCRIPT_DEPTH_MAX) {
+    if (decoder->frames.count == PERF_SCRIPT_DEPTH_MAX)
         fail(decoder, STATUS_TOO_LARGE, line, "a stack of more than 65536 frames");
-    } else if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
-                              sizeof(frame), PERF_SCRIPT_DEPTH_MAX)) {
+    else if (!ARRAY_PUSH(&decoder->frames, PERF_SCRIPT_DEPTH_MAX, frame))
         fail(decoder, STATUS_NO_MEMORY, line, "no memory for a stack");
-    } else {
-        decoder->frames.items[decoder->frames.count++] = frame;
-    }
 }
 
 static void begin_sample(struct decoder *decoder, const struct header *header)
@@ -629,7 +625,7 @@ static void read_text(struct decoder *decoder)
     if (decoder->status == STATUS_OK) finish_sample(decoder);
 }
 
-enum status perf_script_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status perf_script_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!perf_script_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not the text of perf script");
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};

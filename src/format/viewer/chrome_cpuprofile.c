@@ -1,11 +1,10 @@
-/* Reads V8's CPU profiles.
+/* Reads what V8 records: the .cpuprofile of Chrome's DevTools and of Node, today's and the old nested form, and the CPU
+ * profiles in a trace of Chrome's.
  *
  * A profile is a tree of nodes (a function as called from the functions above it), the numbers of the nodes that were
  * sampled, and the microseconds between the samples. A node has the numbers of its children; in a trace, the number of
  * its parent; in legacy files, the children themselves. A trace has a profile in chunks, among other events.
  * SPDX-License-Identifier: MIT */
-#include "format/viewer/chrome_cpuprofile.h"
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "format/common/format_ops.h"
@@ -15,6 +14,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+
+enum {
+    CHROME_DEPTH_MAX = 1 << 16,   /* frames of a stack */
+    CHROME_TRACKS_MAX = 1 << 12,  /* profiles of one trace */
+    CHROME_THREADS_MAX = 1 << 16, /* names of threads in a trace */
+};
 
 enum { ITEMS_MAX = PROFILE_ENTITIES_MAX, THREAD_ID_BYTES_MAX = 64 };
 
@@ -39,23 +44,10 @@ struct child {
 /* Of one thread. */
 struct track {
     uint64_t pid, tid, key;
-    struct {
-        struct node *items;
-        size_t count, capacity;
-        struct index_table by_id;
-    } nodes;
-    struct {
-        struct child *items;
-        size_t count, capacity;
-    } children;
-    struct {
-        uint64_t *items;
-        size_t count, capacity;
-    } samples;
-    struct {
-        double *items; /* microseconds since the sample before */
-        size_t count, capacity;
-    } deltas;
+    INDEXED_ARRAY_OF(struct node) nodes; /* by id */
+    ARRAY_OF(struct child) children;
+    ARRAY_OF(uint64_t) samples;
+    ARRAY_OF(double) deltas; /* microseconds since the sample before */
     double start_us, end_us;
 };
 
@@ -72,18 +64,9 @@ struct timed_sample {
 
 struct decoder {
     struct json_parts file;
-    struct {
-        struct track *items;
-        size_t count, capacity;
-    } tracks;
-    struct {
-        struct thread_name *items;
-        size_t count, capacity;
-    } names;
-    struct {
-        uint32_t *items; /* nodes, leaf first */
-        size_t count, capacity;
-    } path;
+    ARRAY_OF(struct track) tracks;
+    ARRAY_OF(struct thread_name) names;
+    ARRAY_OF(uint32_t) path; /* nodes, leaf first */
     bool has_samples, is_node, is_trace;
 };
 
@@ -113,7 +96,7 @@ static bool id_equal(const void *context, uint32_t index, const void *key)
 
 static uint32_t find_node(const struct track *track, uint64_t id)
 {
-    return index_table_find(&track->nodes.by_id, hash_mix(0, id), id_equal, track, &id);
+    return index_table_find(&track->nodes.index, hash_mix(0, id), id_equal, track, &id);
 }
 
 struct call_frame {
@@ -178,7 +161,7 @@ static void describe_node(struct decoder *decoder, struct track *track, uint32_t
     decoder->is_node |= text_begins_with(profile_slice(profile, frame->url), "node:");
     if (find_node(track, node->id) != INDEX_NONE)
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "two nodes have one id");
-    else if (!index_table_add(&track->nodes.by_id, hash_mix(0, node->id), index))
+    else if (!index_table_add(&track->nodes.index, hash_mix(0, node->id), index))
         json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the profile");
 }
 
@@ -312,10 +295,7 @@ static void read_profile(struct decoder *decoder, struct track *track, struct sl
     struct json_member members[MEMBERS] = {{.name = "nodes"},      {.name = "head"},       {.name = "samples"},
                                            {.name = "timeDeltas"}, {.name = "timestamps"}, {.name = "startTime"},
                                            {.name = "endTime"},    {.name = "cpuProfile"}};
-    struct json_reader reader;
-    json_reader_init(&reader, object);
-    json_members_note(&reader, members, MEMBERS);
-    json_parts_finish(&decoder->file, &reader);
+    json_parts_note(&decoder->file, object, members, MEMBERS);
     if (decoder->file.status != STATUS_OK) return;
     double to_us = members[HEAD].value.size > 0 ? 1e6 : 1; /* old files have seconds */
     if (members[START].value.size > 0)
@@ -358,17 +338,11 @@ static struct track *add_track(struct decoder *decoder, uint64_t pid, uint64_t t
 
 static void read_thread_name(struct decoder *decoder, uint64_t pid, uint64_t tid, struct slice arguments)
 {
-    struct json_member name = {.name = "name"};
-    struct json_reader reader;
-    json_reader_init(&reader, arguments);
-    json_members_note(&reader, &name, 1);
-    json_parts_finish(&decoder->file, &reader);
-    if (name.value.size == 0 || decoder->names.count == CHROME_THREADS_MAX) return;
+    struct slice name = json_parts_member(&decoder->file, arguments, "name");
+    if (name.size == 0 || decoder->names.count == CHROME_THREADS_MAX) return;
     struct thread_name *thread = ADD_ITEM(decoder, &decoder->names);
-    json_reader_init(&reader, name.value);
-    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
+    struct string_id text = json_parts_text(&decoder->file, name);
     if (thread) *thread = (struct thread_name){.pid = pid, .tid = tid, .name = text};
-    json_parts_finish(&decoder->file, &reader);
 }
 
 enum { EVENT_NAME, EVENT_PID, EVENT_TID, EVENT_ID, EVENT_ARGUMENTS, EVENT_MEMBERS };
@@ -394,13 +368,8 @@ static void read_profile_event(struct decoder *decoder, const struct json_member
     struct track *track = track_of(decoder, pid, key);
     if (!track && begins) track = add_track(decoder, pid, tid, key);
     if (!track || members[EVENT_ARGUMENTS].value.size == 0) return;
-
-    struct json_member data = {.name = "data"};
-    struct json_reader reader;
-    json_reader_init(&reader, members[EVENT_ARGUMENTS].value);
-    json_members_note(&reader, &data, 1);
-    json_parts_finish(&decoder->file, &reader);
-    if (data.value.size > 0) read_profile(decoder, track, data.value);
+    struct slice data = json_parts_member(&decoder->file, members[EVENT_ARGUMENTS].value, "data");
+    if (data.size > 0) read_profile(decoder, track, data);
 }
 
 static void read_event(struct decoder *decoder, struct json_reader *reader)
@@ -607,7 +576,7 @@ static void decoder_fini(struct decoder *decoder)
     for (size_t i = 0; i < decoder->tracks.count; i++) {
         struct track *track = &decoder->tracks.items[i];
         free(track->nodes.items);
-        index_table_fini(&track->nodes.by_id);
+        index_table_fini(&track->nodes.index);
         free(track->children.items);
         free(track->samples.items);
         free(track->deltas.items);
@@ -617,13 +586,17 @@ static void decoder_fini(struct decoder *decoder)
     free(decoder->path.items);
 }
 
-bool chrome_cpuprofile_detect(struct slice bytes)
+static bool chrome_cpuprofile_detect(struct slice bytes)
 {
     enum json_kind_of_profile kind = json_kind_of_profile(bytes);
     return kind == JSON_PROFILE_CHROME || kind == JSON_PROFILE_CHROME_TRACE;
 }
 
-enum status chrome_cpuprofile_decode(struct slice bytes, struct profile *profile, struct error *error)
+/* Values are samples/count and wall/nanoseconds, the time to the next sample. Times are of the browser's clock,
+ * whose start is arbitrary (profile.time_ns stays 0); a file without samples has hits instead and no times. "(root)" is
+ * left out, "(idle)" is an empty stack, "(garbage collector)" is added to the stack that it interrupted, and
+ * "(program)", native code, is a stack with this frame only. */
+static enum status chrome_cpuprofile_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
     read_file(&decoder, json_kind_of_profile(bytes));

@@ -43,18 +43,16 @@ struct open_event {
     uint64_t end_ns; /* UINT64_MAX: until its end event */
 };
 
-/* clang-format off */
 struct decoder {
     struct json_parts file;
-    struct { struct event *items; size_t count, capacity; } events;
-    struct { struct track *items; size_t count, capacity; struct index_table index; } tracks;
-    struct { struct process_name *items; size_t count, capacity; struct index_table index; } processes;
-    struct { struct open_event *items; size_t count, capacity; } open;
+    ARRAY_OF(struct event) events;
+    INDEXED_ARRAY_OF(struct track) tracks;
+    INDEXED_ARRAY_OF(struct process_name) processes;
+    ARRAY_OF(struct open_event) open;
     const struct track *track; /* that is replayed */
     uint64_t clock_ns, first_ns, last_ns, start_ns;
     int64_t ends_without_begin, events_cut;
 };
-/* clang-format on */
 
 #define ADD_ITEM(decoder, list)                                                                                        \
     ((__typeof__((list)->items))add_item((decoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
@@ -154,23 +152,13 @@ static struct process_name *find_process(struct decoder *decoder, struct string_
 
 enum { PHASE, NAME, PID, TID, TIME, DURATION, ARGUMENTS, MEMBERS };
 
-static struct string_id name_of_metadata(struct decoder *decoder, struct slice arguments)
-{
-    struct json_member name = {.name = "name"};
-    struct json_reader reader;
-    if (arguments.size == 0) return (struct string_id){0};
-    json_reader_init(&reader, arguments);
-    json_members_note(&reader, &name, 1);
-    json_parts_finish(&decoder->file, &reader);
-    return json_parts_string(&decoder->file, name.value);
-}
-
 static void read_metadata(struct decoder *decoder, const struct json_member *members)
 {
     bool names_thread = slice_equals_text(members[NAME].value, "\"thread_name\"");
     bool names_process = slice_equals_text(members[NAME].value, "\"process_name\"");
     if (!names_thread && !names_process) return;
-    struct string_id name = name_of_metadata(decoder, members[ARGUMENTS].value);
+    struct slice text = json_parts_member(&decoder->file, members[ARGUMENTS].value, "name");
+    struct string_id name = json_parts_string(&decoder->file, text);
     struct string_id pid = json_parts_string(&decoder->file, members[PID].value);
     if (names_process) {
         struct process_name *process = find_process(decoder, pid);
@@ -407,16 +395,12 @@ static void add_samples(struct decoder *decoder)
 
 static void read_start(struct decoder *decoder, struct slice other)
 {
-    struct json_member start = {.name = CHROME_TRACE_START};
     struct json_reader reader;
-    if (other.size == 0) return;
-    json_reader_init(&reader, other);
-    if (json_peek(&reader) == JSON_OBJECT) {
-        json_members_note(&reader, &start, 1);
-    }
-    json_parts_finish(&decoder->file, &reader);
-    json_reader_init(&reader, start.value);
-    if (start.value.size) decoder->start_ns = json_u64(&reader);
+    if (other.size == 0 || other.data[0] != '{') return;
+    struct slice start = json_parts_member(&decoder->file, other, CHROME_TRACE_START);
+    if (start.size == 0) return;
+    json_reader_init(&reader, start);
+    decoder->start_ns = json_u64(&reader);
     if (decoder->start_ns > INT64_MAX) decoder->start_ns = INT64_MAX;
     json_parts_finish(&decoder->file, &reader);
 }
@@ -427,14 +411,12 @@ static void read_file(struct decoder *decoder)
     struct json_reader reader;
     json_reader_init(&reader, decoder->file.bytes);
     bool is_list = json_peek(&reader) == JSON_ARRAY;
+    json_reader_fini(&reader);
     if (is_list) {
         read_events(decoder, decoder->file.bytes, true);
-        json_reader_fini(&reader);
         return;
     }
-    json_members_note(&reader, members, 2);
-    (void)json_reader_finish(&reader, NULL);
-    json_parts_finish(&decoder->file, &reader);
+    json_parts_note(&decoder->file, decoder->file.bytes, members, 2);
     if (decoder->file.status != STATUS_OK) return;
     read_start(decoder, members[1].value);
     if (members[0].value.size == 0)

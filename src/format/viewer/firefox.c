@@ -75,29 +75,11 @@ struct encoder {
     struct json_writer writer;
     int column;
     struct profile texts; /* only its strings are used, with the ids that the file has */
-    struct {
-        struct mapping_id *items;
-        size_t count, capacity;
-        struct index_table index;
-    } libraries;
-    struct {
-        struct written_function *items;
-        size_t count, capacity;
-        struct index_table index;
-    } functions;
-    struct {
-        struct written_frame *items;
-        size_t count, capacity;
-    } frames;
-    struct {
-        struct written_stack *items;
-        size_t count, capacity;
-    } stacks;
-    struct {
-        struct string_id *items;
-        size_t count, capacity;
-        struct index_table index;
-    } sources;
+    INDEXED_ARRAY_OF(struct mapping_id) libraries;
+    INDEXED_ARRAY_OF(struct written_function) functions;
+    ARRAY_OF(struct written_frame) frames;
+    ARRAY_OF(struct written_stack) stacks;
+    INDEXED_ARRAY_OF(struct string_id) sources;
     struct string_id *names; /* in TEXTS, by string of the profile: many frames have one name; 0: not there yet */
     uint32_t *first_frame;   /* by location, plus one */
     uint32_t *stack_ends;    /* by stack of the model: its innermost frame's stack, plus one */

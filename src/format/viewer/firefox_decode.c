@@ -24,12 +24,8 @@ void firefox_fail(struct decoder *decoder, enum status status, struct slice plac
 void firefox_note(struct decoder *decoder, struct slice object, const char *const *names, struct json_member *members,
                   size_t count)
 {
-    struct json_reader reader;
     for (size_t i = 0; i < count; i++) members[i] = (struct json_member){.name = names[i]};
-    if (object.size == 0) return;
-    json_reader_init(&reader, object);
-    json_members_note(&reader, members, count);
-    json_parts_finish(&decoder->file, &reader);
+    if (object.size > 0) json_parts_note(&decoder->file, object, members, count);
 }
 
 /* --- Columns ------------------------------------------------------------------------------------------------------ */
@@ -71,10 +67,9 @@ void firefox_read_column(struct decoder *decoder, struct slice value, int power,
     json_array_begin(&reader);
     while (json_array_next(&reader)) {
         int64_t number = firefox_number(&reader, power);
-        if (!array_reserve(&column->items, &column->capacity, column->count + 1, sizeof(number), PROFILE_SAMPLES_MAX))
-            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for a column");
         if (reader.failed) break;
-        column->items[column->count++] = number;
+        if (!ARRAY_PUSH(column, PROFILE_SAMPLES_MAX, number))
+            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for a column");
     }
     json_parts_finish(&decoder->file, &reader);
 }
@@ -100,18 +95,16 @@ void firefox_read_strings(struct decoder *decoder, struct slice list, struct tab
     json_array_begin(&reader);
     while (json_array_next(&reader)) {
         struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
-        if (!array_reserve(&tables->strings, &tables->string_capacity, tables->string_count + 1, sizeof(text),
-                           PROFILE_STRINGS_MAX))
-            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the strings");
         if (reader.failed) break;
-        tables->strings[tables->string_count++] = text;
+        if (!ARRAY_PUSH(&tables->strings, PROFILE_STRINGS_MAX, text))
+            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the strings");
     }
     json_parts_finish(&decoder->file, &reader);
 }
 
 static struct string_id string_at(const struct tables *tables, int64_t place)
 {
-    return place >= 0 && (uint64_t)place < tables->string_count ? tables->strings[place] : (struct string_id){0};
+    return place >= 0 && (uint64_t)place < tables->strings.count ? tables->strings.items[place] : (struct string_id){0};
 }
 
 static const struct column *stack_frames_of(const struct tables *tables)
@@ -163,7 +156,7 @@ static void tables_fini(struct tables *tables)
     for (size_t i = 0; i < FUNCTION_COLUMNS; i++) free(tables->functions[i].items);
     free(tables->resource_libraries.items);
     free(tables->source_names.items);
-    free(tables->strings);
+    free(tables->strings.items);
     free(tables->made);
     free(tables->is_made);
     *tables = (struct tables){0};
@@ -175,7 +168,7 @@ static void tables_fini(struct tables *tables)
 static int64_t library_of(const struct decoder *decoder, const struct tables *tables, int64_t function)
 {
     int64_t library = item_at(&tables->resource_libraries, item_at(&tables->functions[FUNCTION_RESOURCE], function));
-    return library >= 0 && (uint64_t)library < decoder->library_count ? library : NONE;
+    return library >= 0 && (uint64_t)library < decoder->libraries.count ? library : NONE;
 }
 
 static struct line line_of(struct decoder *decoder, const struct tables *tables, int64_t frame)
@@ -208,8 +201,9 @@ static bool is_unnamed(const struct profile *profile, const struct line *line, i
 static enum frame_kind kind_of(const struct decoder *decoder, const struct tables *tables, int64_t frame)
 {
     int64_t category = item_at(&tables->frames[FRAME_CATEGORY], frame);
-    bool is_known = category >= 0 && (uint64_t)category < decoder->processes[0].category_end; /* all have the same */
-    return is_known ? decoder->categories[category].kind : FRAME_UNKNOWN;
+    bool is_known =
+        category >= 0 && (uint64_t)category < decoder->processes.items[0].category_end; /* all have the same */
+    return is_known ? decoder->categories.items[category].kind : FRAME_UNKNOWN;
 }
 
 /* The location whose LINES, innermost first, end with that of FRAME. */
@@ -221,7 +215,7 @@ static struct location_id add_location(struct decoder *decoder, const struct tab
     struct location location = {.kind = kind_of(decoder, tables, frame)};
     if (address < NONE || address > INT32_MAX) address = NONE;
     if (number != NONE) {
-        struct library *library = &decoder->libraries[number];
+        struct library *library = &decoder->libraries.items[number];
         if (library->id.index == 0) library->id = profile_add_mapping(decoder->file.profile, &library->mapping);
         location.mapping = library->id;
         if (address != NONE) location.address = library->mapping.start + (uint64_t)address;
@@ -274,11 +268,10 @@ static struct stack_id make_stack(struct decoder *decoder, struct tables *tables
     uint32_t count;
     todo->count = 0;
     for (int64_t at = stack; at != NONE && !tables->is_made[at] && decoder->file.status == STATUS_OK;) {
-        if (!array_reserve(&todo->items, &todo->capacity, todo->count + 1, sizeof(at), PROFILE_STACK_WORDS_MAX)) {
+        if (!ARRAY_PUSH(todo, PROFILE_STACK_WORDS_MAX, at)) {
             json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for a stack");
             return (struct stack_id){0};
         }
-        todo->items[todo->count++] = at;
         at = tables->stacks[STACK_PREFIX].items[end_of_place(tables, at, &count)];
     }
     while (todo->count > 0 && decoder->file.profile->failed == STATUS_OK)
@@ -302,10 +295,10 @@ static void give_columns(struct decoder *decoder)
         {"samples", "count"}, {"wall", "nanoseconds"}, {"space", "bytes"}, {"cpu", "nanoseconds"}};
     struct profile *profile = decoder->file.profile;
     bool is_used[MEASURES] = {[MEASURE_SAMPLES] = true};
-    for (size_t i = 0; i < decoder->thread_count; i++) {
-        is_used[measure_of(decoder, &decoder->threads[i])] = true;
-        is_used[MEASURE_CPU] |= decoder->cpu_unit_ns && (decoder->threads[i].samples[CPU_DELTAS].value.size > 0 ||
-                                                         firefox_is_raw(&decoder->threads[i]));
+    for (size_t i = 0; i < decoder->threads.count; i++) {
+        is_used[measure_of(decoder, &decoder->threads.items[i])] = true;
+        is_used[MEASURE_CPU] |= decoder->cpu_unit_ns && (decoder->threads.items[i].samples[CPU_DELTAS].value.size > 0 ||
+                                                         firefox_is_raw(&decoder->threads.items[i]));
     }
     for (unsigned i = 0; i < MEASURES; i++) {
         decoder->columns[i] = (unsigned)profile->value_type_count;
@@ -410,7 +403,7 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
         clock = samples->has_deltas ? profile_add_values(clock, samples->times.items[i]) : samples->times.items[i];
         if (stack != NONE) stack += (int64_t)samples->leaves;
         sample.stack = stack == NONE ? (struct stack_id){0} : make_stack(decoder, tables, stack, todo);
-        sample.time_ns = firefox_time_at(decoder->processes[parts->process].start_ns, clock);
+        sample.time_ns = firefox_time_at(decoder->processes.items[parts->process].start_ns, clock);
         values[decoder->columns[samples->measure]] = weight;
         if (cpu > 0 && __builtin_mul_overflow(cpu, decoder->cpu_unit_ns, &values[decoder->columns[MEASURE_CPU]]))
             values[decoder->columns[MEASURE_CPU]] = INT64_MAX;
@@ -432,11 +425,10 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
         tables = &own;
         read_tables(decoder, thread->tables, tables);
         /* Strings were shared before all other tables were. */
-        borrows_strings = own.string_count == 0;
+        borrows_strings = own.strings.count == 0;
         if (borrows_strings) {
-            free(own.strings);
+            free(own.strings.items);
             own.strings = decoder->shared.strings;
-            own.string_count = decoder->shared.string_count;
         }
     }
     if (decoder->file.status == STATUS_OK && firefox_is_raw(thread))
@@ -450,7 +442,7 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
     free(samples.times.items);
     free(samples.weights.items);
     free(samples.cpu.items);
-    if (borrows_strings) own.strings = NULL;
+    if (borrows_strings) own.strings.items = NULL;
     tables_fini(&own);
 }
 
@@ -461,17 +453,16 @@ static void note_thread(struct decoder *decoder, struct slice object)
     static const char *const names[THREAD_PARTS] = {"name", "pid", "tid", "processName", "samples", "markers"};
     static const char *const sample_names[SAMPLE_PARTS] = {"stack",      "time",           "timeDeltas", "weight",
                                                            "weightType", "threadCPUDelta", "schema",     "data"};
-    if (!array_reserve(&decoder->threads, &decoder->thread_capacity, decoder->thread_count + 1,
-                       sizeof(*decoder->threads), FIREFOX_THREADS_MAX)) {
+    struct thread_parts noted = {.tables = object, .process = (uint32_t)decoder->processes.count - 1};
+    if (!ARRAY_PUSH(&decoder->threads, FIREFOX_THREADS_MAX, noted)) {
         firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 threads");
         return;
     }
-    struct thread_parts *thread = &decoder->threads[decoder->thread_count++];
-    *thread = (struct thread_parts){.tables = object, .process = (uint32_t)decoder->process_count - 1};
+    struct thread_parts *thread = &decoder->threads.items[decoder->threads.count - 1];
     firefox_note(decoder, object, names, thread->own, THREAD_PARTS);
     firefox_note(decoder, thread->own[SAMPLES].value, sample_names, thread->samples, SAMPLE_PARTS);
     struct slice pid = thread->own[PID].value;
-    if (decoder->thread_count == 1) decoder->first_pid = pid;
+    if (decoder->threads.count == 1) decoder->first_pid = pid;
     decoder->has_several_processes |= !slice_equal(pid, decoder->first_pid);
 }
 
@@ -524,21 +515,16 @@ static void take_library(struct decoder *decoder, struct slice object)
     mapping->build_id = json_parts_string(&decoder->file, parts[CODE_ID].value);
     if (mapping->build_id.index == 0)
         mapping->debug_id = debug_id_of(decoder, json_parts_string(&decoder->file, parts[BREAKPAD_ID].value));
-    mapping->start = mapping->image_start = (uint64_t)(decoder->library_count + 1) << LIBRARY_SHIFT;
-    if (!array_reserve(&decoder->libraries, &decoder->library_capacity, decoder->library_count + 1, sizeof(library),
-                       FIREFOX_LIBRARIES_MAX))
+    mapping->start = mapping->image_start = (uint64_t)(decoder->libraries.count + 1) << LIBRARY_SHIFT;
+    if (!ARRAY_PUSH(&decoder->libraries, FIREFOX_LIBRARIES_MAX, library))
         firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 libraries");
-    else
-        decoder->libraries[decoder->library_count++] = library;
 }
 
 /* What one number of threadCPUDelta is; 0 if it is not a time. */
 static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 {
-    static const char *const names[] = {"threadCPUDelta"};
-    struct json_member part[1];
-    firefox_note(decoder, units, names, part, 1);
-    struct slice unit = profile_slice(decoder->file.profile, json_parts_string(&decoder->file, part[0].value));
+    struct slice name = json_parts_member(&decoder->file, units, "threadCPUDelta");
+    struct slice unit = profile_slice(decoder->file.profile, json_parts_string(&decoder->file, name));
     if (slice_equals_text(unit, "ns")) return 1;
     return slice_equals_text(unit, "\xc2\xb5s") || slice_equals_text(unit, "\xce\xbcs") ? 1000 : 0;
 }
@@ -555,9 +541,9 @@ static void read_meta(struct decoder *decoder, struct slice meta, struct process
         int64_t start_ns = scaled(&start, 6);
         process->start_ns = start_ns > 0 ? (uint64_t)start_ns : 0;
     }
-    process->category_first = decoder->category_count;
+    process->category_first = decoder->categories.count;
     for_each(decoder, parts[CATEGORIES].value, firefox_take_category);
-    process->category_end = decoder->category_count;
+    process->category_end = decoder->categories.count;
     for_each(decoder, parts[MARKER_SCHEMAS].value, firefox_take_marker_schema);
     if (decoder->depth > 0) return;
     if (json_number_of_text(parts[INTERVAL].value, &interval)) {
@@ -572,8 +558,8 @@ static void read_meta(struct decoder *decoder, struct slice meta, struct process
 /* Libraries are as large as what is used of them. */
 static void size_libraries(struct decoder *decoder)
 {
-    for (size_t i = 0; i < decoder->library_count; i++) {
-        const struct library *library = &decoder->libraries[i];
+    for (size_t i = 0; i < decoder->libraries.count; i++) {
+        const struct library *library = &decoder->libraries.items[i];
         if (library->id.index == 0) continue;
         struct mapping *mapping = &decoder->file.profile->mappings.items[library->id.index];
         uint64_t size = (library->size + PAGE - 1) / PAGE * PAGE;
@@ -584,10 +570,10 @@ static void size_libraries(struct decoder *decoder)
 
 static void add_process(struct decoder *decoder)
 {
-    if (decoder->thread_count == 0 || decoder->has_several_processes) return;
+    if (decoder->threads.count == 0 || decoder->has_several_processes) return;
     struct profile *profile = decoder->file.profile;
-    struct string_id pid = json_parts_string(&decoder->file, decoder->threads[0].own[PID].value),
-                     name = json_parts_string(&decoder->file, decoder->threads[0].own[PROCESS_NAME].value);
+    struct string_id pid = json_parts_string(&decoder->file, decoder->threads.items[0].own[PID].value),
+                     name = json_parts_string(&decoder->file, decoder->threads.items[0].own[PROCESS_NAME].value);
     if (pid.index) profile_add_metadata_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, pid));
     if (name.index) profile_add_metadata_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, name));
 }
@@ -597,7 +583,7 @@ static void note_process(struct decoder *decoder, struct slice object)
 {
     static const char *const names[PROFILE_PARTS] = {"meta", "libs", "shared", "threads", "processes"};
     struct json_member parts[PROFILE_PARTS];
-    struct process_parts process = {.library_first = decoder->library_count};
+    struct process_parts process = {.library_first = decoder->libraries.count};
     firefox_note(decoder, object, names, parts, PROFILE_PARTS);
     if (decoder->file.status == STATUS_OK && parts[THREADS].value.size == 0)
         firefox_fail(decoder, STATUS_MALFORMED, object, "there is no list of threads");
@@ -605,13 +591,11 @@ static void note_process(struct decoder *decoder, struct slice object)
         firefox_fail(decoder, STATUS_TOO_LARGE, object, "processes in more than 8 others");
     read_meta(decoder, parts[META].value, &process);
     for_each(decoder, parts[LIBS].value, take_library);
-    process.library_end = decoder->library_count;
-    if (!array_reserve(&decoder->processes, &decoder->process_capacity, decoder->process_count + 1, sizeof(process),
-                       FIREFOX_THREADS_MAX)) {
+    process.library_end = decoder->libraries.count;
+    if (!ARRAY_PUSH(&decoder->processes, FIREFOX_THREADS_MAX, process)) {
         firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 processes");
         return;
     }
-    decoder->processes[decoder->process_count++] = process;
     for_each(decoder, parts[THREADS].value, note_thread);
     if (decoder->depth == 0 && parts[SHARED].value.size > 0)
         read_tables(decoder, parts[SHARED].value, &decoder->shared);
@@ -628,9 +612,9 @@ static void read_file(struct decoder *decoder)
     decoder->has_shared_stacks = stack_frames_of(&decoder->shared)->count > 0;
     give_columns(decoder);
     profile->has_times = true;
-    profile->time_ns = profile_start_at(decoder->processes[0].start_ns);
-    for (size_t i = 0; i < decoder->thread_count && decoder->file.status == STATUS_OK; i++)
-        read_thread(decoder, &decoder->threads[i]);
+    profile->time_ns = profile_start_at(decoder->processes.items[0].start_ns);
+    for (size_t i = 0; i < decoder->threads.count && decoder->file.status == STATUS_OK; i++)
+        read_thread(decoder, &decoder->threads.items[i]);
     size_libraries(decoder);
     add_process(decoder);
 }
@@ -642,11 +626,11 @@ enum status firefox_decode(struct slice bytes, struct profile *profile, struct e
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
     read_file(&decoder);
     tables_fini(&decoder.shared);
-    free(decoder.threads);
-    free(decoder.libraries);
-    free(decoder.processes);
-    free(decoder.categories);
-    free(decoder.references);
+    free(decoder.threads.items);
+    free(decoder.libraries.items);
+    free(decoder.processes.items);
+    free(decoder.categories.items);
+    free(decoder.references.items);
     if (decoder.file.status == STATUS_OK) decoder.file.status = profile_failed(profile, error);
     return decoder.file.status == STATUS_OK ? profile_sort_by_time(profile, error) : decoder.file.status;
 }

@@ -48,11 +48,8 @@ static bool refers_to_string(struct slice format)
 
 static void add_reference(struct decoder *decoder, struct string_id type, struct string_id key)
 {
-    if (!array_reserve(&decoder->references, &decoder->reference_capacity, decoder->reference_count + 1,
-                       sizeof(*decoder->references), FIREFOX_MARKER_FIELDS_MAX))
+    if (!ARRAY_PUSH(&decoder->references, FIREFOX_MARKER_FIELDS_MAX, (struct marker_text){type, key}))
         firefox_fail(decoder, STATUS_TOO_LARGE, slice_of(NULL, 0), "more than 4096 members of markers are strings");
-    else
-        decoder->references[decoder->reference_count++] = (struct marker_text){type, key};
 }
 
 /* Copies FIELD to WRITER. Older files describe markers here, too, in objects without a key. */
@@ -85,12 +82,9 @@ static void take_fields(struct decoder *decoder, struct string_id type, struct s
 /* Fields were called "data" before version 56 of the processed form, and still are in the raw form. */
 void firefox_take_marker_schema(struct decoder *decoder, struct slice schema)
 {
-    static const char *const names[] = {"name"};
-    struct json_member name[1];
     struct json_reader reader;
     struct buffer json;
-    firefox_note(decoder, schema, names, name, 1);
-    struct string_id type = json_parts_string(&decoder->file, name[0].value);
+    struct string_id type = json_parts_string(&decoder->file, json_parts_member(&decoder->file, schema, "name"));
     if (decoder->file.status != STATUS_OK || type.index == 0) return;
     buffer_init(&json, PROFILE_STRING_BYTES_MAX);
     struct json_writer writer = json_writer_of(&json);
@@ -117,27 +111,23 @@ void firefox_take_category(struct decoder *decoder, struct slice category)
         const char *name;
         enum frame_kind kind;
     } known[] = {{"Kernel", FRAME_KERNEL}, {"JIT", FRAME_JIT}, {"Interpreter", FRAME_INTERPRETED}};
-    static const char *const names[] = {"name"};
-    struct json_member part[1];
-    firefox_note(decoder, category, names, part, 1);
-    struct category added = {.name = json_parts_string(&decoder->file, part[0].value), .kind = FRAME_UNKNOWN};
+    struct slice text = json_parts_member(&decoder->file, category, "name");
+    struct category added = {.name = json_parts_string(&decoder->file, text), .kind = FRAME_UNKNOWN};
     struct slice name = profile_slice(decoder->file.profile, added.name);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (slice_equals_text(name, known[i].name)) added.kind = known[i].kind;
     }
-    if (!array_reserve(&decoder->categories, &decoder->category_capacity, decoder->category_count + 1, sizeof(added),
-                       PROFILE_STRINGS_MAX))
+    if (!ARRAY_PUSH(&decoder->categories, PROFILE_STRINGS_MAX, added))
         firefox_fail(decoder, STATUS_NO_MEMORY, category, "no memory for the categories");
-    else
-        decoder->categories[decoder->category_count++] = added;
 }
 
 /* --- Data --------------------------------------------------------------------------------------------------------- */
 
 static bool is_reference(struct decoder *decoder, struct string_id type, struct string_id key)
 {
-    for (size_t i = 0; i < decoder->reference_count; i++) {
-        if (decoder->references[i].key.index == type.index && decoder->references[i].text.index == key.index)
+    for (size_t i = 0; i < decoder->references.count; i++) {
+        if (decoder->references.items[i].key.index == type.index &&
+            decoder->references.items[i].text.index == key.index)
             return true;
     }
     return false;
@@ -158,8 +148,8 @@ static bool take_text(struct decoder *decoder, struct json_reader *reader, struc
     struct string_id id = profile_string(decoder->file.profile, key);
     if (details->text_count == PROFILE_MARKER_TEXTS_MAX || !is_reference(decoder, details->type, id)) return false;
     int64_t string = firefox_number(reader, 0);
-    if (string >= 0 && (uint64_t)string < details->tables->string_count)
-        details->texts[details->text_count++] = (struct marker_text){id, details->tables->strings[string]};
+    if (string >= 0 && (uint64_t)string < details->tables->strings.count)
+        details->texts[details->text_count++] = (struct marker_text){id, details->tables->strings.items[string]};
     return true;
 }
 
@@ -178,13 +168,10 @@ static void take_member(struct decoder *decoder, struct json_reader *reader, str
 
 static struct string_id take_details(struct decoder *decoder, struct slice data, struct details *details)
 {
-    static const char *const names[] = {"type"};
-    struct json_member type[1];
     struct json_reader reader;
     struct buffer json;
     if (data.size == 0 || data.data[0] != '{') return (struct string_id){0};
-    firefox_note(decoder, data, names, type, 1);
-    details->type = json_parts_string(&decoder->file, type[0].value);
+    details->type = json_parts_string(&decoder->file, json_parts_member(&decoder->file, data, "type"));
     buffer_init(&json, PROFILE_STRING_BYTES_MAX);
     details->writer = json_writer_of(&json);
     json_reader_init(&reader, data);
@@ -223,13 +210,13 @@ static void add_marker(struct decoder *decoder, const struct thread_markers *thr
     struct details details = {.tables = tables};
     int64_t name = numbers[NUMBER_NAME], category = numbers[NUMBER_CATEGORY];
     struct marker marker = {.thread = thread->thread, .kind = kind_of(numbers)};
-    if (name < 0 || (uint64_t)name >= tables->string_count) {
+    if (name < 0 || (uint64_t)name >= tables->strings.count) {
         firefox_fail(decoder, STATUS_MALFORMED, data, "a marker has a name that is not there");
         return;
     }
-    marker.name = tables->strings[name];
+    marker.name = tables->strings.items[name];
     if (category >= 0 && (uint64_t)category < process->category_end - process->category_first)
-        marker.category = decoder->categories[process->category_first + (size_t)category].name;
+        marker.category = decoder->categories.items[process->category_first + (size_t)category].name;
     if (marker.kind != MARKER_END) marker.start_ns = firefox_time_at(process->start_ns, numbers[NUMBER_START]);
     if (marker.kind == MARKER_INTERVAL || marker.kind == MARKER_END)
         marker.end_ns = firefox_time_at(process->start_ns, numbers[NUMBER_END]);
@@ -308,7 +295,7 @@ void firefox_read_markers(struct decoder *decoder, const struct thread_parts *pa
     enum { TABLE_SCHEMA, TABLE_DATA, TABLE_PARTS_OF_MARKERS };
     static const char *const names[TABLE_PARTS_OF_MARKERS] = {"schema", "data"};
     struct thread_markers thread = {
-        .tables = tables, .process = &decoder->processes[parts->process], .thread = thread_id};
+        .tables = tables, .process = &decoder->processes.items[parts->process], .thread = thread_id};
     struct json_member members[TABLE_PARTS_OF_MARKERS];
     struct slice table = parts->own[MARKERS].value;
     firefox_note(decoder, table, names, members, TABLE_PARTS_OF_MARKERS);

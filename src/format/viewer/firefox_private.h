@@ -3,6 +3,7 @@
 #ifndef OFFBEAT_FORMAT_VIEWER_FIREFOX_PRIVATE_H
 #define OFFBEAT_FORMAT_VIEWER_FIREFOX_PRIVATE_H
 
+#include "base/array.h"
 #include "format/common/json_members.h"
 #include "format/viewer/firefox.h"
 
@@ -22,8 +23,7 @@ enum { STACK_FRAME, STACK_PREFIX, STACK_COLUMNS };
 struct tables {
     struct column stacks[STACK_COLUMNS], frames[FRAME_COLUMNS], functions[FUNCTION_COLUMNS];
     struct column resource_libraries, source_names;
-    struct string_id *strings;
-    size_t string_count, string_capacity;
+    ARRAY_OF(struct string_id) strings;
     struct stack_id *made; /* of each stack */
     bool *is_made;
 };
@@ -62,18 +62,13 @@ enum measure { MEASURE_SAMPLES, MEASURE_TIME, MEASURE_BYTES, MEASURE_CPU, MEASUR
 
 struct decoder {
     struct json_parts file;
-    struct thread_parts *threads;
-    size_t thread_count, thread_capacity;
-    struct library *libraries;
-    size_t library_count, library_capacity;
-    struct process_parts *processes;
-    size_t process_count, process_capacity;
-    unsigned depth;              /* of the process at hand */
-    struct category *categories; /* of all processes */
-    size_t category_count, category_capacity;
-    struct marker_text *references; /* types of markers, and their members that stand for strings */
-    size_t reference_count, reference_capacity;
-    int64_t cpu_unit_ns; /* 0: CPU time is not known */
+    ARRAY_OF(struct thread_parts) threads;
+    ARRAY_OF(struct library) libraries;
+    ARRAY_OF(struct process_parts) processes;
+    ARRAY_OF(struct category) categories;    /* of all processes */
+    ARRAY_OF(struct marker_text) references; /* types of markers, and their members that stand for strings */
+    unsigned depth;                          /* of the process at hand */
+    int64_t cpu_unit_ns;                     /* 0: CPU time is not known */
     unsigned columns[MEASURES];
     struct slice first_pid;
     bool has_several_processes;

@@ -17,10 +17,7 @@ enum { RAW_LOCATION, RAW_LINE, RAW_COLUMN, RAW_CATEGORY, RAW_FRAME_COLUMNS };
 /* Adds NUMBER to COLUMN; false without memory. */
 static bool push(struct column *column, int64_t number)
 {
-    if (!array_reserve(&column->items, &column->capacity, column->count + 1, sizeof(number), PROFILE_SAMPLES_MAX))
-        return false;
-    column->items[column->count++] = number;
-    return true;
+    return ARRAY_PUSH(column, PROFILE_SAMPLES_MAX, number);
 }
 
 /* The values of one row that are at PLACES; a row may end before them. */
@@ -101,7 +98,7 @@ static bool find_ranges(struct raw_thread *raw, const struct process_parts *proc
     raw->range_count = process->library_end - process->library_first;
     raw->ranges = calloc(raw->range_count + 1, sizeof(*raw->ranges));
     for (size_t i = 0; raw->ranges && i < raw->range_count; i++) {
-        const struct library *library = &raw->decoder->libraries[process->library_first + i];
+        const struct library *library = &raw->decoder->libraries.items[process->library_first + i];
         raw->ranges[i] = (struct memory_range){library->start, library->end, (int64_t)(process->library_first + i)};
     }
     if (raw->ranges) qsort(raw->ranges, raw->range_count, sizeof(*raw->ranges), compare_ranges);
@@ -138,13 +135,11 @@ static bool take_number(struct slice *text, int64_t *ret_number)
 static int64_t add_string(struct raw_thread *raw, struct slice text)
 {
     struct tables *tables = raw->tables;
-    if (!array_reserve(&tables->strings, &tables->string_capacity, tables->string_count + 1, sizeof(*tables->strings),
-                       PROFILE_STRINGS_MAX)) {
+    if (!ARRAY_PUSH(&tables->strings, PROFILE_STRINGS_MAX, profile_string(raw->decoder->file.profile, text))) {
         json_parts_fail(&raw->decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the strings");
         return NONE;
     }
-    tables->strings[tables->string_count] = profile_string(raw->decoder->file.profile, text);
-    return (int64_t)tables->string_count++;
+    return (int64_t)tables->strings.count - 1;
 }
 
 /* Since version 32 the number of the source follows: "name (file:1:2)[7]". */
@@ -160,7 +155,7 @@ static void drop_source(struct slice *text)
 static void name_function(struct raw_thread *raw, int64_t string, int64_t *function)
 {
     const struct profile *profile = raw->decoder->file.profile;
-    struct slice text = profile_slice(profile, raw->tables->strings[string]), place = text;
+    struct slice text = profile_slice(profile, raw->tables->strings.items[string]), place = text;
     int64_t column = 0, line = 0;
     drop_source(&text);
     place = text;
@@ -184,11 +179,11 @@ static void add_frame(struct raw_thread *raw, size_t index, uint64_t nudge)
     int64_t function[FUNCTION_COLUMNS] = {NONE, NONE, NONE, NONE, NONE};
     int64_t frame[FRAME_COLUMNS] = {NONE, NONE, NONE, NONE, NONE, NONE};
     uint64_t address = 0;
-    if (string < 0 || (uint64_t)string >= tables->string_count) {
+    if (string < 0 || (uint64_t)string >= tables->strings.count) {
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "a frame has a string that is not there");
         return;
     }
-    struct slice name = profile_slice(decoder->file.profile, tables->strings[string]);
+    struct slice name = profile_slice(decoder->file.profile, tables->strings.items[string]);
     bool is_native = text_begins_with(name, "0x") && hex_parse(slice_of(name.data + 2, name.size - 2), &address);
     const struct memory_range *range = is_native && address >= nudge ? range_at(raw, address - nudge) : NULL;
     if (range) {
@@ -211,7 +206,7 @@ static void add_frames(struct raw_thread *raw)
 {
     size_t count = raw->frames[RAW_LOCATION].count;
     bool has_memory = true;
-    for (size_t i = 0; i < raw->decoder->library_count; i++)
+    for (size_t i = 0; i < raw->decoder->libraries.count; i++)
         has_memory &= push(&raw->tables->resource_libraries, (int64_t)i); /* each library is a resource */
     if (!has_memory) json_parts_fail(&raw->decoder->file, STATUS_NO_MEMORY, NULL, "no memory for a column");
     for (size_t i = 0; i < count && raw->decoder->file.status == STATUS_OK; i++) add_frame(raw, i, 1);
@@ -246,7 +241,7 @@ void firefox_raw_tables(struct decoder *decoder, const struct thread_parts *thre
     firefox_raw_columns(decoder, parts[RAW_STACKS].value, stack_names, powers, tables->stacks, STACK_COLUMNS);
     firefox_raw_columns(decoder, parts[RAW_FRAMES].value, frame_names, powers, raw.frames, RAW_FRAME_COLUMNS);
     *ret_leaves = tables->stacks[STACK_FRAME].count;
-    if (!find_ranges(&raw, &decoder->processes[thread->process]))
+    if (!find_ranges(&raw, &decoder->processes.items[thread->process]))
         json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the libraries");
     else if (decoder->file.status == STATUS_OK)
         add_frames(&raw);

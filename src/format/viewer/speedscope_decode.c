@@ -29,38 +29,21 @@ static const struct unit {
     {"milliseconds", MEASURE_TIME, 1e6}, {"seconds", MEASURE_TIME, 1e9},   {"bytes", MEASURE_BYTES, 1},
 };
 
+struct open_frame {
+    uint32_t frame;
+    struct stack_id stack; /* ends with it */
+};
+
 struct decoder {
     struct json_parts file;
-    struct {
-        struct location_id *items;
-        size_t count, capacity;
-    } frames;
-    struct {
-        struct stack_id *items;
-        size_t count, capacity;
-    } open; /* frames of an evented profile, root first: the stack that each ends */
-    struct {
-        uint32_t *items;
-        size_t count, capacity;
-    } open_frames;
+    ARRAY_OF(struct location_id) frames;
+    ARRAY_OF(struct open_frame) open; /* of an evented profile, root first */
     bool has_measure[3];
     int column[3];
     uint64_t base_ns; /* what times are counted from */
     uint64_t first_ns, last_ns;
     size_t track_count; /* so far */
 };
-
-/* --- Members ------------------------------------------------------------------------------------------------------ */
-
-static struct string_id text_of(struct decoder *decoder, const struct json_member *member)
-{
-    struct json_reader reader;
-    if (member->value.size == 0) return (struct string_id){0};
-    json_reader_init(&reader, member->value);
-    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
-    json_parts_finish(&decoder->file, &reader);
-    return text;
-}
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
@@ -95,23 +78,16 @@ static struct location_id read_frame(struct decoder *decoder, struct json_reader
 
 static void read_frames(struct decoder *decoder, struct slice shared)
 {
-    struct json_member members[] = {{.name = "frames"}};
+    struct slice frames = json_parts_member(&decoder->file, shared, "frames");
     struct json_reader reader;
-    json_reader_init(&reader, shared);
-    json_members_note(&reader, members, 1);
-    json_parts_finish(&decoder->file, &reader);
-    if (members[0].value.size == 0)
+    if (frames.size == 0)
         json_parts_fail(&decoder->file, STATUS_MALFORMED, shared.data, "there is no list shared.frames");
-    json_reader_init(&reader, members[0].value);
+    json_reader_init(&reader, frames);
     json_array_begin(&reader);
     while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         struct location_id frame = read_frame(decoder, &reader);
-        if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
-                           sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX)) {
+        if (!ARRAY_PUSH(&decoder->frames, PROFILE_ENTITIES_MAX, frame))
             json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the frames");
-        } else {
-            decoder->frames.items[decoder->frames.count++] = frame;
-        }
     }
     json_parts_finish(&decoder->file, &reader);
 }
@@ -144,7 +120,8 @@ static void note_track(struct decoder *decoder, struct json_reader *reader, stru
     const uint8_t *place = reader->position;
     json_members_note(reader, track->members, PROFILE_MEMBERS);
     if (reader->failed) return;
-    struct slice unit = profile_slice(decoder->file.profile, text_of(decoder, &track->members[UNIT]));
+    struct slice unit =
+        profile_slice(decoder->file.profile, json_parts_text(&decoder->file, track->members[UNIT].value));
     track->unit = unit.size == 0 ? &units[0] : NULL;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (slice_equals_text(unit, units[i].name)) track->unit = &units[i];
@@ -266,29 +243,24 @@ static struct event read_event(struct decoder *decoder, struct json_reader *read
 static struct stack_id open_stack(const struct decoder *decoder)
 {
     size_t count = decoder->open.count;
-    return count ? decoder->open.items[count - 1] : (struct stack_id){0};
+    return count ? decoder->open.items[count - 1].stack : (struct stack_id){0};
 }
 
 static void open_frame(struct decoder *decoder, struct json_reader *reader, uint32_t frame)
 {
+    struct open_frame opened = {.frame = frame};
     if (decoder->open.count == SPEEDSCOPE_DEPTH_MAX) {
         json_reader_reject(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
-    } else if (!array_reserve(&decoder->open.items, &decoder->open.capacity, decoder->open.count + 1,
-                              sizeof(*decoder->open.items), SPEEDSCOPE_DEPTH_MAX) ||
-               !array_reserve(&decoder->open_frames.items, &decoder->open_frames.capacity, decoder->open.count + 1,
-                              sizeof(*decoder->open_frames.items), SPEEDSCOPE_DEPTH_MAX)) {
-        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the stack");
-    } else {
-        struct stack_id stack =
-            profile_add_stack(decoder->file.profile, open_stack(decoder), decoder->frames.items[frame]);
-        decoder->open.items[decoder->open.count] = stack;
-        decoder->open_frames.items[decoder->open.count++] = frame;
+        return;
     }
+    opened.stack = profile_add_stack(decoder->file.profile, open_stack(decoder), decoder->frames.items[frame]);
+    if (!ARRAY_PUSH(&decoder->open, SPEEDSCOPE_DEPTH_MAX, opened))
+        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the stack");
 }
 
 static void close_frame(struct decoder *decoder, struct json_reader *reader, uint32_t frame)
 {
-    if (decoder->open.count == 0 || decoder->open_frames.items[decoder->open.count - 1] != frame) {
+    if (decoder->open.count == 0 || decoder->open.items[decoder->open.count - 1].frame != frame) {
         json_reader_reject(reader, STATUS_MALFORMED, "an event closes a frame that is not the innermost open one");
     } else {
         decoder->open.count--;
@@ -327,15 +299,12 @@ static void read_evented(struct decoder *decoder, const struct track *track)
 static void give_thread(struct decoder *decoder, struct track *track)
 {
     struct profile *profile = decoder->file.profile;
-    struct thread thread = {.id = text_of(decoder, &track->members[NAME])};
+    struct thread thread = {.id = json_parts_text(&decoder->file, track->members[NAME].value)};
     if (track->members[OFFBEAT].value.size > 0) {
         struct json_member own[] = {{.name = "thread_id"}, {.name = "thread_name"}, {.name = "gaps"}};
-        struct json_reader reader;
-        json_reader_init(&reader, track->members[OFFBEAT].value);
-        json_members_note(&reader, own, 3);
-        json_parts_finish(&decoder->file, &reader);
-        thread.id = text_of(decoder, &own[0]);
-        thread.name = text_of(decoder, &own[1]);
+        json_parts_note(&decoder->file, track->members[OFFBEAT].value, own, 3);
+        thread.id = json_parts_text(&decoder->file, own[0].value);
+        thread.name = json_parts_text(&decoder->file, own[1].value);
         track->gaps = own[2].value;
     } else {
         thread.name = thread.id;
@@ -374,7 +343,8 @@ static void read_track(struct decoder *decoder, struct track *track)
 {
     bool is_sampled = track->members[SAMPLES].value.size > 0 && track->members[WEIGHTS].value.size > 0;
     bool is_evented = track->members[EVENTS].value.size > 0;
-    struct slice type = profile_slice(decoder->file.profile, text_of(decoder, &track->members[TYPE]));
+    struct slice type =
+        profile_slice(decoder->file.profile, json_parts_text(&decoder->file, track->members[TYPE].value));
     give_thread(decoder, track);
     if (decoder->file.status != STATUS_OK) return;
     if (slice_equals_text(type, "sampled") && is_sampled)
@@ -409,13 +379,10 @@ static void read_tracks(struct decoder *decoder, struct slice profiles, bool is_
 
 static void read_own(struct decoder *decoder, struct slice own)
 {
-    struct json_member start = {.name = "start_ns"};
+    struct slice start = json_parts_member(&decoder->file, own, "start_ns");
     struct json_reader reader;
-    json_reader_init(&reader, own);
-    json_members_note(&reader, &start, 1);
-    json_parts_finish(&decoder->file, &reader);
-    if (start.value.size == 0) return;
-    json_reader_init(&reader, start.value);
+    if (start.size == 0) return;
+    json_reader_init(&reader, start);
     decoder->base_ns = json_u64(&reader);
     if (decoder->base_ns > INT64_MAX) decoder->base_ns = 0;
     json_parts_finish(&decoder->file, &reader);
@@ -424,11 +391,7 @@ static void read_own(struct decoder *decoder, struct slice own)
 static void read_file(struct decoder *decoder)
 {
     struct json_member members[] = {{.name = "shared"}, {.name = "profiles"}, {.name = "offbeat"}};
-    struct json_reader reader;
-    json_reader_init(&reader, decoder->file.bytes);
-    json_members_note(&reader, members, 3);
-    (void)json_reader_finish(&reader, NULL);
-    json_parts_finish(&decoder->file, &reader);
+    json_parts_note(&decoder->file, decoder->file.bytes, members, 3);
     if (decoder->file.status != STATUS_OK) return;
     if (members[0].value.size == 0 || members[1].value.size == 0) {
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "there is no \"shared\" or no \"profiles\"");
@@ -460,7 +423,6 @@ enum status speedscope_decode(struct slice bytes, struct profile *profile, struc
     }
     free(decoder.frames.items);
     free(decoder.open.items);
-    free(decoder.open_frames.items);
     return status;
 }
 

@@ -29,11 +29,7 @@ struct encoder {
     uint64_t base_ns; /* what times count from: the first sample, so that they are whole in a double; 0: as is */
     uint64_t gap_ns;  /* less than this between two samples is no gap */
     struct tracks tracks;
-    struct {
-        struct written_frame *items;
-        size_t count, capacity;
-        struct index_table index;
-    } frames;
+    INDEXED_ARRAY_OF(struct written_frame) frames;
     uint32_t *frame_of_line, *frame_of_location; /* plus one; 0: not numbered yet */
     struct location_id *path;                    /* of the stack at hand, leaf first */
     size_t path_capacity;
@@ -63,13 +59,10 @@ static uint32_t number_frame(struct encoder *encoder, struct written_frame frame
     uint32_t known = index_table_find(&encoder->frames.index, hash, frame_equal, encoder, &frame);
     if (known != INDEX_NONE) return known + 1;
     uint32_t added = (uint32_t)encoder->frames.count;
-    if (!array_reserve(&encoder->frames.items, &encoder->frames.capacity, added + 1u, sizeof(frame),
-                       PROFILE_ENTITIES_MAX) ||
-        !index_table_add(&encoder->frames.index, hash, added)) {
+    if (!INDEXED_ARRAY_PUSH(&encoder->frames, PROFILE_ENTITIES_MAX, hash, frame)) {
         fail(encoder, STATUS_NO_MEMORY);
         return 0;
     }
-    encoder->frames.items[encoder->frames.count++] = frame;
     return added + 1;
 }
 

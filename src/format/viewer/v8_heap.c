@@ -1,13 +1,15 @@
-/* Reads V8's heap profiles: a tree of functions, each with what it allocated itself, and the sampled allocations.
- * SPDX-License-Identifier: MIT */
-#include "format/viewer/v8_heap.h"
-
+/* Reads V8's sampling heap profiles (the .heapprofile of Chrome's DevTools and of node --heap-prof): a tree of
+ * functions, each with what it allocated itself, and the sampled allocations. Values are objects/count, the sampled
+ * allocations, and space/bytes, what V8 estimates that they hold. "(root)" is left out.  SPDX-License-Identifier: MIT
+ */
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/json_reader.h"
 #include "format/common/format_ops.h"
 
 #include <stdlib.h>
+
+enum { V8_HEAP_DEPTH_MAX = 400 }; /* frames of a stack; V8 records at most 128 */
 
 struct node {
     struct stack_id stack;
@@ -18,11 +20,7 @@ struct node {
 struct decoder {
     struct json_reader reader;
     struct profile *profile;
-    struct {
-        struct node *items;
-        size_t count, capacity;
-        struct index_table index;
-    } nodes;
+    INDEXED_ARRAY_OF(struct node) nodes;
 };
 
 static bool has_id(const void *context, uint32_t index, const void *key)
@@ -97,14 +95,9 @@ static void read_node(struct decoder *decoder, struct stack_id parent, int depth
     }
     if (reader->failed) return;
     size_t count = decoder->nodes.count;
-    if (!array_reserve(&decoder->nodes.items, &decoder->nodes.capacity, count + 1, sizeof(node),
-                       PROFILE_ENTITIES_MAX)) {
-        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the nodes");
-        return;
-    }
-    decoder->nodes.items[decoder->nodes.count++] = node;
     bool is_new = node.id != 0 && find_node(decoder, node.id) == INDEX_NONE;
-    if (is_new && !index_table_add(&decoder->nodes.index, hash_mix(0, node.id), (uint32_t)count))
+    if (!ARRAY_PUSH(&decoder->nodes, PROFILE_ENTITIES_MAX, node) ||
+        (is_new && !index_table_add(&decoder->nodes.index, hash_mix(0, node.id), (uint32_t)count)))
         json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the nodes");
 }
 
@@ -137,7 +130,7 @@ static void add_samples(struct decoder *decoder)
     }
 }
 
-bool v8_heap_detect(struct slice bytes)
+static bool v8_heap_detect(struct slice bytes)
 {
     enum { BYTES_LOOKED_AT = 4096 };
     struct json_reader reader;
@@ -150,7 +143,7 @@ bool v8_heap_detect(struct slice bytes)
            memmem(front.data, front.size, "\"callFrame\"", 11);
 }
 
-enum status v8_heap_decode(struct slice bytes, struct profile *profile, struct error *error)
+static enum status v8_heap_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.profile = profile};
     struct json_reader *reader = &decoder.reader;
