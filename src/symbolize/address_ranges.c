@@ -51,7 +51,7 @@ static void sort_few(struct address_range *items, size_t count)
     }
 }
 
-/* By start; equals keep their order. OTHER has room for COUNT; the result is in ITEMS. */
+/* Sorts ITEMS by start; equals keep their order. OTHER has room for COUNT; the result is in ITEMS. */
 static void sort_ranges(struct address_range *items, struct address_range *other, size_t count)
 {
     if (is_sorted(items, count)) return;

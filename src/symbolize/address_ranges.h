@@ -9,7 +9,7 @@
 enum { ADDRESS_RANGES_MAX = 1 << 28 };
 
 struct address_range {
-    uint32_t start, end; /* from the start of the module */
+    uint32_t start, end; /* distances from the start of the module */
     uint32_t value;
     uint32_t layer; /* a higher one hides a lower one; of equals, the one that starts later hides the other */
 };

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 struct wanted {
-    uint64_t address; /* as the file has it */
+    uint64_t address; /* address as the file has it */
     uint32_t location;
     struct mapping_id mapping;
     struct string_id file_name, build_id;
@@ -24,7 +24,7 @@ struct finder {
     struct code_functions *all;
     struct wanted *wanted;
     size_t wanted_count;
-    struct elf_symbols symbols; /* of the file at hand */
+    struct elf_symbols symbols; /* symbols of the file at hand */
     struct function_bounds bounds;
     struct buffer text;
 };
@@ -73,7 +73,8 @@ static void note_inlined(struct code_functions *all, uint32_t location)
     }
 }
 
-/* Only the file's symbols say whether a location without a name matches, and what an address is in. */
+/* Returns whether the file must be opened: only its symbols say whether a location without a name matches, and what an
+ * address is in. */
 static bool may_match(const struct code_functions *all, uint32_t location)
 {
     const struct line *line = outer_line(all, location);
@@ -144,7 +145,7 @@ static bool range_matches(struct finder *finder, const struct range *range, cons
            matches(finder->all, readable_name(finder, range->symbol));
 }
 
-/* Its name in the profile, as other reports have it. */
+/* Returns the name of RANGE in the profile, as other reports have it. */
 static struct string_id name_of_range(struct finder *finder, const struct range *range, const struct wanted *wanted,
                                       size_t count)
 {
@@ -398,7 +399,7 @@ static struct string_id string_of(struct code_functions *functions, struct symbo
     return profile_string(functions->profile, symbol_index_text(&module->names, text));
 }
 
-/* Without names, instructions are shown without lines. */
+/* Finds the source of INSTRUCTION. Without names, it is shown without lines. */
 static void find_source(struct code_functions *functions, const struct code_function *function,
                         struct symbol_module *module, const struct instruction *instruction,
                         struct code_source_location *source)

@@ -9,7 +9,7 @@
 
 /* An address with samples. */
 struct code_place {
-    uint64_t address;     /* as the file has it */
+    uint64_t address;     /* address as the file has it */
     uint64_t instruction; /* the address of the instruction that it is in */
     uint32_t location;
 };
@@ -20,10 +20,10 @@ struct code_function {
     struct mapping_id mapping; /* one of the mappings of its file */
     struct string_id build_id;
     uint64_t start, end;             /* addresses as the file has them */
-    size_t place_first, place_count; /* in places, ascending by address */
+    size_t place_first, place_count; /* part of places, ascending by address */
 };
 
-/* Why code that matches cannot be shown. */
+/* Reasons why code that matches cannot be shown. */
 enum code_problem {
     CODE_MISSING,   /* the file is not there, or only its debug information */
     CODE_CHANGED,   /* the file has another build id */
@@ -36,7 +36,7 @@ enum code_problem {
 
 struct code_options {
     const char *const *debug_folders; /* searched before /usr/lib/debug */
-    size_t debug_folder_count;        /* at most SYMBOLIZER_DEBUG_DIRECTORIES_MAX */
+    size_t debug_folder_count;        /* number of folders, at most SYMBOLIZER_DEBUG_DIRECTORIES_MAX */
     bool trusts_paths;                /* files that the profile names without a build id are used, too */
     bool is_intel_syntax;
     bool (*matches)(void *context, struct slice name); /* asked for names of functions, for people and linkers */
@@ -51,14 +51,13 @@ struct code_functions {
     const char *folders[SYMBOLIZER_DEBUG_DIRECTORIES_MAX + 1];
     struct debug_sources directories;
     struct symbol_module_cache *modules;
-    struct code_function *items; /* by name, then address */
+    struct code_function *items; /* functions by name, then address */
     size_t count, capacity;
     struct code_place *places;
     size_t place_count, place_capacity;
-    size_t
-        problem_counts[CODE_PROBLEMS]; /* files, or functions for BOUNDLESS and UNREAD, that match but have a problem */
+    size_t problem_counts[CODE_PROBLEMS];          /* files, or functions for BOUNDLESS and UNREAD, that match */
     struct string_id problem_files[CODE_PROBLEMS]; /* the first of each */
-    struct error problem;                          /* of the first CODE_UNREAD */
+    struct error problem;                          /* error of the first CODE_UNREAD */
     /* A file that was not opened although code without a name is in it: whether that matches is not known. */
     enum code_problem unnamed_problem; /* CODE_PROBLEMS: there is none */
     struct string_id unnamed_file;

@@ -10,7 +10,7 @@ struct debug_sources {
     const char *const *items;
     size_t count;
     struct debug_server *server; /* NULL: no server is asked */
-    bool opens_no_path;          /* that a profile or an ELF file names; it may be anybody's */
+    bool opens_no_path;          /* no path that a profile or an ELF file names is opened; it may be anybody's */
 };
 
 /* Opens DIRECTORY/.build-id/ab/cdef….debug for a build id in hex. The file found bears that build id. */

@@ -15,15 +15,15 @@ enum {
     PARTS_MAX = 64,
     ALIGNMENT = 16,
     INFLATION_MAX = 64,   /* real sections reach 20; deflate could do 1032 */
-    GNU_HEADER_SIZE = 12, /* of .zdebug_…: "ZLIB" and the inflated size, big-endian */
+    GNU_HEADER_SIZE = 12, /* header of .zdebug_…: "ZLIB" and the inflated size, big-endian */
 };
 
 /* A section that is copied into the image. */
 struct part {
     const struct elf_section *section;
     const char *name;
-    uint64_t offset, size; /* in the image, inflated */
-    uint64_t header_size;  /* before the compressed bytes; 0 = they are not compressed */
+    uint64_t offset, size; /* place in the image, inflated */
+    uint64_t header_size;  /* bytes of the header before the compressed bytes; 0 = they are not compressed */
     uint32_t name_offset;
 };
 

@@ -13,7 +13,7 @@
 struct debuginfod_client;
 typedef int debuginfod_progress(struct debuginfod_client *client, long done, long all);
 
-/* What is used of libdebuginfod; debuginfod_find_debuginfo(3) describes it. */
+/* Functions of libdebuginfod; debuginfod_find_debuginfo(3) describes them. */
 struct client_library {
     struct debuginfod_client *(*begin)(void);
     void (*end)(struct debuginfod_client *client);
@@ -39,7 +39,7 @@ static time_t now_seconds(void)
     return now.tv_sec;
 }
 
-/* It stays loaded, as the libraries that it loads itself cannot all be unloaded. */
+/* Loads the library, which stays loaded: those that it loads itself cannot all be unloaded. */
 static bool load_library(struct client_library *library)
 {
     void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -32,7 +32,7 @@ static bool print(struct printer *printer, const char *mangled)
 bool demangle(const char *mangled, struct buffer *into)
 {
     buffer_clear(into);
-    if (mangled[0] != '_') return false; /* so do all mangled names that we know begin */
+    if (mangled[0] != '_') return false; /* all mangled names that we know begin with it */
     struct printer printer = {.text = into};
     if (!print(&printer, mangled)) return false;
     buffer_append_byte(into, '\0');

@@ -4,11 +4,11 @@
 
 #include "binary/elf_file.h"
 
-enum { DISASSEMBLY_BYTES_MAX = 4 << 20 }; /* of one function */
+enum { DISASSEMBLY_BYTES_MAX = 4 << 20 }; /* bytes of one function */
 
 struct instruction {
-    uint64_t address; /* as the file has it */
-    uint64_t target;  /* of a call or jump to a fixed address; 0: none */
+    uint64_t address; /* address as the file has it */
+    uint64_t target;  /* target of a call or jump to a fixed address; 0: none */
     size_t text;      /* place in the text, which ends with a NUL */
 };
 

@@ -16,7 +16,7 @@
 #include "symbolize/dwarf_unit.h"
 #include "symbolize/parallel.h"
 
-enum { ROWS_KEPT_MAX = 128 << 10 }; /* of line tables, by libdw, in one thread */
+enum { ROWS_KEPT_MAX = 128 << 10 }; /* rows of line tables that libdw keeps in one thread */
 
 /* One handle, and what it is on. */
 struct handle {
@@ -25,7 +25,7 @@ struct handle {
 };
 
 struct unit {
-    Dwarf_Off entry; /* in .debug_info */
+    Dwarf_Off entry; /* offset in .debug_info */
     uint8_t type;
 };
 
@@ -49,7 +49,7 @@ struct reading {
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
 
-/* As debug_image.c does for the texts of an image; these bytes are libelf's own copy. */
+/* Ends sections of texts with a NUL, as debug_image.c does for an image; these bytes are libelf's own copy. */
 static void end_texts(Elf *elf)
 {
     size_t names;

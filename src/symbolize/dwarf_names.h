@@ -9,30 +9,31 @@
 
 enum {
     DWARF_UNITS_MAX = 1 << 24,
-    DWARF_SECTIONS_MAX = 64, /* of debug information, in a file and those that belong to it */
-    DWARF_DEPTH_MAX = 512,   /* of nested entries: namespaces, functions, blocks, inlined functions */
+    DWARF_SECTIONS_MAX = 64, /* sections of debug information, in a file and those that belong to it */
+    DWARF_DEPTH_MAX = 512,   /* levels of nested entries: namespaces, functions, blocks, inlined functions */
     DWARF_SCOPES_MAX = 1 << 28,
-    /* How many entries, ranges and lines each thread looks at, by the size of an image, or without one. */
+    /* Entries, ranges and lines that each thread looks at: by the size of an image, and without one. */
     DWARF_STEPS_PER_BYTE = 4,
     DWARF_STEPS_MAX = 1 << 28,
 };
 
 /* Numbers of texts, 0 = not known. */
 struct dwarf_function {
-    uint32_t linkage_name;  /* as the linker knows it, by DWARF */
-    uint32_t exported_name; /* by the symbol table; of real functions */
-    uint32_t name;          /* as in the source, without its class */
+    uint32_t linkage_name;  /* name as the linker knows it, by DWARF */
+    uint32_t exported_name; /* name by the symbol table; only real functions have one */
+    uint32_t name;          /* name as in the source, without its class */
     uint64_t declaration;   /* place.h */
 };
 
 /* A function, or a copy of one that was inlined. */
 struct dwarf_scope {
-    uint32_t caller;   /* whom it was inlined into: index + 1; 0 = it is a real function */
+    uint32_t caller;   /* scope that it was inlined into: index + 1; 0 = it is a real function */
     uint32_t function; /* index + 1; 0 = it has no name */
-    uint64_t call;     /* of inlined ones: where it was called */
+    uint64_t call;     /* place of the call, of inlined ones */
 };
 
-/* What one thread found in its share of the units. Callers come before the functions they call. {0} is not valid. */
+/* Names that one thread found in its share of the units. Callers come before the functions they call. {0} is not valid.
+ */
 struct dwarf_names {
     struct text_table texts;
     struct address_ranges scope_ranges; /* value: index of a scope; the ranges of a unit do not overlap */
@@ -44,7 +45,7 @@ struct dwarf_names {
 
 /* Where code is: nothing that DWARF says of other addresses is believed. */
 struct dwarf_code {
-    uint64_t base; /* what addresses count from */
+    uint64_t base; /* address that others count from */
     const struct elf_segment *segments;
     size_t segment_count;
 };

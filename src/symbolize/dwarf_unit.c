@@ -32,11 +32,11 @@ struct clips {
 struct walk {
     struct dwarf_reader *reader;
     struct dwarf_names *names;
-    Dwarf_Files *files; /* of the unit */
+    Dwarf_Files *files; /* files of the unit */
     size_t file_count;
-    uint32_t *file_texts;        /* by file: text number + 1; 0 = not looked up */
-    const char *directory;       /* where the unit was compiled; may be NULL */
-    uint32_t order;              /* of the next range: what is inside hides what is around it */
+    uint32_t *file_texts;        /* text number of each file + 1; 0 = not looked up */
+    const char *directory;       /* folder in which the unit was compiled; may be NULL */
+    uint32_t order;              /* order of the next range: an inner one hides those around it */
     ARRAY_OF(struct clip) clips; /* a stack: each function puts its own ones on top */
     struct clips code;
 };
@@ -259,7 +259,8 @@ static uint32_t add_scope(struct walk *walk, struct dwarf_scope scope, struct cl
 
 static void walk_children(struct walk *walk, Dwarf_Die *parent, struct clips outer, uint32_t caller, unsigned depth);
 
-/* Also looked into if it has no code: functions that do may be described inside of it (lambdas, nested functions). */
+/* Visits a function, even if it has no code: functions that have code may be described inside of it (lambdas, nested
+ * functions). */
 static void visit_function(struct walk *walk, Dwarf_Die *entry, unsigned depth)
 {
     struct clips own = clip_entry(walk, entry, walk->code);
@@ -448,7 +449,7 @@ void dwarf_reader_note_sections(struct dwarf_reader *reader, Dwarf *dwarf)
     }
 }
 
-/* With -gsplit-dwarf the entries are in a .dwo file, while lines and ranges stay with the skeleton. */
+/* Finds the entries of a unit in its .dwo file: with -gsplit-dwarf, only lines and ranges are in the skeleton. */
 static bool find_split_entries(Dwarf_Die *unit, uint8_t unit_type, Dwarf_Die *ret_entries)
 {
     return unit_type == DW_UT_skeleton &&

@@ -7,17 +7,17 @@
 #include "base/slice.h"
 #include "symbolize/dwarf_names.h"
 
-/* What a thread remembers from one unit to the next. */
+/* State of a thread that lasts from one unit to the next. */
 struct dwarf_reader {
     struct dwarf_names *names;
     const struct dwarf_code *code;
     const struct elf_symbols *symbols;
-    struct slice sections[DWARF_SECTIONS_MAX]; /* that texts can be in */
+    struct slice sections[DWARF_SECTIONS_MAX]; /* sections that can contain texts */
     size_t section_count;
-    INDEXED_ARRAY_OF(struct dwarf_origin) origins; /* of inlined functions, by the address of the declaring entry */
+    INDEXED_ARRAY_OF(struct dwarf_origin) origins; /* inlined functions, by the declaring entry */
     struct buffer scratch;
-    size_t line_count; /* how many rows of line tables libdw keeps for us */
-    size_t steps_left; /* at 0 nothing more is read */
+    size_t line_count; /* rows of line tables that libdw keeps for us */
+    size_t steps_left; /* steps until nothing more is read */
     bool failed;       /* memory is short */
 };
 

@@ -20,7 +20,7 @@ static bool is_trusted(int descriptor, int64_t not_before)
            facts.st_mtime >= not_before;
 }
 
-/* What there is of the file, which its program may still be writing, with a newline at the end. */
+/* Reads the file, which its program may still be writing, and appends a newline. */
 static void read_to_end(int descriptor, struct buffer *bytes)
 {
     enum { CHUNK = 256 << 10 };

@@ -8,12 +8,12 @@
 enum {
     JIT_MAP_BYTES_MAX = 512 << 20,
     JIT_NAME_BYTES_MAX = 4096,
-    JIT_MATCHES_MAX = 1 << 28, /* how often a function is found to hold an address; those beyond are not looked at */
+    JIT_MATCHES_MAX = 1 << 28, /* pairs of a function and an address in it; later ones are ignored */
 };
 
 /* {0} is valid and empty. */
 struct jit_names {
-    struct buffer bytes;     /* of the file */
+    struct buffer bytes;     /* bytes of the file */
     const char **by_address; /* a name for each address that was asked for, or NULL */
     size_t matches;
 };

@@ -24,13 +24,13 @@ struct symbol {
 
 struct kernel_symbols {
     char *build_id;
-    bool trusts_it; /* without a build id, the kernel of this machine is it */
+    bool trusts_it; /* the kernel of this machine counts if there is no build id */
     pthread_t thread;
-    bool has_thread; /* which is not joined yet */
+    bool has_thread; /* thread is not joined yet */
     bool has_memory; /* false: what is here is not all */
     struct buffer text;
-    ARRAY_OF(struct symbol) symbols; /* by address, the best of each */
-    uint64_t text_start;             /* of _text; 0: not known */
+    ARRAY_OF(struct symbol) symbols; /* symbols by address, the best of each */
+    uint64_t text_start;             /* address of _text; 0: not known */
 };
 
 /* --- The kernel of this machine ----------------------------------------------------------------------------------- */
@@ -101,8 +101,8 @@ static size_t leading_underscores(struct slice name)
     return count;
 }
 
-/* Of several names for one address, as in `perf report`: not weak, global, with the fewest leading underscores, the
- * longest. The best comes first. */
+/* Compares by address. Of several names for one address, as in `perf report`: not weak, global, with the fewest leading
+ * underscores, the longest. The best comes first. */
 static int compare(const void *left, const void *right)
 {
     const struct symbol *a = left, *b = right;

@@ -1,4 +1,4 @@
-/* Which file a mapping of a profile is of, and where its addresses are in the file.  SPDX-License-Identifier: MIT */
+/* The file of a mapping of a profile, and the place of its addresses in the file.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_MAPPED_FILE_H
 #define OFFBEAT_SYMBOLIZE_MAPPED_FILE_H
 

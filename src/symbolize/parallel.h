@@ -6,7 +6,7 @@
 
 enum { PARALLEL_THREADS_MAX = 8 };
 
-/* How many threads parallel_run takes at most: one a processor, up to PARALLEL_THREADS_MAX. */
+/* Returns the most threads that parallel_run takes: one a processor, up to PARALLEL_THREADS_MAX. */
 unsigned parallel_threads(void);
 
 /* Calls RUN once for each ITEM below COUNT and returns when all are done. Calls with the same THREAD, which is below

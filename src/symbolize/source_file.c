@@ -25,7 +25,7 @@ static bool next_part(const char **list, struct slice *ret_part)
     return true;
 }
 
-/* What follows the folder PREFIX in PATH; NULL if PATH is not in it. */
+/* Returns the part of PATH after the folder PREFIX; NULL if PATH is not in it. */
 static const char *without_prefix(const char *path, struct slice prefix)
 {
     while (prefix.size > 0 && prefix.data[prefix.size - 1] == '/') prefix.size--;
@@ -33,7 +33,8 @@ static const char *without_prefix(const char *path, struct slice prefix)
     return is_in_it ? path + prefix.size + 1 : NULL;
 }
 
-/* What follows "/NAME/" in PATH, where NAME is the last part of FOLDER: /build/project/a.c is a.c in ~/project. */
+/* Returns the part of PATH after "/NAME/", where NAME is the last part of FOLDER: /build/project/a.c is a.c in
+ * ~/project. */
 static const char *after_name_of(const char *path, struct slice folder)
 {
     char wanted[NAME_MAX + 3];
@@ -47,7 +48,7 @@ static const char *after_name_of(const char *path, struct slice folder)
     return found ? found + size : NULL;
 }
 
-/* Without --trim-path, pprof guesses where a checkout begins. */
+/* Returns PATH without the prefix to trim. Without --trim-path, pprof guesses where a checkout begins. */
 static const char *trimmed_for(const struct source_search *search, const char *folders, const char *path)
 {
     struct slice folder;
@@ -96,7 +97,7 @@ static int open_in(struct slice folder, const char *path, struct error *error)
     return open_regular(full, error);
 }
 
-/* In FOLDER, then in each folder that holds it. */
+/* Opens PATH in FOLDER, then in each folder that contains FOLDER. */
 static int open_in_or_above(struct slice folder, const char *path, struct error *error)
 {
     for (;;) {

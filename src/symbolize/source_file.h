@@ -8,9 +8,9 @@
 #include "base/status.h"
 
 enum {
-    SOURCE_BYTES_MAX = 64 << 20,   /* of one file */
-    SOURCE_LINES_MAX = 4 << 20,    /* of one file */
-    SOURCES_BYTES_MAX = 512 << 20, /* of all files of a report */
+    SOURCE_BYTES_MAX = 64 << 20,   /* bytes of one file */
+    SOURCE_LINES_MAX = 4 << 20,    /* lines of one file */
+    SOURCES_BYTES_MAX = 512 << 20, /* bytes of all files of a report */
     SOURCES_MAX = 1 << 16,         /* files of a report */
 };
 
@@ -24,9 +24,9 @@ struct source_search {
 };
 
 struct source_file {
-    char *path; /* as debug information has it */
+    char *path; /* path as debug information has it */
     enum status status;
-    struct error error; /* why it was not read */
+    struct error error; /* reason why it was not read */
     struct buffer bytes;
     ARRAY_OF(uint32_t) line_starts;
 };
@@ -36,7 +36,7 @@ struct source_files {
     struct source_search search;
     struct source_file **items;
     size_t count, capacity;
-    struct index_table index; /* by path */
+    struct index_table index; /* table of the items by path */
     size_t bytes_read;
 };
 

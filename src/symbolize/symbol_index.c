@@ -158,8 +158,8 @@ void symbol_index_close(struct symbol_index *index)
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
 
-/* How many of the starts are not above ADDRESS. *LAST is the result for the last address; from there the search takes
- * growing steps: addresses come in ascending order, so most of their starts are near and in memory. */
+/* Returns the number of starts that are not above ADDRESS. *LAST is the result for the last address; from there the
+ * search takes growing steps: addresses come in ascending order, so most of their starts are near and in memory. */
 static uint64_t count_up_to(struct symbol_index *index, const struct symbol_index_part *starts, uint32_t address,
                             uint64_t *last)
 {

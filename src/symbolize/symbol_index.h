@@ -29,10 +29,10 @@ enum name_source { NAME_BY_NOTHING, NAME_BY_BOUNDARY, NAME_BY_SYMBOL, NAME_BY_DW
 /* The front of the bytes; after it come the checksums of the blocks, then the parts. Little-endian, as its host. */
 struct symbol_index_header {
     char magic[8];
-    char version[24];  /* of offbeat */
-    uint64_t size;     /* of all */
-    uint64_t base;     /* what addresses count from */
-    uint32_t checksum; /* of the header, with 0 here, and of the checksums of the blocks */
+    char version[24];  /* version of offbeat */
+    uint64_t size;     /* size of all parts */
+    uint64_t base;     /* address that others count from */
+    uint32_t checksum; /* checksum of the header, with 0 here, and of the checksums of the blocks */
     uint32_t block_count;
     struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
     /* Ascending starts, each with what is there up to the next one. */
@@ -44,12 +44,12 @@ struct symbol_index_header {
 struct symbol_index_scope {
     uint32_t caller;   /* number + 1 of a scope that comes earlier; 0 = it was not inlined */
     uint32_t function; /* number + 1; 0 = not known */
-    uint64_t call;     /* of inlined ones: where it was called; NAME_BY_BOUNDARY: its first address, from the base */
+    uint64_t call;     /* place of the call, of inlined ones; NAME_BY_BOUNDARY: first address, from the base */
 };
 
 struct symbol_index_function {
     uint32_t name, system_name; /* numbers of texts */
-    uint32_t file;              /* where it is declared; number of a text */
+    uint32_t file;              /* file of the declaration; number of a text */
     uint32_t line_and_source;   /* the line in the lower 24 bits */
 };
 
@@ -58,27 +58,27 @@ struct symbol_index {
     struct symbol_index_header header;
     uint8_t *bytes; /* pages: all of it, or of a file the blocks that were read last */
     size_t mapped_size;
-    uint32_t *block_in_slot; /* of a file: which block is where in BYTES; 0 = none */
+    uint32_t *block_in_slot; /* number of the block in each slot of BYTES, of a file; 0 = none */
     uint32_t *checksums;
     struct buffer text;             /* one that is in several blocks */
-    uint64_t last_scope, last_line; /* how far the last search went */
+    uint64_t last_scope, last_line; /* place where the last search ended */
     int descriptor;
     bool is_open, failed;
 };
 
 /* Numbers are indexes into this symbol index; numbers of strings are for symbol_index_text. */
 struct name_frame {
-    uint32_t function;          /* who has the same one has the same names and the same declaration */
+    uint32_t function;          /* number of the function; equal numbers have equal names and declarations */
     uint32_t name, system_name; /* texts: for people, 0 for NAME_BY_BOUNDARY; as the linker knows it, 0 = the same */
     uint32_t file;              /* text; 0 = not known */
     int64_t line, column, start_line; /* 0 = not known; START_LINE only where FILE is the one that declares it */
 };
 
-/* What is at an address, innermost first. */
+/* The names at an address, innermost first. */
 struct name_answer {
     enum name_source source;
     uint32_t frame_count;
-    uint64_t boundary; /* of NAME_BY_BOUNDARY: where the function begins */
+    uint64_t boundary; /* start of the function, of NAME_BY_BOUNDARY */
     struct name_frame frames[SYMBOL_INDEX_FRAMES_MAX];
 };
 

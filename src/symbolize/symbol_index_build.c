@@ -15,7 +15,7 @@
 #include "symbolize/parallel.h"
 #include "symbolize/place.h"
 
-enum { LAYER_BOUNDS, LAYER_SYMBOLS, LAYER_DWARF }; /* and up */
+enum { LAYER_BOUNDS, LAYER_SYMBOLS, LAYER_DWARF }; /* names of DWARF have this layer and higher ones */
 
 enum {
     TEXTS_PER_PART = 512,         /* demangled in one go */
@@ -30,9 +30,9 @@ struct renumbering {
 struct build {
     struct name_sources *sources;
     struct text_table texts;
-    uint32_t *demangled;                                   /* by number of the mangled text; 0 = it is not mangled */
-    uint32_t *symbol_texts;                                /* by symbol */
-    struct renumbering renumberings[PARALLEL_THREADS_MAX]; /* by thread that read DWARF */
+    uint32_t *demangled;                                   /* demangled text of each text; 0 = it is not mangled */
+    uint32_t *symbol_texts;                                /* text of each symbol */
+    struct renumbering renumberings[PARALLEL_THREADS_MAX]; /* renumbering of each thread that read DWARF */
     INDEXED_ARRAY_OF(struct symbol_index_function) functions;
     ARRAY_OF(struct symbol_index_scope) scopes;
     struct address_ranges scope_ranges; /* value: index of a scope */
@@ -64,8 +64,8 @@ static bool add_texts(struct build *build)
 /* Part of the texts, demangled: one after the other, each with its NUL; "" for those that are not mangled. */
 struct demangling {
     const struct text_table *texts;
-    size_t count;           /* of texts */
-    struct buffer *results; /* by part */
+    size_t count;           /* number of texts */
+    struct buffer *results; /* result of each part */
 };
 
 static void demangle_part(void *context, unsigned thread, size_t part)
@@ -264,8 +264,8 @@ static bool add_bounds(struct build *build)
     return ok;
 }
 
-/* Where a symbol that the file gives no size ends: it may be the last one that a stripped file exports before many
- * others. BOUND is the number of bounds that start at or before it, kept from one symbol to the next. */
+/* Returns the end of SYMBOL. One that the file gives no size may be the last one that a stripped file exports before
+ * many others. BOUND is the number of bounds that start at or before it, kept from one symbol to the next. */
 static uint64_t symbol_end(const struct function_bounds *bounds, const struct elf_symbol *symbol, size_t *bound)
 {
     while (*bound < bounds->count && bounds->items[*bound].start <= symbol->address) ++*bound;
@@ -292,7 +292,7 @@ static bool add_symbols(struct build *build)
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-/* What is at one start and holds up to the next one: VALUE + 1 of the range that is seen there, 0 where there is
+/* A start and what holds from there up to the next one: VALUE + 1 of the range that is seen there, 0 where there is
  * none. */
 struct step {
     uint32_t start, value;
@@ -357,7 +357,7 @@ static bool lacks_line(const struct symbol_index_function *function)
            (function->line_and_source & SYMBOL_INDEX_LINE_MASK) == 0;
 }
 
-/* Where each scope starts, from the base; UINT32_MAX: nowhere. NULL if memory is short. */
+/* Returns the start of each scope, from the base; UINT32_MAX: nowhere. NULL if memory is short. */
 static uint32_t *find_scope_starts(const struct build *build)
 {
     uint32_t *starts = malloc((build->scopes.count + 1) * sizeof(*starts));
@@ -434,7 +434,7 @@ static void copy_part(uint8_t *bytes, const struct symbol_index_part *part, cons
 /* Texts on their way to their places. */
 struct text_writer {
     const struct text_table *texts;
-    uint32_t *offsets; /* by text */
+    uint32_t *offsets; /* offset of each text */
     uint8_t *bytes;
     size_t end;
 };

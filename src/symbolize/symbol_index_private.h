@@ -1,4 +1,4 @@
-/* What the reader and the builder of an index share.  SPDX-License-Identifier: MIT */
+/* Parts that the reader and the builder of an index share.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_PRIVATE_H
 #define OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_PRIVATE_H
 

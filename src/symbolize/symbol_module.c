@@ -133,7 +133,7 @@ static void note_inputs(const struct symbol_module *module, struct symbol_index_
     if (module->has_alternate) note_input(&inputs[2], &module->alternate);
 }
 
-/* How many bytes an index is built from. */
+/* Returns the number of bytes that an index is built from. */
 static uint64_t source_size(const struct elf_file *file)
 {
     uint64_t size = 0;

@@ -15,9 +15,9 @@ enum symbol_module_state {
 
 struct symbol_module {
     const char *path;
-    struct elf_file binary;                    /* what was loaded */
-    struct elf_file debug;                     /* its separate debug information */
-    struct elf_file alternate;                 /* what dwz moved out of several debug files */
+    struct elf_file binary;                    /* file that was loaded */
+    struct elf_file debug;                     /* file with its separate debug information */
+    struct elf_file alternate;                 /* file with the parts that dwz moved out of several debug files */
     bool has_binary, has_debug, has_alternate; /* the first or the second is there in an open module */
     struct symbol_index names;
 };
@@ -32,8 +32,8 @@ enum symbol_module_state symbol_module_open(struct symbol_module *module, const 
  * names, no debug file. */
 enum status symbol_module_open_descriptor(struct symbol_module *module, int descriptor, struct error *error);
 
-/* As symbol_module_read_names, for a module of symbol_module_open_descriptor. KEPT: an open file that may hold its
- * index, which the module closes; INTO: where a new index is kept, if there is room. No path is opened. */
+/* Reads names as symbol_module_read_names does, for a module of symbol_module_open_descriptor. KEPT: an open file that
+ * may hold its index, which the module closes; INTO: where a new index is kept, if there is room. No path is opened. */
 enum status symbol_module_read_names_by_descriptor(struct symbol_module *module, int kept, int into,
                                                    struct error *error);
 
@@ -41,7 +41,7 @@ enum status symbol_module_read_names_by_descriptor(struct symbol_module *module,
  * has one. Fails only for want of memory. */
 enum status symbol_module_read_names(struct symbol_module *module, struct error *error);
 
-/* To be called when MODULE's index has failed, since what was kept is damaged: makes it again. */
+/* Makes the index of MODULE again. Called when it has failed because the kept file is damaged. */
 enum status symbol_module_renew_names(struct symbol_module *module, struct error *error);
 
 void symbol_module_close(struct symbol_module *module);

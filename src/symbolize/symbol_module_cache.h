@@ -11,13 +11,13 @@ struct symbol_module_cache;
 struct symbol_module_cache *symbol_module_cache_new(void);
 void symbol_module_cache_free(struct symbol_module_cache *cache); /* accepts NULL */
 
-/* As symbol_module_open(), or the module that was opened so before. *RET_MODULE is valid until
- * symbol_module_cache_release. PATH need not outlive the call. SYMBOL_MODULE_MISSING also without memory. */
+/* Opens a module as symbol_module_open() does, or returns the one that was opened so earlier. *RET_MODULE is valid
+ * until symbol_module_cache_release. PATH need not outlive the call. SYMBOL_MODULE_MISSING also without memory. */
 enum symbol_module_state symbol_module_cache_open(struct symbol_module_cache *cache, const char *path,
                                                   const char *build_id, const struct debug_sources *sources,
                                                   struct symbol_module **ret_module);
 
-/* To be called when the caller is done with the module that it opened last: closes it if it is too large to be kept. */
+/* Ends the use of the module that was opened last: closes it if it is too large to be kept. */
 void symbol_module_cache_release(struct symbol_module_cache *cache);
 
 #endif

@@ -18,12 +18,12 @@
 struct wanted {
     uint32_t location;
     struct mapping_id mapping;
-    struct string_id file_name, build_id; /* of the mapping: what makes locations belong to one module */
+    struct string_id file_name, build_id; /* names of the mapping; locations with equal ones belong to one module */
     uint64_t file_address;
-    int64_t pid; /* of the process that has the code; only for code without a file */
+    int64_t pid; /* process that has the code; only for code without a file */
 };
 
-/* What a frame's numbers in the index of a module became in the profile. */
+/* The numbers of a frame in the index of a module, and its function in the profile. */
 struct known_function {
     uint32_t function, file;
     struct function_id id;
@@ -35,17 +35,17 @@ struct symbolizer {
     const char *directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX + 1];
     struct debug_sources debug_sources;
     struct wanted *wanted;
-    size_t wanted_count; /* those in files; after them, up to all_count, those in code without a file */
+    size_t wanted_count; /* number in files; up to all_count come those in code without a file */
     size_t all_count;
-    INDEXED_ARRAY_OF(struct known_function) known; /* of the module that is asked */
+    INDEXED_ARRAY_OF(struct known_function) known; /* known functions of the module that is asked */
     struct symbolizer_result result;
 };
 
 /* A source of names. FIND names the locations that it knows; a place that has lines already is another source's. */
 struct symbol_source {
-    unsigned kinds; /* of enum symbol_sources: it is asked if one of them is allowed */
+    unsigned kinds; /* bits of enum symbol_sources: the source is asked if one of them is allowed */
     enum status (*find)(struct symbolizer *symbolizer, struct error *error);
-    void (*close)(struct symbolizer *symbolizer); /* may be NULL */
+    void (*close)(struct symbolizer *symbolizer); /* function that ends FIND; may be NULL */
 };
 
 static bool uses_files(const struct symbolizer *symbolizer)

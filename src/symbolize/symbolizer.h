@@ -12,33 +12,31 @@ enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
 enum symbol_sources {
     SYMBOLS_NONE = 0,             /* nothing is opened */
     SYMBOLS_FILES = 1 << 0,       /* the ELF files that the profile names, and what these name */
-    SYMBOLS_DEBUG_FILES = 1 << 1, /* by build id, in the debug directories */
-    SYMBOLS_PERF_MAPS = 1 << 2,   /* of JIT compilers */
+    SYMBOLS_DEBUG_FILES = 1 << 1, /* files by build id, in the debug directories */
+    SYMBOLS_PERF_MAPS = 1 << 2,   /* maps of JIT compilers */
     SYMBOLS_KERNEL = 1 << 3,      /* /proc/kallsyms, ~/.debug */
     SYMBOLS_DEBUGINFOD = 1 << 4,  /* the servers of DEBUGINFOD_URLS, if it is set (debug_server.h) */
     SYMBOLS_OF_THIS_MACHINE = SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_PERF_MAPS | SYMBOLS_KERNEL,
 };
 
 struct symbolizer_options {
-    unsigned sources; /* of enum symbol_sources */
-    const char
-        *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* searched first; /usr/lib/debug always is, last */
+    unsigned sources;                                                /* bits of enum symbol_sources */
+    const char *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* directories before /usr/lib/debug */
     size_t debug_directory_count;
     /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
-    struct symbol_module_cache
-        *modules;                  /* kept from one profile to the next; NULL: modules are opened for this one only */
-    struct kernel_symbols *kernel; /* that somebody began to read; may be NULL */
-    void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
-    debug_server_progress fetch_progress;                     /* may be NULL; bytes of a file from a server */
+    struct symbol_module_cache *modules; /* modules kept for the next profile; NULL: none are kept */
+    struct kernel_symbols *kernel;       /* symbols that a thread reads already; may be NULL */
+    void (*progress)(void *context, size_t done, size_t all); /* progress in locations; may be NULL */
+    debug_server_progress fetch_progress; /* progress in bytes of a file from a server; may be NULL */
     void *context;
 };
 
 struct symbolizer_result {
-    size_t locations;   /* that had no lines */
-    size_t named;       /* of these, by DWARF, a symbol table, or a JIT compiler */
-    size_t by_boundary; /* of these, by the start of the function that holds them: "libx.so.1+0x1234" */
+    size_t locations;                    /* locations without lines */
+    size_t named;                        /* locations named by DWARF, a symbol table, or a JIT compiler */
+    size_t by_boundary;                  /* locations named by the start of their function: "libx.so.1+0x1234" */
     size_t files_missing, files_changed; /* mappings whose file is gone, or has another build id than was recorded */
     size_t files_unproven;               /* mappings without a build id, whose file was not used */
 };

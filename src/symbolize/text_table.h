@@ -9,7 +9,7 @@ enum { TEXT_TABLE_TEXTS_MAX = (1 << 24) - 1 }; /* numbers fit into 24 bits: see 
 
 struct text_table {
     struct buffer bytes; /* each text with its NUL */
-    uint32_t *offsets;   /* by number */
+    uint32_t *offsets;   /* offset of each text */
     size_t count, capacity;
     struct index_table index;
 };

@@ -13,8 +13,8 @@
 #define MAGIC "FLR\0\0\2"
 
 enum {
-    JFR_CONSTANTS_MAX = 1 << 26, /* of one chunk */
-    JFR_FRAMES_MAX = 1 << 16,    /* of one stack */
+    JFR_CONSTANTS_MAX = 1 << 26, /* constants of one chunk */
+    JFR_FRAMES_MAX = 1 << 16,    /* frames of one stack */
     JFR_STEPS_FREE = 1 << 20,    /* values that are passed over, and 16 more for each byte of a chunk */
 };
 
@@ -26,8 +26,8 @@ enum made { MADE_NOTHING, MADE_STRING, MADE_FUNCTION, MADE_THREAD, MADE_STACK };
 struct constant {
     uint64_t class_id, number;
     uint32_t class_index;
-    size_t offset;  /* in the chunk */
-    enum made made; /* in this kind of table of the profile */
+    size_t offset;  /* offset in the chunk */
+    enum made made; /* kind of table of the profile */
     uint32_t made_id;
 };
 
@@ -126,7 +126,7 @@ static uint32_t find_constant(const struct decoder *decoder, uint64_t class_id, 
     return index_table_find(&decoder->constants.index, hash_of(&key), constant_equal, decoder, &key);
 }
 
-/* Of constants that come twice the first counts; both are the same. */
+/* Adds CONSTANT. Of constants that come twice the first counts; both are the same. */
 static void add_constant(struct decoder *decoder, const struct constant *constant)
 {
     if (find_constant(decoder, constant->class_id, constant->number) != INDEX_NONE) return;
@@ -139,7 +139,7 @@ static void read_constants(struct decoder *decoder, struct cursor *cursor)
 {
     size_t event = cursor_offset(cursor);
     for (int i = 0; i < 5; i++) (void)jfr_varint(cursor); /* size, type, start, duration, the next such event */
-    cursor_skip(cursor, 1);                               /* why it was written */
+    cursor_skip(cursor, 1);                               /* reason why it was written */
     uint64_t tables = jfr_varint(cursor);
     for (uint64_t i = 0; i < tables && !cursor->failed; i++) {
         struct constant constant = {.class_id = jfr_varint(cursor)};
@@ -480,7 +480,7 @@ static uint64_t period_of(struct slice text)
     return 0;
 }
 
-/* How often a kind of event is taken. */
+/* Reads the period of a kind of event. */
 static void read_setting(struct decoder *decoder, struct cursor *cursor, uint32_t class_index)
 {
     struct member member;
@@ -497,7 +497,7 @@ static void read_setting(struct decoder *decoder, struct cursor *cursor, uint32_
     if (period_ns > 0) decoder->periods_ns[decoder->types.classes.items[of].event] = period_ns;
 }
 
-/* What is done with each event of a chunk. */
+/* Passes over the events of a chunk. */
 enum pass { PASS_KINDS, PASS_CONSTANTS, PASS_SAMPLES };
 
 static void read_event(struct decoder *decoder, size_t offset, uint64_t size, enum pass pass)
@@ -632,7 +632,7 @@ static void add_value_types(struct decoder *decoder)
     profile->default_value_type = profile->value_types[is_pair].type;
 }
 
-/* Of the kind that is shown. */
+/* Sets the period of the kind of event that is shown. */
 static void set_period(struct decoder *decoder)
 {
     struct profile *profile = decoder->profile;

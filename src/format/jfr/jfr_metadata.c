@@ -85,7 +85,7 @@ static enum jfr_role role_of(struct slice name)
                  {"type", JFR_TYPE},
                  {"name", JFR_NAME},
                  {"string", JFR_STRING},
-                 {"description", JFR_STRING}, /* of a FrameType */
+                 {"description", JFR_STRING}, /* text of a FrameType */
                  {"osName", JFR_OS_NAME},
                  {"osThreadId", JFR_OS_ID},
                  {"javaName", JFR_JAVA_NAME},

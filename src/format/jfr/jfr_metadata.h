@@ -1,4 +1,4 @@
-/* What a chunk of a recording says of its types, and its primitive values.  SPDX-License-Identifier: MIT */
+/* The types of a chunk of a recording, and its primitive values.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_JFR_JFR_METADATA_H
 #define OFFBEAT_FORMAT_JFR_JFR_METADATA_H
 
@@ -7,9 +7,9 @@
 #include "profile/profile.h"
 
 enum {
-    JFR_STRINGS_MAX = 1 << 20, /* of the metadata of one chunk */
-    JFR_CLASSES_MAX = 1 << 16, /* of one chunk */
-    JFR_DEPTH_MAX = 32,        /* of elements of the metadata, and of values in values */
+    JFR_STRINGS_MAX = 1 << 20, /* strings of the metadata of one chunk */
+    JFR_CLASSES_MAX = 1 << 16, /* classes of one chunk */
+    JFR_DEPTH_MAX = 32,        /* levels of elements of the metadata, and of values in values */
 };
 
 /* Members that are read; all others are passed over. */
@@ -19,9 +19,9 @@ enum jfr_role {
     JFR_DURATION,
     JFR_THREAD,
     JFR_STACK_TRACE,
-    JFR_WEIGHT, /* of allocations; JFR_SAMPLES: of wall clock samples */
+    JFR_WEIGHT, /* weight of allocations; JFR_SAMPLES: weight of wall clock samples */
     JFR_SAMPLES,
-    JFR_SIZE, /* of an object, for events without a weight */
+    JFR_SIZE, /* size of an object, for events without a weight */
     JFR_FRAMES,
     JFR_METHOD,
     JFR_LINE,
@@ -72,17 +72,17 @@ struct jfr_types {
     ARRAY_OF(struct slice) strings;
     INDEXED_ARRAY_OF(struct jfr_class) classes;
     ARRAY_OF(struct jfr_field) fields;
-    const char *message; /* what is wrong; NULL: nothing */
+    const char *message; /* error message; NULL: none */
     enum status status;
 };
 
-/* At most 9 bytes; the last one has 8 bits. */
+/* Reads a number of at most 9 bytes; the last one has 8 bits. */
 uint64_t jfr_varint(struct cursor *cursor);
 
 enum jfr_text_kind { JFR_TEXT_NONE, JFR_TEXT_BYTES, JFR_TEXT_CONSTANT, JFR_TEXT_UTF16, JFR_TEXT_LATIN1 };
 struct jfr_text {
     enum jfr_text_kind kind;
-    struct slice bytes; /* of UTF-8 or Latin-1, or the numbers of UTF-16 */
+    struct slice bytes; /* bytes of UTF-8 or Latin-1, or the numbers of UTF-16 */
     uint64_t constant;
 };
 struct jfr_text jfr_text(struct cursor *cursor);

@@ -1,4 +1,4 @@
-/* What the reader of perf.data asks its caller about the code that ran: the call frame information of files.
+/* Callbacks by which the reader of perf.data asks for the call frame information of files.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_PERF_PERF_CODE_H
 #define OFFBEAT_FORMAT_PERF_PERF_CODE_H
@@ -14,7 +14,7 @@ struct perf_code_file {
     uint64_t base; /* the file's own address that the table's addresses are relative to */
     const struct perf_code_segment *segments;
     size_t segment_count;
-    const void *binary; /* for READ */
+    const void *binary; /* argument of READ */
 };
 
 /* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. Its results are valid until the end of

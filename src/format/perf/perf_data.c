@@ -27,14 +27,14 @@ enum {
     BATCH = PROFILE_ADDED_AT_ONCE,
     PLACES_KEPT = 1 << 14,
     PROGRAM_SEARCHES_MAX = 64,
-    LABELS_MAX = 5,     /* of one sample */
+    LABELS_MAX = 5,     /* labels of one sample */
     COMM_SIZE_MAX = 15, /* the kernel cuts names of threads */
     FRAMES_MAX = BATCH * (PERF_STACK_FRAMES_MAX + PERF_RECORD_BYTES_MAX / 8 + 2),
 };
 
 enum mode { MODE_KERNEL, MODE_USER, MODE_OTHER };
 
-/* What an address was found to be, to be found again. */
+/* The location of an address, kept to be found again. */
 struct kept_place {
     uint64_t address, version; /* VERSION of the space; 0: nothing is kept */
     struct location_id location;
@@ -58,7 +58,7 @@ struct decoder {
     struct profile *profile;
     const struct perf_code *code;
     struct perf_header header;
-    struct perf_input *inputs;    /* of each source */
+    struct perf_input *inputs;    /* input of each source */
     uint32_t input_count, source; /* SOURCE: of the record at hand */
     struct perf_queue queue;
     struct perf_spaces spaces;
@@ -70,12 +70,12 @@ struct decoder {
     uint64_t round_end_ns, newest_ns;               /* the end of the last round; of all records so far */
     struct pending batch[BATCH];
     size_t batch_count;
-    ARRAY_OF(struct location_id) frames; /* of the batch, each stack leaf first */
+    ARRAY_OF(struct location_id) frames; /* frames of the batch, each stack leaf first */
     uint32_t first_pid;
     bool has_pid, has_several_pids, has_program, has_kernel, has_cgroups;
     unsigned program_searches;
     uint64_t lost, unknown_events;
-    uint64_t offset; /* of the record at hand */
+    uint64_t offset; /* offset of the record at hand */
     enum status status;
     struct error *error;
 };
@@ -110,7 +110,7 @@ static void add_map(struct decoder *decoder, const struct perf_record *record, s
     check_spaces(decoder);
 }
 
-/* What both records of a mapping begin with. */
+/* Reads the fields with which both records of a mapping begin. */
 static struct perf_mapped take_mapped(struct cursor *cursor)
 {
     struct perf_mapped mapped = {.pid = cursor_u32(cursor)};
@@ -401,7 +401,7 @@ static bool parse_again(struct decoder *decoder, const struct taken *taken, stru
     return is_parsed;
 }
 
-/* Without call frame information the innermost frame is all that is known. */
+/* Adds the frames of a copied stack. Without call frame information only the innermost frame is known. */
 static void add_copied_stack(struct decoder *decoder, const struct spaces_of_sample *spaces, const struct taken *taken,
                              struct perf_sample *sample)
 {

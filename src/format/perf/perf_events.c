@@ -111,13 +111,13 @@ static bool is_clock(const struct perf_event *event)
            (event->config == PERF_SOFTWARE_CPU_CLOCK || event->config == PERF_SOFTWARE_TASK_CLOCK);
 }
 
-/* Only there to have records of mappings: it takes no samples. */
+/* Returns whether EVENT exists only to have records of mappings: it takes no samples. */
 static bool is_dummy(const struct perf_event *event)
 {
     return event->type == PERF_TYPE_SOFTWARE && event->config == PERF_SOFTWARE_DUMMY;
 }
 
-/* As perf calls an event to which its file gives no name. */
+/* Returns perf's name of an event to which its file gives none. */
 static struct string_id name_of(const struct perf_event *event, struct profile *profile)
 {
     static const char *const hardware[] = {

@@ -21,7 +21,7 @@ struct perf_event {
     bool has_sample_id_all;
     bool is_inherited;     /* each thread has its own counter */
     struct string_id name; /* "": perf gave none */
-    unsigned column;       /* of the profile's values; 0: none */
+    unsigned column;       /* column of the profile's values; 0: none */
 };
 
 struct perf_event_id {
@@ -29,7 +29,7 @@ struct perf_event_id {
     uint32_t event;
 };
 
-/* What a counter had when it was read last. */
+/* The value of a counter at its last reading. */
 struct perf_counter {
     uint64_t id, value;
     uint32_t tid; /* 0: it is one for all threads */
@@ -54,7 +54,8 @@ enum status perf_events_add_id(struct perf_events *events, uint64_t id, size_t e
 /* The event of ID, or NULL. */
 struct perf_event *perf_events_find(const struct perf_events *events, uint64_t id);
 
-/* How much the counter ID, read in thread TID, has grown since it was read before. *RET_EVENT is its event, or NULL. */
+/* Finds how much the counter ID, read in thread TID, has grown since its last reading. *RET_EVENT is its event, or
+ * NULL. */
 enum status perf_events_count(struct perf_events *events, uint64_t id, uint32_t tid, uint64_t value,
                               struct perf_event **ret_event, uint64_t *ret_growth);
 

@@ -246,7 +246,7 @@ static void add_command(struct perf_header *header, struct slice bytes)
     buffer_fini(&line);
 }
 
-/* With `perf record -k`, the time since 1970 at one moment of perf's clock. */
+/* Reads the time since 1970 at one moment of perf's clock, which `perf record -k` writes. */
 static void read_clock(struct perf_header *header, struct slice bytes)
 {
     struct cursor cursor = cursor_of(bytes);
@@ -298,7 +298,7 @@ static bool is_wanted(unsigned feature)
            feature == PERF_FEATURE_EVENT_DESC || feature == PERF_FEATURE_CLOCK_DATA;
 }
 
-/* After the data is the position of each feature whose bit is set. */
+/* Reads the features. After the data is the position of each feature whose bit is set. */
 static enum status read_features(struct perf_header *header, const struct perf_source *source, const uint64_t bits[4],
                                  struct error *error)
 {
@@ -333,14 +333,14 @@ static struct section take_section(struct cursor *cursor)
     return section;
 }
 
-/* If perf ended before it wrote the size of the data, they reach to the end of the file, and nothing follows. */
+/* Reads the header of a file. If perf ended before it wrote the size of the data, they reach to the end of the file. */
 static enum status read_file_header(struct perf_header *header, const struct perf_source *source, struct cursor cursor,
                                     struct error *error)
 {
     enum { DATA_PLACE = 40 };
     uint64_t bits[4] = {0}, attr_size = cursor_u64(&cursor);
     struct section attrs = take_section(&cursor), data = take_section(&cursor);
-    (void)take_section(&cursor); /* types of events, which nobody writes any more */
+    (void)take_section(&cursor); /* types of events, which current versions of perf do not write */
     for (size_t i = 0; i < 4; i++) bits[i] = cursor_u64(&cursor);
     if (cursor.failed) return fail(STATUS_MALFORMED, source->size, "the header is cut short", error);
     header->may_be_cut = data.size == 0;

@@ -1,10 +1,10 @@
-/* What a perf.data file says about itself: events, build ids, the machine.  SPDX-License-Identifier: MIT */
+/* The header of a perf.data file: events, build ids, the machine.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_PERF_PERF_HEADER_H
 #define OFFBEAT_FORMAT_PERF_PERF_HEADER_H
 
 #include "format/perf/perf_data.h"
 
-/* Which file it is that a path leads to. {0}: not known. */
+/* The identity of a file. {0}: not known. */
 struct perf_file_id {
     uint64_t device, inode;
 };
@@ -15,7 +15,7 @@ enum { PERF_FILES_OF_NAME_MAX = 256 };
 struct perf_build_id {
     struct string_id file_name, build_id;
     uint32_t next, count;     /* NEXT: the next file of that name; 0: none. COUNT: files of that name, in the first. */
-    bool has_several_ids;     /* also in the first */
+    bool has_several_ids;     /* files of the name differ; only in the first */
     struct perf_file_id file; /* {0}: not mapped yet */
 };
 
@@ -26,9 +26,9 @@ struct perf_header {
     bool may_be_cut;
     uint64_t features_taken; /* a bit each: the first of a kind counts */
     struct perf_events events;
-    INDEXED_ARRAY_OF(struct perf_build_id) build_ids; /* by the name of the file */
-    bool is_other_machine;                            /* not x86-64: registers mean something else */
-    int64_t clock_offset_ns;                          /* to be added for times since 1970 */
+    INDEXED_ARRAY_OF(struct perf_build_id) build_ids; /* build ids by the name of the file */
+    bool is_other_machine;                            /* machine is not x86-64: registers mean something else */
+    int64_t clock_offset_ns;                          /* difference to times since 1970 */
     bool has_clock;
 };
 

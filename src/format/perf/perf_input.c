@@ -55,7 +55,7 @@ static struct perf_record record_at(const uint8_t *bytes, size_t *ret_size)
     return record;
 }
 
-/* Where the file ends within a record. */
+/* Ends the reading of a file that ends within a record. */
 static enum status end_early(struct perf_input *input, struct error *error)
 {
     if (!input->may_be_cut) return fail(input, STATUS_MALFORMED, "the file ends within a record", error);

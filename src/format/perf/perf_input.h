@@ -23,22 +23,22 @@ enum {
 
 struct perf_input {
     const struct perf_source *source;
-    uint64_t position, end; /* in the file */
+    uint64_t position, end; /* offsets in the file */
     bool may_be_cut;        /* perf was killed: the last record need not be whole */
     struct {
         uint8_t *bytes;
-        uint64_t start; /* in the file */
+        uint64_t start; /* offset in the file */
         size_t size;
     } window;
     struct {
         struct zstd_stream *stream;
-        struct slice compressed; /* what is left of the record; in the window */
+        struct slice compressed; /* rest of the record, in the window */
         bool is_full;            /* the output was full, so the stream may hold more */
         uint8_t *bytes;
         size_t size, taken;
         uint64_t total;
     } unpacked;
-    uint64_t record_offset; /* of the last record, or of the one that it was compressed in */
+    uint64_t record_offset; /* offset of the last record, or of the one that it was compressed in */
     bool is_unpacked;       /* the last record was compressed */
 };
 

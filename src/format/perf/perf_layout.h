@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define PERF_MAGIC "PERFILE2"
-#define PERF_MAGIC_SWAPPED "2ELIFREP" /* of a machine with the other byte order */
+#define PERF_MAGIC_SWAPPED "2ELIFREP" /* magic of a machine with the other byte order */
 
 enum {
     PERF_MAGIC_SIZE = 8,

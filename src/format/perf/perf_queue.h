@@ -17,7 +17,7 @@ struct perf_place {
 
 struct perf_queued {
     uint64_t time_ns, number; /* NUMBER: records of one time keep their order */
-    uint64_t offset;          /* in the file */
+    uint64_t offset;          /* offset in the file */
     uint32_t source;          /* the number of that file */
     uint8_t *bytes;           /* the record, then, at the next multiple of 8, what belongs to it */
     uint32_t size, more_size, capacity;
@@ -29,7 +29,7 @@ struct perf_queue {
     size_t count, capacity;
     size_t bytes;
     uint64_t pushed;
-    ARRAY_OF(struct perf_queued) spare; /* whose memory the next records get: most have the same size */
+    ARRAY_OF(struct perf_queued) spare; /* blocks for the next records: most have the same size */
     size_t spare_bytes;
 };
 

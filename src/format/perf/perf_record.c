@@ -14,7 +14,7 @@ static size_t words_of(uint64_t sample_type, uint64_t fields)
     return (size_t)__builtin_popcountll(sample_type & fields) * sizeof(uint64_t);
 }
 
-/* Where the id of a sample is. */
+/* Returns the offset of the id of a sample. */
 static size_t id_place(uint64_t sample_type)
 {
     if (sample_type & PERF_SAMPLE_IDENTIFIER) return PERF_RECORD_HEADER_SIZE;
@@ -22,7 +22,7 @@ static size_t id_place(uint64_t sample_type)
            words_of(sample_type, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR);
 }
 
-/* The same of the end of another record, counted back from its end: time, id, stream id, cpu, identifier. */
+/* Returns the offset of the id of another record, counted back from its end: time, id, stream id, cpu, identifier. */
 static size_t id_place_from_end(uint64_t sample_type)
 {
     if (sample_type & PERF_SAMPLE_IDENTIFIER) return sizeof(uint64_t);
@@ -73,7 +73,8 @@ static struct slice take_many(struct cursor *cursor, uint64_t count, size_t size
     return cursor_take(cursor, count * size);
 }
 
-/* Where there are several counters, each has its value, id and losses; one alone has the times after its value. */
+/* Returns the size of one counter. Of several counters, each has its value, id and losses; one alone has the times
+ * after its value. */
 static size_t read_size(uint64_t format)
 {
     return sizeof(uint64_t) + words_of(format, PERF_FORMAT_ID | PERF_FORMAT_LOST);

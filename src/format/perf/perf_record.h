@@ -8,7 +8,7 @@
 struct perf_record {
     uint32_t type;
     uint16_t misc;
-    struct slice bytes; /* with the header of 8 bytes */
+    struct slice bytes; /* bytes with the header of 8 bytes */
 };
 
 static inline struct cursor perf_record_body(const struct perf_record *record)
@@ -17,7 +17,7 @@ static inline struct cursor perf_record_body(const struct perf_record *record)
         slice_of(record->bytes.data + PERF_RECORD_HEADER_SIZE, record->bytes.size - PERF_RECORD_HEADER_SIZE));
 }
 
-/* What its header says. */
+/* Returns the size that the header of RECORD has. */
 static inline size_t perf_record_size(const struct perf_record *record)
 {
     struct cursor cursor = cursor_of(record->bytes);
@@ -30,13 +30,13 @@ struct perf_sample {
     uint32_t pid, tid, cpu;
     bool has_time, has_cpu, has_chain;
     uint64_t read_count;    /* counters that were read with it */
-    struct slice reads;     /* for perf_sample_read */
+    struct slice reads;     /* bytes for perf_sample_read */
     struct slice chain;     /* addresses of 8 bytes each */
-    struct slice calls;     /* of --call-graph lbr: branches of PERF_BRANCH_SIZE bytes, the innermost call first */
+    struct slice calls;     /* branches of --call-graph lbr, PERF_BRANCH_SIZE bytes each, the innermost call first */
     uint64_t registers_abi; /* 0: none */
     struct slice registers; /* 8 bytes for each bit of the event's user_registers */
     uint64_t registers_mask;
-    struct slice stack;   /* what is at the stack pointer and above */
+    struct slice stack;   /* memory at the stack pointer and above */
     uint64_t stack_place; /* the offset in the record of the field that STACK is in */
     uint64_t cgroup;      /* 0: the event has none */
 };
@@ -44,7 +44,7 @@ struct perf_sample {
 /* The event that RECORD belongs to; NULL if nobody knows. */
 struct perf_event *perf_record_event(const struct perf_events *events, const struct perf_record *record);
 
-/* When RECORD, one of the kernel's, was written; 0 if it does not say. */
+/* Returns the time at which RECORD, one of the kernel's, was written; 0 if it has none. */
 uint64_t perf_record_time(const struct perf_events *events, const struct perf_event *event,
                           const struct perf_record *record);
 

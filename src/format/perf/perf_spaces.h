@@ -13,31 +13,31 @@ enum {
     PERF_SPACE_MAPS_MAX = 32768,  /* executable mappings of one process */
     PERF_PROCESSES_MAX = 4 << 20, /* Linux has no more process ids at one time */
     PERF_SEGMENTS_MAX = 16 << 20,
-    PERF_COPIES_FREE = 1 << 18, /* mappings that forks may copy, and */
-    PERF_COPIES_OF_RECORD = 12, /* so many more for each record */
+    PERF_COPIES_FREE = 1 << 18, /* mappings that forks may copy, without */
+    PERF_COPIES_OF_RECORD = 12, /* mappings that forks may copy for each record */
     PERF_RULE_CACHES = 16,
 };
 
 /* A part of a file that is mapped, wherever: in profiles, it is where the first process had it. */
 struct perf_segment {
     struct string_id file_name, build_id;
-    struct string_id function; /* that all of it is; "": it is a file */
+    struct string_id function; /* function that all of it is; "": it is a file */
     uint64_t file_offset, size;
-    uint64_t start;            /* of the first one */
+    uint64_t start;            /* start of the first one */
     uint32_t owner;            /* the process, if the mapping is memory without a file; else 0 */
     struct mapping_id mapping; /* 0: not used yet */
 };
 
 struct perf_map {
     uint64_t start, end;
-    uint64_t offset; /* of START in its segment */
+    uint64_t offset; /* offset of START in its segment */
     uint32_t segment;
     const struct perf_code_file *file; /* NULL: there is none, or nobody has asked for it yet */
 };
 
 struct perf_space {
     struct perf_map *maps;         /* sorted, without overlaps */
-    struct unwind_module *modules; /* of the same maps */
+    struct unwind_module *modules; /* modules of the same maps */
     size_t count, capacity, modules_capacity;
     uint32_t users;
     uint64_t version; /* another one after each change */
@@ -53,7 +53,7 @@ struct perf_spaces {
     INDEXED_ARRAY_OF(struct perf_segment) segments;
     INDEXED_ARRAY_OF(struct perf_process) processes;
     struct perf_rules {
-        uint64_t version; /* of the space whose rules are here; 0: of none */
+        uint64_t version; /* version of the space that the rules belong to; 0: none */
         struct rule_cache cache;
     } * rules; /* PERF_RULE_CACHES; NULL: not needed yet */
     uint64_t versions, copies, records;

@@ -10,8 +10,8 @@ enum { PERF_STACK_FRAMES_MAX = 1024 };
 
 /* A walk that was made when its record was read. Its result holds as long as the process has the same mappings. */
 struct perf_walk {
-    uint64_t version; /* of the space */
-    uint64_t cgroup;  /* of the sample: in its record, it comes after the stack */
+    uint64_t version; /* version of the space */
+    uint64_t cgroup;  /* cgroup of the sample, which comes after the stack in its record */
     uint32_t outcome, count;
     uint64_t addresses[PERF_STACK_FRAMES_MAX]; /* COUNT of them */
 };

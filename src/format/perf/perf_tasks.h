@@ -14,11 +14,11 @@ enum { PERF_THREADS_MAX = 4 << 20, PERF_CGROUPS_MAX = 1 << 20, PERF_NAMESPACE_KI
 
 struct perf_thread {
     uint32_t tid;
-    uint32_t pid;                /* of its last sample */
-    struct string_id name;       /* now; "": not known */
+    uint32_t pid;                /* process of its last sample */
+    struct string_id name;       /* current name; "": not known */
     struct string_id shown;      /* the name that the profile gives it: that of its first sample */
     struct thread_id id;         /* 0: no sample yet */
-    struct string_id namespaces; /* now; "": the first ones, or not known */
+    struct string_id namespaces; /* current namespaces; "": the first ones, or not known */
 };
 
 /* The path of a cgroup. The kernel never uses an id twice. */
@@ -33,7 +33,7 @@ struct perf_tasks {
     INDEXED_ARRAY_OF(struct perf_cgroup) cgroups;
     struct perf_namespace {
         uint64_t device, inode;
-    } first[PERF_NAMESPACE_KINDS]; /* of the first process of the system, or of the command that was recorded */
+    } first[PERF_NAMESPACE_KINDS]; /* namespaces of the first process of the system, or of the recorded command */
 };
 
 /* Returns the thread TID, which is added if it is new. Valid until the next call. NULL: too many, or no memory. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    PSTATS_DEPTH_MAX = 32,        /* of tuples, dictionaries and functions' code in each other */
+    PSTATS_DEPTH_MAX = 32,        /* levels of tuples, dictionaries and functions' code */
     PSTATS_OBJECTS_MAX = 1 << 26, /* values in one file */
 };
 
@@ -28,11 +28,11 @@ enum {
 
 struct object {
     enum kind kind;
-    uint32_t count; /* of a tuple's items, or of a dictionary's keys and values */
+    uint32_t count; /* number of a tuple's items, or of a dictionary's keys and values */
     union {
         struct string_id text;
         double number;
-        size_t first; /* in decoder.items */
+        size_t first; /* index in decoder.items */
     };
 };
 

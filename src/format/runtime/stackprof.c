@@ -14,7 +14,7 @@ enum { STACKPROF_DEPTH_MAX = 65536 }; /* frames of a stack */
 struct frame {
     uint64_t id;
     struct location_id location;
-    int64_t samples; /* in the function itself */
+    int64_t samples; /* samples in the function itself */
 };
 
 struct decoder {

@@ -51,7 +51,7 @@ static bool parse_number(struct slice text, int64_t *ret_number)
     return text.size > 0;
 }
 
-/* Without "+12", where in the function it is. */
+/* Returns NAME without "+12", the offset in the function. */
 static struct slice without_offset(struct slice name)
 {
     size_t size = name.size;

@@ -21,7 +21,7 @@ struct short_name {
 };
 
 struct event {
-    int64_t factor; /* of a value, for its unit */
+    int64_t factor; /* factor of a value, for its unit */
 };
 
 struct decoder {
@@ -35,7 +35,7 @@ struct decoder {
     struct string_id object, function, file; /* FILE: of the line at hand, which may be inlined */
     struct string_id callee_object, callee_file, callee;
     const char *totals; /* the last key that its program writes; NULL: not known */
-    bool has_totals;    /* on the last line, or for Xdebug on any: version 2 wrote it before the main function */
+    bool has_totals;    /* totals are on the last line, or for Xdebug on any */
     bool is_xdebug;
     bool has_function, has_callee_object, has_callee_file, has_callee, is_call;
     struct thread_id thread;
@@ -226,8 +226,8 @@ static void read_positions(struct decoder *decoder, struct slice text)
     }
 }
 
-/* Of other programs nobody knows how their files end. Cachegrind does not say its name. Callgrind has a summary in the
- * header, too. */
+/* Notes how the file must end. The files of other programs end in unknown ways. Cachegrind does not write its name.
+ * Callgrind has a summary in the header, too. */
 static void note_writer(struct decoder *decoder, struct slice key, struct slice value)
 {
     static const struct {

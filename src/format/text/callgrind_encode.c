@@ -14,19 +14,19 @@
 #include <stdlib.h>
 
 struct written_function {
-    struct string_id object, file, name; /* of the profile */
-    uint64_t address;                    /* where it was seen first */
+    struct string_id object, file, name; /* strings of the profile */
+    uint64_t address;                    /* first address */
     int64_t line;
     uint32_t first_cost, last_cost; /* plus one; 0: none */
 };
 
-/* What the code of a place costs, or one function that is called from there. */
+/* The cost of the code of a place, or of one function that is called from there. */
 struct written_cost {
     uint32_t function, callee; /* CALLEE plus one; 0: its own cost */
     uint64_t address;
     int64_t line;
-    uint32_t next;    /* of the same function, plus one */
-    uint32_t entered; /* how often it is part of the stack at hand */
+    uint32_t next;    /* number of the next cost of the function, plus one */
+    uint32_t entered; /* times that it is part of the stack at hand */
 };
 
 struct encoder {
@@ -34,12 +34,12 @@ struct encoder {
     struct buffer *out;
     struct callgrind_text text;
     size_t value_count;
-    uint32_t columns[CALLGRIND_EVENTS_MAX]; /* in the order in which they are written: the default one first */
-    int64_t *sums;                          /* by stack and column: of the stack itself, then with all that it calls */
-    uint32_t *first_child, *next_sibling;   /* by stack */
+    uint32_t columns[CALLGRIND_EVENTS_MAX]; /* value types as they are written: the default one first */
+    int64_t *sums; /* sums by stack and column: of the stack itself, then with all that it calls */
+    uint32_t *first_child, *next_sibling; /* index for each stack */
     INDEXED_ARRAY_OF(struct written_function) functions;
     INDEXED_ARRAY_OF(struct written_cost) costs;
-    ARRAY_OF(int64_t) values; /* by cost and column */
+    ARRAY_OF(int64_t) values; /* values by cost and column */
     ARRAY_OF(uint32_t) path;  /* costs that the stack at hand has entered */
     bool has_addresses;
     enum status status;
@@ -207,7 +207,7 @@ static void add_own_costs(struct encoder *encoder)
     }
 }
 
-/* From here on a stack costs what its callees cost, too. A parent's index is below its children's. */
+/* Adds the costs of callees to each stack. A parent's index is below its children's. */
 static void sum_up(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -339,7 +339,7 @@ static void write_cost(struct encoder *encoder, const struct written_function *f
             append_name(encoder, "cob", CALLGRIND_OBJECT, callee->object);
         append_name(encoder, "cfi", CALLGRIND_FILE, callee->file);
         append_name(encoder, "cfn", CALLGRIND_FUNCTION, callee->name);
-        /* How often is not known. callgrind_annotate takes the costs of no call for the function's own. */
+        /* The number of calls is not known. callgrind_annotate takes the costs of no call for the function's own. */
         buffer_append_text(encoder->out, "calls=1 ");
         append_place(encoder, callee->address, callee->line);
         buffer_append_byte(encoder->out, '\n');

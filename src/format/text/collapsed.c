@@ -135,7 +135,7 @@ static struct stack_id add_place(struct profile *profile, struct stack_id stack,
     return profile_add_stack(profile, stack, profile_add_location(profile, &location, lines, place->line_count));
 }
 
-/* If NAME has the mark of inlined functions, adds the function to PLACE. Else adds the finished PLACE to *STACK, and
+/* Adds the function NAME to PLACE if it has the mark of inlined functions. Else adds the finished PLACE to *STACK, and
  * begins a new one with the function. */
 static void add_name(struct profile *profile, struct slice name, struct place *place, struct stack_id *stack)
 {
@@ -211,7 +211,7 @@ bool collapsed_detect(struct slice bytes)
  * but hardly every name does. */
 struct layout {
     bool has_pairs;
-    unsigned decimals; /* of one of UNITS */
+    unsigned decimals; /* decimals of one of UNITS */
     const char *unit;
 };
 
@@ -308,8 +308,8 @@ struct text_line {
 
 struct encoder {
     const struct profile *profile;
-    int64_t *sums;              /* by stack */
-    struct location_id *frames; /* of the stack at hand, leaf first */
+    int64_t *sums;              /* sum of each stack */
+    struct location_id *frames; /* frames of the stack at hand, leaf first */
     size_t frame_capacity;
     struct buffer text; /* all stacks in sequence */
     ARRAY_OF(struct text_line) lines;
@@ -426,7 +426,7 @@ static bool add_lines(struct encoder *encoder)
     return !encoder->text.failed;
 }
 
-/* How many decimals the values of PROFILE have in column INDEX, which is -1 where each sample counts one. */
+/* Returns the decimals of the values of PROFILE in column INDEX, which is -1 where each sample counts one. */
 static unsigned decimals_of(const struct profile *profile, int index)
 {
     if (index < 0) return 0;

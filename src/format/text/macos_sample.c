@@ -15,7 +15,7 @@
 enum { MACOS_SAMPLE_DEPTH_MAX = 4096 }; /* frames of a stack */
 
 struct open_frame {
-    size_t column; /* where its number is */
+    size_t column; /* column of its number */
     struct stack_id stack;
     int64_t left; /* samples that no callee has accounted for */
 };

@@ -13,13 +13,13 @@ enum { MASSIF_DEPTH_MAX = 1024 }; /* frames of a stack; massif records at most 2
 struct node {
     struct location_id location; /* 0: a sum of places that are too small */
     int64_t left;                /* bytes that no child has accounted for */
-    uint64_t children;           /* that are still to come */
+    uint64_t children;           /* children that are still to come */
 };
 
 struct decoder {
     struct slice bytes, left, line;
     struct profile *profile;
-    struct node *path; /* from the root of the tree on: MASSIF_DEPTH_MAX */
+    struct node *path; /* nodes from the root of the tree on: MASSIF_DEPTH_MAX */
     size_t depth;
     enum status status;
     struct error *error;
@@ -128,8 +128,8 @@ static void read_tree(struct decoder *decoder)
     } while (decoder->status == STATUS_OK && decoder->depth > 0 && decoder->profile->failed == STATUS_OK);
 }
 
-/* What comes after "heap_tree=" of the snapshot to be read: the peak, or else the last in detail; empty if there is
- * none. */
+/* Returns the text after "heap_tree=" of the snapshot to be read: the peak, or else the last in detail; empty if there
+ * is none. */
 static struct slice find_tree(struct decoder *decoder)
 {
     struct slice found = slice_of(NULL, 0), left = decoder->bytes;

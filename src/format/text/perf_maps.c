@@ -16,7 +16,7 @@ static bool is_digit(uint8_t byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* What is between "<" and ">", if that is hex. */
+/* Returns the text between "<" and ">", if that is hex. */
 static struct slice build_id_in(struct slice text)
 {
     const uint8_t *start = text.size > 0 ? memchr(text.data, '<', text.size) : NULL;

@@ -8,7 +8,7 @@
 
 enum {
     PERF_MAPS_MAX = 16 << 20,
-    PERF_MAPS_OF_ONE_MAX = 64, /* of one file in one process; further ones are ignored */
+    PERF_MAPS_OF_ONE_MAX = 64, /* maps of one file in one process; further ones are ignored */
 };
 
 /* The slices are parts of the text. */

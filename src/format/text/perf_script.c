@@ -48,7 +48,7 @@ struct frame {
     uint64_t address;
     int64_t line;
     bool is_inlined;
-    bool is_in_header; /* there perf prints the address in memory, elsewhere the place in the file */
+    bool is_in_header; /* frame with an address in memory; elsewhere perf prints the place in the file */
 };
 
 struct decoder {
@@ -58,8 +58,8 @@ struct decoder {
     size_t event_count;
     struct slice first_pid;
     bool has_several_pids, has_program;
-    ARRAY_OF(struct frame) frames; /* of the sample at hand, leaf first */
-    ARRAY_OF(struct line) lines;   /* of the location at hand */
+    ARRAY_OF(struct frame) frames; /* frames of the sample at hand, leaf first */
+    ARRAY_OF(struct line) lines;   /* lines of the location at hand */
     struct perf_maps maps;
     struct header header;
     bool in_record; /* the lines at hand are of a record that is no sample */
@@ -173,7 +173,7 @@ static bool is_record(struct slice event)
     return starts_with(event, "PERF_RECORD_");
 }
 
-/* Without " ilen: 3 insn: 48 89 e5", which the fields insn and insnlen add at the end. */
+/* Returns TEXT without " ilen: 3 insn: 48 89 e5", which the fields insn and insnlen add at the end. */
 static struct slice without_instruction(struct slice text)
 {
     static const char *const fields[] = {" insn: ", " ilen: "};
@@ -185,7 +185,7 @@ static struct slice without_instruction(struct slice text)
     return text;
 }
 
-/* What follows the time: "5025125 cpu-clock:". */
+/* Reads the text after the time: "5025125 cpu-clock:". */
 static bool parse_event(struct slice left, struct header *header)
 {
     uint64_t period;
@@ -232,7 +232,7 @@ static bool take_record(struct slice word, struct slice left, struct header *hea
     return true;
 }
 
-/* What the field insn adds to a sample with a call graph. */
+/* Returns whether LINE is one that the field insn adds to a sample with a call graph. */
 static bool is_instruction(struct slice line)
 {
     return starts_with(trim(line), "insn:") || starts_with(trim(line), "ilen:");
@@ -339,8 +339,8 @@ static struct slice without_offset(struct slice symbol)
     return slice_of(symbol.data, size);
 }
 
-/* Where " (file)" begins at the end of TEXT; TEXT's size if there is none. The name of a file that is gone ends with
- * " (deleted)". */
+/* Returns where " (file)" begins at the end of TEXT; TEXT's size if there is none. The name of a file that is gone ends
+ * with " (deleted)". */
 static size_t find_file(struct slice text)
 {
     static const char deleted[] = " (deleted))";

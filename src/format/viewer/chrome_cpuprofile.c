@@ -41,10 +41,10 @@ struct child {
     uint64_t id;
 };
 
-/* Of one thread. */
+/* The profile of one thread. */
 struct track {
     uint64_t pid, tid, key;
-    INDEXED_ARRAY_OF(struct node) nodes; /* by id */
+    INDEXED_ARRAY_OF(struct node) nodes; /* nodes by id */
     ARRAY_OF(struct child) children;
     ARRAY_OF(uint64_t) samples;
     ARRAY_OF(double) deltas; /* microseconds since the sample before */
@@ -58,7 +58,7 @@ struct thread_name {
 
 struct timed_sample {
     uint64_t time_ns;
-    size_t place; /* in the file */
+    size_t place; /* place in the file */
     uint32_t node;
 };
 
@@ -347,7 +347,7 @@ static void read_thread_name(struct decoder *decoder, uint64_t pid, uint64_t tid
 
 enum { EVENT_NAME, EVENT_PID, EVENT_TID, EVENT_ID, EVENT_ARGUMENTS, EVENT_MEMBERS };
 
-/* What a profile is known by in its process: the event's id, a text, or else its thread. */
+/* Returns the key of a profile in its process: the event's id, a text, or else its thread. */
 static uint64_t key_of(const struct json_member *members, uint64_t tid)
 {
     struct slice id = members[EVENT_ID].value;
@@ -451,7 +451,7 @@ static int compare_samples(const void *left, const void *right)
     return (a->place > b->place) - (a->place < b->place);
 }
 
-/* In the order of time: V8 takes some samples late and writes them with a negative difference. */
+/* Returns the samples in the order of time: V8 takes some samples late and writes them with a negative difference. */
 static struct timed_sample *time_samples(struct decoder *decoder, const struct track *track)
 {
     struct timed_sample *samples = calloc(track->samples.count + 1, sizeof(*samples));
@@ -488,7 +488,7 @@ static void add_samples(struct decoder *decoder, struct track *track, struct thr
     free(samples);
 }
 
-/* Without samples, a node's hits are all there is, and share out the time. */
+/* Adds the hits of nodes, which share out the time, where there are no samples. */
 static void add_hits(struct decoder *decoder, struct track *track, struct thread_id thread)
 {
     double hits = 0, span_ns = (track->end_us - track->start_us) * 1000;

@@ -49,7 +49,7 @@ struct decoder {
     INDEXED_ARRAY_OF(struct track) tracks;
     INDEXED_ARRAY_OF(struct process_name) processes;
     ARRAY_OF(struct open_event) open;
-    const struct track *track; /* that is replayed */
+    const struct track *track; /* track that is replayed */
     uint64_t clock_ns, first_ns, last_ns, start_ns;
     int64_t ends_without_begin, events_cut;
 };
@@ -244,7 +244,7 @@ static int compare_lengths(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Of complete events that begin together the longest is outside. */
+/* Sorts by track and time. Of complete events that begin together the longest is outside. */
 static void sort_events(struct decoder *decoder)
 {
     struct event *events = decoder->events.items;
@@ -319,7 +319,7 @@ static void replay_event(struct decoder *decoder, const struct event *event)
     const struct track *track = &decoder->tracks.items[event->track];
     if (track != decoder->track) {
         advance_to(decoder, UINT64_MAX);
-        decoder->open.count = 0; /* what never ended has no known length */
+        decoder->open.count = 0; /* events without an end have no known length */
         decoder->track = track;
         decoder->clock_ns = event->start_ns;
     }

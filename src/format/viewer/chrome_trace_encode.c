@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* Of threads whose id is no number. */
+/* The first number of threads whose id is no number. */
 enum { THREAD_NUMBERS_FIRST = 1 << 24 };
 
 struct path {
@@ -27,7 +27,7 @@ struct encoder {
     uint64_t period_ns, bridged_ns, base_ns;
     struct path open, next;
     struct buffer name;
-    int64_t pid, tid; /* of the current track */
+    int64_t pid, tid; /* ids of the current track */
     enum status status;
 };
 
@@ -112,7 +112,7 @@ static void close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns)
     while (encoder->open.count > kept) end_location(encoder, encoder->open.items[--encoder->open.count], time_ns);
 }
 
-/* From TIME_NS on the frames of STACK are open. */
+/* Closes and opens frames at TIME_NS, until those of STACK are open. */
 static void change_to(struct encoder *encoder, struct stack_id stack, uint64_t time_ns)
 {
     struct path *open = &encoder->open, *next = &encoder->next;

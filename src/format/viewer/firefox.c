@@ -25,7 +25,7 @@
 #include <stdlib.h>
 
 enum {
-    GECKO_VERSION = 29, /* of Firefox's own format; a processed profile has this number too */
+    GECKO_VERSION = 29, /* version of Firefox's own format; a processed profile has this number too */
     RESOURCE_LIBRARY = 1,
     ADDRESS_NONE = -1,
     BREAKPAD_ID_SIZE = 34, /* 32 digits, the age, NUL */
@@ -51,17 +51,17 @@ static const struct {
 };
 
 struct written_function {
-    struct string_id name; /* in TEXTS */
-    struct string_id file; /* of the profile; "" = none */
+    struct string_id name; /* string of TEXTS */
+    struct string_id file; /* string of the profile; "" = none */
     int64_t start_line;
     uint32_t library; /* plus one; 0: none */
 };
 
 struct written_frame {
-    uint32_t location, line; /* its source: index of the location, and of one of its lines */
+    uint32_t location, line; /* indexes of the location and of one of its lines */
     uint32_t function;
-    int64_t address; /* from the start of its library */
-    uint32_t depth;  /* of inlining */
+    int64_t address; /* distance from the start of its library */
+    uint32_t depth;  /* level of inlining */
     int64_t line_number, column;
     enum category category;
 };
@@ -74,19 +74,19 @@ struct encoder {
     const struct profile *profile;
     struct json_writer writer;
     int column;
-    struct profile texts; /* only its strings are used, with the ids that the file has */
+    struct profile texts; /* strings with the ids that the file has; nothing else is used */
     INDEXED_ARRAY_OF(struct mapping_id) libraries;
     INDEXED_ARRAY_OF(struct written_function) functions;
     ARRAY_OF(struct written_frame) frames;
     ARRAY_OF(struct written_stack) stacks;
     INDEXED_ARRAY_OF(struct string_id) sources;
-    struct string_id *names; /* in TEXTS, by string of the profile: many frames have one name; 0: not there yet */
-    uint32_t *first_frame;   /* by location, plus one */
-    uint32_t *stack_ends;    /* by stack of the model: its innermost frame's stack, plus one */
+    struct string_id *names; /* string of TEXTS for each string of the profile, many of which are the same name */
+    uint32_t *first_frame;   /* number of the first frame of each location, plus one */
+    uint32_t *stack_ends;    /* stack of the innermost frame of each stack of the model, plus one */
     struct tracks tracks;
     struct firefox_markers markers;
-    bool *has_markers_written; /* by thread */
-    unsigned *program_numbers; /* by process: how many earlier ones have its pid */
+    bool *has_markers_written; /* flag of each thread */
+    unsigned *program_numbers; /* number of earlier processes with the same pid, of each process */
     uint64_t start_ns;
     bool has_unnamed;
     enum status status;
@@ -297,7 +297,7 @@ static void add_stacks(struct encoder *encoder)
 
 /* --- Samples ------------------------------------------------------------------------------------------------------ */
 
-/* In a profile without times, each sample begins where the previous sample of its thread ends. */
+/* Gives times to a profile without times: each sample begins where the previous sample of its thread ends. */
 static void lay_out(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -665,7 +665,7 @@ static void write_no_markers(struct encoder *encoder)
     write_empty_table(encoder, "markers", columns, 6);
 }
 
-/* What a thread has before its samples. */
+/* Writes the members of a thread that come before its samples. */
 static void begin_thread(struct encoder *encoder, struct string_id process_name, uint64_t start_ns)
 {
     json_begin_object(&encoder->writer);

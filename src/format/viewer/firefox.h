@@ -6,11 +6,11 @@
 #include "profile/profile.h"
 
 enum {
-    FIREFOX_VERSION = 61, /* of the processed format: the first with tables for all threads; later ones upgrade it */
+    FIREFOX_VERSION = 61, /* version of the processed format: the first with tables for all threads */
     FIREFOX_THREADS_MAX = 65536,
     FIREFOX_LIBRARIES_MAX = 65536,
     FIREFOX_INLINED_MAX = 64,         /* functions inlined into one place; more become callers */
-    FIREFOX_PROCESS_DEPTH_MAX = 8,    /* of processes within processes, in the raw form */
+    FIREFOX_PROCESS_DEPTH_MAX = 8,    /* levels of processes within processes, in the raw form */
     FIREFOX_MARKER_FIELDS_MAX = 4096, /* members of markers that are strings, of all schemas */
 };
 

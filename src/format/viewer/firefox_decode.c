@@ -520,7 +520,7 @@ static void take_library(struct decoder *decoder, struct slice object)
         firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 libraries");
 }
 
-/* What one number of threadCPUDelta is; 0 if it is not a time. */
+/* Returns the nanoseconds of one unit of threadCPUDelta; 0 if it is not a time. */
 static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 {
     struct slice name = json_parts_member(&decoder->file, units, "threadCPUDelta");

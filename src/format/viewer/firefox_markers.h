@@ -7,10 +7,10 @@
 
 struct firefox_markers {
     const struct profile *profile;
-    struct profile *texts;   /* whose strings are numbered as the file's */
+    struct profile *texts;   /* profile whose strings are numbered as the file's */
     uint32_t *first, *order; /* the markers of thread t: ORDER from FIRST[t] to FIRST[t + 1] */
-    uint32_t *numbers;       /* by string of the profile: its number in TEXTS */
-    uint32_t *categories;    /* by string of the profile: its number among CATEGORY_NAMES plus one */
+    uint32_t *numbers;       /* number in TEXTS of each string of the profile */
+    uint32_t *categories;    /* number among CATEGORY_NAMES of each string of the profile, plus one */
     struct string_id *category_names;
     size_t category_count;
 };

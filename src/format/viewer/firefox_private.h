@@ -1,5 +1,5 @@
-/* What the readers of both forms of Firefox's profiles share: tables as columns of numbers.  SPDX-License-Identifier:
- * MIT */
+/* Parts that the readers of both forms of Firefox's profiles share: tables as columns of numbers.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_VIEWER_FIREFOX_PRIVATE_H
 #define OFFBEAT_FORMAT_VIEWER_FIREFOX_PRIVATE_H
 
@@ -24,7 +24,7 @@ struct tables {
     struct column stacks[STACK_COLUMNS], frames[FRAME_COLUMNS], functions[FUNCTION_COLUMNS];
     struct column resource_libraries, source_names;
     ARRAY_OF(struct string_id) strings;
-    struct stack_id *made; /* of each stack */
+    struct stack_id *made; /* stack of the model for each stack */
     bool *is_made;
 };
 
@@ -32,7 +32,7 @@ struct library {
     struct mapping mapping;
     struct mapping_id id;
     uint64_t size;       /* up to the last address used */
-    uint64_t start, end; /* in a raw profile: where it was in memory */
+    uint64_t start, end; /* addresses in memory, of a raw profile */
 };
 
 enum { META, LIBS, SHARED, THREADS, PROCESSES, PROFILE_PARTS };
@@ -43,7 +43,7 @@ enum { STACKS, TIMES, TIME_DELTAS, WEIGHTS, WEIGHT_TYPE, CPU_DELTAS, SCHEMA, DAT
 struct thread_parts {
     struct json_member own[THREAD_PARTS], samples[SAMPLE_PARTS];
     struct slice tables; /* the object itself */
-    uint32_t process;    /* in the decoder's list */
+    uint32_t process;    /* index in the decoder's list */
 };
 
 /* Each process of a raw profile has its own clock and libraries. */
@@ -55,7 +55,7 @@ struct process_parts {
 
 struct category {
     struct string_id name;
-    enum frame_kind kind; /* that a frame of this category has */
+    enum frame_kind kind; /* kind of a frame of this category */
 };
 
 enum measure { MEASURE_SAMPLES, MEASURE_TIME, MEASURE_BYTES, MEASURE_CPU, MEASURES };
@@ -65,9 +65,9 @@ struct decoder {
     ARRAY_OF(struct thread_parts) threads;
     ARRAY_OF(struct library) libraries;
     ARRAY_OF(struct process_parts) processes;
-    ARRAY_OF(struct category) categories;    /* of all processes */
+    ARRAY_OF(struct category) categories;    /* categories of all processes */
     ARRAY_OF(struct marker_text) references; /* types of markers, and their members that stand for strings */
-    unsigned depth;                          /* of the process at hand */
+    unsigned depth;                          /* level of the process at hand */
     int64_t cpu_unit_ns;                     /* 0: CPU time is not known */
     unsigned columns[MEASURES];
     struct slice first_pid;

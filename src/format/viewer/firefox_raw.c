@@ -78,11 +78,11 @@ struct memory_range {
     int64_t library;
 };
 
-/* What the tables of one thread are made with. */
+/* State while the tables of one thread are made. */
 struct raw_thread {
     struct decoder *decoder;
     struct tables *tables;
-    struct memory_range *ranges; /* of the libraries of its process, by address */
+    struct memory_range *ranges; /* ranges of the libraries of its process, by address */
     size_t range_count;
     struct column frames[RAW_FRAME_COLUMNS];
 };
@@ -142,7 +142,7 @@ static int64_t add_string(struct raw_thread *raw, struct slice text)
     return (int64_t)tables->strings.count - 1;
 }
 
-/* Since version 32 the number of the source follows: "name (file:1:2)[7]". */
+/* Removes the number of the source, which files have since version 32: "name (file:1:2)[7]". */
 static void drop_source(struct slice *text)
 {
     size_t end = text->size;

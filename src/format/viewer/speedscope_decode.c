@@ -15,15 +15,15 @@
 
 enum { THREAD_ID_BYTES_MAX = 1 << 10 };
 
-#define LIMIT 0x1p61 /* of a position in a profile, so that differences do not overflow */
+#define LIMIT 0x1p61 /* largest position in a profile, so that differences do not overflow */
 
-/* What the values of a profile are. */
+/* Kinds of values of a profile. */
 enum measure { MEASURE_NONE, MEASURE_TIME, MEASURE_BYTES };
 
 static const struct unit {
     const char *name;
     enum measure measure;
-    double factor; /* to nanoseconds or bytes */
+    double factor; /* factor to nanoseconds or bytes */
 } units[] = {
     {"none", MEASURE_NONE, 1},           {"nanoseconds", MEASURE_TIME, 1}, {"microseconds", MEASURE_TIME, 1e3},
     {"milliseconds", MEASURE_TIME, 1e6}, {"seconds", MEASURE_TIME, 1e9},   {"bytes", MEASURE_BYTES, 1},
@@ -37,12 +37,12 @@ struct open_frame {
 struct decoder {
     struct json_parts file;
     ARRAY_OF(struct location_id) frames;
-    ARRAY_OF(struct open_frame) open; /* of an evented profile, root first */
+    ARRAY_OF(struct open_frame) open; /* open frames of an evented profile, root first */
     bool has_measure[3];
     int column[3];
-    uint64_t base_ns; /* what times are counted from */
+    uint64_t base_ns; /* start of all times */
     uint64_t first_ns, last_ns;
-    size_t track_count; /* so far */
+    size_t track_count; /* number of tracks that were read */
 };
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ static void give_thread(struct decoder *decoder, struct track *track)
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-/* Which measures there are decides about the columns, before there is a sample. */
+/* Gives a column to each measure that the file has, before there is a sample. */
 static void give_columns(struct decoder *decoder)
 {
     struct profile *profile = decoder->file.profile;

@@ -26,14 +26,14 @@ struct encoder {
     int column; /* the value that is written */
     const char *unit;
     bool is_timed;    /* samples are shown at their times */
-    uint64_t base_ns; /* what times count from: the first sample, so that they are whole in a double; 0: as is */
+    uint64_t base_ns; /* start of all times: the first sample, so that a double holds them; 0: unchanged */
     uint64_t gap_ns;  /* less than this between two samples is no gap */
     struct tracks tracks;
     INDEXED_ARRAY_OF(struct written_frame) frames;
     uint32_t *frame_of_line, *frame_of_location; /* plus one; 0: not numbered yet */
-    struct location_id *path;                    /* of the stack at hand, leaf first */
+    struct location_id *path;                    /* locations of the stack at hand, leaf first */
     size_t path_capacity;
-    struct buffer list; /* of tracks, which are profiles to speedscope */
+    struct buffer list; /* list of tracks, which are profiles to speedscope */
     enum status status;
 };
 
@@ -143,7 +143,7 @@ static int64_t value_of(const struct encoder *encoder, const struct track_sample
     return profile_sample_values(encoder->profile, sample->sample)[encoder->column];
 }
 
-/* What is idle before SAMPLE, when the one before ended at CLOCK_NS. */
+/* Returns the idle time between CLOCK_NS, the end of the previous sample, and SAMPLE. */
 static uint64_t gap_before(const struct encoder *encoder, const struct track_sample *sample, uint64_t clock_ns)
 {
     if (!encoder->is_timed || sample->time_ns <= clock_ns) return 0;
