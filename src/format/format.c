@@ -110,19 +110,12 @@ static struct slice without_mark(struct slice bytes)
     return has_mark ? slice_of(bytes.data + 3, bytes.size - 3) : bytes;
 }
 
-/* Returns whether OUT, the decompressed front of a file that may be brotli, is of a known format. Brotli has no mark:
- * only the contents of a file that was cut short show that it is brotli. */
-static bool is_cut_brotli(const struct buffer *out)
-{
-    enum { ENOUGH_BYTES = 64 };
-    return out->size >= ENOUGH_BYTES && detect_raw(buffer_slice(out));
-}
-
 /* Takes one layer of compression off BYTES, which OUT gets. RET_IS_PLAIN: there is none, and the bytes are of
  * *RET_FORMAT, or NULL. */
 static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffer *out, bool *ret_is_plain,
                               const struct format **ret_format, struct error *error)
 {
+    enum { ENOUGH_BYTES = 64 };
     enum compression compression = compression_detect(bytes);
     bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD;
     if (compression == COMPRESSION_NONE) compression = COMPRESSION_BROTLI;
@@ -132,7 +125,8 @@ static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffe
     if (*ret_is_plain) return STATUS_OK;
     enum status status = decompress_front(compression, bytes, out, error);
     if (status != STATUS_MALFORMED || is_sure) return status;
-    if (compression == COMPRESSION_BROTLI && is_cut_brotli(out)) return status;
+    /* Brotli has no mark: only the contents of a file that was cut short show that it is brotli. */
+    if (compression == COMPRESSION_BROTLI && out->size >= ENOUGH_BYTES && detect_raw(buffer_slice(out))) return status;
     *ret_is_plain = true;
     return STATUS_OK;
 }
@@ -211,14 +205,6 @@ enum status format_decode(struct slice bytes, struct profile *profile, const str
     return status;
 }
 
-/* Keeps the last SIZE bytes. */
-static void drop_front(struct buffer *bytes, size_t size)
-{
-    if (size == bytes->size) return;
-    memmove(bytes->data, bytes->data + (bytes->size - size), size);
-    bytes->size = size;
-}
-
 enum status format_open(struct buffer *bytes, const struct format **ret_format, struct error *error)
 {
     struct buffer storage;
@@ -230,7 +216,10 @@ enum status format_open(struct buffer *bytes, const struct format **ret_format, 
     } else {
         buffer_fini(&storage);
     }
-    if (status == STATUS_OK) drop_front(bytes, raw.size); /* RAW ends where the bytes end */
+    if (status == STATUS_OK && raw.size != bytes->size) { /* RAW ends where the bytes end */
+        memmove(bytes->data, bytes->data + (bytes->size - raw.size), raw.size);
+        bytes->size = raw.size;
+    }
     return status;
 }
 

@@ -160,19 +160,13 @@ static void join_calls(struct cost_graph *graph)
     graph->calls.count = count;
 }
 
-/* Returns the first value of PLACE; costs below zero (memory that is freed) have no part in the shares. */
-static double weight_of_place(const struct cost_graph *graph, const struct place_cost *place)
-{
-    int64_t value = graph->values.items[place->value_first];
-    return value > 0 ? (double)value : 0;
-}
-
 static void weigh(struct maker *maker)
 {
     const struct cost_graph *graph = maker->graph;
     for (size_t i = 0; i < graph->places.count; i++) {
         const struct place_cost *place = &graph->places.items[i];
-        maker->weight[place->node] += weight_of_place(graph, place);
+        int64_t value = graph->values.items[place->value_first];
+        if (value > 0) maker->weight[place->node] += (double)value; /* memory that is freed has no part in the shares */
         maker->place_first[place->node + 1]++;
     }
     for (size_t i = 0; i < graph->calls.count; i++) {

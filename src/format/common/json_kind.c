@@ -60,25 +60,19 @@ static enum json_kind_of_profile kind_of_list(struct json_reader *reader)
     return JSON_PROFILE_UNKNOWN;
 }
 
-static enum json_kind_of_profile kind_of_object(struct json_reader *reader)
-{
-    enum json_kind_of_profile kind = JSON_PROFILE_UNKNOWN;
-    struct slice name;
-    json_object_begin(reader);
-    while (kind == JSON_PROFILE_UNKNOWN && json_object_next(reader, &name)) kind = kind_of_member(reader, name);
-    return kind;
-}
-
 enum json_kind_of_profile json_kind_of_profile(struct slice bytes)
 {
     struct json_reader reader;
+    struct slice name;
     enum json_kind_of_profile kind = JSON_PROFILE_UNKNOWN;
     if (bytes.size > JSON_KIND_BYTES_MAX) bytes.size = JSON_KIND_BYTES_MAX;
     json_reader_init(&reader, bytes);
-    if (json_peek(&reader) == JSON_OBJECT)
-        kind = kind_of_object(&reader);
-    else if (json_peek(&reader) == JSON_ARRAY)
+    if (json_peek(&reader) == JSON_OBJECT) {
+        json_object_begin(&reader);
+        while (kind == JSON_PROFILE_UNKNOWN && json_object_next(&reader, &name)) kind = kind_of_member(&reader, name);
+    } else if (json_peek(&reader) == JSON_ARRAY) {
         kind = kind_of_list(&reader);
+    }
     json_reader_fini(&reader);
     return kind;
 }

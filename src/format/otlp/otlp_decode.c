@@ -847,15 +847,6 @@ static void read_resource_profiles(struct decoder *decoder, struct slice message
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-static size_t count_messages(struct slice bytes, uint32_t number)
-{
-    struct cursor cursor = cursor_of(bytes);
-    struct protobuf_field field;
-    size_t count = 0;
-    while (protobuf_next(&cursor, &field)) count += field.number == number;
-    return count;
-}
-
 static void decoder_fini(struct decoder *decoder)
 {
     free(decoder->strings.items);
@@ -876,7 +867,11 @@ static void decoder_fini(struct decoder *decoder)
 static void read_data(struct decoder *decoder)
 {
     each_message(decoder, decoder->bytes, DATA_DICTIONARY, "the file", read_dictionary);
-    decoder->has_several_resources = count_messages(decoder->bytes, DATA_RESOURCE_PROFILES) > 1;
+    struct cursor cursor = cursor_of(decoder->bytes);
+    struct protobuf_field field;
+    size_t resources = 0;
+    while (protobuf_next(&cursor, &field)) resources += field.number == DATA_RESOURCE_PROFILES;
+    decoder->has_several_resources = resources > 1;
     each_message(decoder, decoder->bytes, DATA_RESOURCE_PROFILES, "the file", find_columns);
     put_first_type_last(decoder->profile);
     each_message(decoder, decoder->bytes, DATA_RESOURCE_PROFILES, "the file", read_resource_profiles);

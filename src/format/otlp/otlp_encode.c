@@ -10,8 +10,8 @@
 #include "format/otlp/otlp_private.h"
 #include "profile/frame_kind.h"
 #include "profile/processes.h"
+#include "profile/thread_labels.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -221,13 +221,6 @@ static void add_text(struct encoder *encoder, const char *key, struct string_id 
     if (text.index) add_number(encoder, text_attribute(encoder, key, text));
 }
 
-static const char *key_of_label(const char *key)
-{
-    if (strcmp(key, PROCESS_ID_LABEL) == 0) return KEY_PROCESS_ID;
-    if (strcmp(key, PROCESS_NAME_LABEL) == 0) return KEY_PROCESS_NAME;
-    return key;
-}
-
 /* Reads the SIZE bytes of the hexadecimal TEXT; false if it is no id. */
 static bool parse_id(struct slice text, uint8_t *ret_bytes, size_t size)
 {
@@ -269,7 +262,9 @@ static uint32_t link_number(struct encoder *encoder, const struct ids *ids)
 
 static void add_label(struct encoder *encoder, const struct label *label)
 {
-    const char *key = key_of_label(profile_c_string(encoder->profile, label->key));
+    const char *key = profile_c_string(encoder->profile, label->key);
+    if (strcmp(key, PROCESS_ID_LABEL) == 0) key = KEY_PROCESS_ID;
+    if (strcmp(key, PROCESS_NAME_LABEL) == 0) key = KEY_PROCESS_NAME;
     if (label->is_number)
         add_number(encoder, number_attribute(encoder, key_number(encoder, key), ANY_INT, label->number,
                                              string_number(encoder, label->unit)));
@@ -277,24 +272,15 @@ static void add_label(struct encoder *encoder, const struct label *label)
         add_number(encoder, text_attribute(encoder, key, label->text));
 }
 
-static bool parse_decimal(const char *text, int64_t *ret_number)
-{
-    char *end, again[24];
-    errno = 0;
-    *ret_number = strtoll(text, &end, 10);
-    (void)snprintf(again, sizeof(again), "%lld", (long long)*ret_number);
-    return errno == 0 && strcmp(text, again) == 0;
-}
-
 /* Adds the id of a thread, and its name at the time of SAMPLE. */
 static void add_thread(struct encoder *encoder, size_t sample)
 {
     const struct profile *profile = encoder->profile;
     struct thread_id id = profile->samples.thread[sample];
-    const char *text = profile_c_string(profile, profile_thread(profile, id)->id);
+    struct slice text = profile_slice(profile, profile_thread(profile, id)->id);
     int64_t number;
     if (id.index == 0) return;
-    if (parse_decimal(text, &number))
+    if (thread_id_is_number(text, &number))
         add_number(encoder, number_attribute(encoder, key_number(encoder, KEY_THREAD_ID), ANY_INT, number, 0));
     else
         add_number(encoder, text_attribute(encoder, KEY_THREAD_ID, profile_thread(profile, id)->id));

@@ -769,7 +769,7 @@ static enum status decode_raw(struct slice bytes, struct buffer *releasable, str
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .releasable = releasable};
     decoder.metadata.profile = profile;
     decode_all(&decoder);
-    pprof_metadata_fini(&decoder.metadata);
+    index_table_fini(&decoder.metadata.index);
     id_map_fini(&decoder.mappings);
     id_map_fini(&decoder.functions);
     id_map_fini(&decoder.locations);

@@ -159,8 +159,3 @@ bool pprof_metadata_read(struct pprof_metadata *metadata, struct slice comment)
     add_entry(metadata, key_id, false, 0, unescape(metadata->profile, after(rest, 2)));
     return true;
 }
-
-void pprof_metadata_fini(struct pprof_metadata *metadata)
-{
-    index_table_fini(&metadata->index);
-}

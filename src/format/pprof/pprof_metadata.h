@@ -19,11 +19,10 @@ uint32_t pprof_metadata_tag(const struct profile *profile);
 /* Entries that were read: several lines of one number add up, and of several texts the first counts. */
 struct pprof_metadata {
     struct profile *profile;
-    struct index_table index; /* entries of the profile's metadata by key */
+    struct index_table index; /* entries of the profile's metadata by key; the caller frees it */
 };
 
 /* Returns false if COMMENT is no metadata. */
 bool pprof_metadata_read(struct pprof_metadata *metadata, struct slice comment);
-void pprof_metadata_fini(struct pprof_metadata *metadata);
 
 #endif

@@ -58,14 +58,14 @@ static bool add_location(struct synthetic_mappings *synthetic, uint32_t *by_pack
 
 enum status synthetic_mappings_init(struct synthetic_mappings *synthetic, const struct profile *profile)
 {
-    *synthetic = (struct synthetic_mappings){.of_location =
-                                                 calloc(profile->locations.count + 1, sizeof(*synthetic->of_location))};
+    uint32_t *of_location = calloc(profile->locations.count + 1, sizeof(*of_location));
+    *synthetic = (struct synthetic_mappings){.of_location = of_location};
     uint32_t *by_package = calloc(profile->strings.count + 1, sizeof(*by_package));
-    bool is_made = synthetic->of_location && by_package;
-    for (uint32_t i = 1; is_made && i < profile->locations.count; i++)
-        is_made = add_location(synthetic, by_package, profile, i);
+    bool is_complete = of_location && by_package;
+    for (uint32_t i = 1; is_complete && i < profile->locations.count; i++)
+        is_complete = add_location(synthetic, by_package, profile, i);
     free(by_package);
-    return is_made ? STATUS_OK : STATUS_NO_MEMORY;
+    return is_complete ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 void synthetic_mappings_fini(struct synthetic_mappings *synthetic)

@@ -98,20 +98,13 @@ static void add_end_metadata(struct profile *profile, const struct recorder_coun
     profile_add_metadata_text(profile, "sampler_ended", reasons[reason]);
 }
 
-/* Adds the part of a processor that the sampler was allowed to use. */
-static void add_cpu_max_metadata(struct profile *profile, const struct recorder_counts *counts)
-{
-    char text[48];
-    uint64_t ppm = counts->counters[RECORDING_CPU_MAX_PPM];
-    if (ppm == 0) return;
-    (void)snprintf(text, sizeof(text), "%g %% of a processor", (double)ppm / PERCENT_PPM);
-    profile_add_metadata_text(profile, "cpu_max", text);
-}
-
 void recorder_metadata_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
                            uint64_t period_ns)
 {
-    add_cpu_max_metadata(profile, counts);
+    char cpu_max[48];
+    uint64_t cpu_max_ppm = counts->counters[RECORDING_CPU_MAX_PPM];
+    (void)snprintf(cpu_max, sizeof(cpu_max), "%g %% of a processor", (double)cpu_max_ppm / PERCENT_PPM);
+    if (cpu_max_ppm != 0) profile_add_metadata_text(profile, "cpu_max", cpu_max);
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
         if (counter_keys[i]) profile_add_metadata_number(profile, counter_keys[i], (int64_t)counts->counters[i]);
     }
@@ -133,8 +126,7 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     }
     uint64_t process_cpu_ns = counts->usage_cpu_ns - counts->first_usage_cpu_ns;
     profile_add_metadata_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
-    uint64_t started_ns = counts->started_cpu_ns, first_ns = counts->first_usage_cpu_ns;
-    uint64_t before_ns = difference(first_ns, started_ns);
+    uint64_t before_ns = difference(counts->first_usage_cpu_ns, counts->started_cpu_ns);
     profile_add_metadata_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
     profile_add_metadata_number(profile, "processes", 1);
     profile_add_metadata_number(profile, "processes_cut_off",

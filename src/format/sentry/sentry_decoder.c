@@ -142,14 +142,6 @@ static const struct member *find_member(const struct members *members, struct sl
     return NULL;
 }
 
-static void pass_over(struct chunk_decoder *decoder, struct members *members)
-{
-    if (members->keeps)
-        chunk_keep_value(decoder, members, "");
-    else
-        json_skip(&decoder->reader);
-}
-
 int chunk_find_next_member(struct chunk_decoder *decoder, struct members *members)
 {
     struct json_reader *reader = &decoder->reader;
@@ -157,7 +149,10 @@ int chunk_find_next_member(struct chunk_decoder *decoder, struct members *member
         const struct member *member = find_member(members, members->key);
         if (!member || (members->ignored & 1u << member->number)) {
             members->number = -1;
-            pass_over(decoder, members);
+            if (members->keeps)
+                chunk_keep_value(decoder, members, "");
+            else
+                json_skip(reader);
             continue;
         }
         uint32_t bit = 1u << member->number;

@@ -380,24 +380,19 @@ static void read_sample(struct chunk_decoder *decoder)
     sample->attributes = chunk_take_attributes(decoder, &members);
 }
 
-/* Most bytes of a chunk are samples of about the same size: the size of the first gives their maximum number. */
-static void expect_samples(struct chunk_decoder *decoder, size_t sample_size)
-{
-    size_t left = (size_t)(decoder->reader.end - decoder->reader.position) / sample_size;
-    if (left > CHUNK_ITEMS_MAX / 2) left = CHUNK_ITEMS_MAX / 2;
-    (void)ARRAY_RESERVE(&decoder->chunk.samples, left, CHUNK_ITEMS_MAX);
-}
-
 static void read_samples(struct chunk_decoder *decoder)
 {
-    bool is_first = true;
-    json_array_begin(&decoder->reader);
-    while (json_array_next(&decoder->reader)) {
-        size_t start = json_reader_taken(&decoder->reader);
+    struct json_reader *reader = &decoder->reader;
+    json_array_begin(reader);
+    for (bool is_first = true; json_array_next(reader); is_first = false) {
+        size_t start = json_reader_taken(reader);
         read_sample(decoder);
-        size_t size = json_reader_taken(&decoder->reader) - start;
-        if (is_first && size > 0 && !decoder->reader.failed) expect_samples(decoder, size);
-        is_first = false;
+        size_t size = json_reader_taken(reader) - start;
+        if (!is_first || size == 0 || reader->failed) continue;
+        /* Most bytes of a chunk are samples of about the same size: the first gives their maximum number. */
+        size_t left = (size_t)(reader->end - reader->position) / size;
+        if (left > CHUNK_ITEMS_MAX / 2) left = CHUNK_ITEMS_MAX / 2;
+        (void)ARRAY_RESERVE(&decoder->chunk.samples, left, CHUNK_ITEMS_MAX);
     }
 }
 
