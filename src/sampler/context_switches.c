@@ -1,6 +1,6 @@
-/* Which of a thread's waits for a processor followed a wake-up, where no timer records its context switches: by the
- * kernel's counts of them (/proc/self/task/TID/status). After each voluntary switch the thread sleeps and then waits,
- * after each other one it waits. SPDX-License-Identifier: MIT */
+/* Counts a thread's waits for a processor after wake-ups and after preemptions, where no timer records its context
+ * switches, by the kernel's counts of these (/proc/self/task/TID/status). After each voluntary switch the thread sleeps
+ * and then waits; after each other one it waits. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
 #include "base/unsigned.h"
@@ -8,7 +8,7 @@
 
 enum { STATUS_SIZE = 4096 };
 
-/* What kind of wait THREAD is in, or will be in when it wakes up, if it does not run: it has not ended yet. */
+/* Returns the kind of wait that THREAD is in, or will be in when it wakes up; none if it runs. */
 static struct open_wait open_wait_of(const struct target_thread *thread, uint64_t slept, uint64_t preempted,
                                      bool is_asleep)
 {

@@ -21,12 +21,13 @@
 #include <sys/utsname.h>
 
 enum {
-    KEPT_SIGNALS = 4,       /* for which no CPU time was written, or the other way round, by chance */
-    UNCOVERED_SIGNALS = 10, /* of a thread that runs at random: after that, signals are sent, too */
-    LONG_CALL_SIGNALS = 2,  /* a call of as many ticks is a long one */
+    KEPT_SIGNALS = 4,       /* signals by which their number may differ from the CPU time, by chance */
+    UNCOVERED_SIGNALS = 10, /* signals that may be missing before the sampler thread sends some, too */
+    LONG_CALL_SIGNALS = 2,  /* length of a long call, in ticks */
 };
 
-/* Before, the signal is sent by the interrupt, and could end a wait that the thread is about to begin. */
+/* Returns true for Linux 5.9 and newer: an older kernel sends the signal in the interrupt, and could end a wait that
+ * the thread is about to begin. */
 static bool has_deferred_timers(void)
 {
     enum { MAJOR = 5, MINOR = 9 };
@@ -38,8 +39,8 @@ static bool has_deferred_timers(void)
     return major > MAJOR || (major == MAJOR && plain_parse(&at, 10) >= MINOR);
 }
 
-/* Where the kernel ticks more often than each 4 ms, signals at each tick would cost more than they are worth: some in a
- * period are enough. A whole number of ticks. */
+/* Returns the CPU time that a signal stands for, a multiple of the kernel's tick. Where the kernel ticks more often
+ * than each 4 ms, signals at each tick would cost more than they are worth: some in a period are enough. */
 static uint64_t timer_signal_length(const struct sampler *sampler)
 {
     enum { SIGNALS_IN_5_PERIODS = 12, MOST_NS = 4000000 };
@@ -48,8 +49,8 @@ static uint64_t timer_signal_length(const struct sampler *sampler)
     return ticks > 1 ? ticks * sampler->kernel_tick_ns : sampler->kernel_tick_ns;
 }
 
-/* The timer goes off at the first tick after this. At each tick, it should also if the thread runs for less than a tick
- * at a time. */
+/* Returns the interval of the timer, which goes off at the first tick after it. A short interval makes it go off at
+ * each tick, even if the thread runs for less than a tick at a time. */
 static uint64_t interval_ns(const struct sampler *sampler)
 {
     enum { SHORT_NS = 100000 };
@@ -85,7 +86,9 @@ static void note_reading(const struct sampler *sampler, struct target_thread *th
         (struct timer_signals_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, uncovered_ns};
 }
 
-/* Since the reading before, THREAD has not run all the time, apart from waits for a processor. */
+/* Returns true if THREAD has slept since the previous reading: it has not run all the time, apart from waits for a
+ * processor.
+ */
 static bool has_slept(const struct sampler *sampler, const struct target_thread *thread)
 {
     const struct timer_signals_reading *before = &thread->timer_signals_read_at;
@@ -93,9 +96,9 @@ static bool has_slept(const struct sampler *sampler, const struct target_thread 
     return ran_ns + (thread->ledger.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
 }
 
-/* The CPU time of THREAD up to the last scan that COUNT signals, all since the reading before, do not stand for.
- * However many ticks meet a thread in a call, the signal comes once, at the call's end. Of one that has slept, it is
- * not known: 0. */
+/* Returns the CPU time of THREAD up to the last scan that COUNT signals, all since the previous reading, do not stand
+ * for. However many ticks meet a thread in a call, the signal comes once, at the call's end. For a thread that has
+ * slept this is unknown, and 0. */
 static uint64_t uncovered_ns(const struct sampler *sampler, const struct target_thread *thread, uint32_t count)
 {
     const struct timer_signals_reading *before = &thread->timer_signals_read_at;
@@ -123,11 +126,12 @@ uint64_t cpu_clock_timer_open_call_ns(const struct sampler *sampler, const struc
 
 bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct target_thread *thread)
 {
-    bool are_counted = thread->cpu_clock_timer && timer_sees_user_code(thread); /* else the reading is not noted */
+    bool are_counted = thread->cpu_clock_timer && timer_sees_user_code(thread); /* only then the reading is noted */
     return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_CALL_SIGNALS * sampler->timer_signal_ns;
 }
 
-/* Where another timer sees user code, its signals say how long a call was (cpu_clock_timer_all_signals). */
+/* Returns how THREAD's timer asks it. Where another timer sees user code, the number of signals says how long a call
+ * was (cpu_clock_timer_all_signals), and no call is a long one. */
 static struct request_timing timing_of(const struct sampler *sampler, const struct target_thread *thread)
 {
     uint64_t ns = interval_ns(sampler), long_call = (LONG_CALL_SIGNALS * sampler->timer_signal_ns + ns - 1) / ns;
@@ -154,7 +158,6 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
     if (!signal_gate_arm(request, choice.number, timing_of(sampler, thread))) cpu_clock_timer_forget(thread);
 }
 
-/* What is checked before each other signal (signal_choice.h) can change while the timer runs. */
 void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread)
 {
     enum { EVERY_NS = 50000000 };
@@ -164,6 +167,7 @@ void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread
         cpu_clock_timer_forget(thread);
         return;
     }
+    /* The state that is checked before each other signal (signal_choice.h) can change while the timer runs. */
     if (sampler->tick_ns < thread->cpu_clock_checked_ns + EVERY_NS) return;
     struct signal_choice choice = signal_choose(thread);
     thread->cpu_clock_checked_ns = sampler->tick_ns;
@@ -177,8 +181,8 @@ uint64_t cpu_clock_timer_room(const struct sampler *sampler)
     return REPLIES_MAX * signals_in_period(sampler) * sampler->timer_signal_ns / sampler->period_ns;
 }
 
-/* Time that the thread neither ran nor waited, but for a constant. A wait is counted at its end, so this falls when one
- * ends, and then grows only when the thread sleeps. */
+/* Returns the time that THREAD neither ran nor waited, plus a constant, ns. A wait is counted at its end, so this falls
+ * when a wait ends, and then grows only when the thread sleeps. */
 static int64_t asleep_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
     return (int64_t)(sampler->tick_ns - thread->cpu_ns_seen - thread->ledger.delay_ns);
@@ -200,8 +204,8 @@ bool cpu_clock_timer_is_late(const struct sampler *sampler, const struct target_
     return unwritten_ns > UNCOVERED_SIGNALS * sampler->timer_signal_ns + sampler->period_ns;
 }
 
-/* What SIGNALS stand for may differ from the CPU clock by the time of some, but not grow. The time after the last one
- * may be of a long call that continues. */
+/* Returns the CPU time that SIGNALS stand for. It may differ from the CPU clock by the time of some signals, but the
+ * difference must not grow. The time after the last signal may be of a long call that continues. */
 static uint64_t weight_ns(const struct sampler *sampler, const struct target_thread *thread,
                           struct timer_signals signals)
 {
@@ -213,8 +217,8 @@ static uint64_t weight_ns(const struct sampler *sampler, const struct target_thr
     return greatest(least_ns, least(signals_ns, ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
 }
 
-/* The part of ALL_NS. Each other signal is worth a tick, and long calls have the rest, as far as the timer confirms it.
- * Ticks also miss a thread that has slept: there, all signals are worth the same. */
+/* Returns the part of ALL_NS that is of long calls. Each other signal is worth a tick, and long calls have the rest, as
+ * far as the timer confirms it. Ticks also miss a thread that has slept: then all signals are worth the same. */
 static uint64_t long_calls_ns(const struct sampler *sampler, const struct target_thread *thread,
                               struct timer_signals signals, uint64_t all_ns)
 {

@@ -1,5 +1,5 @@
 /* Threads that sleep for long get the page of a perf event (perf_page.h), which shows without a system call that they
- * still do; it makes each wake-up a little dearer, so that those which wake up often lose it again.
+ * still sleep. It makes each wake-up a little dearer, so that threads which wake up often lose it again.
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
@@ -9,8 +9,8 @@
 
 enum {
     ASLEEP_TICKS_FOR_PAGE = 2,
-    PAGES_A_TICK_MAX = 64, /* making one costs some microseconds */
-    WAKE_WEIGHT = 4,       /* a wake-up counts for so many ticks asleep */
+    PAGES_A_TICK_MAX = 64, /* pages to open in a tick; opening one costs some microseconds */
+    WAKE_WEIGHT = 4,       /* ticks asleep that a wake-up counts for */
     WAKES_MAX = 64,
     SECONDS_WITHOUT_PAGE = 10,
 };
@@ -25,7 +25,7 @@ bool idle_thread_continues(const struct listed_thread *listed)
     return listed->page_asleep && perf_page_count(listed->page_asleep) == listed->count_asleep;
 }
 
-static void make_page(struct sampler *sampler, struct target_thread *thread)
+static void open_page(struct sampler *sampler, struct target_thread *thread)
 {
     if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
     bool is_allowed = sampler->pages_in_tick++ > 0 || filter_allows(FILTER_PERF);
@@ -37,7 +37,7 @@ static void make_page(struct sampler *sampler, struct target_thread *thread)
         sampler->counters[RECORDING_PERF_ERRNO] = (uint64_t)denial;
 }
 
-static void drop_page(struct sampler *sampler, struct target_thread *thread)
+void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->page) return;
     perf_page_close(thread->page);
@@ -53,7 +53,7 @@ void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *list
     if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
         thread->asleep_ticks++;
     else if (!thread->page && sampler->tick >= thread->no_page_until_tick)
-        make_page(sampler, thread);
+        open_page(sampler, thread);
 }
 
 void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *listed)
@@ -66,12 +66,7 @@ void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *liste
     if (!thread->page) return;
     thread->wakes = (thread->wakes > ticks_asleep ? thread->wakes - ticks_asleep : 0) + WAKE_WEIGHT;
     if (thread->wakes < WAKES_MAX) return;
-    drop_page(sampler, thread);
+    idle_thread_forget(sampler, thread);
     thread->wakes = 0;
     thread->no_page_until_tick = sampler->tick + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
-}
-
-void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
-{
-    drop_page(sampler, thread);
 }

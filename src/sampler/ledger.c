@@ -4,14 +4,9 @@
 #include "base/unsigned.h"
 #include "sampler/process_info.h"
 
-enum { WAKE_UP_NS_MIN = 100000 }; /* the kernel's clocks differ by up to this */
+enum { WAKE_UP_NS_MIN = 100000 }; /* largest difference between the kernel's clocks, ns */
 
-static bool is_cpu_mode(const struct sampler *sampler)
-{
-    return sampler->options.mode == RECORDING_CPU;
-}
-
-/* The rest of a unit is written later. */
+/* Rounds NS down to the recording's unit; the rest is written later. */
 static uint64_t whole_units(uint64_t ns)
 {
     return ns - ns % RECORDING_TIME_UNIT_NS;
@@ -37,7 +32,7 @@ void ledger_open_existing(struct target_thread *thread, uint64_t cpu_ns)
 
 void ledger_open(struct target_thread *thread)
 {
-    thread->ledger.has_delay = !thread->ledger.was_there; /* else the first reading is where it begins */
+    thread->ledger.has_delay = !thread->ledger.was_there; /* false: the first reading is the start of the count */
     thread->ledger.is_new = !thread->ledger.was_there;
 }
 
@@ -55,7 +50,8 @@ static void take_time_back(struct ledger *ledger, uint64_t ns)
     ledger->prewritten_ns += ns - taken_ns;
 }
 
-/* A thread that began after the previous tick has existed at least for its CPU time plus the wait that the kernel
+/* Moves NS of the start credit to pending time. The start credit is the time between the tick that found the thread and
+ * the previous one, in which it may have begun: it has existed at least for its CPU time and the waits that the kernel
  * counted. */
 static void use_start_credit(struct ledger *ledger, uint64_t ns)
 {
@@ -65,7 +61,8 @@ static void use_start_credit(struct ledger *ledger, uint64_t ns)
     ledger->pending_ns += taken_ns;
 }
 
-/* Where no stack is taken, at least that is known; and threads with stacks can stand for such ones with the same. */
+/* Writes the start routine of THREAD once: it names time without a stack, and threads with stacks can stand for others
+ * of their routine. */
 static void write_routine(struct sampler *sampler, struct target_thread *thread)
 {
     if (thread->life.routine == 0 || thread->ledger.has_written_routine) return;
@@ -85,7 +82,7 @@ static void write_more(struct sampler *sampler, struct target_thread *thread, en
     recording_time(sampler->writer, time);
 }
 
-/* The time is reported once, without a stack. */
+/* Writes once, without a stack, how long THREAD waited for its first processor. */
 static void write_start_wait(struct sampler *sampler, struct target_thread *thread)
 {
     struct ledger *ledger = &thread->ledger;
@@ -100,7 +97,7 @@ static void write_start_wait(struct sampler *sampler, struct target_thread *thre
 void ledger_open_forked(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     struct recording_time time = {.cpu_ns = whole_units(cpu_ns)};
-    if (!is_cpu_mode(sampler)) {
+    if (!sampler_is_cpu_mode(sampler)) {
         uint64_t age_ns = whole_units(sampler->age_ns);
         time.cpu_ns = least(time.cpu_ns, age_ns);
         time.runnable_ns = age_ns - time.cpu_ns;
@@ -109,16 +106,7 @@ void ledger_open_forked(struct sampler *sampler, struct target_thread *thread, u
     if (time.cpu_ns + time.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_START, time);
 }
 
-/* THREAD was created after the recording had begun, but had not run yet when the first threads were listed: it was
- * taken for one that was there, and its time was counted from the beginning of the recording. */
-static void correct_beginning(const struct sampler *sampler, struct ledger *ledger)
-{
-    ledger->was_there = false;
-    ledger->has_delay = true;
-    ledger->since_ns = sampler->recording_start_ns;
-}
-
-/* It may have begun after the open tick: threads are listed a little later. */
+/* Begins LEDGER at CREATED_NS, which can be after the open tick: threads are listed a little later. */
 static void correct_since(const struct sampler *sampler, struct ledger *ledger, uint64_t created_ns)
 {
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
@@ -134,9 +122,14 @@ void ledger_note_creation(struct sampler *sampler, struct target_thread *thread)
 {
     struct ledger *ledger = &thread->ledger;
     uint64_t created_ns = thread->life.created_ns;
-    if (is_cpu_mode(sampler)) return;
-    if (ledger->was_there && created_ns > sampler->recording_start_ns) correct_beginning(sampler, ledger);
-    if (ledger->since_ns == 0) return; /* it is older than the sampler */
+    if (sampler_is_cpu_mode(sampler)) return;
+    if (ledger->was_there && created_ns > sampler->recording_start_ns) {
+        /* It had not run yet when the first threads were listed, so its time was counted from the recording's start. */
+        ledger->was_there = false;
+        ledger->has_delay = true;
+        ledger->since_ns = sampler->recording_start_ns;
+    }
+    if (ledger->since_ns == 0) return;
     if (!ledger->has_beginning) correct_since(sampler, ledger, created_ns);
     ledger->start_credit_ns = 0;
     write_start_wait(sampler, thread);
@@ -160,8 +153,8 @@ void ledger_begin_tick(struct sampler *sampler, struct target_thread *thread)
     }
 }
 
-/* THREAD was blocked, then woken, and waited for a processor at the same stack, even if no tick has seen it asleep yet.
- * Most of WAIT_NS may already be recorded as blocked time, by ticks without a record. */
+/* Writes that THREAD waited for a processor for WAIT_NS after a wake-up, at the stack where it was blocked, even if no
+ * tick has seen it asleep yet. Most of WAIT_NS may be recorded as blocked time already, by ticks without a record. */
 static void write_wake_up(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     struct ledger *ledger = &thread->ledger;
@@ -183,10 +176,11 @@ static void add_waits(struct sampler *sampler, const struct target_thread *threa
     routine->other_waits += waits.others;
 }
 
-/* The kernel's counts of switches divide WAIT_NS: waits of both kinds are taken to be of one length. Where they cannot,
- * a thread that was asleep at the scan before was woken since. Where ticks are late, it is divided later, by all counts
- * together: not all can be read, and in a long time between two scans a thread that has slept has fewer other waits, so
- * that each of its sleeps would count for too much. */
+/* Returns the part of WAIT_NS after wake-ups. The kernel's counts of switches divide it: waits of both kinds are taken
+ * to be of one length. Where the counts are unknown, a thread that was asleep at the previous scan was woken since.
+ * Where ticks are late, the time is divided later, by all counts together: not all can be read, and in a long time
+ * between two scans a thread that has slept has fewer other waits, so that each of its sleeps would count for too much.
+ */
 static uint64_t wait_without_timer(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     enum { READ_A_TICK_MAX = 32 };
@@ -203,8 +197,8 @@ static uint64_t wait_without_timer(struct sampler *sampler, struct target_thread
     return thread->state == THREAD_BLOCKED ? wait_ns : 0;
 }
 
-/* What WAIT_NS adds to THREAD's waits after wake-ups. A timer measures those after preemptions, which the kernel can
- * count later: then it is less than nothing. */
+/* Returns the part of WAIT_NS after wake-ups. A timer measures waits after preemptions, and the kernel can count them
+ * later: then the result is negative. */
 static int64_t wait_after_wake_up(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     struct ledger *ledger = &thread->ledger;
@@ -219,7 +213,7 @@ static int64_t wait_after_wake_up(struct sampler *sampler, struct target_thread 
     return (int64_t)(wait_ns - preempted_ns);
 }
 
-/* They are written when there is more than the clocks differ by. */
+/* Adds WOKEN_NS to the waits after wake-ups, and writes these once they exceed the difference between the clocks. */
 static void note_waits(struct sampler *sampler, struct target_thread *thread, int64_t woken_ns)
 {
     int64_t *unwritten_ns = &thread->ledger.woken_ns;
@@ -230,7 +224,7 @@ static void note_waits(struct sampler *sampler, struct target_thread *thread, in
     *unwritten_ns = 0;
 }
 
-/* The part that followed a wake-up, of the waits that timers saw, or that the kernel counted. */
+/* Returns the share of waits after wake-ups in the waits of ROUTINE that timers saw, or that the kernel counted. */
 static double woken_part(const struct short_lived_sums *routine)
 {
     double waits = routine->woken_waits + routine->other_waits;
@@ -239,20 +233,16 @@ static double woken_part(const struct short_lived_sums *routine)
     return waits > 0 ? routine->woken_waits / waits : 0;
 }
 
-static bool are_many_known(const struct short_lived_sums *routine)
-{
-    enum { ENOUGH = 400 }; /* if a tenth of them are of one kind, this is known within a third of it */
-    return routine->timed_wait_ns > 0 || routine->woken_waits + routine->other_waits >= ENOUGH;
-}
-
-/* As the waits that are known, of threads with the same start routine. It is done as late as possible, because few
- * threads have timers at first, or were counted; IS_LAST: now. */
+/* Divides unknown waits as the known ones of threads with the same start routine. This is done as late as possible,
+ * because few threads have timers at first, or were counted; IS_LAST: at once. */
 static void divide_unknown_waits(struct sampler *sampler, struct target_thread *thread, bool is_last)
 {
+    enum { ENOUGH_WAITS = 400 }; /* a share of a tenth is then known within a third of it */
     struct ledger *ledger = &thread->ledger;
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
     uint64_t wait_ns = least(ledger->unknown_wait_ns, ledger_unwritten_wait_ns(thread));
-    if (wait_ns == 0 || !(is_last || are_many_known(routine))) return;
+    bool are_many_known = routine->timed_wait_ns > 0 || routine->woken_waits + routine->other_waits >= ENOUGH_WAITS;
+    if (wait_ns == 0 || !(is_last || are_many_known)) return;
     ledger->unknown_wait_ns = 0;
     note_waits(sampler, thread, (int64_t)(woken_part(routine) * (double)wait_ns));
 }
@@ -261,14 +251,14 @@ void ledger_read_run_queue_wait(struct sampler *sampler, struct target_thread *t
 {
     struct ledger *ledger = &thread->ledger;
     uint64_t delay_ns = 0;
-    if (is_cpu_mode(sampler) || !thread_read_delay(thread, &delay_ns)) return;
+    if (sampler_is_cpu_mode(sampler) || !thread_read_delay(thread, &delay_ns)) return;
     if (!ledger->has_delay) ledger->runnable_written_ns = ledger->delay_ns = delay_ns;
     ledger->has_delay = true;
     uint64_t wait_ns = difference(delay_ns, ledger->delay_ns);
     ledger->delay_ns = delay_ns;
     ledger->delay_read_ns = monotonic_ns();
     use_start_credit(ledger, wait_ns);
-    if (!ledger->is_first_scan) ledger->start_credit_ns = 0; /* that wait has ended */
+    if (!ledger->is_first_scan) ledger->start_credit_ns = 0; /* the first wait has ended */
     note_waits(sampler, thread, wait_after_wake_up(sampler, thread, wait_ns));
     ledger->ran_in_ns = sampler->tick_span_ns;
     ledger->has_waited_ns = 0;
@@ -276,21 +266,21 @@ void ledger_read_run_queue_wait(struct sampler *sampler, struct target_thread *t
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 
-/* Waits that are not to be written yet where THREAD ran, or never. */
+/* Returns the waits that are not written yet where THREAD ran, or never, ns. */
 static uint64_t kept_back_ns(const struct target_thread *thread)
 {
     const struct ledger *ledger = &thread->ledger;
     return ledger->unknown_wait_ns + (ledger->woken_ns > 0 ? (uint64_t)ledger->woken_ns : 0);
 }
 
-/* The CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are not known. The sum is at
- * most the wall-clock time that has passed: the clocks are not read at the same moment. */
+/* Returns the CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are unknown. The sum
+ * is at most the wall-clock time that has passed: the clocks are not read at the same moment. */
 static struct recording_time running_time(const struct sampler *sampler, const struct target_thread *thread,
                                           uint64_t cpu_ns)
 {
     const struct ledger *ledger = &thread->ledger;
     uint64_t unwritten_ns = ledger_unwritten_cpu_ns(thread, cpu_ns);
-    if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
+    if (sampler_is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
     uint64_t wait_ns = difference(ledger_unwritten_wait_ns(thread), kept_back_ns(thread));
     uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
     if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)unwritten_ns / (double)(unwritten_ns + later_ns));
@@ -301,7 +291,7 @@ static struct recording_time running_time(const struct sampler *sampler, const s
 
 static uint64_t blocked_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
-    if (is_cpu_mode(sampler)) return 0;
+    if (sampler_is_cpu_mode(sampler)) return 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     uint64_t rest_ns = thread->ledger.pending_ns - running.cpu_ns - running.runnable_ns;
     return whole_units(difference(rest_ns, kept_back_ns(thread)));
@@ -312,7 +302,7 @@ static void take(const struct sampler *sampler, struct target_thread *thread, st
     struct ledger *ledger = &thread->ledger;
     ledger->cpu_written_ns += time.cpu_ns;
     ledger->runnable_written_ns += time.runnable_ns;
-    if (!is_cpu_mode(sampler)) ledger->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
+    if (!sampler_is_cpu_mode(sampler)) ledger->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
 static void write_sample(struct sampler *sampler, struct target_thread *thread, struct recording_time time,
@@ -329,14 +319,6 @@ static void write_sample(struct sampler *sampler, struct target_thread *thread, 
     thread->written_tick = sampler->tick;
 }
 
-/* Waits are left to a stack where one of them began, if there is one soon. */
-static bool leaves_waits(const struct sampler *sampler, const struct target_thread *thread)
-{
-    enum { PERIODS_MAX = 64 };
-    return run_queue_waits_are_seen(sampler, thread) &&
-           ledger_unwritten_wait_ns(thread) < PERIODS_MAX * sampler->period_ns;
-}
-
 static void note_unseen_waits(struct sampler *sampler, const struct target_thread *thread, uint64_t ns)
 {
     if (!thread->waits.are_where_it_runs) sampler->counters[RECORDING_UNSEEN_WAITS_NS] += ns;
@@ -345,9 +327,12 @@ static void note_unseen_waits(struct sampler *sampler, const struct target_threa
 void ledger_credit_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *stack)
 {
+    enum { PERIODS_OF_WAITS_MAX = 64 };
     divide_unknown_waits(sampler, thread, false);
     struct recording_time time = running_time(sampler, thread, cpu_ns);
-    if (leaves_waits(sampler, thread)) time.runnable_ns = 0;
+    bool are_seen = run_queue_waits_are_seen(sampler, thread);
+    /* Waits are left to a stack where one of them began, if there is one soon. */
+    if (are_seen && ledger_unwritten_wait_ns(thread) < PERIODS_OF_WAITS_MAX * sampler->period_ns) time.runnable_ns = 0;
     if (time.cpu_ns + time.runnable_ns == 0) return;
     note_unseen_waits(sampler, thread, time.runnable_ns);
     write_sample(sampler, thread, time, stack->flags, stack);
@@ -405,7 +390,7 @@ void ledger_write_unreadable(struct sampler *sampler, struct target_thread *thre
 
 void ledger_end_tick(struct sampler *sampler, struct target_thread *thread)
 {
-    if (is_cpu_mode(sampler) || thread->written_tick == sampler->tick) return;
+    if (sampler_is_cpu_mode(sampler) || thread->written_tick == sampler->tick) return;
     recording_begin(sampler->writer, RECORDING_WAITING, 16);
     recording_number(sampler->writer, thread->number);
 }
@@ -418,9 +403,9 @@ void ledger_close(struct sampler *sampler, struct target_thread *thread, uint64_
     ledger_write_rest(sampler, thread);
 }
 
-/* The kernel's count of THREAD's waits is gone with it. In the last GAP_NS, of which it ran for CPU_NS, it is taken to
- * have been as often awake as late ticks met threads of its routine, or else, to have waited for a processor in the
- * same part of the time that it did not run as before. */
+/* Estimates the waits of THREAD in its last GAP_NS, of which it ran for CPU_NS: the kernel's count is gone with the
+ * thread. It is taken to have been awake as often as late ticks saw threads of its routine awake; or else to have
+ * waited for a processor for the same share of the time without one as earlier. */
 static uint64_t likely_delay(struct sampler *sampler, const struct target_thread *thread, uint64_t gap_ns,
                              uint64_t cpu_ns)
 {
@@ -438,17 +423,17 @@ static uint64_t likely_delay(struct sampler *sampler, const struct target_thread
     return (uint64_t)(part * (double)difference(gap_ns, cpu_ns));
 }
 
-/* If the open tick did not find a thread, its time is written up to the previous tick. */
+/* Adds the time from the last tick that found THREAD to its end. */
 static void add_time_to_end(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns)
 {
-    enum { PERIODS_TO_ESTIMATE = 2 }; /* a shorter gap continues what the last tick saw */
+    enum { PERIODS_TO_ESTIMATE = 2 }; /* least gap that is estimated; a shorter one continues what the last tick saw */
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
     struct ended_waits waits;
     uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns, gap_ns = difference(end_ns, written_until_ns);
     ledger_note_creation(sampler, thread);
     if (context_switches_count_last_waits(thread, &waits)) add_waits(sampler, thread, waits);
     add_time(&thread->ledger, gap_ns);
-    take_time_back(&thread->ledger, difference(written_until_ns, end_ns)); /* a tick met it after its last words */
+    take_time_back(&thread->ledger, difference(written_until_ns, end_ns)); /* a tick saw it after its end event */
     if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) {
         uint64_t uncounted_ns = least(gap_ns, difference(end_ns, thread->ledger.delay_read_ns));
         uint64_t delay_ns = likely_delay(sampler, thread, uncounted_ns, unseen_cpu_ns);
@@ -467,7 +452,7 @@ static void add_time_to_end(struct sampler *sampler, struct target_thread *threa
 
 void ledger_close_as_reported(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns)
 {
-    if (!is_cpu_mode(sampler)) add_time_to_end(sampler, thread, unseen_cpu_ns);
+    if (!sampler_is_cpu_mode(sampler)) add_time_to_end(sampler, thread, unseen_cpu_ns);
     ledger_write_rest(sampler, thread);
 }
 
@@ -478,7 +463,7 @@ void ledger_note_state(struct sampler *sampler, const struct target_thread *thre
     routine->late_ticks_asleep += thread->state == THREAD_BLOCKED;
 }
 
-/* For how long THREAD was probably asleep since it was last met so. */
+/* Returns how long THREAD was probably asleep since a tick last saw it asleep, ns. */
 static uint64_t unseen_sleep_ns(struct sampler *sampler, const struct target_thread *thread)
 {
     const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
@@ -487,16 +472,15 @@ static uint64_t unseen_sleep_ns(struct sampler *sampler, const struct target_thr
                       (double)thread->ledger.since_asleep_ns);
 }
 
-/* What THREAD waited for a processor at last, which the kernel has not counted. For the rest of its time it was
- * blocked; where that is little, it is what the clocks differ by. Ticks seldom miss a sleep of a thread with a timer.
- */
+/* Returns THREAD's last wait for a processor, which the kernel has not counted, ns. For the rest of its time it was
+ * blocked; a short rest is the difference between the clocks. Ticks seldom miss a sleep of a thread with a timer. */
 static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct target_thread *thread)
 {
     const struct ledger *ledger = &thread->ledger;
     uint64_t rest_ns = ledger->pending_ns;
     if (thread->state != THREAD_RUNNABLE) return 0;
     if (thread->timer.control) return whole_units(rest_ns);
-    uint64_t before_ns = ledger->ran_in_ns / 2; /* on average it was stopped half-way */
+    uint64_t before_ns = ledger->ran_in_ns / 2; /* on average it stopped half-way */
     uint64_t unknown_ns = difference(rest_ns, ledger->has_waited_ns + unseen_sleep_ns(sampler, thread));
     uint64_t wait_ns = least(ledger->has_waited_ns + least(unknown_ns, before_ns), rest_ns);
     bool has_slept = ledger->has_blocked || rest_ns > wait_ns + sampler->period_ns;
@@ -510,7 +494,7 @@ void ledger_write_rest(struct sampler *sampler, struct target_thread *thread)
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
     take(sampler, thread, running);
     struct recording_time blocked = {0};
-    if (!is_cpu_mode(sampler)) {
+    if (!sampler_is_cpu_mode(sampler)) {
         uint64_t rest_ns = whole_units(thread->ledger.pending_ns);
         uint64_t waited_ns = uncounted_wait_ns(sampler, thread);
         running.runnable_ns += waited_ns;

@@ -1,8 +1,8 @@
-/* Where threads wait for a processor. Mostly that is where they run, so that the stacks of their CPU time can stand for
- * their waits, too. Not at the ends of system calls, at which the kernel often stops a thread; nor in a long wait,
- * during which the kernel takes no other stack. So a thread that waits much gets a timer that sees its stops; without
- * the right to one it is sent a signal when a tick meets it waiting, which arrives where it was stopped.
- * SPDX-License-Identifier: MIT */
+/* Finds out where threads wait for a processor. Mostly they wait where they run, so that the stacks of their CPU time
+ * can stand for their waits, too. There are two exceptions: the ends of system calls, at which the kernel often stops a
+ * thread, and long waits, during which the kernel takes no other stack. So a thread that waits much gets a timer that
+ * sees its stops; without the right to one it is sent a signal when a tick sees it waiting, which arrives where it was
+ * stopped. SPDX-License-Identifier: MIT */
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/remote_unwind.h"
@@ -12,15 +12,15 @@
 #include "sampler/process_info.h"
 
 enum {
-    WAITS_PART = 32,           /* of a period: shorter waits matter little */
-    STOPS_A_SECOND_MAX = 5000, /* such a timer writes a record at each stop, and a copy of the stack at some: */
-    STOPS_A_PERIOD = 4,
+    WAITS_PART = 32,           /* divisor of a period: shorter waits matter little */
+    STOPS_A_SECOND_MAX = 5000, /* limit for a timer, which writes a record at each stop */
+    STOPS_A_PERIOD = 4,        /* samples in a period, each with a copy of the stack */
     RING_SIZE = 64 << 10,
     SMALL_COPY = 8 << 10,
-    SAMPLES_A_DRAW = 8, /* of its period */
+    SAMPLES_A_DRAW = 8, /* samples after which the timer's period is drawn again */
 };
 
-/* No program is in step with the number of stops between two samples. */
+/* Returns a random number of stops between two samples, so that no program is in step with it. */
 static uint64_t chance_stops(struct sampler *sampler, const struct target_thread *thread)
 {
     double stops = perf_timer_stops_in(&thread->timer, sampler->period_ns);
@@ -29,13 +29,7 @@ static uint64_t chance_stops(struct sampler *sampler, const struct target_thread
     return period > 0 ? period : 1;
 }
 
-/* What is further up in the stack hardly changes during a wait, unless frames are large. */
-static uint32_t stack_size(const struct target_thread *thread)
-{
-    return thread->has_large_stack ? thread->timer_stack_size : (uint32_t)least(SMALL_COPY, thread->timer_stack_size);
-}
-
-/* Each time for twice as long: a program may change what it does. */
+/* Observes no waits of THREAD for a while, each time for twice as long: a program may change its behaviour. */
 static void leave_alone(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { SECONDS_MIN = 5, SECONDS_MAX = 320 };
@@ -46,10 +40,13 @@ static void leave_alone(const struct sampler *sampler, struct target_thread *thr
                                              .until_tick = sampler->tick + seconds * sampler->ticks_a_second};
 }
 
-/* There is room for twice as many samples as are expected: a wait that has not ended is read at the next tick. */
+/* Opens a stop timer with room for twice as many samples as are expected: a wait that has not ended is read at the next
+ * tick. Small copies are enough, unless frames are large: the rest of the stack hardly changes during a wait. */
 static void open_timer(struct sampler *sampler, struct target_thread *thread)
 {
-    uint32_t size = stack_size(thread), ring_size = 2 * STOPS_A_PERIOD * size;
+    uint32_t large = thread->timer_stack_size;
+    uint32_t size = thread->has_large_stack ? large : (uint32_t)least(SMALL_COPY, large);
+    uint32_t ring_size = 2 * STOPS_A_PERIOD * size;
     uint64_t period = chance_stops(sampler, thread);
     thread->waits.period = period;
     thread->waits.samples = 0;
@@ -59,22 +56,23 @@ static void open_timer(struct sampler *sampler, struct target_thread *thread)
     if (result != 0) leave_alone(sampler, thread);
 }
 
-/* One that sees all is granted with the same right. */
 bool run_queue_waits_may_have_timer(const struct target_thread *thread)
 {
+    /* A timer that sees all needs the same right. */
     return thread->timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
 }
 
-/* Where the kernel locks no more memory, threads without any timer need it more. */
+/* Returns true if a stop timer may be opened: where the kernel can lock no further memory, threads without any timer
+ * need it more. */
 static bool is_time_to_open(const struct sampler *sampler, const struct target_thread *thread)
 {
     bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX;
     return is_seldom_stopped && sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
 }
 
-/* A sampler that hardly gets a processor does not meet threads at random. */
 bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
+    /* A sampler that hardly gets a processor does not see threads at random moments. */
     bool is_asked = thread->waits.is_asked && thread->waits.has_replied && !sampler->sampler_starved;
     return thread->stop_timer.control || is_asked;
 }
@@ -96,8 +94,8 @@ static void note_place(struct run_queue_waits *waits, bool is_elsewhere)
     waits->elsewhere += is_elsewhere;
 }
 
-/* True if all waits were where the thread spends its CPU time: to look at them is not worth its cost. If a tenth of
- * them were elsewhere, this would be missed once in 12 times. */
+/* Returns true if all waits were where the thread spends its CPU time: observing them is not worth its cost. If a tenth
+ * of them were elsewhere, this would be missed once in 12 times. */
 static bool may_be_left_alone(struct run_queue_waits *waits)
 {
     enum { ENOUGH = 24 };
@@ -108,7 +106,7 @@ static bool may_be_left_alone(struct run_queue_waits *waits)
     return !are_elsewhere;
 }
 
-/* To change the period interrupts the processor that the thread runs on. */
+/* Draws a new period after some SAMPLES. Changing it interrupts the processor that the thread runs on. */
 static void draw_period(struct sampler *sampler, struct target_thread *thread, uint32_t samples)
 {
     struct run_queue_waits *waits = &thread->waits;

@@ -30,17 +30,17 @@ static uint64_t known_periods(const struct sample_credit *credit)
     return difference(all_periods(credit), credit->open);
 }
 
-/* The part of all, at the last request, that was inside the kernel. */
+/* Returns the share of all periods, at the last request, that was inside the kernel. */
 static double kernel_part(const struct sample_credit *credit)
 {
     double all = (double)all_periods(credit);
     return all > 0 ? 1 - (double)credit->user / all : 1;
 }
 
-/* Of a thread that is rarely inside the kernel few replies are accepted, and each costs some 10 µs. So it is asked less
- * often, and each reply that is accepted stands for the periods that have come together. */
 double sample_credit_periods_between(const struct sample_credit *credit)
 {
+    /* Few replies of a thread that is rarely inside the kernel are accepted, and each costs some 10 µs. So it is asked
+     * less often, and each accepted reply stands for the periods that have come together. */
     const double most = 32;
     double part = kernel_part(credit);
     if (part >= seldom) return 0;
@@ -50,24 +50,18 @@ double sample_credit_periods_between(const struct sample_credit *credit)
 
 /* --- Context switches --------------------------------------------------------------------------------------------- */
 
-/* To stop and to start again, for each sleep: 3 to 7 µs where this was measured. */
+/* Returns the most CPU time that stopping and starting can take for all sleeps, ns; 3 to 7 µs each where it was
+ * measured. */
 static uint64_t switching_ns_max(const struct sample_credit *credit)
 {
     enum { SWITCH_NS_MAX = 10000 };
     return credit->sleeps * SWITCH_NS_MAX;
 }
 
-/* The time without the event that sleeps explain. The rest is of preemptions, and from before the event was there. */
+/* Returns the time without the event that sleeps explain, ns. The rest is of preemptions, and from before the event. */
 static uint64_t inactive_ns_of_sleeps(const struct sample_credit *credit)
 {
     return least(credit->inactive_ns, switching_ns_max(credit));
-}
-
-/* The periods, no more than MOST, that sleeps explain beyond the time without the event. */
-static uint64_t periods_of_sleeps(const struct sample_credit *credit, uint64_t most)
-{
-    uint64_t ns = difference(switching_ns_max(credit), inactive_ns_of_sleeps(credit));
-    return least(difference(ns / credit->period_ns, credit->sleeping), most);
 }
 
 uint64_t sample_credit_switching_ns(const struct sample_credit *credit)
@@ -76,11 +70,11 @@ uint64_t sample_credit_switching_ns(const struct sample_credit *credit)
     return difference(all_ns, credit->switching_written_ns);
 }
 
-/* Without stacks where the thread blocks, other ones stand for the switches, too. */
 uint64_t sample_credit_accounted_cpu_ns(const struct sample_credit *credit, uint64_t cpu_ns, uint64_t watched_ns)
 {
     uint64_t counted = sample_credit_given(credit), known_ns = (counted - credit->sleeping) * credit->period_ns;
     uint64_t charged_ns = difference(cpu_ns, credit->start_cpu_ns);
+    /* Without stacks where the thread blocks, other ones stand for the switches, too. */
     bool is_apart = credit->switching_written_ns > 0;
     uint64_t switching_ns = is_apart ? sample_credit_switching_ns(credit) : 0;
     if (watched_ns <= counted * credit->period_ns) return difference(cpu_ns, switching_ns);
@@ -99,25 +93,8 @@ uint64_t sample_credit_accounted_cpu_ns(const struct sample_credit *credit, uint
  * timer has seen, a difference that can be chance counts for less, and what replies from outside had too much until
  * then is lent by stacks of user code. */
 
-/* A timer's signals meet the thread at random, and all of them are counted. A thread that is asked for one stack, or
- * seldom, is asked when it was inside the kernel. */
-static bool are_by_chance(const struct sample_credit *credit, struct timer_signals signals)
-{
-    return signals.are_all && signals.count > 0 && kernel_part(credit) >= seldom;
-}
-
-static void count_replies(struct sample_credit *credit, struct timer_signals signals)
-{
-    enum { REPLIES_TO_HALVE = 1024 };
-    credit->replies += signals.count;
-    credit->replies_in_call += signals.in_call;
-    if (credit->replies < REPLIES_TO_HALVE) return;
-    credit->replies /= 2;
-    credit->replies_in_call /= 2;
-}
-
-/* Of the time in which no signals say it, the part that was spent in calls: as all replies together say, but no more
- * than inside the kernel. As long as there are few, all of that is taken to be calls. */
+/* Returns the share of calls in time without signals of its own: that of all replies together, but no more than the
+ * share inside the kernel. As long as there are few replies, all of that is taken to be calls. */
 static double usual_part_in_calls(const struct sample_credit *credit)
 {
     enum { FEW = 64 };
@@ -126,7 +103,7 @@ static double usual_part_in_calls(const struct sample_credit *credit)
     return part < kernel ? part : kernel;
 }
 
-/* Calls get PART of the time since the last reply. What cannot be paid for long is forgotten. */
+/* Makes PART of the time since the last reply due to calls. A debt that cannot be paid for long is forgotten. */
 static void add_due(struct sample_credit *credit, double part)
 {
     const double most = 64;
@@ -146,10 +123,11 @@ static double in_kernel(const struct sample_credit *credit)
     return (double)known_periods(credit) - (double)credit->user;
 }
 
-/* Of those inside the kernel, how many were in no call: what the timer has found beyond the signals. Both vary. As less
- * than nothing cannot be given to anything, the difference itself would leave too little for calls in half of all runs
- * with calls only. So it counts as far as it is unlikely by chance: one of 0.7 standard deviations for half, one of two
- * for nine tenths. With the entire variance, calls would have too much where there are faults (test_periods). */
+/* Returns how many kernel periods were in no call: what the timer has found beyond the signals. Both vary. As a
+ * negative number cannot be given to anything, the difference itself would leave too little for calls in half of all
+ * runs with calls only. So it counts as far as it is unlikely by chance: a difference of 0.7 standard deviations for
+ * half, one of two for nine tenths. With the entire variance, calls would have too much where there are faults
+ * (test_periods). */
 static double in_no_call(const struct sample_credit *credit)
 {
     double all = (double)known_periods(credit), kernel = in_kernel(credit);
@@ -160,7 +138,7 @@ static double in_no_call(const struct sample_credit *credit)
     return excess * excess * excess / (excess * excess + variance / 2);
 }
 
-/* What calls can be given now. */
+/* Returns the number of periods that can be given to calls. */
 static uint64_t payable(const struct sample_credit *credit)
 {
     return whole(in_kernel(credit) - in_no_call(credit) - (double)credit->calls);
@@ -193,24 +171,20 @@ static void give(struct sample_credit *credit, uint64_t *to, uint64_t count)
     credit->asked -= count;
 }
 
-/* What is inside the kernel, in no call, and given to no stack yet. */
+/* Returns the number of kernel periods in no call that are not given to a stack yet. */
 static uint64_t rest(const struct sample_credit *credit)
 {
     double given = (double)credit->outside + (double)credit->sleeping;
     return least(whole(in_no_call(credit) - given), credit->asked);
 }
 
-static uint64_t give_to_call(struct sample_credit *credit)
-{
-    uint64_t count = least(payable(credit), credit->asked);
-    credit->calls_due -= (double)count;
-    give(credit, &credit->calls, count);
-    return count;
-}
-
+/* Gives periods to a reply from outside of calls. Returns their number, without those that sleeps explain beyond the
+ * time without the event. */
 static uint64_t give_to_outside(struct sample_credit *credit)
 {
-    uint64_t count = rest(credit), of_sleeps = periods_of_sleeps(credit, count);
+    uint64_t count = rest(credit);
+    uint64_t switching_ns = difference(switching_ns_max(credit), inactive_ns_of_sleeps(credit));
+    uint64_t of_sleeps = least(difference(switching_ns / credit->period_ns, credit->sleeping), count);
     give(credit, &credit->sleeping, of_sleeps);
     give(credit, &credit->outside, count - of_sleeps);
     return count - of_sleeps;
@@ -219,12 +193,24 @@ static uint64_t give_to_outside(struct sample_credit *credit)
 bool sample_credit_accept(struct sample_credit *credit, struct timer_signals signals, bool was_in_call,
                           uint64_t open_call_ns)
 {
+    enum { REPLIES_TO_HALVE = 1024 };
     credit->open = open_call_ns / credit->period_ns;
-    bool is_known = are_by_chance(credit, signals);
-    count_replies(credit, signals);
+    /* A timer's signals meet the thread at random, and all of them are counted. A thread that is asked for one stack,
+     * or seldom, is asked when it was inside the kernel. */
+    bool is_known = signals.are_all && signals.count > 0 && kernel_part(credit) >= seldom;
+    credit->replies += signals.count;
+    credit->replies_in_call += signals.in_call;
+    if (credit->replies >= REPLIES_TO_HALVE) {
+        credit->replies /= 2;
+        credit->replies_in_call /= 2;
+    }
     if (signals.are_all) credit->signals += signals.count;
     add_due(credit, is_known ? (double)signals.in_call / signals.count : usual_part_in_calls(credit));
-    return (was_in_call ? give_to_call(credit) : give_to_outside(credit)) > 0;
+    if (!was_in_call) return give_to_outside(credit) > 0;
+    uint64_t count = least(payable(credit), credit->asked);
+    credit->calls_due -= (double)count;
+    give(credit, &credit->calls, count);
+    return count > 0;
 }
 
 void sample_credit_give_up(struct sample_credit *credit)

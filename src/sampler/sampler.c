@@ -1,4 +1,4 @@
-/* The sampler thread: a tick every period, at which every thread is looked at (tick.c).
+/* The sampler thread: a tick every period, at which every thread is scanned (tick.c).
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
@@ -21,19 +21,19 @@
 #include <sys/resource.h>
 
 enum {
-    UNSEEN_NS_MIN = 100000, /* less is what the clocks differ by */
+    UNSEEN_NS_MIN = 100000, /* largest difference between the clocks, ns */
     FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
     FLUSH_EVERY_NS = 100000000,
     FLUSH_NEWS_EVERY_NS = 5000000,
-    NAMES_EVERY_NS = 100000000,     /* in the first second */
-    TABLES_A_TICK_NS_MIN = 1000000, /* for what walks wait for, at high rates */
-    TABLES_SHARE = 8,               /* of the time is spent on tables that walks can do without */
-    REPLIES_WAIT_NS = 20000000,     /* for the last replies when it stops */
+    NAMES_EVERY_NS = 100000000,     /* pause between readings of names in the first second, ns */
+    TABLES_A_TICK_NS_MIN = 1000000, /* least time for tables that walks wait for, at high rates, ns */
+    TABLES_SHARE = 8,               /* divisor: share of the time for tables that walks can do without */
+    REPLIES_WAIT_NS = 20000000,     /* wait for the last replies at the end, ns */
     PAGE_BYTES = 4096,
-    URGENT_PARTS = 4,   /* it may use a quarter of a processor as an urgent thread */
-    NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
-    TICKS_OF_CUT = 6,   /* servers want two samples of a thread, and the first ticks may lack a frame table */
+    URGENT_PARTS = 4,   /* divisor: share of a processor that an urgent thread may use */
+    NAME_REFRESHES = 2, /* readings after a thread was named: a tick has to see it running first */
+    TICKS_OF_CUT = 6, /* least ticks of a recording: servers want two samples of a thread, and tables may be missing */
 };
 
 static struct sampler sampler;
@@ -41,14 +41,14 @@ static struct recording_writer writer;
 static char directory[3072], cache_directory[1024];
 static atomic_bool cut_wanted, has_new_name;
 
-/* Recordings that wait to be taken: number N at N % SAMPLER_FINISHED_MAX. NEWS is a futex. */
+/* Finished recordings, number N at N % SAMPLER_FINISHED_MAX. NEWS is a futex. */
 static struct {
     char paths[SAMPLER_FINISHED_MAX][SAMPLER_PATH_SIZE];
     _Atomic uint32_t made, taken, news;
     _Atomic uint64_t lost;
 } finished;
 
-/* --- What is written ---------------------------------------------------------------------------------------------- */
+/* --- Records ------------------------------------------------------------------------------------------------------ */
 
 static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
 {
@@ -66,7 +66,7 @@ static uint64_t random_number(void)
     return random;
 }
 
-/* All recordings of a start have its id and its clock. */
+/* Chooses the id and the clock of all recordings of a start. */
 static void choose_id_and_clock(void)
 {
     static const uint8_t none[RECORDING_PROFILER_ID_SIZE];
@@ -81,7 +81,7 @@ static bool read_usage(int whose, struct rusage *ret_usage)
     return filter_allows(FILTER_USAGE) && kernel_call3(SYS_getrusage, whose, kernel_address(ret_usage), 0) == 0;
 }
 
-/* Inside the kernel, by its own account. */
+/* Returns the CPU time of the process inside the kernel, as the kernel counts it, ns. */
 static uint64_t system_cpu_ns(void)
 {
     struct rusage usage = {0};
@@ -89,29 +89,25 @@ static uint64_t system_cpu_ns(void)
     return (uint64_t)usage.ru_stime.tv_sec * SECOND_NS + (uint64_t)usage.ru_stime.tv_usec * 1000;
 }
 
-static uint64_t own_sleeps(void)
-{
-    struct rusage usage = {0};
-    return read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
-}
-
-/* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
+/* Notes the state of the process on the thread that starts the sampler: milliseconds may pass until the sampler thread
+ * has a processor. */
 static void note_start(void)
 {
-    bool is_forked = sampler.options.forked_ns != 0; /* then its age has what it waited */
+    struct rusage usage = {0};
+    bool is_forked = sampler.options.forked_ns != 0; /* its age includes its waits */
     if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL && !is_forked)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     uint64_t now_ns = monotonic_ns();
     sampler.start_ns = is_forked ? sampler.options.forked_ns : now_ns;
     sampler.age_ns = now_ns - sampler.start_ns;
     sampler.starter = thread_id();
-    sampler.starter_sleeps = own_sleeps();
+    sampler.starter_sleeps = read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
     sampler.system_cpu_ns_before = system_cpu_ns();
 }
 
-/* Of the threads that the first list has, those that were created since note_start are no older than the recording. */
+/* Opens the ledgers of the first threads, except those that were created since note_start. */
 static void note_first_threads(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
@@ -157,7 +153,7 @@ static void write_counters(void)
     sampler.counters[RECORDING_SYSTEM_CPU_NS] = system_ns - sampler.system_cpu_ns_before;
     uint64_t *perf_denial = &sampler.counters[RECORDING_PERF_ERRNO];
     if (*perf_denial == 0 && !filter_allows(FILTER_PERF))
-        *perf_denial = EPERM; /* nobody slept long enough to ask for a page */
+        *perf_denial = EPERM; /* no thread has slept long enough to need a page */
     sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
     sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
     sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;
@@ -193,8 +189,8 @@ static void write_usage(void)
 
 /* --- One recording after the other -------------------------------------------------------------------------------- */
 
-/* DIRECTORY/PID-START-RANDOM.recording: other processes with our number, in other namespaces, may use the same folder.
- */
+/* Writes DIRECTORY/PID-START-RANDOM.recording to PATH: other processes with our number, in other namespaces, may use
+ * the same folder. */
 static void name_recording(char *path, size_t size, uint64_t start_ns)
 {
     const char *end = path + size;
@@ -250,10 +246,9 @@ static void write_rest(void)
     for (size_t i = 0; i < sampler.threads.count; i++) ledger_write_rest(&sampler, sampler.threads.items[i].thread);
 }
 
-/* Runs between two ticks: all records of the last one, at BEFORE_NS, are written. When the next one's time begins.
- * Where the process was stopped for long, that is not with the last tick: a recording must not be much longer than was
- * asked for.
- */
+/* Begins a new recording if it is time, between two ticks: all records of the last one, at BEFORE_NS, are written.
+ * Returns when the next tick's time begins. If the process was stopped for long, that is later than the last tick: a
+ * recording must not be much longer than requested. */
 static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
 {
     uint64_t length_ns = sampler.options.recording_ns, end_ns = sampler.recording_start_ns + length_ns;
@@ -304,9 +299,9 @@ void sampler_cut(void)
     atomic_store(&cut_wanted, true);
 }
 
-/* What a thread says of itself takes system calls, for which a filter may kill the program. */
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
 {
+    /* The event takes system calls, for which a filter may kill the program. */
     if (sampler.may_ask_usage) thread_events_begin(routine, created_ns);
 }
 
@@ -342,7 +337,7 @@ static void refresh_threads(void)
     short_lived_threads_read(&sampler);
 }
 
-/* True once EVERY_NS have passed since it was true before. */
+/* Returns true if EVERY_NS have passed since it last did. */
 static bool is_due(uint64_t *next_ns, uint64_t now_ns, uint64_t every_ns)
 {
     if (now_ns < *next_ns) return false;
@@ -350,50 +345,31 @@ static bool is_due(uint64_t *next_ns, uint64_t now_ns, uint64_t every_ns)
     return true;
 }
 
-/* Threads give themselves names seldom, and then mostly at their start. */
-static bool is_time_for_names(uint64_t now_ns)
-{
-    bool is_start = now_ns < sampler.start_ns + SECOND_NS;
-    return is_due(&sampler.names_due_ns, now_ns, is_start ? NAMES_EVERY_NS : SECOND_NS);
-}
-
-/* A tick that comes late does the work of several. */
-static uint32_t periods_in(uint64_t span_ns)
-{
-    enum { PERIODS_MAX = 32 };
-    uint64_t periods = span_ns / sampler.period_ns;
-    return periods < 1 ? 1 : periods < PERIODS_MAX ? (uint32_t)periods : PERIODS_MAX;
-}
-
 static void open_tick(uint64_t now_ns, uint64_t before_ns)
 {
+    enum { PERIODS_MAX = 32 };
     schedule_count_periods(&sampler, now_ns);
     sampler.tick++;
     sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
     sampler.tick_ns = now_ns;
     sampler.tick_span_ns = now_ns - before_ns;
-    sampler.periods_in_tick = periods_in(sampler.tick_span_ns);
+    sampler.periods_in_tick = (uint32_t)greatest(1, least(sampler.tick_span_ns / sampler.period_ns, PERIODS_MAX));
     recording_tick(&writer, now_ns - before_ns);
-}
-
-/* A thread that is more urgent than the program must not take its time away. */
-static void limit_urgency(void)
-{
-    uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
-    if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
-    sampler.own_cpu_ns = cpu_ns;
 }
 
 static void once_a_second(void)
 {
     write_counters();
-    limit_urgency();
+    /* A thread that is more urgent than the program must not take its time away. */
+    uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
+    if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
+    sampler.own_cpu_ns = cpu_ns;
     write_usage();
     timer_forget_sleepers(&sampler);
 }
 
-/* A tick at which nothing changed is a few bytes: ten of them are one write. */
+/* Flushes the recording from time to time: a tick without a change is a few bytes, and ten of them are one write. */
 static void flush_sometimes(uint64_t now_ns)
 {
     uint64_t every_ns = sampler.has_news ? FLUSH_NEWS_EVERY_NS : FLUSH_EVERY_NS;
@@ -417,7 +393,10 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     bool has_new_threads = threads_changed(&sampler.threads) || thread_events_are_pending();
     if (has_new_threads) refresh_threads();
     if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
-    if (is_time_for_names(now_ns) || sampler.has_unread_names || sampler.name_refreshes > 0)
+    /* Threads give themselves names seldom, and mostly at their start. */
+    uint64_t names_every_ns = now_ns < sampler.start_ns + SECOND_NS ? NAMES_EVERY_NS : SECOND_NS;
+    bool is_time_for_names = is_due(&sampler.names_due_ns, now_ns, names_every_ns);
+    if (is_time_for_names || sampler.has_unread_names || sampler.name_refreshes > 0)
         sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
     if (sampler.name_refreshes > 0) sampler.name_refreshes--;
     open_tick(now_ns, before_ns);
@@ -432,35 +411,22 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
 
 /* --- Whether it may continue -------------------------------------------------------------------------------------- */
 
-/* Only a directory that was opened inside of the new root may stay open. */
-static void follow_root(void)
-{
-    if (process_root_has_changed()) threads_release_directory(&sampler.threads);
-}
-
-/* The kernel keeps a process whose first thread has ended as long as another thread lives, which may be ours. */
-static bool is_last_thread(void)
-{
-    enum { LEADER_AND_SAMPLER = 2 };
-    return privileges_leader_has_ended() && privileges_thread_count() == LEADER_AND_SAMPLER;
-}
-
-static bool is_blind(void)
-{
-    return sampler.threads.is_blind && privileges_thread_count() != sampler.threads.listed_count;
-}
-
 static enum recording_end check_program(void)
 {
+    enum { LEADER_AND_SAMPLER = 2 };
     sampler.followed_ns = monotonic_ns();
-    follow_root();
+    /* Only a directory that was opened inside of the new root may stay open. */
+    if (process_root_has_changed()) threads_release_directory(&sampler.threads);
     enum recording_end reason = privileges_follow();
     if (reason != RECORDING_END_NONE) return reason;
-    if (is_last_thread()) return RECORDING_END_LAST_THREAD;
-    return is_blind() ? RECORDING_END_NO_PROC : RECORDING_END_NONE;
+    /* The kernel keeps a process whose first thread has ended as long as another thread lives, which may be ours. */
+    uint64_t count = privileges_thread_count();
+    if (privileges_leader_has_ended() && count == LEADER_AND_SAMPLER) return RECORDING_END_LAST_THREAD;
+    bool is_blind = sampler.threads.is_blind && count != sampler.threads.listed_count;
+    return is_blind ? RECORDING_END_NO_PROC : RECORDING_END_NONE;
 }
 
-/* The cheap signs at each tick, all of it ten times a second. False if the sampler must end. */
+/* Checks cheap signs at each tick, and everything ten times a second. Returns false if the sampler must end. */
 static bool may_continue(uint64_t now_ns)
 {
     if (now_ns < sampler.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
@@ -468,7 +434,7 @@ static bool may_continue(uint64_t now_ns)
     return sampler.end_reason == RECORDING_END_NONE;
 }
 
-/* For a thread of the program that waits until this is done. */
+/* Follows the program's rights for a thread that waits for it. Returns false if the sampler must end. */
 static bool follow_at_once(void)
 {
     uint32_t wanted = atomic_load(&lifecycle.follow_wanted);
@@ -480,8 +446,8 @@ static bool follow_at_once(void)
     return true;
 }
 
-/* For a thread of the program that is about to exec. The recording continues if that fails. No stack is taken: the
- * calling thread waits for this. */
+/* Writes all time for a thread of the program that is about to exec. The recording continues if that fails. No stack is
+ * taken: the calling thread waits for this. */
 static void write_all_at_once(void)
 {
     uint64_t now_ns = monotonic_ns();
@@ -510,7 +476,7 @@ static bool flush_at_once(void)
     return true;
 }
 
-/* False once it is to end. */
+/* Obeys commands until DEADLINE_NS. Returns false if the sampler must end. */
 static bool sleep_until(uint64_t deadline_ns)
 {
     for (;;) {
@@ -528,15 +494,6 @@ static bool sleep_until(uint64_t deadline_ns)
     }
 }
 
-static void begin_ticks(void)
-{
-    sampler.before_ns = sampler.start_ns;
-    sampler.second_due_ns = sampler.start_ns + SECOND_NS;
-    sampler.random_state = random_number();
-    schedule_first_tick(&sampler);
-    sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
-}
-
 static uint64_t own_cpu_ns(void)
 {
     uint64_t cpu_ns = 0;
@@ -544,7 +501,8 @@ static uint64_t own_cpu_ns(void)
     return cpu_ns;
 }
 
-/* A table of 40 000 functions takes 20 ms, and a compiler that runs for 15 would begin it each time in vain. */
+/* Works on tables that walks can do without. A table of 40 000 functions takes 20 ms, and a compiler that runs for 15
+ * ms would begin it each time in vain. */
 static void work_on_tables(uint64_t now_ns)
 {
     enum { YOUNG_NS = 100000000, YOUNG_BYTES_MAX = 512 << 10 };
@@ -553,8 +511,8 @@ static void work_on_tables(uint64_t now_ns)
                  modules_budget_of(sampler.period_ns / TABLES_SHARE, 0));
 }
 
-/* Of a tick. A share that was asked for holds for all that the thread does; the usual one leaves tables out, which are
- * built once. */
+/* Runs a tick and returns its CPU time, ns. A share that was requested holds for all work of the thread; the usual one
+ * leaves out tables, which are built once. */
 static uint64_t run_tick_and_measure(uint64_t now_ns)
 {
     uint64_t begin_ns = own_cpu_ns();
@@ -594,7 +552,7 @@ static void wait_for_last_replies(void)
     }
 }
 
-/* Once the program has asked for the end, it only waits for us: that is not its time. */
+/* Returns the end of the recording: once the program has asked for it, it only waits for us, which is not its time. */
 static uint64_t end_of_recording_ns(void)
 {
     uint64_t now_ns = monotonic_ns(), stop_ns = atomic_load(&lifecycle.stop_ns);
@@ -635,7 +593,7 @@ static void begin_thread(int kept_descriptor)
     signal_choice_start();
 }
 
-/* CPU time from before the recording: of threads that had ended at note_start, or that exec has ended. */
+/* Notes CPU time from before the recording, of threads that had ended at note_start, or that exec has ended. */
 static void note_unseen_before(void)
 {
     uint64_t before_ns = difference(sampler.process_cpu_ns, sampler.starter_cpu_ns);
@@ -660,12 +618,16 @@ static void begin(void)
     refresh_threads();
     note_first_threads();
     note_unseen_before();
-    begin_ticks();
+    sampler.before_ns = sampler.start_ns;
+    sampler.second_due_ns = sampler.start_ns + SECOND_NS;
+    sampler.random_state = random_number();
+    schedule_first_tick(&sampler);
+    sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
 }
 
 /* --- Stepping aside ----------------------------------------------------------------------------------------------- */
 
-/* Timers that are asked through a descriptor; those that run on their own need none. */
+/* Closes the timers that are controlled through a descriptor. Those that run on their own need none. */
 static void forget_timers_with_descriptors(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
@@ -674,8 +636,8 @@ static void forget_timers_with_descriptors(void)
     }
 }
 
-/* All is in the file, as if this were the end: the thread may never come back. A recording that is to be handed over is
- * handed over now if a filter may forbid it later. */
+/* Writes everything to the file, as if this were the end: the thread may never come back. A recording that is to be
+ * handed over is handed over at once if a filter may forbid it later. */
 static void step_aside(void)
 {
     sampler.aside_since_ns = monotonic_ns();
@@ -742,7 +704,7 @@ int sampler_run(void *unused)
     return 0;
 }
 
-/* --- For sampler_lifecycle.c -------------------------------------------------------------------------------------- */
+/* --- Functions for sampler_lifecycle.c ---------------------------------------------------------------------------- */
 
 bool sampler_has_finished(void)
 {
@@ -792,14 +754,14 @@ const struct sampler_options *sampler_present_options(void)
 
 void sampler_forget_finished(void)
 {
-    atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
+    atomic_store(&finished.taken, atomic_load(&finished.made)); /* the recordings are the parent's */
     thread_events_forget();
     modules_after_fork(&sampler.modules);
 }
 
 bool sampler_prepare(const struct sampler_options *options)
 {
-    /* The tables of the last time are as good as new ones. */
+    /* The tables of the last start are as good as new ones. */
     struct modules modules = sampler.modules;
     memset(&sampler, 0, sizeof(sampler));
     sampler.modules = modules;

@@ -1,4 +1,4 @@
-/* Start, stop, and stepping aside: whether there is a sampler thread.
+/* Starts and stops the sampler thread, and has it step aside.
  *
  * Calls that need a process of one thread, or that change what a new thread inherits, are made while the sampler thread
  * is away: it ends, and a new one continues with the same recording. The new thread is a clone of the calling thread,
@@ -33,16 +33,17 @@ enum state { STATE_ABSENT, STATE_PRESENT, STATE_ASIDE, STATE_ENDED };
 struct lifecycle lifecycle;
 
 static struct {
-    _Atomic uint32_t lock; /* a futex: 0 free, 1 held, 2 held and waited for */
-    _Atomic uint32_t state;
-    _Atomic pid_t pid; /* of the process whose sampler it is: a child of vfork shares this memory */
-    uint32_t aside_count;
-    uint64_t kept_mask;
-    _Atomic uint64_t flushed_ns; /* when a thread last had everything written */
-    bool was_confined;           /* a seccomp filter ended it: its children are under the filter, too */
+    _Atomic uint32_t lock;       /* futex: 0 free, 1 held, 2 held and waited for */
+    _Atomic uint32_t state;      /* enum state */
+    _Atomic pid_t pid;           /* process of the sampler thread: a child of vfork shares this memory */
+    uint32_t aside_count;        /* threads of the program for which the sampler is away */
+    uint64_t kept_mask;          /* signal mask of the thread that holds LOCK */
+    _Atomic uint64_t flushed_ns; /* last COMMAND_FLUSH, CLOCK_MONOTONIC */
+    bool was_confined;           /* true if a seccomp filter has ended the thread; forked children are under it, too */
 } life;
 
-static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec"))); /* when this thread last began to fork */
+/* The last fork of this thread, CLOCK_MONOTONIC. */
+static __thread uint64_t fork_ns __attribute__((tls_model("initial-exec")));
 
 /* --- Futexes ------------------------------------------------------------------------------------------------------ */
 
@@ -58,7 +59,7 @@ static void command(enum lifecycle_command bit)
     futex_wake(&lifecycle.commands);
 }
 
-/* True once WORD is set; false after LIMIT_NS. */
+/* Waits until WORD is set. Returns false after LIMIT_NS. */
 static bool await(_Atomic uint32_t *word, uint64_t limit_ns)
 {
     uint64_t deadline_ns = monotonic_ns() + limit_ns;
@@ -150,8 +151,7 @@ void sampler_after_fork_in_child(void)
     atomic_store(&life.lock, 0);
     atomic_store(&life.state, STATE_ABSENT);
     atomic_store(&lifecycle.gone, 1);
-    /* The parent's threads are not here, and its requests and its file are not ours. Also where the parent was about to
-     * start its sampler. */
+    /* The parent's requests are for its threads. It may have been about to start its sampler. */
     sample_requests_forget();
     raw_thread_forget();
     if (state == STATE_ABSENT) return;
@@ -169,7 +169,7 @@ bool sampler_is_present(void)
     return (state == STATE_PRESENT || state == STATE_ASIDE) && atomic_load(&life.pid) == process_id();
 }
 
-/* Opened before the call, which can make the path mean another file, or take away the right to open it. */
+/* Opens the recording before a call that can make the path mean another file, or take away the right to open it. */
 static struct handed_file open_recording(void)
 {
     struct stat status = {0};
@@ -209,7 +209,7 @@ bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_a
     return true;
 }
 
-/* Closes FILE. */
+/* Starts the sampler thread again, with the recording in FILE, and closes FILE. */
 static void bring_back(struct handed_file file)
 {
     if (sampler_has_finished()) {
@@ -255,7 +255,8 @@ void sampler_stay_away(void)
 
 /* --- Following ---------------------------------------------------------------------------------------------------- */
 
-/* Gives the sampler thread the command, and waits until it has DONE as many as WANTED; false after LIMIT_NS. */
+/* Gives the sampler thread a command, and waits until DONE has reached the command's number in WANTED. Returns false
+ * after LIMIT_NS. */
 static bool have_done(enum lifecycle_command bit, _Atomic uint32_t *wanted, _Atomic uint32_t *done, uint64_t limit_ns)
 {
     uint32_t own = atomic_fetch_add(wanted, 1) + 1;
@@ -279,18 +280,12 @@ void sampler_follow(void)
 
 /* --- Flushing ----------------------------------------------------------------------------------------------------- */
 
-/* A program may call exec again and again, where it fails. */
-static bool is_time_to_flush(void)
-{
-    enum { FLUSH_EVERY_NS = 5000000 };
-    uint64_t now_ns = monotonic_ns();
-    if (now_ns < atomic_load(&life.flushed_ns) + FLUSH_EVERY_NS || !sampler_is_worth_a_flush()) return false;
-    atomic_store(&life.flushed_ns, now_ns);
-    return true;
-}
-
 void sampler_flush(void)
 {
-    if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present() || !is_time_to_flush()) return;
+    enum { FLUSH_EVERY_NS = 5000000 }; /* a program may call exec again and again, where it fails */
+    if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present()) return;
+    uint64_t now_ns = monotonic_ns();
+    if (now_ns < atomic_load(&life.flushed_ns) + FLUSH_EVERY_NS || !sampler_is_worth_a_flush()) return;
+    atomic_store(&life.flushed_ns, now_ns);
     (void)have_done(COMMAND_FLUSH, &lifecycle.flush_wanted, &lifecycle.flushed, FLUSH_WAIT_NS);
 }

@@ -123,6 +123,11 @@ struct sampler {
     uint64_t measured_cpu_ns; /* CPU time of the sampler thread at the end of the last tick, ns */
 };
 
+static inline bool sampler_is_cpu_mode(const struct sampler *sampler)
+{
+    return sampler->options.mode == RECORDING_CPU;
+}
+
 /* --- tick_schedule.c: when ticks come ----------------------------------------------------------------------------- */
 
 void schedule_first_tick(struct sampler *sampler);

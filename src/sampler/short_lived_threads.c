@@ -1,5 +1,5 @@
-/* Threads that live between two ticks. They say themselves what they spent (thread_events.h). Ticks meet some of them,
- * and their stacks stand for the others with the same start routine. What no stack stands for has the name of the
+/* Accounts for threads that live between two ticks. They report their own time (thread_events.h). Ticks see some of
+ * them, and their stacks stand for the others with the same start routine. Time without a stack has the name of the
  * routine. SPDX-License-Identifier: MIT */
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
@@ -38,8 +38,8 @@ void short_lived_threads_add(struct sampler *sampler, const struct thread_event 
     routine->off_preemptions += end->preemptions;
 }
 
-/* The rest of a unit stays where it was. */
-static uint64_t take(uint64_t *ns)
+/* Takes whole units of the recording from *NS, and leaves the rest of a unit there. */
+static uint64_t take_units(uint64_t *ns)
 {
     uint64_t taken_ns = *ns - *ns % RECORDING_TIME_UNIT_NS;
     *ns -= taken_ns;
@@ -51,11 +51,12 @@ static void write_sum(struct sampler *sampler, struct short_lived_sums *routine,
 {
     struct recording_time time = {0};
     if (share == RECORDING_OF_RUNNING)
-        time = (struct recording_time){.cpu_ns = take(&routine->cpu_ns), .runnable_ns = take(&routine->preempted_ns)};
+        time = (struct recording_time){.cpu_ns = take_units(&routine->cpu_ns),
+                                       .runnable_ns = take_units(&routine->preempted_ns)};
     if (share == RECORDING_OF_BLOCKED)
-        time =
-            (struct recording_time){.runnable_ns = take(&routine->woken_ns), .blocked_ns = take(&routine->blocked_ns)};
-    if (share == RECORDING_OF_START) time.runnable_ns = take(&routine->start_wait_ns);
+        time = (struct recording_time){.runnable_ns = take_units(&routine->woken_ns),
+                                       .blocked_ns = take_units(&routine->blocked_ns)};
+    if (share == RECORDING_OF_START) time.runnable_ns = take_units(&routine->start_wait_ns);
     if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
     recording_begin(sampler->writer, RECORDING_SHORT, 80);
     recording_number(sampler->writer, routine->routine);
@@ -66,22 +67,14 @@ static void write_sum(struct sampler *sampler, struct short_lived_sums *routine,
     routine->ends = 0;
 }
 
-/* Beside many runnable threads, most of the time that a thread does not run is a wait for a processor. */
-static void note_seen(struct short_lived_sums *routine, const struct target_thread *thread)
-{
-    const struct thread_event *life = &thread->life;
-    if (thread->ledger.was_there) return;
-    routine->seen_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
-    routine->seen_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
-}
-
 static uint64_t part_of(uint64_t ns, double part, double all)
 {
     return all > 0 ? least((uint64_t)(part / all * (double)ns), ns) : 0;
 }
 
-/* Threads that no tick met waited for a processor in the same part of this time as others of their routine, which ticks
- * met; all of their waits are taken to be of one length, whether a sleep or a preemption came before. */
+/* Divides the time without a processor of threads that no tick saw. They waited for a processor for the same share of
+ * it as the seen threads of their routine; all of their waits are taken to be of one length, after a sleep or a
+ * preemption. */
 static void divide_off_time(struct short_lived_sums *routine)
 {
     double sleeps = (double)routine->off_sleeps, switches = sleeps + (double)routine->off_preemptions;
@@ -95,12 +88,16 @@ static void divide_off_time(struct short_lived_sums *routine)
 
 void short_lived_threads_credit(struct sampler *sampler, const struct target_thread *thread)
 {
-    uint64_t short_ns = sampler->period_ns > sampler->tick_span_ns ? sampler->period_ns : sampler->tick_span_ns;
-    if (thread->life.ends == 0) return;
-    struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
-    if (routine->routine != thread->life.routine) return;
-    note_seen(routine, thread);
-    if (thread->life.wall_ns > 2 * short_ns) return;
+    const struct thread_event *life = &thread->life;
+    uint64_t short_ns = greatest(sampler->period_ns, sampler->tick_span_ns);
+    if (life->ends == 0) return;
+    struct short_lived_sums *routine = short_lived_routine(sampler, life->routine);
+    if (routine->routine != life->routine) return;
+    if (!thread->ledger.was_there) {
+        routine->seen_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
+        routine->seen_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
+    }
+    if (life->wall_ns > 2 * short_ns) return;
     divide_off_time(routine);
     if (thread->ledger.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
     if (thread->ledger.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
@@ -124,9 +121,9 @@ void short_lived_threads_write_unseen(struct sampler *sampler, uint64_t cpu_ns)
     write_sum(sampler, &unseen, NULL, RECORDING_OF_RUNNING);
 }
 
-/* --- What threads say --------------------------------------------------------------------------------------------- */
+/* --- Events of threads -------------------------------------------------------------------------------------------- */
 
-/* The place in BEGUN, or BEGUN_COUNT. */
+/* Returns the place of TID in BEGUN, or BEGUN_COUNT. */
 static size_t place_of_begun(const struct short_lived_threads *lives, pid_t tid)
 {
     size_t i = 0;
@@ -158,8 +155,7 @@ static void note_begin(struct sampler *sampler, const struct thread_event *event
     if (place == lives->begun_count) lives->begun_count++;
 }
 
-/* SUM is of threads without a tid. Ticks have seen some of them, and their time is accounted for: what is left is the
- * part of it that no thread has. */
+/* Returns the part of SUM, of threads without a tid, that no thread accounts for: ticks have seen some of them. */
 static struct thread_event without_seen(const struct sampler *sampler, const struct thread_event *sum)
 {
     struct thread_event rest = *sum;

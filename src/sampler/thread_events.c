@@ -1,6 +1,6 @@
 /* A ring whose places have numbers (D. Vyukov's bounded queue): a writer takes a number, fills the place, and publishes
- * it by the place's own number. Where the ring is full, ends are added up by start routine.
- * SPDX-License-Identifier: MIT */
+ * it by the place's own number. When the ring is full, ends are added up by start routine. SPDX-License-Identifier: MIT
+ */
 #include "sampler/thread_events.h"
 
 #include "base/kernel.h"
@@ -11,18 +11,18 @@
 #include <sys/resource.h>
 #include <string.h>
 
-/* A begin that is lost costs little: half of the places are for ends, which say what a thread spent. */
+/* Half of the places are for ends, which carry the time of a thread: a begin that is lost costs little. */
 enum { PLACES = 2048, PLACES_OF_BEGINS = PLACES / 2, SUMS = 32 };
 
 static struct {
     struct {
-        _Atomic uint32_t published; /* number + 1 of the event that it holds */
+        _Atomic uint32_t published; /* number of the event in this place, plus 1 */
         struct thread_event event;
     } places[PLACES];
     _Atomic uint32_t written, taken;
 } ring;
 
-/* The last one is for all routines that have no separate entry. */
+/* Sums by routine; the last one is for all further routines. */
 static struct {
     _Atomic uint64_t routine, wall_ns, cpu_ns, start_wait_ns, sleeps, preemptions;
     _Atomic uint32_t ends;
@@ -76,17 +76,8 @@ static void write_event(const struct thread_event *event)
 
 /* --- On the thread itself ----------------------------------------------------------------------------------------- */
 
-/* TID is 0 while nothing is written of it. */
+/* Event of the calling thread; TID is 0 while it writes none. */
 static __thread struct thread_event life __attribute__((tls_model("initial-exec")));
-
-/* How long the thread waited for a processor is only in /proc, and an open file would take a number of the program. */
-static void count_switches(struct thread_event *event)
-{
-    struct rusage usage = {.ru_nvcsw = 1}; /* if it is not known */
-    (void)kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0);
-    event->sleeps = (uint64_t)usage.ru_nvcsw;
-    event->preemptions = (uint64_t)usage.ru_nivcsw;
-}
 
 void thread_events_begin(uint64_t routine, uint64_t created_ns)
 {
@@ -104,7 +95,11 @@ void thread_events_end(void)
     event.ends = 1;
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &event.cpu_ns);
     event.wall_ns = difference(monotonic_ns(), event.created_ns);
-    count_switches(&event);
+    /* The kernel shows waits for a processor only in /proc, and an open file would take a number of the program. */
+    struct rusage usage = {.ru_nvcsw = 1}; /* kept if the call fails */
+    (void)kernel_call3(SYS_getrusage, RUSAGE_THREAD, kernel_address(&usage), 0);
+    event.sleeps = (uint64_t)usage.ru_nvcsw;
+    event.preemptions = (uint64_t)usage.ru_nivcsw;
     write_event(&event);
 }
 
@@ -132,7 +127,7 @@ static bool take_sum(struct thread_event *ret)
         ret->start_wait_ns = atomic_exchange(&sums[i].start_wait_ns, 0);
         ret->sleeps = atomic_exchange(&sums[i].sleeps, 0);
         ret->preemptions = atomic_exchange(&sums[i].preemptions, 0);
-        atomic_store(&has_sums, true); /* there may be others */
+        atomic_store(&has_sums, true); /* other routines may have sums */
         return true;
     }
     return false;

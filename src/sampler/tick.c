@@ -22,32 +22,27 @@
 #include "sampler/signal_gate.h"
 
 enum {
-    TICKS_WITHOUT_REPLY_MAX = 2, /* of a thread that runs meanwhile, until it is checked whether it blocks the signal */
-    AHEAD = 8,                   /* memory is prefetched this many threads ahead */
-    SELDOM_AWAKE = 16,           /* runs for less than this part of the time, at one of two ticks or both */
-    LASTING_NS = 50000,
+    TICKS_WITHOUT_REPLY_MAX = 2, /* ticks of a running thread until it is checked whether it blocks the signal */
+    AHEAD = 8,                   /* number of threads by which memory is prefetched */
+    SELDOM_AWAKE = 16,           /* divisor: a thread that runs for a smaller part of two ticks is seldom awake */
+    LASTING_NS = 50000,          /* CPU time after which a thread is not about to sleep again, ns */
     RECHECK_ROUNDS_MAX = 3,
     RECHECK_MAX = 256,
-    RECHECK_AFTER_NS = 60000, /* the next ones after twice as long each */
-    RECHECK_LATE_NS = 200000, /* by which timers are not late */
-    PERIODS_TO_WAIT = 4,      /* of CPU time, for a timer or a reply, before another way is tried */
+    RECHECK_AFTER_NS = 60000, /* pause before the first round, ns; each further one is twice as long */
+    RECHECK_LATE_NS = 200000, /* delay after which rechecks are given up, ns; timers are not late by so much */
+    PERIODS_TO_WAIT = 4,      /* periods of CPU time to wait for a timer or a reply before another way is tried */
 };
-
-static bool is_cpu_mode(const struct sampler *sampler)
-{
-    return sampler->options.mode == RECORDING_CPU;
-}
 
 /* --- Stacks of threads that run ----------------------------------------------------------------------------------- */
 
-/* The walk reached a new module at its last address. */
+/* Builds the table of the new module that a walk has reached at its last address. */
 static enum modules_result build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
     return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->table_budget, sampler->writer);
 }
 
-/* THREAD ran through code whose call frame information is not copied yet. The next stack stands for that time, too, if
- * it is not long. */
+/* Leaves the time of THREAD, which ran through code without a table, to the next stack, or writes it as lost if it is
+ * long. */
 static void wait_for_table(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_WITHOUT_TABLE_MAX = 2, SIGNALS_WITHOUT_TABLE_MAX = 8 };
@@ -57,9 +52,9 @@ static void wait_for_table(struct sampler *sampler, struct target_thread *thread
         ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
-/* The stack of a running thread reaches one more new module at each tick. So that a stack through many modules does not
- * take as many ticks, each further module doubles the number of tables that are built. A late tick counts as several.
- */
+/* Builds more tables: the stack of a running thread reaches one more new module at each tick. So that a stack through
+ * many modules does not take as many ticks, each further module doubles the number of tables. A late tick counts as
+ * several. */
 static void build_ahead(struct sampler *sampler, const struct target_thread *thread)
 {
     enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
@@ -70,8 +65,8 @@ static void build_ahead(struct sampler *sampler, const struct target_thread *thr
                        sampler->table_budget);
 }
 
-/* False if the stack of SAMPLE is not available yet, or never will be. Nor is one in our own handler: where that has
- * interrupted the thread, its reply says, and the kernel's copy ends before. */
+/* Walks the stack of SAMPLE. Returns false if it is not available yet, or never will be. A stack in our own handler is
+ * not used: the reply has the place that the handler interrupted, and the kernel's copy does not reach there. */
 static bool walk_sample(struct sampler *sampler, struct target_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
 {
@@ -94,26 +89,15 @@ static bool walk_sample(struct sampler *sampler, struct target_thread *thread, c
     return true;
 }
 
-/* STACK: from the reply to a request, or NULL. */
-static void write_wait(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
-{
-    struct perf_timer_sample sample;
-    struct found_stack found;
-    run_queue_waits_note(sampler, thread, ledger_unwritten_wait_ns(thread));
-    if (!stack && run_queue_waits_fetch_stop(sampler, thread, &sample) && walk_sample(sampler, thread, &sample, &found))
-        stack = &found;
-    if (stack) ledger_credit_wait(sampler, thread, stack);
-}
-
-/* STACK is where THREAD slept: it has just been woken, and spent no CPU time there. */
+/* Writes STACK, where THREAD slept: it has just been woken, and spent no CPU time there. */
 static void write_slept(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
-    if (!is_cpu_mode(sampler)) ledger_credit_sleep(sampler, thread, stack);
+    if (!sampler_is_cpu_mode(sampler)) ledger_credit_sleep(sampler, thread, stack);
 }
 
-/* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. A sample that was asked for is
- * taken when THREAD has run for 10 µs: if it was woken and waited for a processor before that, in the call in which it
- * had slept. */
+/* Gives each of NEWS an equal share of the unwritten CPU time up to CPU_NS. A sample on request is taken when THREAD
+ * has run for 10 µs: if it was woken and waited for a processor before that, the sample is in the call in which it
+ * slept. */
 static void write_samples(struct sampler *sampler, struct target_thread *thread, const struct perf_timer_news *news,
                           uint64_t cpu_ns)
 {
@@ -133,7 +117,8 @@ static void write_samples(struct sampler *sampler, struct target_thread *thread,
     }
 }
 
-/* The stack of REPLY by THREAD, which was asked at CPU_NS of its clock. False if it needs a table first. */
+/* Reads the stack of REPLY by THREAD, which was asked at CPU_NS of its clock. Returns false if it needs a table first.
+ */
 static bool read_reply(struct sampler *sampler, struct target_thread *thread, const struct sample_reply *reply,
                        uint64_t cpu_ns, struct found_stack *ret_stack)
 {
@@ -149,7 +134,7 @@ static bool read_reply(struct sampler *sampler, struct target_thread *thread, co
     return table == MODULES_NOTHING;
 }
 
-/* False if THREAD's replies, some of SIGNALS, are for no time. */
+/* Finds the time that THREAD's replies, some of SIGNALS, stand for. Returns false if there is none. */
 static bool find_time_of_signals(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals,
                                  bool was_in_call, struct timer_signals_time *ret_time)
 {
@@ -165,8 +150,8 @@ static bool find_time_of_signals(struct sampler *sampler, struct target_thread *
     return true;
 }
 
-/* Each of the replies gets an equal share of the CPU time that all of SIGNALS are for, apart from that of long calls,
- * whose reply is the last one. */
+/* Gives each reply an equal share of the CPU time that SIGNALS stand for, except that of long calls, whose reply is the
+ * last one. */
 static void write_replies(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals)
 {
     struct found_stack stack;
@@ -186,7 +171,7 @@ static void write_replies(struct sampler *sampler, struct target_thread *thread,
     }
 }
 
-/* The stacks that THREAD's CPU clock took since the scan before, if it did. */
+/* Writes the stacks that THREAD's CPU clock has taken since the previous scan, if it has such a timer. */
 static void write_timer_replies(struct sampler *sampler, struct target_thread *thread)
 {
     struct timer_signals signals;
@@ -202,25 +187,22 @@ static void write_timer_replies(struct sampler *sampler, struct target_thread *t
 }
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
- * stack where it waited for a processor, or NULL. */
+ * stack where it waited for a processor, by the reply to a request, or NULL. */
 static void write_new_time(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *of_wait)
 {
     struct perf_timer_news news;
+    struct perf_timer_sample stop;
+    struct found_stack found;
     bool has_samples = timer_fetch(sampler, thread, &news) > 0;
     ledger_read_run_queue_wait(sampler, thread);
-    write_wait(sampler, thread, of_wait);
+    run_queue_waits_note(sampler, thread, ledger_unwritten_wait_ns(thread));
+    if (!of_wait && run_queue_waits_fetch_stop(sampler, thread, &stop) && walk_sample(sampler, thread, &stop, &found))
+        of_wait = &found;
+    if (of_wait) ledger_credit_wait(sampler, thread, of_wait);
     if (has_samples && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     if (has_samples) write_samples(sampler, thread, &news, cpu_ns);
     write_timer_replies(sampler, thread);
-}
-
-/* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken replies from the
- * call in which it had slept, where it spends no CPU time. Not where processors are free: there, a thread that is on
- * none was mostly stopped by the sampler itself, wherever it was. */
-static bool has_just_woken(const struct target_thread *thread, const struct unwind_registers *registers)
-{
-    return thread->waits_at_request && threads_sleep_at(registers->values[MACHINE_IP]);
 }
 
 static void take_reply(struct sampler *sampler, struct target_thread *thread, const struct sample_request *request)
@@ -228,13 +210,16 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, co
     struct found_stack stack;
     const struct sample_reply *reply = &request->replies[0];
     bool was_in_call = registers_are_in_call(&reply->registers);
-    bool was_in_long_call = /* up to the last scan */
+    bool was_in_long_call = /* at the last scan, and before */
         was_in_call && (thread->ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
     uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
     if (!read_reply(sampler, thread, reply, cpu_ns, &stack)) return;
-    /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
+    /* The thread ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (registers_are_asleep(&reply->registers)) return;
-    if (has_just_woken(thread, &reply->registers)) {
+    /* Beside many runnable threads, most threads that are asked wait for a processor. One that was woken replies from
+     * the call in which it slept, where it spends no CPU time. Where processors are free, a thread that is on none was
+     * mostly stopped by the sampler itself, wherever it was. */
+    if (thread->waits_at_request && threads_sleep_at(reply->registers.values[MACHINE_IP])) {
         write_slept(sampler, thread, &stack);
         return;
     }
@@ -267,8 +252,8 @@ void tick_fetch_replies(struct sampler *sampler)
 
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
-/* THREAD cannot receive a signal, so only a timer can sample it. A thread that blocks signals for a moment, for example
- * while it starts, gets time: its next stack counts for the CPU time until then. */
+/* Opens a timer for THREAD, which cannot receive a signal. A thread that blocks signals for a moment, for example while
+ * it starts, gets time: its next stack counts for the CPU time until then. */
 static void do_without_signal(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
@@ -282,8 +267,9 @@ static void do_without_signal(struct sampler *sampler, struct target_thread *thr
     ledger_write_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
-/* A thread that gets a processor runs the handler first, unless it blocks the signal by now, or is in a long system
- * call. That replies at its end. CPU_NS was read before the request is checked. */
+/* Gives up the request to THREAD if it blocks the signal. A thread that gets a processor runs the handler first, unless
+ * it blocks the signal, or is in a long system call, at whose end it replies. CPU_NS was read before the request is
+ * checked. */
 static void watch_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sample_request_phase(thread->request) != REQUEST_OPEN) return;
@@ -296,9 +282,9 @@ static void watch_waiting(struct sampler *sampler, struct target_thread *thread,
         ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
-/* The handler cannot build tables. A process that lives for some milliseconds would end before its stacks have gone
- * through one new module after the other, and where ticks are a second apart, all replies of one would be lost.
- * Programs that measure themselves are in the vdso half of the time. */
+/* Builds the first tables before a signal is sent, because the handler cannot build any. A process that lives for some
+ * milliseconds would end before its stacks have gone through one new module after the other, and where ticks are a
+ * second apart, all replies of one would be lost. Programs that measure themselves are in the vdso half of the time. */
 static void prepare_first_walk(struct sampler *sampler)
 {
     enum { MODULES = 3 };
@@ -308,15 +294,9 @@ static void prepare_first_walk(struct sampler *sampler)
     if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->table_budget, sampler->writer);
 }
 
-static bool has_progress(const struct target_thread *thread, uint64_t cpu_ns)
-{
-    uint64_t now_ns = 0;
-    return thread_cpu_ns(thread->tid, &now_ns) && now_ns != cpu_ns;
-}
-
-/* True if THREAD may be inside of a call that sleeps, and a signal would end that call early (poll, after its timeout,
- * returns EINTR). It is so until it has run for a while without having gone to sleep: a thread that was woken and waits
- * for a processor is still in the call. */
+/* Returns true if THREAD may be inside of a call that sleeps, and a signal would end that call early (poll, after its
+ * timeout, returns EINTR), until it has run for a while without going to sleep: a thread that was woken and waits for a
+ * processor is still in the call. */
 static bool may_be_in_sleep(struct target_thread *thread, uint64_t cpu_ns, uint64_t sleep_count)
 {
     if (sleep_count == thread->sleep_count) return cpu_ns < thread->cpu_ns_at_sleep + LASTING_NS;
@@ -325,15 +305,17 @@ static bool may_be_in_sleep(struct target_thread *thread, uint64_t cpu_ns, uint6
     return true;
 }
 
-/* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
- * request is postponed. On an idle machine a thread that is awake has a processor. On a busy one, and where it is known
- * that the thread waits for one, it is asked only if it was preempted. */
+/* Sends a request to THREAD. If it can receive no signal, its time may be lost. If it sleeps, in sigwait for example,
+ * the request is postponed. On an idle machine a thread that is awake has a processor. On a busy one, and where it is
+ * known that the thread waits for one, it is asked only if it was preempted. */
 static void send_request(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     prepare_first_walk(sampler);
     struct signal_choice choice = signal_choose(thread);
     bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count);
-    bool waits = is_waiting || (sampler->tick_is_late && !has_progress(thread, cpu_ns));
+    uint64_t now_cpu_ns = cpu_ns;
+    bool waits =
+        is_waiting || (sampler->tick_is_late && !(thread_cpu_ns(thread->tid, &now_cpu_ns) && now_cpu_ns != cpu_ns));
     if (waits && may_sleep) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
@@ -359,14 +341,14 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
     }
 }
 
-/* If ticks are late, threads without a stack have precedence. */
+/* Returns the limit of requests in the open tick. If ticks are late, threads without a stack have precedence. */
 static uint32_t requests_max_of(const struct sampler *sampler, const struct target_thread *thread)
 {
     return sampler->requests_in_tick_max * (thread->ledger.has_run ? 1 : sampler->periods_in_tick);
 }
 
-/* The kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock where that
- * is possible. A first stack need not be exact. */
+/* Returns true if the kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock
+ * where that is possible. A first stack need not be exact. */
 static bool is_for_calls(const struct target_thread *thread)
 {
     return timer_sees_user_code(thread) && thread->ledger.has_run;
@@ -380,15 +362,15 @@ static void request_sample(struct sampler *sampler, struct target_thread *thread
     send_request(sampler, thread, cpu_ns, false);
 }
 
-/* Not a thread that may have slept since it was last considered. */
+/* Sends a request to THREAD unless it may have slept since it was last considered. */
 static void ask_unless_asleep(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
 
-/* THREAD waits for a processor. Its stack, which it gives when it gets one, is for that wait if a timer measures its
- * CPU time. That the timer's last record shows a stop is not enough to ask: the kernel also stops threads that
- * are about to sleep, if another one wakes them at that moment, and a signal ends such a call. */
+/* Asks THREAD, which waits for a processor, for its stack. It replies when it gets a processor; the reply is for that
+ * wait if a timer measures its CPU time. A stop in the timer's last record is not enough to ask: the kernel also stops
+ * threads that are about to sleep, if another one wakes them at that moment, and a signal ends such a call. */
 static void ask_for_wait(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     ask_unless_asleep(sampler, thread, cpu_ns);
@@ -396,9 +378,9 @@ static void ask_for_wait(struct sampler *sampler, struct target_thread *thread, 
     if (run_queue_waits_are_asked(thread)) run_queue_waits_note_request(sampler, thread, thread->request);
 }
 
-/* --- A thread that has run since the tick before ------------------------------------------------------------------ */
+/* --- A thread that has run since the previous tick ---------------------------------------------------------------- */
 
-/* REMOTE_WALKED if the stack was read and written, REMOTE_PENDING if it needs a table that is still being built. */
+/* Returns REMOTE_WALKED if the stack was read and written, REMOTE_PENDING if it needs a table that is being built. */
 static enum remote_unwind_result read_blocked(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
@@ -422,17 +404,17 @@ static enum remote_unwind_result read_blocked(struct sampler *sampler, struct ta
     return REMOTE_WALKED;
 }
 
-/* In CPU mode little is written for a thread that does not run. */
+/* Reads the stack of THREAD unless it runs. In CPU mode little is written for a thread that does not run. */
 static enum remote_unwind_result read_unless_running(struct sampler *sampler, struct target_thread *thread,
                                                      uint64_t cpu_ns)
 {
     bool is_for_switching = timer_switching_ns(thread) >= sampler->period_ns;
-    if (!is_cpu_mode(sampler) || is_for_switching) return read_blocked(sampler, thread, cpu_ns);
-    if (is_for_calls(thread)) return REMOTE_RUNNING; /* it need not be known */
+    if (!sampler_is_cpu_mode(sampler) || is_for_switching) return read_blocked(sampler, thread, cpu_ns);
+    if (is_for_calls(thread)) return REMOTE_RUNNING; /* whether it runs does not matter */
     return thread_is_running(thread) ? REMOTE_RUNNING : REMOTE_WALKED;
 }
 
-/* Threads that usually sleep, or may wait, and were awake in the open tick. Used only by the sampler thread. */
+/* Threads to check again in the open tick: they were awake, but usually sleep, or may wait for a processor. */
 static struct target_thread *recheck_list[RECHECK_MAX];
 
 static void recheck_later(struct sampler *sampler, struct target_thread *thread, bool may_wait)
@@ -442,7 +424,7 @@ static void recheck_later(struct sampler *sampler, struct target_thread *thread,
     recheck_list[sampler->recheck_count++] = thread;
 }
 
-/* False if it must be checked again, because it woke up only recently. */
+/* Checks THREAD again. Returns false if it woke up so recently that this must be repeated. */
 static bool recheck(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t cpu_ns = 0;
@@ -458,15 +440,16 @@ static bool recheck(struct sampler *sampler, struct target_thread *thread)
     return true;
 }
 
-/* Not after a pause in which the sampler itself waited for a processor: threads can have slept and woken up since. */
+/* Checks the threads of the recheck list, until the sampler itself had to wait for a processor: threads can have slept
+ * and woken up meanwhile. */
 static void recheck_all(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = RECHECK_AFTER_NS};
-    unsigned scans_max = sampler->tick_is_late ? 0 : RECHECK_ROUNDS_MAX; /* later ticks write their time */
-    for (unsigned scan = 0; scan < scans_max && sampler->recheck_count > 0; scan++) {
+    unsigned rounds_max = sampler->tick_is_late ? 0 : RECHECK_ROUNDS_MAX; /* later ticks write their time */
+    for (unsigned round = 0; round < rounds_max && sampler->recheck_count > 0; round++) {
         uint64_t until_ns = monotonic_ns() + (uint64_t)pause.tv_nsec;
-        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
-                           0); /* not a busy loop: they may wait for our processor */
+        /* A busy loop would keep a processor that they may wait for. */
+        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
         if (monotonic_ns() > until_ns + RECHECK_LATE_NS) return;
         pause.tv_nsec *= 2;
         size_t kept = 0;
@@ -477,7 +460,7 @@ static void recheck_all(struct sampler *sampler)
     }
 }
 
-/* True if THREAD's CPU time needs no signal: its timer reports it, sooner or later. */
+/* Returns true if THREAD's CPU time needs no signal, because its timer reports it, sooner or later. */
 static bool is_left_to_timer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->tick_is_late && !thread->ledger.has_run) return false;
@@ -488,13 +471,13 @@ static bool is_left_to_timer(const struct sampler *sampler, struct target_thread
     return thread->timer.control && ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
-/* A thread that runs only for a moment would be about to sleep when the signal arrives: it is checked again. Not by a
- * late tick, which asks such a thread only if it was preempted, or has never slept. Nor does a new thread wait that has
- * run for a while and never slept, nor the first one of a process that has not slept since the recording began: they
- * may end soon. */
+/* Asks THREAD, which runs, or checks it again: a thread that runs only for a moment would be about to sleep when the
+ * signal arrives. A late tick checks no thread again; it asks such a thread only if it was preempted, or has never
+ * slept. A new thread that has run for a while and never slept does not wait for a recheck, nor does the first thread
+ * of a process that has not slept since the recording began: they may end soon. */
 static void scan_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
-    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
+    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* true up to 1 kHz */
     bool has_room = sampler->recheck_count < RECHECK_MAX;
     if (is_busy || is_for_calls(thread) || !has_time || !has_room) {
         request_sample(sampler, thread, cpu_ns);
@@ -506,17 +489,17 @@ static void scan_running(struct sampler *sampler, struct target_thread *thread, 
     if (!thread->request) recheck_later(sampler, thread, false);
 }
 
-/* Wall clock: reading thousands of threads that started together must not take several ticks. Their first stacks are
- * read at the following ticks, and count for all of them. */
+/* Returns false if the first stack of THREAD is to be read at a later tick, and counts for this one, too: reading
+ * thousands of threads that started together must not take several ticks. */
 static bool has_room_for_first_scan(struct sampler *sampler, const struct target_thread *thread)
 {
     enum { FIRST_SCANS_A_SECOND = 25600 };
-    if (is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
+    if (sampler_is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
     uint32_t scans_max = (FIRST_SCANS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
     return sampler->first_scans_in_tick++ < scans_max;
 }
 
-/* The kernel takes the stacks of THREAD, which has run for CPU_NS. */
+/* Has the kernel take the stacks of THREAD, which has run for CPU_NS. */
 static void leave_to_timer(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
@@ -548,12 +531,12 @@ static void scan_awake(struct sampler *sampler, struct target_thread *thread, ui
     if (result == REMOTE_RUNNING && is_left && run_queue_waits_are_asked(thread)) recheck_later(sampler, thread, true);
 }
 
-/* Wall clock: THREAD is not blocked, and has not run since the previous tick. A timer has seen where it was stopped; a
- * thread without one gets a signal. */
+/* Scans THREAD, which is not blocked and has not run since the previous tick, in wall-clock mode. A timer has seen
+ * where it was stopped; a thread without one gets a signal, which costs 40 µs, after a long wait. */
 static void scan_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     thread->waited_ns += sampler->tick_span_ns;
-    if (thread->waited_ns < LONG_WAIT_NS) return; /* a request costs 40 µs */
+    if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
     if (run_queue_waits_may_have_timer(thread)) return;
     ask_for_wait(sampler, thread, cpu_ns);
@@ -567,7 +550,7 @@ static void note_first_seen(struct sampler *sampler, struct target_thread *threa
     thread->is_known = true;
 }
 
-/* True if THREAD has done nothing since the scan before but to run, sampled by the kernel, and to wait. */
+/* Returns true if THREAD has only run, sampled by the kernel, and waited since the previous scan. */
 static bool has_run_on(struct sampler *sampler, struct target_thread *thread)
 {
     bool has_timer = thread->timer.control;
@@ -577,7 +560,7 @@ static bool has_run_on(struct sampler *sampler, struct target_thread *thread)
     return has_timer ? timer_has_run_on(thread) : cpu_clock_timer_has_run_on(sampler, thread);
 }
 
-/* False if the thread has ended. The cheapest proof that it has not moved is tried first. */
+/* Scans a thread. Returns false if it has ended. The cheapest proof that it has not moved is tried first. */
 static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
     if (idle_thread_continues(listed)) return true;
@@ -586,17 +569,18 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     uint32_t count = idle_thread_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
         thread->is_missing = true;
-        ledger_end_tick(sampler, thread); /* it is not blocked at its last stack */
+        ledger_end_tick(sampler, thread); /* without this a reader takes it for blocked */
         return false;
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
     note_first_seen(sampler, thread);
-    /* Twice in a row: in a virtual machine, the kernel adds time of the host to the thread. */
+    /* Only two long runs in a row count: in a virtual machine, the kernel adds time of the host to the thread. */
     uint64_t span_ns = sampler->tick_is_late ? sampler->tick_span_ns : sampler->period_ns;
     bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
-    bool is_asleep = ran_ns == 0 && !thread->request && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
+    bool is_asleep =
+        ran_ns == 0 && !thread->request && (sampler_is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
     if (is_asleep) {
         idle_thread_note_asleep(sampler, listed, count);
         if (sampler->tick_is_late) ledger_note_state(sampler, thread);
@@ -618,16 +602,6 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     return true;
 }
 
-/* Each of a thousand sleeping threads costs a cache miss: with prefetching, the misses overlap. */
-static void prefetch(const struct listed_thread *listed)
-{
-    if (listed->page_asleep)
-        __builtin_prefetch(listed->page_asleep);
-    else
-        __builtin_prefetch(listed->thread);
-}
-
-/* Each tick begins at another thread, so that threads which were postponed for lack of room become the first ones. */
 bool tick_all_threads(struct sampler *sampler)
 {
     bool all_live = true;
@@ -638,8 +612,11 @@ bool tick_all_threads(struct sampler *sampler)
     sampler->recheck_count = 0;
     sampler->is_steady = true;
     sampler->periods_with_room = UINT64_MAX;
+    /* Each tick begins at another thread, so that threads which were postponed for lack of room become the first ones.
+     * Each of a thousand sleeping threads costs a cache miss: with prefetching, the misses overlap. */
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
-        prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
+        const struct listed_thread *ahead = &items[at + AHEAD < count ? at + AHEAD : at];
+        __builtin_prefetch(ahead->page_asleep ? (const void *)ahead->page_asleep : (const void *)ahead->thread);
         if (!scan_thread(sampler, &items[at])) all_live = false;
     }
     recheck_all(sampler);
@@ -657,7 +634,6 @@ void tick_new_threads(struct sampler *sampler)
     recheck_all(sampler);
 }
 
-/* The last tick of the recording, which takes no stacks. */
 void tick_last(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
@@ -680,7 +656,6 @@ void tick_last(struct sampler *sampler)
 
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */
 
-/* CPU time of the process that belongs to no living thread: ended threads spent it after their last scan. */
 uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 {
     uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
@@ -696,7 +671,7 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
     return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
 }
 
-/* The CPU time of a thread after its last scan. If many threads end at one tick, the first ones get it. */
+/* Returns the CPU time of THREAD after its last scan. If many threads end at one tick, the first ones get it. */
 static uint64_t take_unseen_time(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
@@ -728,8 +703,7 @@ static void close_as_reported(struct sampler *sampler, struct target_thread *thr
 
 void tick_thread_ended(struct sampler *sampler, struct target_thread *thread)
 {
-    if (!sampler->is_ending)
-        short_lived_threads_read(sampler); /* it ended after it was listed: its report is available */
+    if (!sampler->is_ending) short_lived_threads_read(sampler); /* it was listed before it ended: its event is there */
     if (thread->life.ends > 0) {
         close_as_reported(sampler, thread);
     } else if (sampler->is_ending) {

@@ -1,4 +1,4 @@
-/* When the next tick comes, and which periods have none.  SPDX-License-Identifier: MIT */
+/* Decides when the next tick comes, and which periods have none.  SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
 #include "base/unsigned.h"
@@ -7,9 +7,10 @@
 
 enum { MILLION = 1000000 };
 
-/* Many processes live for a few milliseconds: their first ticks come after half a millisecond each, then twice as late
- * each. Each stack stands for the time since the one before, so that this gives no part of a life more weight. Not
- * where recordings follow each other: such a process lives for long. */
+/* Returns the length of the period that starts at PERIOD_START_NS. Many processes live for a few milliseconds: their
+ * first ticks come after half a millisecond, then twice as late each. Each stack stands for the time since the previous
+ * one, so that no part of a life has more weight. Where recordings follow each other, a process lives for long, and all
+ * periods are of one length. */
 static uint64_t length_ns_at(const struct sampler *sampler, uint64_t period_start_ns)
 {
     enum { FIRST_NS = 500000 };
@@ -18,8 +19,8 @@ static uint64_t length_ns_at(const struct sampler *sampler, uint64_t period_star
     return least(length_ns, sampler->period_ns);
 }
 
-/* A tick falls anywhere in its period, so that no program is in step with the ticks, and programs that are shorter than
- * a period have their share of samples. */
+/* Places the next tick at random in its period, so that no program is in step with the ticks, and programs that are
+ * shorter than a period have their share of samples. */
 static void place_tick(struct sampler *sampler, uint64_t period_start_ns)
 {
     struct tick_schedule *schedule = &sampler->schedule;
@@ -33,8 +34,8 @@ void schedule_first_tick(struct sampler *sampler)
     place_tick(sampler, sampler->start_ns);
 }
 
-/* With thousands of threads a tick costs milliseconds. The sampler keeps to its share of a processor, on the average of
- * some ticks, and leaves out others. */
+/* Returns the number of periods that get no tick, because a tick of COST_NS takes more than the sampler's share of a
+ * processor, on the average of some ticks: with thousands of threads a tick costs milliseconds. */
 static uint64_t periods_to_leave_out(struct sampler *sampler, uint64_t cost_ns)
 {
     enum { TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
@@ -45,17 +46,9 @@ static uint64_t periods_to_leave_out(struct sampler *sampler, uint64_t cost_ns)
     return sampler->schedule.tick_cost_ns * MILLION / share_ppm / sampler->period_ns;
 }
 
-/* Where the threads' timers take samples as often as before, while ticks are left out, their memory overflows, and each
- * sample costs. */
-static void slow_timers(struct sampler *sampler, uint64_t left_out)
-{
-    enum { SAMPLES_A_TICK = 4, FACTOR_MAX = 64 };
-    sampler->timer_factor = (uint32_t)least(1 + left_out / SAMPLES_A_TICK, FACTOR_MAX);
-}
-
-/* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
- * come before a timer's memory is full, and before much else may have begun, which is the less likely the longer it has
- * been so. What a crash loses is no more than TOGETHER_NS_MAX and a period. */
+/* Returns the number of periods that get no tick, because the kernel samples all threads that run, and the others
+ * sleep. It is enough to tick before a timer's memory is full, and before much else may have begun, which is the less
+ * likely the longer this has lasted. A crash loses at most TOGETHER_NS_MAX and a period. */
 static uint64_t periods_without_news(const struct sampler *sampler)
 {
     enum { STEADY_PARTS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS_MIN = 16000000, TOGETHER_NS_MAX = 80000000 };
@@ -72,14 +65,6 @@ static void note_starved(struct sampler *sampler, uint64_t missed)
     atomic_store(&lifecycle.sampler_starved, sampler->sampler_starved);
 }
 
-/* One stack stands for all of such a delay, so shares are less exact than the number of stacks says. */
-static void count_late(struct sampler *sampler, uint64_t missed)
-{
-    enum { LATE_NS_MIN = 100000000 };
-    uint64_t late_ns = missed * sampler->period_ns;
-    if (late_ns >= LATE_NS_MIN) sampler->counters[RECORDING_LATE_NS] += late_ns;
-}
-
 void schedule_note_delay(struct sampler *sampler, uint64_t now_ns)
 {
     uint64_t missed = difference(now_ns, sampler->deadline_ns) / sampler->period_ns;
@@ -90,13 +75,17 @@ void schedule_note_delay(struct sampler *sampler, uint64_t now_ns)
 
 void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
 {
+    enum { LATE_NS_MIN = 100000000, TIMER_SAMPLES_A_TICK = 4, TIMER_FACTOR_MAX = 64 };
     struct tick_schedule *schedule = &sampler->schedule;
     uint64_t next_ns = schedule->period_start_ns + schedule->length_ns;
     uint64_t missed = difference(monotonic_ns(), next_ns) / sampler->period_ns;
     uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
     note_starved(sampler, missed);
-    count_late(sampler, missed);
-    slow_timers(sampler, wanted);
+    /* One stack stands for all of a long delay, so shares are less exact than the number of stacks suggests. */
+    uint64_t late_ns = missed * sampler->period_ns;
+    if (late_ns >= LATE_NS_MIN) sampler->counters[RECORDING_LATE_NS] += late_ns;
+    /* If timers took as many samples while ticks are left out, their memory would overflow, and each sample costs. */
+    sampler->timer_factor = (uint32_t)least(1 + wanted / TIMER_SAMPLES_A_TICK, TIMER_FACTOR_MAX);
     sampler->counters[RECORDING_TICKS_MISSED] += missed;
     schedule->uncounted_ns = next_ns + missed * sampler->period_ns;
     schedule->left_out = difference(wanted, missed);
@@ -105,10 +94,10 @@ void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
     place_tick(sampler, schedule->uncounted_ns + (schedule->left_out + schedule->spared) * sampler->period_ns);
 }
 
-static uint64_t take(uint64_t *credit, uint64_t most)
+static uint64_t take_periods(uint64_t *periods, uint64_t most)
 {
-    uint64_t taken = least(*credit, most);
-    *credit -= taken;
+    uint64_t taken = least(*periods, most);
+    *periods -= taken;
     return taken;
 }
 
@@ -116,7 +105,8 @@ void schedule_count_periods(struct sampler *sampler, uint64_t now_ns)
 {
     struct tick_schedule *schedule = &sampler->schedule;
     uint64_t passed = difference(now_ns, schedule->uncounted_ns) / sampler->period_ns;
-    uint64_t left_out = take(&schedule->left_out, passed), spared = take(&schedule->spared, passed - left_out);
+    uint64_t left_out = take_periods(&schedule->left_out, passed);
+    uint64_t spared = take_periods(&schedule->spared, passed - left_out);
     sampler->counters[RECORDING_TICKS_MISSED] += left_out;
     sampler->counters[RECORDING_TICKS_LEFT_OUT] += left_out;
     sampler->counters[RECORDING_TICKS_SPARED] += spared;

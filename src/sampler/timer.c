@@ -19,20 +19,21 @@
 
 enum {
     TIMERS_MAX = 1024,
-    TIMERS_WITH_ROOM = 256, /* more threads than that share their processors, and each takes a stack seldom */
-    OPENED_A_TICK_MAX = 8,  /* making one costs some 30 µs */
-    SAMPLES_A_PERIOD = 8,   /* changing the period costs some 10 µs, */
-    PERIODS_A_SECOND = 25,  /* and so it is not done more often */
-    SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
-    CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
-    FIRST_COPY = 16 << 10,  /* of a stack; smaller once it is known to be enough */
+    TIMERS_WITH_ROOM = 256, /* timers with large rings; more threads share their processors, and each runs seldom */
+    OPENED_A_TICK_MAX = 8,  /* timers to open in a tick; opening one costs some 30 µs */
+    SAMPLES_A_PERIOD = 8,   /* samples before the period is changed, which costs some 10 µs */
+    PERIODS_A_SECOND = 25,  /* changes of the period in a second */
+    SLEEP_TICKS = 32,       /* ticks of sleep until a timer is closed: opening one again costs more than keeping it */
+    CUT_STACKS_MAX = 4,     /* stacks larger than the largest copy until the thread is sent signals instead */
+    FIRST_COPY = 16 << 10,  /* bytes of a stack that the first copies hold */
     RING_WITH_ROOM = 128 << 10,
-    STACKS_TO_KNOW = 128,    /* from which that is known */
-    STACKS_TO_FORGET = 1024, /* for which one cut stack does not count: it was a rare handler, no recursion */
+    STACKS_TO_KNOW = 128,    /* stacks from which the size of the copies is decided */
+    STACKS_TO_FORGET = 1024, /* stacks after which a cut one does not count: it was a rare handler, no recursion */
 };
 
-/* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
- * wall time that they stand for: as many more as its waits are longer than its CPU time, since this was last asked. */
+/* Returns how many samples THREAD takes in a period. A thread that mostly waits for a processor has few samples for the
+ * wall time that they stand for, so it takes as many more as its waits were longer than its CPU time since the last
+ * call. */
 static uint64_t samples_a_period(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { SAMPLES_MAX = 4, PERIOD_NS_MIN = 2000000 };
@@ -64,28 +65,16 @@ bool timer_was_asked(const struct target_thread *thread, const struct perf_timer
     return is_first && thread->timer.descriptor >= 0 && !timer_sees_user_code(thread);
 }
 
-/* False if THREAD has no timer any more. */
-static bool run_freely(struct sampler *sampler, struct target_thread *thread)
-{
-    if (filter_allows(FILTER_PERF)) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
-    if (thread->timer.is_free) return true;
-    timer_forget(sampler, thread);
-    return false;
-}
-
-/* Memory that the kernel locks: mostly 132 KB for a thread, and 36 KB for each of many. */
-static uint32_t ring_size_min(const struct target_thread *thread)
-{
-    return (uint32_t)greatest(32 << 10, 2 * thread->timer_stack_size);
-}
-
+/* Returns the size of a ring, in memory that the kernel locks: mostly 132 KB for a thread, and 36 KB for each of many.
+ */
 static uint32_t ring_size(const struct target_thread *thread, bool has_room)
 {
-    return has_room ? (uint32_t)greatest(RING_WITH_ROOM, 4 * thread->timer_stack_size) : ring_size_min(thread);
+    return has_room ? (uint32_t)greatest(RING_WITH_ROOM, 4 * thread->timer_stack_size)
+                    : (uint32_t)greatest(32 << 10, 2 * thread->timer_stack_size);
 }
 
-/* An ordinary user may lock half a megabyte for each processor, and what RLIMIT_MEMLOCK says for each process. An
- * eighth of that is for rings with room. */
+/* Returns how many rings of an ordinary user may be large. The user may lock half a megabyte for each processor, and
+ * RLIMIT_MEMLOCK for each process. An eighth of that is for rings with room. */
 static uint64_t user_timers_with_room(void)
 {
     enum { ALWAYS = 4, PART = 8 };
@@ -100,8 +89,8 @@ static int open_with_ring(struct target_thread *thread, bool has_room)
                            thread->timer_stack_size, ring_size(thread, has_room));
 }
 
-/* As an ordinary user may have it. Its periods are counted, so it keeps the one it has. That is drawn, or a program
- * could be in step with it. */
+/* Opens a timer that an ordinary user may have. Its periods are counted, so it keeps its period, which is drawn at
+ * random: a program could be in step with a fixed one. */
 static int open_for_user_code(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
@@ -123,13 +112,6 @@ static int open_for_all(struct sampler *sampler, struct target_thread *thread)
     return result;
 }
 
-/* To open a timer takes 50 to 100 µs, and one for user code takes its first stack after a whole period: a signal sees a
- * thread that lives for less. */
-static bool is_young(const struct sampler *sampler, const struct target_thread *thread)
-{
-    return thread->ledger.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
-}
-
 static int open_timer(struct sampler *sampler, struct target_thread *thread)
 {
     const uint64_t *sees_user_code = &sampler->counters[RECORDING_TIMERS_SEE_USER_CODE];
@@ -149,7 +131,9 @@ bool timer_may_open(const struct sampler *sampler)
 void timer_note_busy(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
-    if (is_young(sampler, thread)) return;
+    /* Opening a timer takes 50 to 100 µs, and one for user code takes its first stack after an entire period: a signal
+     * sees a thread that lives for less. */
+    if (thread->ledger.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns) return;
     uint64_t count = sampler->counters[RECORDING_TIMERS];
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *denial) return;
     if (count >= TIMERS_MAX || (sampler->timers_full && count >= sampler->timers_full)) return;
@@ -160,7 +144,7 @@ void timer_note_busy(struct sampler *sampler, struct target_thread *thread)
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
     else if (result == EPERM && count > 0)
-        sampler->timers_full = count; /* no more memory may be locked until one of them is gone */
+        sampler->timers_full = count; /* no memory can be locked until one of them is closed */
     else if (result != ESRCH)
         *denial = (uint64_t)result;
 }
@@ -211,10 +195,9 @@ bool timer_has_run_on(const struct target_thread *thread)
     return timer_is_running(thread) && thread->timer.sleeps == 0;
 }
 
-/* A sample takes at least 3/5 of a period (chance_timer_ns). */
 uint64_t timer_room(const struct target_thread *thread)
 {
-    return perf_timer_room(&thread->timer) * 3 / 5;
+    return perf_timer_room(&thread->timer) * 3 / 5; /* a sample takes at least 3/5 of a period (chance_timer_ns) */
 }
 
 bool timer_sees_user_code(const struct target_thread *thread)
@@ -222,11 +205,11 @@ bool timer_sees_user_code(const struct target_thread *thread)
     return thread->timer.control && thread->timer.sight == PERF_TIMER_SEES_USER_CODE;
 }
 
-/* The time, since the timer was opened, in which it can have gone off; 0: not known. The event is not active during
- * most of a context switch, to which perf attributes no time. It is active while the kernel looks for other work before
- * one, and while the host of a virtual machine has the processor, but not the thread's CPU clock. To ask for it
- * interrupts the processor that the thread runs on, so between two times the event is taken to be as active as the
- * thread. */
+/* Returns the time since the timer was opened in which it can have gone off, ns; 0: unknown. The event is not active
+ * during most of a context switch, to which perf attributes no time. It is active while the kernel looks for other work
+ * before a switch, and while the host of a virtual machine has the processor; the thread's CPU clock then stands still.
+ * Reading the event interrupts the processor that the thread runs on, so between two readings the event is taken to be
+ * as active as the thread. */
 static uint64_t watched_ns(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_BETWEEN = 8 };
@@ -240,18 +223,13 @@ static uint64_t watched_ns(const struct sampler *sampler, struct target_thread *
     return difference(charged_ns, credit->inactive_ns);
 }
 
-static uint64_t watched_periods(const struct sampler *sampler, struct target_thread *thread)
-{
-    uint64_t period_ns = thread->credit.period_ns;
-    uint64_t late_ns = period_ns / 8; /* it may go off late, above all in a virtual machine */
-    uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
-    return ns < late_ns ? 0 : (ns - late_ns) / period_ns;
-}
-
-/* At whose end the thread was inside the kernel, and that are given to no stack. */
+/* Returns the periods at whose end THREAD was inside the kernel, and that are given to no stack. */
 static uint64_t kernel_periods(const struct sampler *sampler, struct target_thread *thread)
 {
-    return difference(watched_periods(sampler, thread), sample_credit_given(&thread->credit));
+    uint64_t period_ns = thread->credit.period_ns;
+    uint64_t late_ns = period_ns / 8; /* the timer may go off late, above all in a virtual machine */
+    uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
+    return difference(difference(ns, late_ns) / period_ns, sample_credit_given(&thread->credit));
 }
 
 bool timer_wants_reply(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
@@ -290,19 +268,15 @@ enum signal_origin timer_preferred_origin(const struct target_thread *thread)
     return timer_sees_user_code(thread) ? sample_credit_preferred_origin(&thread->credit) : ORIGIN_ANY;
 }
 
-/* It is opened again, if the thread runs on. */
-static void close_if_of_other_size(struct sampler *sampler, struct target_thread *thread)
-{
-    bool has_run_on = timer_has_run_on(thread);
-    if (!thread->timer.control || thread->timer.stack_size == thread->timer_stack_size) return;
-    timer_forget(sampler, thread);
-    thread->ran_with_other_timer = has_run_on;
-}
-
 uint32_t timer_fetch(struct sampler *sampler, struct target_thread *thread, struct perf_timer_news *ret_news)
 {
-    close_if_of_other_size(sampler, thread);
     if (!thread->timer.control) return 0;
+    if (thread->timer.stack_size != thread->timer_stack_size) {
+        bool has_run_on = timer_has_run_on(thread);
+        timer_forget(sampler, thread); /* it is opened again with the other size if the thread runs on */
+        thread->ran_with_other_timer = has_run_on;
+        return 0;
+    }
     uint32_t count = perf_timer_read(&thread->timer, ret_news);
     thread->credit.sleeps += thread->timer.sleeps;
     if (count == 0) return 0;
@@ -314,13 +288,20 @@ uint32_t timer_fetch(struct sampler *sampler, struct target_thread *thread, stru
     uint32_t between = sampler->ticks_a_second / PERIODS_A_SECOND;
     if (between < SAMPLES_A_PERIOD) between = SAMPLES_A_PERIOD;
     bool has_new_period = before == 0 || before / between != thread->timer_samples / between;
-    if (has_new_period && !timer_sees_user_code(thread) && !run_freely(sampler, thread)) return 0;
+    if (has_new_period && !timer_sees_user_code(thread)) {
+        if (filter_allows(FILTER_PERF)) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
+        if (!thread->timer.is_free) {
+            timer_forget(sampler, thread);
+            return 0;
+        }
+    }
     return ret_news->kept_count;
 }
 
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
-/* A larger copy is more exact than what the thread left in memory since. The frames that could be read end at END. */
+/* Has the next copies of THREAD's stack be larger: they are more exact than memory that the thread has changed since.
+ * The frames that could be read end at END. */
 static void enlarge_copy(struct target_thread *thread, const struct copied_stack *copy, uint64_t end)
 {
     uint64_t needed = end - copy->start;
@@ -331,8 +312,9 @@ static void enlarge_copy(struct target_thread *thread, const struct copied_stack
     thread->has_large_stack = true;
 }
 
-/* Copying costs, and of smaller copies the ring holds more, so that ticks can be spared. They have room for stacks
- * twice as large as the largest that was seen. A thread whose copy was once too small keeps the larger one. */
+/* Has the next copies be smaller if THREAD's stacks are: copying costs, and the ring holds more small copies, so that
+ * ticks can be spared. Copies have room for stacks twice as large as the largest that was seen. A thread whose copy was
+ * once too small keeps the larger one. */
 static void note_stack_size(struct target_thread *thread, uint64_t bytes)
 {
     if (bytes > thread->largest_stack) thread->largest_stack = bytes;
@@ -344,16 +326,8 @@ static void note_stack_size(struct target_thread *thread, uint64_t bytes)
     if (thread->stacks_seen % STACKS_TO_FORGET == 0 && thread->cut_stacks > 0) thread->cut_stacks--;
 }
 
-/* The thread's functions outside of any copy had returned before they were read. The handler of a signal, if
- * the thread takes one, sees all of the stack. */
-static void note_cut_stack(struct target_thread *thread)
-{
-    if (++thread->cut_stacks < CUT_STACKS_MAX || signal_choose(thread).number == 0) return;
-    thread->timer_stack_size = PERF_TIMER_STACK_MAX + 1;
-}
-
-/* The kernel's copy ends at a page of the stack that nobody has touched yet: in the middle of a large array, for
- * example. Reading has pages mapped. So those around are read, and the next copies are whole. */
+/* Touches the pages around COPY, so that the kernel maps them and the next copies are complete: a copy ends at a page
+ * of the stack that has never been touched, in the middle of a large array, for example. */
 static void map_untouched_pages(const struct copied_stack *copy)
 {
     enum { PAGE = 4096, PAGES = 16 };
@@ -381,9 +355,12 @@ bool timer_walk(struct sampler *sampler, struct target_thread *thread, const str
         note_stack_size(thread, registers.values[MACHINE_SP] - copy.start);
         return true;
     }
-    bool fits_no_copy = outside - copy.start >= PERF_TIMER_STACK_MAX; /* or is on another stack */
+    bool fits_no_copy = outside - copy.start >= PERF_TIMER_STACK_MAX; /* true also for another stack */
     if (fits_no_copy) {
-        if (*ret_outcome != UNWIND_ROOT) note_cut_stack(thread);
+        /* Functions outside of any copy had returned before they were read. The handler of a signal, if the thread
+         * takes one, sees the entire stack. */
+        bool is_cut = *ret_outcome != UNWIND_ROOT && ++thread->cut_stacks >= CUT_STACKS_MAX;
+        if (is_cut && signal_choose(thread).number != 0) thread->timer_stack_size = PERF_TIMER_STACK_MAX + 1;
     } else if (sample->stack_bytes < sample->timer->stack_size) {
         map_untouched_pages(&copy);
     } else {
