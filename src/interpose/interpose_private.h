@@ -58,7 +58,7 @@ extern syscall_function interpose_next_syscall;
  * shares the first thread's. */
 bool interpose_is_leader(void);
 
-/* True if there is a sampler thread, or another thread of the library. */
+/* Returns true if there is a sampler thread, or another thread of the library. */
 bool interpose_is_watched(void);
 
 /* --- What the call means to the sampler; MAKE_CALL is the call itself, with its ARGUMENTS ------------------------- */
@@ -87,7 +87,7 @@ long interpose_followed(long result);
 /* Whether prctl with OPTION changes rights of the calling thread. */
 bool interpose_changes_rights(long option);
 
-/* True for calls of unshare and setns that concern the sampler. */
+/* Returns true for calls of unshare and setns that concern the sampler. */
 bool interpose_unshare_matters(unsigned long flags);
 bool interpose_setns_matters(int descriptor, int type);
 

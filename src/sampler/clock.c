@@ -17,13 +17,13 @@ typedef int (*clock_function)(clockid_t clock, struct timespec *ret_time);
 
 static _Atomic(clock_function) of_vdso;
 
-/* Addresses in the image's own tables count from VMADDR, which is at START. */
+/* The vdso. Addresses in its tables count from VMADDR, which is at START. */
 struct image {
     const uint8_t *start;
     uint64_t vmaddr, size;
 };
 
-/* The COUNT items of ITEM_SIZE bytes at ADDRESS, or NULL. */
+/* Returns the COUNT items of ITEM_SIZE bytes at ADDRESS, or NULL. */
 static const void *items_at(const struct image *image, uint64_t address, uint64_t count, uint64_t item_size)
 {
     uint64_t offset = address - image->vmaddr;
@@ -37,7 +37,8 @@ static bool has_name(const struct image *image, uint64_t names, uint32_t name, c
     return offset <= image->size && size <= image->size - offset && memcmp(image->start + offset, wanted, size) == 0;
 }
 
-/* Linkers place the names right after the symbols, so the distance bounds the number of symbols. */
+/* Finds the function WANTED. Linkers place the names right after the symbols, so the distance bounds the number of
+ * symbols. */
 static const uint8_t *find_function(const struct image *image, uint64_t symbols, uint64_t names, const char *wanted)
 {
     uint64_t count = names > symbols ? (names - symbols) / sizeof(Elf64_Sym) : 0;

@@ -16,8 +16,8 @@ static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
     return kernel_read_at(*file, bytes, size, offset) == (ssize_t)size;
 }
 
-/* The start of a file holds the headers of its segments, where its sections are and, as linkers write it, its build id.
- */
+/* Compares the start of the file in memory, which holds the headers of its segments, the place of its sections and, as
+ * linkers write it, its build id. */
 static bool has_same_start(int descriptor, const struct image_file *file)
 {
     static uint8_t in_file[COMPARED_BYTES], in_memory[COMPARED_BYTES]; /* the sampler thread's alone */
@@ -33,7 +33,7 @@ static bool is_mapped_one(int descriptor, const struct image_file *file)
            status.st_ino == file->inode;
 }
 
-/* Negative if it is not there. */
+/* Opens FILE. Returns a negative number if it is gone, or another one. */
 static int open_file(const struct image_file *file)
 {
     if (file->path[0] != '/') return -1; /* the vdso, which has no file */

@@ -24,7 +24,7 @@ enum {
     RETIRED_MAX = 1 << 16,
     NOTES_BYTES_MAX = 4096,
     MAPS_BUFFER = 64 << 10,
-    STEPS_A_CLOCK = 4, /* of a job, between two reads of the clock */
+    STEPS_A_CLOCK = 4, /* steps of a job between two readings of the clock */
 };
 
 struct retired {
@@ -32,7 +32,7 @@ struct retired {
     size_t size;
 };
 
-/* Where it is missing, changes are noticed once a second. */
+/* A function of glibc 2.35. Without it, changes are noticed once a second. */
 extern __attribute__((weak)) int _dl_find_object(void *, struct dl_find_object *);
 
 static bool loader_knows(uint64_t address, struct dl_find_object *ret_object)
@@ -40,7 +40,7 @@ static bool loader_knows(uint64_t address, struct dl_find_object *ret_object)
     return _dl_find_object && _dl_find_object((void *)(uintptr_t)address, ret_object) == 0;
 }
 
-/* For walks that meet an address in no module: true if the loader has brought something there since. Signal-safe. */
+/* Returns true if the loader has loaded something at ADDRESS, which is in no module of the snapshot. Signal-safe. */
 static bool is_new_code(uint64_t address)
 {
     struct dl_find_object object;
@@ -69,7 +69,7 @@ static void read_build_id(struct module *module, const struct image_headers *hea
     }
 }
 
-/* IMAGE has its IMAGE_START: where the start of the file is. */
+/* Describes IMAGE, whose file starts at IMAGE_START. */
 static void describe_image(struct module *image, const struct image_headers *headers)
 {
     uint64_t low = UINT64_MAX, high = 0;
@@ -96,12 +96,12 @@ static void describe_image(struct module *image, const struct image_headers *hea
 
 /* --- The list ----------------------------------------------------------------------------------------------------- */
 
-/* The file that the latest mappings are of. */
+/* The file of the latest mappings. */
 struct maps_file {
     bool has_start, is_added;
     bool is_read, has_headers;
     struct image_headers headers;
-    struct module image; /* what the mappings say and, once the headers are read, what they do */
+    struct module image; /* facts from the mappings and, once they are read, from the headers */
 };
 
 static bool read_headers(struct maps_file *file)
@@ -113,13 +113,8 @@ static bool read_headers(struct maps_file *file)
     return file->has_headers;
 }
 
-static bool is_code(const Elf64_Phdr *header)
-{
-    return header->p_type == PT_LOAD && (header->p_flags & PF_X);
-}
-
-/* True if the headers of FILE say that a segment with FLAGS (PF_X, or 0: any) is at ADDRESS, where a mapping begins: at
- * the page in which the segment begins, or later. */
+/* Returns true if the headers of FILE have a segment with FLAGS (PF_X, or 0: any) at ADDRESS, where a mapping begins:
+ * at the page in which the segment begins, or later. */
 static bool has_segment_at(struct maps_file *file, uint64_t address, uint32_t flags)
 {
     enum { PAGE = 4096 };
@@ -133,21 +128,7 @@ static bool has_segment_at(struct maps_file *file, uint64_t address, uint32_t fl
     return false;
 }
 
-/* Programs move their own code to anonymous memory, for the sake of large pages. */
-static bool is_moved_code(struct maps_file *file, const struct maps_entry *entry)
-{
-    return entry->is_executable && !file->is_added && has_segment_at(file, entry->start, PF_X);
-}
-
-/* The first page of a file is the start of a module, or a further segment of FILE: LLVM's linker does not begin
- * segments at pages of the file, so that a small program has all segments mapped from its first page. */
-static bool is_of_file(struct maps_file *file, const struct maps_entry *entry)
-{
-    if (strcmp(file->image.path, entry->path) != 0) return false;
-    return entry->file_offset != 0 || has_segment_at(file, entry->start, 0);
-}
-
-/* One entry for each executable segment. */
+/* Adds a module for each executable segment of FILE. */
 static void add_file(struct pages_array *found, struct maps_file *file)
 {
     struct dl_find_object object = {0};
@@ -156,7 +137,7 @@ static void add_file(struct pages_array *found, struct maps_file *file)
     if (!read_headers(file)) return;
     for (size_t i = 0; i < file->headers.count; i++) {
         const Elf64_Phdr *header = &file->headers.items[i];
-        if (!is_code(header)) continue;
+        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
         struct module *module = pages_array_add(found, sizeof(*module), MODULES_MAX);
         if (!module) return;
         *module = file->image;
@@ -179,23 +160,23 @@ static void begin_file(struct maps_file *file, const struct maps_entry *entry)
     file->is_added = file->is_read = false;
 }
 
-static void add_vdso(struct pages_array *found, const struct maps_entry *entry)
-{
-    static struct maps_file vdso; /* the sampler thread's alone */
-    begin_file(&vdso, entry);
-    add_file(found, &vdso);
-}
-
 static void add_mapping(struct pages_array *found, struct maps_file *file, const struct maps_entry *entry)
 {
+    static struct maps_file vdso; /* the sampler thread's alone */
     if (strcmp(entry->path, "[vdso]") == 0) {
-        add_vdso(found, entry);
+        begin_file(&vdso, entry);
+        add_file(found, &vdso);
         return;
     }
-    bool is_elsewhere = is_moved_code(file, entry);
-    if (is_elsewhere) add_file(found, file);
-    if (entry->path[0] != '/' || is_elsewhere || strlen(entry->path) >= sizeof(file->image.path)) return;
-    if (!is_of_file(file, entry)) begin_file(file, entry);
+    /* Programs move their own code to anonymous memory, for the sake of large pages. */
+    bool is_moved_code = entry->is_executable && !file->is_added && has_segment_at(file, entry->start, PF_X);
+    if (is_moved_code) add_file(found, file);
+    if (entry->path[0] != '/' || is_moved_code || strlen(entry->path) >= sizeof(file->image.path)) return;
+    /* The first page of a file is the start of a module, or a further segment of FILE: LLVM's linker does not begin
+     * segments at pages of the file, so that a small program has all segments mapped from its first page. */
+    bool is_of_file = strcmp(file->image.path, entry->path) == 0 &&
+                      (entry->file_offset != 0 || has_segment_at(file, entry->start, 0));
+    if (!is_of_file) begin_file(file, entry);
     if (entry->is_executable && file->has_start) add_file(found, file);
 }
 
@@ -230,7 +211,7 @@ static void retire(struct modules *modules, void *memory, size_t size)
 {
     struct retired *retired = memory ? pages_array_add(&modules->retired, sizeof(*retired), RETIRED_MAX) : NULL;
     if (retired) *retired = (struct retired){.memory = memory, .size = size};
-    /* Else it is never freed: better than a handler that walks with it. */
+    /* Without memory for the entry it is never freed, because a handler could walk with it. */
 }
 
 /* Ends the job of MODULE, whose copies handlers may still read. */
@@ -261,7 +242,7 @@ static void write_module(const struct module *module, struct recording_writer *w
     recording_module(writer, &record);
 }
 
-/* Modules that are known already keep their number and table; the other modules in OLD are gone. */
+/* Takes over the modules in FOUND. Known ones keep their number and table; the other known ones are gone. */
 static void take_over(struct modules *modules, struct pages_array *found, struct recording_writer *writer)
 {
     struct module *fresh = found->items;
@@ -290,9 +271,10 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
     }
 }
 
-static uint64_t latest_generation; /* continues when the sampler is started again: what walks remember stays */
+static uint64_t latest_generation; /* goes on at the next start of the sampler: walks remember generations */
 
-/* To unmap what was used interrupts every processor on which the program runs, and tables come one after the other. */
+/* Returns zeroed memory for a snapshot, the spare one if it fits: unmapping interrupts every processor on which the
+ * program runs, and tables come one after the other. */
 static void *snapshot_memory(struct modules *modules, size_t size)
 {
     void *memory = modules->spare;
@@ -303,7 +285,7 @@ static void *snapshot_memory(struct modules *modules, size_t size)
     pages_free(memory, modules->spare_size);
     modules->spare = NULL;
     memory = pages_allocate(size);
-    if (memory) pages_populate(memory, size); /* not one by one in signal handlers */
+    if (memory) pages_populate(memory, size); /* signal handlers would do it page by page */
     return memory;
 }
 
@@ -312,7 +294,7 @@ static void publish(struct modules *modules)
     const struct module *items = modules->items.items;
     size_t count = modules->items.count;
     size_t size = sizeof(struct unwind_modules) + sizeof(struct rule_cache) + count * sizeof(struct unwind_module);
-    /* Tables are beside the items, and items move: a snapshot has copies of all. */
+    /* Items move, so a snapshot has copies of their tables. */
     size += count * (sizeof(struct frame_table) + sizeof(struct frame_lookup));
     struct unwind_modules *snapshot = snapshot_memory(modules, size);
     modules->is_outdated = !snapshot;
@@ -344,9 +326,9 @@ static void publish(struct modules *modules)
     modules->current_size = size;
 }
 
-/* Without memory for a new snapshot the present one still refers to what was retired. */
 bool modules_have_retired(struct modules *modules)
 {
+    /* An outdated snapshot refers to retired memory. */
     if (modules->is_outdated) publish(modules);
     return !modules->is_outdated && modules->retired.count > 0;
 }
@@ -374,8 +356,8 @@ static char *add_hexadecimal(char *at, const char *end, const uint8_t *bytes, si
     return at;
 }
 
-/* What distinguishes the file of a module without build id from every other one, and from what it was before. False if
- * the file is not the one that was mapped. */
+/* Makes a key of what distinguishes the file of a module without build id from every other file, and from its earlier
+ * contents. Returns false if the file is not the one that was mapped. */
 static bool identify_file(const struct module *module, struct table_source *source)
 {
     struct stat status = {0};
@@ -395,8 +377,8 @@ static bool identify_file(const struct module *module, struct table_source *sour
     return true;
 }
 
-/* DIRECTORY/KEY.frames. The key is the build id; without one, the device, inode, size and times of the file. The file
- * holds the key as well. */
+/* Names the stored table DIRECTORY/KEY.frames. The key is the build id; without one, the device, inode, size and times
+ * of the file. The stored table holds the key, too. */
 static void name_kept_table(const struct modules *modules, const struct module *module, struct table_source *source)
 {
     const char *end = source->kept_path + sizeof(source->kept_path);
@@ -443,7 +425,7 @@ static void relist(struct modules *modules, struct recording_writer *writer)
     modules->has_loaded_since = modules->current != NULL;
     modules->unloads_seen = atomic_load(&unloads);
     bool is_listed = list_modules(&found);
-    if (!is_listed && modules->current) return; /* a jail without /proc: what is known stays */
+    if (!is_listed && modules->current) return; /* a jail without /proc: the known modules stay */
     sort_in_place(found.items, found.count, sizeof(struct module), compare_modules);
     take_over(modules, &found, writer);
     pages_array_fini(&modules->items);
@@ -451,7 +433,7 @@ static void relist(struct modules *modules, struct recording_writer *writer)
     publish(modules);
 }
 
-/* Those that no stack went through do no harm. */
+/* Returns true if a module that stacks went through has changed; the others do no harm. */
 static bool is_stale(const struct modules *modules)
 {
     const struct module *items = modules->items.items;
@@ -510,15 +492,6 @@ static bool is_used_up(struct modules_budget budget)
     return monotonic_ns() >= budget.until_ns || own_cpu_ns() >= budget.cpu_until_ns;
 }
 
-static void note_outcome(struct modules *modules, struct module *module, enum table_outcome outcome)
-{
-    module->is_tried = true;
-    if (outcome == TABLE_BUILT)
-        modules->table_bytes += module->table.memory_size;
-    else
-        modules->without_table++;
-}
-
 static bool has_lookup(const struct module *module)
 {
     struct frame_lookup lookup;
@@ -527,8 +500,8 @@ static bool has_lookup(const struct module *module)
 
 enum work_goal { WORK_UNTIL_LOOKUP, WORK_UNTIL_TABLE };
 
-/* Works on the table of MODULE until GOAL is reached or BUDGET is used up. True if a snapshot could say something new
- * of it. */
+/* Works on the table of MODULE until GOAL is reached or BUDGET is used up. Returns true if a new snapshot would know
+ * more. */
 static bool work_on(struct modules *modules, struct module *module, enum work_goal goal, struct modules_budget budget)
 {
     uint64_t before_ns = monotonic_ns();
@@ -543,11 +516,16 @@ static bool work_on(struct modules *modules, struct module *module, enum work_go
     }
     modules->table_ns += monotonic_ns() - before_ns;
     if (continues) return !had_lookup && has_lookup(module);
-    note_outcome(modules, module, module->job ? end_job(modules, module) : TABLE_NO_MEMORY);
+    enum table_outcome outcome = module->job ? end_job(modules, module) : TABLE_NO_MEMORY;
+    module->is_tried = true;
+    if (outcome == TABLE_BUILT)
+        modules->table_bytes += module->table.memory_size;
+    else
+        modules->without_table++;
     return true;
 }
 
-/* A walk can continue in MODULE: it has a table or a lookup, or never will have. */
+/* Returns true if a walk can continue in MODULE: it has a table or a lookup, or never will have. */
 static bool is_ready(const struct module *module)
 {
     return module->is_tried || has_lookup(module);
@@ -556,7 +534,7 @@ static bool is_ready(const struct module *module)
 enum modules_result modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer)
 {
-    /* Of two threads that met it in one tick, the other one came first. */
+    /* Another thread may have reached the module first, in the same tick. */
     const struct unwind_module *known = unwind_find_module(modules->current, address);
     if (known && (known->table || known->lookup)) return MODULES_READY;
     struct module *module = find_untried(modules, address);
@@ -574,7 +552,7 @@ void modules_work(struct modules *modules, size_t largest, struct modules_budget
     struct module *items = modules->items.items;
     bool has_news = false;
     for (size_t i = 0; i < modules->items.count; i++) {
-        if (!items[i].job) continue; /* nearly always all of them, and the clock is a system call */
+        if (!items[i].job) continue; /* true for nearly all modules; is_used_up is a system call */
         if (has_lookup(&items[i]) && table_job_size(items[i].job) > largest) continue;
         if (is_used_up(budget)) break;
         has_news |= work_on(modules, &items[i], WORK_UNTIL_TABLE, budget);
@@ -603,9 +581,9 @@ void modules_build_more(struct modules *modules, size_t count, struct modules_bu
     if (built > 0) publish(modules);
 }
 
-/* The thread that worked on them may have been in the middle of a step: their memory is left to itself. */
 void modules_after_fork(struct modules *modules)
 {
+    /* The parent's thread may have been in the middle of a step: the memory is not used again. */
     if (atomic_load(&modules->is_changing)) {
         memset(modules, 0, sizeof(*modules));
         return;

@@ -24,7 +24,7 @@ const struct perf_page *perf_page_open(pid_t tid, int *ret_errno)
     if (descriptor < 0) return NULL;
     void *page = pages_map(PAGE, PROT_READ, MAP_SHARED, (int)descriptor);
     kernel_close((int)descriptor); /* the mapping keeps the event */
-    if (!page) *ret_errno = EPERM; /* what it says when there is no locked memory left */
+    if (!page) *ret_errno = EPERM; /* the kernel's errno when there is no locked memory left */
     return page;
 }
 

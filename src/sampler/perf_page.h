@@ -10,8 +10,8 @@
 
 struct perf_page;
 
-/* NULL if the kernel denies it, for *RET_ERRNO. No descriptor stays open. Each page costs its thread about 0.7 µs at
- * every context switch, so it is for threads that sleep. */
+/* Returns NULL if the kernel denies it, for *RET_ERRNO. No descriptor stays open. Each page costs its thread about 0.7
+ * µs at every context switch, so it is for threads that sleep. */
 const struct perf_page *perf_page_open(pid_t tid, int *ret_errno);
 void perf_page_close(const struct perf_page *page); /* accepts NULL */
 

@@ -15,7 +15,7 @@ enum {
     PAGE = 4096,
     RING_SIZE_MAX = 256 << 10,
     BESIDE_STACK = 256,
-    PERIOD_NS_MIN = 10000, /* the kernel waits no less */
+    PERIOD_NS_MIN = 10000, /* shortest period of the kernel */
     REGISTERS = 17,
 };
 
@@ -26,14 +26,14 @@ static const uint8_t register_order[REGISTERS] = {
 };
 static const uint64_t register_mask = 0x1ff | 0xff0000; /* without flags and segments */
 
-/* What the attributes below make of a PERF_RECORD_SAMPLE. */
+/* A PERF_RECORD_SAMPLE with the attributes below. */
 struct record {
     struct perf_event_header header;
     uint64_t time_ns;
     uint64_t register_abi; /* PERF_SAMPLE_REGS_ABI_NONE: no registers follow */
     uint64_t registers[REGISTERS];
     uint64_t stack_room;
-    uint64_t stack[]; /* STACK_ROOM bytes; then, how many of them are filled */
+    uint64_t stack[]; /* STACK_ROOM bytes, then the number of filled ones */
 };
 
 int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
@@ -51,7 +51,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
         .exclude_kernel = sight == PERF_TIMER_SEES_USER_CODE,
         .exclude_hv = 1,
         .context_switch = 1,
-        .watermark = 1, /* each is an interrupt, though nobody waits: */
+        .watermark = 1, /* no wake-ups: each is an interrupt, though no thread waits */
         .wakeup_watermark = UINT32_MAX,
         .sample_id_all = 1,
         .use_clockid = 1,
@@ -63,7 +63,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     if (descriptor < 0) return (int)-descriptor;
     size_t size = PAGE; /* times a power of two, as the kernel wants */
     while (size < ring_size && size < RING_SIZE_MAX) size *= 2;
-    /* Not to be written by us: that is what lets the kernel write over what is old. */
+    /* Only a mapping without PROT_WRITE lets the kernel overwrite old records. */
     void *shared = pages_map(PAGE + size, PROT_READ, MAP_SHARED, (int)descriptor);
     *timer = (struct perf_timer){.control = shared,
                                  .descriptor = (int)descriptor,
@@ -76,7 +76,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
         kernel_close(timer->descriptor); /* the mapping keeps the event */
         timer->descriptor = -1;
     }
-    return shared ? 0 : EPERM; /* what it says when there is no locked memory left */
+    return shared ? 0 : EPERM; /* the kernel's errno when there is no locked memory left */
 }
 
 uint32_t perf_timer_room(const struct perf_timer *timer)
@@ -115,13 +115,13 @@ static uint64_t load_head(const struct perf_timer *timer)
     return __atomic_load_n(&timer->control->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* What a PERF_RECORD_SWITCH is. */
+/* A PERF_RECORD_SWITCH. */
 struct switch_record {
     struct perf_event_header header;
     uint64_t time_ns;
 };
 
-/* The kernel may be writing over it: a number that bounds anything is read once. */
+/* Reads WORD once, because it bounds something, and the kernel may be overwriting it. */
 static uint64_t read_once(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -137,7 +137,7 @@ static struct perf_event_header header_at(const struct perf_timer *timer, uint64
     return header;
 }
 
-/* SIZE bytes at POSITION in one piece. NULL if no record is so long: what was there has been written over. */
+/* Returns SIZE bytes at POSITION in one piece, or NULL if no record is so long: the kernel has overwritten it. */
 static const struct record *record_at(const struct perf_timer *timer, uint64_t position, size_t size)
 {
     static uint64_t straight[(PERF_TIMER_STACK_MAX + BESIDE_STACK) / 8]; /* the sampler thread's alone */
@@ -160,25 +160,25 @@ static uint64_t time_of_switch(const struct perf_timer *timer, uint64_t position
 
 /* From Linux 6.18 on, a thread whose quota is spent is stopped when it leaves the kernel, for some milliseconds. The
  * records look as if it had been preempted, but if it was woken just before, it is still in the call in which it slept.
- * Of 100 such threads, 2 ran for longer than this. */
+ * A thread that ran for a moment only may be in this state: of 100 such threads, 2 ran for longer. */
 enum { MOMENT_NS = 8000, QUOTA_WAIT_NS_MIN = 1000000 };
 
-/* Records are read from the newest one backward in time. */
+/* A reading of the records, from the newest one backward in time. */
 struct reading {
-    uint64_t started_ns; /* of the switch that was read last, if the thread began to run then; else 0 */
-    uint64_t stopped_ns; /* the same if it was stopped in favour of others */
-    uint64_t waits_ns;   /* between which it ran for moments; what came before these says what the waits followed */
-    bool has_newest;     /* the newest switch was read */
-    uint32_t sleeps;     /* how often the thread gave its processor up voluntarily */
-    bool has_origin;     /* what came before the newest moments was read */
-    uint64_t oldest_ns;  /* of the switches that were read, */
-    uint32_t stops;      /* and how many of them were stops */
-    bool is_whole;       /* none was written over */
+    uint64_t started_ns; /* time of the last switch read, if it was a start, ns; else 0 */
+    uint64_t stopped_ns; /* time of the last switch read, if it was a preemption, ns; else 0 */
+    uint64_t waits_ns;   /* waits with only moments between them, whose cause is further back, ns */
+    bool has_newest;     /* true if NEWEST is set */
+    bool has_origin;     /* true if the cause of the newest waits is known */
+    bool is_whole;       /* true if no record was overwritten */
+    uint32_t sleeps;     /* voluntary context switches */
+    uint32_t stops;      /* all stops */
+    uint64_t oldest_ns;  /* time of the oldest switch read, ns */
     struct perf_timer_news news;
     struct perf_timer_switch newest;
 };
 
-/* Before WAITS_NS, and the moments between them, the thread slept or was in user code. */
+/* Attributes the waits of READING to a sleep or a preemption, the cause that precedes them. */
 static void end_waits(struct perf_timer *timer, struct reading *reading, bool is_sleep)
 {
     if (!is_sleep) timer->preempted_ns += reading->waits_ns;
@@ -194,10 +194,9 @@ static void read_start(struct perf_timer *timer, struct reading *reading, uint64
     reading->stopped_ns = 0;
 }
 
-/* STARTED_NS of READING is 0 if the thread has not run since. */
 static void read_stop(struct perf_timer *timer, struct reading *reading, uint64_t time_ns, bool is_preempted)
 {
-    uint64_t wait_ns = is_preempted ? difference(reading->started_ns, time_ns) : 0;
+    uint64_t wait_ns = is_preempted ? difference(reading->started_ns, time_ns) : 0; /* 0: it has not run since */
     bool is_short = wait_ns > 0 && wait_ns < QUOTA_WAIT_NS_MIN;
     reading->waits_ns += wait_ns;
     if (!is_preempted || is_short) end_waits(timer, reading, !is_preempted);
@@ -222,23 +221,17 @@ static void read_switch(struct perf_timer *timer, struct reading *reading, uint1
         read_start(timer, reading, time_ns);
 }
 
-static void note_rate(struct perf_timer *timer, const struct reading *reading)
-{
-    const double part = 0.125; /* that what is new has in the average */
-    uint64_t before_ns = timer->newest.time_ns;
-    uint64_t from_ns = reading->is_whole && before_ns ? before_ns : reading->oldest_ns;
-    double ns = (double)difference(reading->newest.time_ns, from_ns);
-    timer->rate.stops += part * (reading->stops - timer->rate.stops);
-    timer->rate.ns += part * (ns - timer->rate.ns);
-}
-
-/* The switch before the oldest one that is new was read the last time. */
+/* Connects READING to the last one, whose newest switch precedes the oldest one of this. */
 static void end_reading(struct perf_timer *timer, struct reading *reading)
 {
+    const double new_part = 0.125; /* weight of this reading in the averages */
     const struct perf_timer_switch *before = &timer->newest;
     timer->sleeps = reading->sleeps;
     if (!reading->has_newest) return;
-    note_rate(timer, reading);
+    uint64_t from_ns = reading->is_whole && before->time_ns ? before->time_ns : reading->oldest_ns;
+    double ns = (double)difference(reading->newest.time_ns, from_ns);
+    timer->rate.stops += new_part * (reading->stops - timer->rate.stops);
+    timer->rate.ns += new_part * (ns - timer->rate.ns);
     if (before->is_stop)
         read_stop(timer, reading, before->time_ns, before->was_preempted);
     else
@@ -248,25 +241,19 @@ static void end_reading(struct perf_timer *timer, struct reading *reading)
     timer->newest = reading->newest;
 }
 
-static void note_sample(struct perf_timer_news *news, uint64_t position)
-{
-    news->count++;
-    if (news->kept_count < PERF_TIMER_NEWS_MAX) news->positions[news->kept_count++] = position;
-}
-
-/* Samples that were written over before they were read: the records of switches between them are small. */
+/* Returns the number of samples in BYTES that were overwritten before they were read: records of switches are small. */
 static uint32_t overwritten(const struct perf_timer *timer, uint64_t bytes)
 {
     return (uint32_t)(bytes / (sizeof(struct record) + timer->stack_size));
 }
 
-/* Where the records end that are new; of what was written over since, only the size is known. */
+/* Returns the end of the new records that are still in memory. The ring is written backward. */
 static uint64_t end_of_new(const struct perf_timer *timer, uint64_t head)
 {
-    return head + least(timer->head - head, timer->ring_size); /* it is written backward */
+    return head + least(timer->head - head, timer->ring_size);
 }
 
-/* False at END, or where a record was written over. */
+/* Reads the header of the record at AT. Returns false at END, or where a record was overwritten. */
 static bool has_record(const struct perf_timer *timer, uint64_t at, uint64_t end, struct perf_event_header *ret_header)
 {
     if (at == end) return false;
@@ -286,7 +273,10 @@ static struct reading read_new(struct perf_timer *timer, uint64_t head)
     uint64_t at = head, end = end_of_new(timer, head);
     for (; has_record(timer, at, end, &header); at += header.size) {
         if (is_switch(&header)) read_switch(timer, &reading, header.misc, time_of_switch(timer, at));
-        if (header.type == PERF_RECORD_SAMPLE) note_sample(&reading.news, at);
+        if (header.type != PERF_RECORD_SAMPLE) continue;
+        struct perf_timer_news *news = &reading.news;
+        news->count++;
+        if (news->kept_count < PERF_TIMER_NEWS_MAX) news->positions[news->kept_count++] = at;
     }
     reading.news.count += overwritten(timer, timer->head - at);
     reading.is_whole = at == timer->head;
@@ -332,9 +322,9 @@ bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *n
  * The kernel writes a sample, if it takes one, right before the record of the stop; the next start ends the wait. */
 
 struct stops_reading {
-    uint64_t started_ns; /* of the record that was read last, if it was a start; else 0 */
-    uint64_t wait_ns;    /* that begins at the stop that was read last */
-    bool is_open;        /* and has not ended */
+    uint64_t started_ns; /* time of the last record read, if it was a start, ns; else 0 */
+    uint64_t wait_ns;    /* wait that began at the last stop read, ns */
+    bool is_open;        /* true if that wait has not ended */
     struct perf_timer_stops stops;
 };
 
@@ -370,7 +360,7 @@ void perf_timer_read_stops(struct perf_timer *timer, uint64_t *random_state, str
         if (is_switch(&header)) read_switch_of_wait(&reading, header.misc, time_of_switch(timer, at));
         if (header.type != PERF_RECORD_SAMPLE) continue;
         if (reading.is_open)
-            head = at + header.size; /* that one is read again, when its wait has ended */
+            head = at + header.size; /* the sample is read again when its wait has ended */
         else
             note_stop(&reading, at, random_state);
         reading.is_open = false;

@@ -214,7 +214,8 @@ static inline unsigned ends_in(const uint8_t *aligned, int wanted)
     return (unsigned)_mm_movemask_epi8(_mm_or_si128(is_wanted, _mm_cmpeq_epi8(bytes, _mm_setzero_si128())));
 }
 
-/* What /proc says is long. An aligned vector is in one page: where one of its bytes can be read, all can. */
+/* Searches in vectors, because texts of /proc are long. An aligned vector is in one page: if one of its bytes can be
+ * read, all can. */
 char *strchr(const char *text, int wanted)
 {
     unsigned before = (uintptr_t)text % VECTOR;

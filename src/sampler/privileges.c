@@ -27,7 +27,7 @@ struct privileges {
     bool has_no_new_privileges;
     uint64_t seccomp_mode, seccomp_filters;
     uint32_t supplementary_count;
-    uint32_t supplementary[GROUPS_MAX + 1]; /* with more than GROUPS_MAX, the first ones */
+    uint32_t supplementary[GROUPS_MAX + 1]; /* first groups if there are more than GROUPS_MAX */
 };
 
 /* The sampler thread's alone. */
@@ -101,7 +101,7 @@ static bool read_leader(void)
     return true;
 }
 
-/* Of the leader (process_id()), or of this thread (0). */
+/* Reads the capabilities of THREAD: process_id() is the leader, 0 is this thread. */
 static bool read_capabilities(int thread, struct __user_cap_data_struct ret_capabilities[2])
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, thread};

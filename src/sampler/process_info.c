@@ -47,8 +47,8 @@ uint32_t process_processor_count(void)
 static bool has_own_descriptors;
 static int memory_file = -1, maps_file = -1; /* kept open only in a table of our own */
 
-/* The leader's file. Once the leader has ended, nothing can be read through it: then this thread's, which leaves an
- * entry in the kernel (threads.c). PLACE: where there is a byte. */
+/* Opens the leader's file. Once the leader has ended, nothing can be read through it: then this opens the calling
+ * thread's file, which leaves an entry in the kernel (threads.c). PLACE: where there is a byte. */
 static int open_of_process(const char *leaders, const char *own, uint64_t place)
 {
     uint8_t byte;
@@ -116,7 +116,7 @@ void process_close_descriptors(void)
     memory_file = maps_file = -1;
 }
 
-/* A process that is not dumpable may not open its /proc/self/mem, but may ask for its own memory all the same. */
+/* Reads memory by a system call: a process that is not dumpable may not open its /proc/self/mem. */
 static size_t read_without_file(uint64_t address, void *buffer, size_t size)
 {
     struct {
@@ -135,7 +135,7 @@ struct scheduling {
     uint64_t runtime, deadline, period;
 };
 
-/* A shorter slice than others have lets a thread preempt them (Linux 6.12; before, this does nothing). */
+/* Sets NICE, and a shorter slice than others have, which lets a thread preempt them (from Linux 6.12 on). */
 static bool schedule(int32_t nice)
 {
     enum { SLICE_NS = 100000 };
@@ -201,7 +201,7 @@ void task_path(char path[TASK_PATH_SIZE], pid_t tid, const char *file)
     (void)plain_text(at, end, file);
 }
 
-/* --- What /proc/…/status says ------------------------------------------------------------------------------------- */
+/* --- /proc/…/status ----------------------------------------------------------------------------------------------- */
 
 const char *status_line(const char *status, const char *key)
 {

@@ -37,7 +37,7 @@ static uint64_t *thread_pointer(void)
     return pointer;
 }
 
-/* Zeroed storage in the shape of a thread's, for the odd variable that some function touches all the same. */
+/* Allocates zeroed storage in the shape of a thread's, for the odd variable that some function touches all the same. */
 static void *make_storage(void)
 {
     size_t below = (size_t)((uintptr_t)thread_pointer() - (uintptr_t)&errno);
@@ -51,7 +51,7 @@ static void *make_storage(void)
     return block;
 }
 
-/* With a page below it that nobody may touch. */
+/* Allocates the stack, with an inaccessible page below it. */
 static uint8_t *make_stack(void)
 {
     uint8_t *stack = pages_allocate(STACK_BYTES);
@@ -59,12 +59,12 @@ static uint8_t *make_stack(void)
     return stack;
 }
 
-/* One thread at a time has them; the kernel sets IS_ALIVE to 0 and wakes who waits when it has ended. */
+/* Memory of the one thread. When the thread has ended, the kernel sets IS_ALIVE to 0 and wakes its waiters. */
 static struct {
     void *storage;
     uint8_t *stack;
     _Atomic uint32_t is_alive;
-    int tid; /* 0: none, or not known */
+    int tid; /* 0: there is no thread, or its number is unknown */
 } kept;
 
 static bool await_memory(uint64_t limit_ns)
@@ -77,20 +77,17 @@ static bool await_memory(uint64_t limit_ns)
     return !atomic_load(&kept.is_alive);
 }
 
-/* The kernel lets go of a thread's memory first. A moment later the thread leaves its process. */
-static bool is_in_process(void)
-{
-    long pid = kernel_call3(SYS_getpid, 0, 0, 0);
-    return kept.tid > 0 && kernel_call3(SYS_tgkill, pid, kept.tid, 0) == 0;
-}
-
 bool raw_thread_await_end(uint64_t limit_ns)
 {
     enum { CHECKS_MAX = 1000 };
     struct timespec pause = {.tv_nsec = 10000};
     if (!await_memory(limit_ns)) return false;
-    for (unsigned check = 0; check < CHECKS_MAX && is_in_process(); check++)
+    /* The kernel frees a thread's memory first. A moment later the thread leaves its process. */
+    long pid = kernel_call3(SYS_getpid, 0, 0, 0);
+    for (unsigned check = 0; check < CHECKS_MAX && kept.tid > 0; check++) {
+        if (kernel_call3(SYS_tgkill, pid, kept.tid, 0) != 0) break;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
+    }
     return true;
 }
 

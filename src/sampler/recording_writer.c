@@ -37,7 +37,8 @@ static bool end_batch(struct recording_writer *writer)
     return payload > 0;
 }
 
-/* The file's end is taken back when only a part could be written, so that what is there stays whole batches. */
+/* Writes SIZE bytes, or none: if only a part can be written, the file is cut back, so that it consists of whole
+ * batches. */
 static bool write_whole(int descriptor, const void *bytes, size_t size)
 {
     int64_t before = kernel_seek(descriptor, 0, SEEK_END);
@@ -135,7 +136,7 @@ void recording_signed(struct recording_writer *writer, int64_t number)
 
 void recording_bytes(struct recording_writer *writer, const void *bytes, size_t size)
 {
-    if (size == 0 || size > sizeof(writer->buffer) - writer->size) return; /* of no bytes, BYTES may be NULL */
+    if (size == 0 || size > sizeof(writer->buffer) - writer->size) return; /* BYTES may be NULL if there are none */
     memcpy(writer->buffer + writer->size, bytes, size);
     writer->size += size;
 }

@@ -1,6 +1,6 @@
 /* /proc/self/task/TID/syscall holds the stack pointer and the program counter of a thread that sleeps in the kernel
- * (proc(5)); frame tables need no more, save where a frame is found by its frame pointer. The stack is copied in
- * blocks, because the thread can end, and its stack go, at any time.  SPDX-License-Identifier: MIT */
+ * (proc(5)); frame tables need no more, except where a frame is found by its frame pointer. The stack is copied in
+ * blocks, because the thread and its stack can vanish at any time.  SPDX-License-Identifier: MIT */
 #include "sampler/remote_unwind.h"
 
 #include "base/kernel.h"
@@ -11,13 +11,8 @@
 #include <errno.h>
 
 enum {
-    SYSCALL_INSTRUCTION = 2, /* bytes that a thread is put back by when the kernel begins a call again */
+    SYSCALL_INSTRUCTION = 2, /* bytes by which the kernel moves a thread back to begin a call again */
 };
-
-static bool read_code(uint64_t address, void *bytes, size_t size)
-{
-    return process_read_memory(address, bytes, size) == size;
-}
 
 static bool read_syscall(struct target_thread *thread, char *text, size_t size)
 {
@@ -32,7 +27,8 @@ static bool is_syscall(uint64_t address)
 {
     static const uint8_t syscall_instruction[] = {0x0f, 0x05};
     uint8_t code[sizeof(syscall_instruction)];
-    return read_code(address, code, sizeof(code)) && memcmp(code, syscall_instruction, sizeof(code)) == 0;
+    return process_read_memory(address, code, sizeof(code)) == sizeof(code) &&
+           memcmp(code, syscall_instruction, sizeof(code)) == 0;
 }
 
 bool registers_are_in_call(const struct unwind_registers *registers)
@@ -40,9 +36,9 @@ bool registers_are_in_call(const struct unwind_registers *registers)
     return is_syscall(registers->values[MACHINE_IP] - SYSCALL_INSTRUCTION) || registers_are_asleep(registers);
 }
 
-/* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
 bool registers_are_asleep(const struct unwind_registers *registers)
 {
+    /* A call that slept ends with EINTR, or the program counter is moved back to its instruction, to begin it again. */
     enum { CALL_NUMBERS_END = 1024 };
     uint64_t next = registers->values[MACHINE_IP];
     int64_t result = (int64_t)registers->values[MACHINE_RAX];
@@ -50,8 +46,9 @@ bool registers_are_asleep(const struct unwind_registers *registers)
     return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
 }
 
-/* A thread that returns from sigwait takes signals that are sent to it until it has left the call, which can last long
- * where processors are scarce: it gets no signal until it has used some CPU time. */
+/* Notes whether THREAD is in sigwait, by TEXT of its syscall file. A thread that returns from sigwait takes signals
+ * that are sent to it until it has left the call, which can last long where processors are scarce: it gets no signal
+ * until it has used some CPU time. */
 static bool note_sigwait(struct target_thread *thread, const char *text, uint64_t cpu_ns)
 {
     enum { LEFT_ALONE_NS = 10000000 };
@@ -66,7 +63,7 @@ bool thread_awaits_signals(struct target_thread *thread, uint64_t cpu_ns)
     return read_syscall(thread, text, sizeof(text)) && note_sigwait(thread, text, cpu_ns);
 }
 
-/* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
+/* Parses "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
 static bool parse_place(const char *text, struct blocked_place *ret_place)
 {
     const char *last_blank = strrchr(text, ' ');
@@ -98,8 +95,7 @@ bool thread_is_running(struct target_thread *thread)
     return false;
 }
 
-/* The arguments of the call. They are the registers of the innermost frame, and vfork keeps its return address there.
- */
+/* Parses the arguments of the call: registers of the innermost frame, in which vfork keeps its return address. */
 static void parse_arguments(const char *text, struct unwind_registers *registers)
 {
     static const uint8_t order[] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX, MACHINE_R10, MACHINE_R8, MACHINE_R9};

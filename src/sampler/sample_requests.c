@@ -6,11 +6,11 @@
 #include "sampler/process_info.h"
 #include "sampler/threads.h"
 
-static struct sample_request *requests; /* stay forever: a late reply may come at any time */
-static _Atomic uint32_t used_end;       /* no request from here on was ever taken */
+static struct sample_request *requests; /* never freed: a late reply may come at any time */
+static _Atomic uint32_t used_end;       /* end of the requests that were ever taken */
 static uint32_t free_requests[REQUESTS_MAX];
 static uint32_t free_count;
-static uint32_t left_count; /* of requests that were given back while they were written to */
+static uint32_t left_count; /* requests that were given back while they were written to */
 
 bool sample_requests_prepare(void)
 {
@@ -33,7 +33,7 @@ bool sample_requests_install_handler(void)
     return signal_handler_install(requests, REQUESTS_MAX);
 }
 
-/* Not 0: what the program's own timers carry must name no request. */
+/* A generation is not 0, so that the values of the program's own timers name no request. */
 enum { FIRST_GENERATION = 0x4f4254 };
 
 static uint64_t generation_of(const struct sample_request *request)
@@ -88,7 +88,7 @@ static bool change_phase(struct sample_request *request, enum request_phase from
     return atomic_compare_exchange_strong(&request->state, &expected, request_state(generation, to));
 }
 
-/* False if it is being written to at this instant. */
+/* Frees REQUEST. Returns false if it is being written to at this instant. */
 static bool make_free(struct sample_request *request)
 {
     bool is_ours = change_phase(request, REQUEST_OPEN, REQUEST_FREE) ||
@@ -104,7 +104,7 @@ void sample_request_give_back(struct sample_request *request)
     left_count += request->is_left;
 }
 
-/* Those whose threads have written their replies since, which nobody waits for. */
+/* Frees the requests that were given back while their threads wrote replies, if these are complete. */
 static void take_left_back(void)
 {
     for (uint32_t i = 0; i < used_end && left_count > 0; i++) {
@@ -144,14 +144,6 @@ static bool make_timer(struct sample_request *request, int number)
     return result == 0;
 }
 
-static void start_timer(struct sample_request *request, uint64_t interval_ns)
-{
-    struct timespec interval = {.tv_nsec = (long)interval_ns};
-    struct itimerspec when = {.it_value = interval, .it_interval = interval};
-    int timer = atomic_load(&request->timer);
-    if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
-}
-
 bool sample_request_arm(struct sample_request *request, int number, struct request_timing timing)
 {
     atomic_store(&request->signals[ORIGIN_OUTSIDE], 0);
@@ -160,7 +152,10 @@ bool sample_request_arm(struct sample_request *request, int number, struct reque
     request->chance = (uint64_t)request->thread * generation_of(request);
     request->timing = timing;
     if (!make_timer(request, number)) return false;
-    start_timer(request, timing.interval_ns);
+    struct timespec interval = {.tv_nsec = (long)timing.interval_ns};
+    struct itimerspec when = {.it_value = interval, .it_interval = interval};
+    int timer = atomic_load(&request->timer); /* 0 if the program has had it deleted meanwhile */
+    if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
     return true;
 }
 

@@ -1,8 +1,10 @@
-/* A thread cannot be sent a signal that it blocks: the signal would stay with it, and surprise it in sigwait or
- * signalfd. Nor one that the program handles: standard signals are not queued, so while ours is on its way the
- * program's own would be dropped. Nor any if the thread has confined itself: a filter can kill for a system call that
- * the handler makes. Nor any if its stack may have no room for the signal's frame (signal_stacks.h). All of this can
- * change at any time, so the sampler reads it right before it sends a signal. SPDX-License-Identifier: MIT */
+/* Reasons against a signal to a thread:
+ * - The thread blocks it: the signal would stay with it, and surprise it in sigwait or signalfd.
+ * - The program handles it: standard signals are not queued, so while ours is on its way the program's own is dropped.
+ * - The thread has confined itself: a filter can kill for a system call that the handler makes.
+ * - Its stack may have no room for the signal's frame (signal_stacks.h).
+ * All of this can change at any time, so the sampler reads it right before it sends a signal.
+ * SPDX-License-Identifier: MIT */
 #include "sampler/signal_choice.h"
 
 #include "base/kernel.h"
@@ -26,13 +28,8 @@ void signal_choice_start(void)
     inherited_filters = status_number(status_text, "Seccomp_filters", 10);
 }
 
-static uint64_t blocked_in(const char *status)
-{
-    return status_line(status, "SigBlk") ? status_number(status, "SigBlk", 16) : UINT64_MAX;
-}
-
-/* A terminal sends SIGNAL_SUBSTITUTE to its processes, and our handler would break off calls that sleep. The fifth word
- * after the name is the controlling terminal (proc(5)). */
+/* Returns true if the process has a controlling terminal, which sends SIGNAL_SUBSTITUTE to its processes: our handler
+ * would interrupt calls that sleep. The terminal is the fifth word after the name (proc(5)). */
 static bool has_terminal(void)
 {
     enum { WORDS_TO_TERMINAL = 5 };
@@ -50,7 +47,8 @@ static bool is_open(uint64_t blocked, int number)
     return !(blocked >> (number - 1) & 1) && signal_handler_user(number) != SIGNAL_OF_PROGRAM;
 }
 
-/* A kernel before 5.9 does not say how many filters there are; none are then taken for inherited. */
+/* Returns true if the thread has added a filter of its own. A kernel before 5.9 does not show how many filters there
+ * are; then all count as its own. */
 static bool is_confined_since(const char *status, uint64_t seccomp)
 {
     if (seccomp == SECCOMP_NONE) return false;
@@ -63,7 +61,8 @@ struct signal_choice signal_choose(struct target_thread *thread)
     struct signal_choice choice = {0};
     if (!thread_read_status(thread, status_text, sizeof(status_text))) return choice;
     const char *state = status_line(status_text, "State");
-    uint64_t seccomp = status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
+    uint64_t seccomp = status_number(status_text, "Seccomp", 10);
+    uint64_t blocked = status_line(status_text, "SigBlk") ? status_number(status_text, "SigBlk", 16) : UINT64_MAX;
     choice.is_asleep = state && *state != 'R';
     choice.sleep_count = status_number(status_text, "voluntary_ctxt_switches", 10);
     choice.reading = seccomp == SECCOMP_NONE || filter_allows(FILTER_MEMORY) ? READ_BY_COPY : READ_BY_PROBE;

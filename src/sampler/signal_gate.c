@@ -6,9 +6,9 @@
 #include "sampler/process_info.h"
 #include "sampler/signal_stacks.h"
 
-static _Atomic pid_t asked;                /* is being sent a signal at this moment; 0: nobody */
-static _Atomic uint32_t handlers_changing; /* calls of the program that are under way */
-static _Atomic uint64_t exec_until_ns;     /* a thread is about to call exec, or it has failed */
+static _Atomic pid_t asked;                /* thread that is being sent a signal at this moment; 0: none */
+static _Atomic uint32_t handlers_changing; /* calls of sigaction and signal that are under way */
+static _Atomic uint64_t exec_until_ns;     /* end of the time in which a thread may call exec, CLOCK_MONOTONIC */
 
 void signal_gate_after_fork(void)
 {
@@ -24,7 +24,7 @@ static void leave(void)
     atomic_store(&asked, 0);
 }
 
-/* True if THREAD may be sent a signal until leave: until then it does not change to a small stack. */
+/* Returns true if THREAD may be sent a signal until leave: until then it does not change to a small stack. */
 static bool enter(pid_t thread)
 {
     atomic_store(&asked, thread);
@@ -52,31 +52,23 @@ bool signal_gate_arm(struct sample_request *request, int number, struct request_
 
 /* --- On a thread of the program ----------------------------------------------------------------------------------- */
 
-static bool is_being_asked(pid_t thread)
-{
-    pid_t now = atomic_load(&asked);
-    return now != 0 && (thread == 0 || now == thread);
-}
-
-/* Signals meet the thread here. A call that adds a seccomp filter has other arguments (signal_handler.c); the kernel
- * ignores these. */
-static void yield(void)
-{
-    (void)kernel_call3(SYS_sched_yield, -1, -1, -1);
-}
-
-/* A signal to the calling thread that was sent before arrives at the end of one of the calls. One that is still to come
- * from a CPU clock does not come. THREAD 0: no thread's. */
+/* Waits until no signal is being sent to THREAD (0: to any thread), and stops its CPU clock's. A signal to the calling
+ * thread that was sent before arrives at the end of one of the system calls. Their arguments are not those of a call
+ * that adds a seccomp filter (signal_handler.c); the kernel ignores them. */
 static void wait_for_signal(pid_t thread)
 {
     enum { WAITS_MAX = 1000 };
-    for (unsigned i = 0; i < WAITS_MAX && is_being_asked(thread); i++) yield();
+    for (unsigned i = 0; i < WAITS_MAX; i++) {
+        pid_t now = atomic_load(&asked);
+        if (now == 0 || (thread != 0 && now != thread)) break;
+        (void)kernel_call3(SYS_sched_yield, -1, -1, -1);
+    }
     sample_requests_disarm(thread);
     (void)thread_id();
 }
 
-/* Signals take 10 to 80 µs to arrive at threads that have a processor. Others may wait for theirs for long, and to
- * yield ours to them could take as long. */
+/* Waits for signals that are on their way: 10 to 80 µs to threads that have a processor. Other threads may wait for one
+ * for long, and yielding ours to them could take as long. */
 static void wait_for_arrivals(void)
 {
     enum { ARRIVAL_NS = 100000 };
@@ -109,10 +101,10 @@ void sampler_note_handler(void)
     atomic_fetch_sub(&handlers_changing, 1);
 }
 
-/* Linux 5.7 to 5.19 use timers of CPU clocks after they have freed them, if exec is called by a thread that is not the
- * first (CVE-2022-2585). */
 void sampler_expect_exec(void)
 {
+    /* Linux 5.7 to 5.19 use timers of CPU clocks after they have freed them, if exec is called by a thread that is not
+     * the first (CVE-2022-2585). */
     enum { MOMENT_NS = 100000000 };
     if (!sampler_is_present()) return;
     atomic_store(&exec_until_ns, monotonic_ns() + MOMENT_NS);

@@ -1,4 +1,4 @@
-/* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
+/* Runs in a signal handler of the target program, on any thread and at any instruction.
  *
  * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers, errno untouched, under 1 KB
  * of stack, which is the request's (signal_entry.S). The handler learns what to do from the signal's value, so that it
@@ -32,7 +32,7 @@
 
 enum { PAGE = 4096 };
 
-/* sigaction as the kernel has it: libc's rejects the signals that it keeps for itself. */
+/* The kernel's struct sigaction: libc's functions reject the signals that libc keeps for itself. */
 struct kernel_action {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
@@ -42,7 +42,7 @@ struct kernel_action {
 
 /* --- Reading the stack -------------------------------------------------------------------------------------------- */
 
-/* How many bytes were copied, or less than 0. */
+/* Copies memory of the process. Returns the number of bytes, or less than 0. */
 static long copy(const struct sample_request *request, uint64_t address, void *bytes, size_t size)
 {
     struct {
@@ -68,18 +68,14 @@ static bool copy_code(void *context, uint64_t address, void *bytes, size_t size)
     return copy(context, address, bytes, size) == (long)size;
 }
 
-/* rt_sigprocmask reads the new set before it checks what to do with it: with an operation that does not exist, it shows
- * whether 8 bytes can be read, and changes nothing. */
-static bool is_readable(uint64_t address)
-{
-    enum { NO_SUCH_OPERATION = -1 };
-    return kernel_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)address, 0, 8) != -EFAULT;
-}
-
+/* Extends MEMORY by the next page if it is readable. rt_sigprocmask reads the new set before it checks the operation:
+ * with an operation that does not exist, it shows whether 8 bytes can be read, and changes nothing. */
 static bool probe_next_page(struct unwind_memory *memory, uint64_t address)
 {
+    enum { NO_SUCH_OPERATION = -1 };
     uint64_t page = address & ~(uint64_t)(PAGE - 1);
-    if (address % sizeof(uint64_t) != 0 || page != memory->high || !is_readable(page)) return false;
+    if (address % sizeof(uint64_t) != 0 || page != memory->high) return false;
+    if (kernel_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)page, 0, 8) == -EFAULT) return false;
     memory->high = page + PAGE;
     return true;
 }
@@ -91,12 +87,13 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
     return false;
 }
 
-/* Which system call ends at IP; -1 where the code does not say it. Nearly all code has its number right before the
- * instruction (mov $number, %eax; syscall); the function syscall has not. Only code of files is read, which stays there
- * while a thread is in it: to ask the kernel whether it can be read could be what a new filter kills for. */
+/* Returns the number of the system call that ends at IP; -1 if the code does not show it. Nearly all code has the
+ * number right before the instruction (mov $number, %eax; syscall); the function syscall has not. Only code of files is
+ * read, which stays there while a thread is in it: a new filter could kill for a question to the kernel whether it can
+ * be read. */
 static long number_of_call(const struct unwind_modules *modules, uint64_t ip)
 {
-    enum { MOV_TO_EAX = 0xb8, SIZE = 5 + 2 }; /* of both instructions */
+    enum { MOV_TO_EAX = 0xb8, SIZE = 5 + 2 }; /* SIZE: bytes of both instructions */
     uint64_t bytes;
     const struct unwind_module *module = unwind_find_module(modules, ip);
     if (!module || ip - module->start < sizeof(bytes)) return -1;
@@ -105,7 +102,7 @@ static long number_of_call(const struct unwind_modules *modules, uint64_t ip)
     return (bytes & 0xff) == MOV_TO_EAX ? (long)(bytes >> 8 & UINT32_MAX) : -1;
 }
 
-/* True if a call that has added a seccomp filter could have these arguments. rt_sigprocmask has the same first
+/* Returns true if a call that has added a seccomp filter could have these arguments. rt_sigprocmask has the same first
  * one, and often ends with a signal: the others distinguish them (seccomp(2): a strict mode takes none, a filter takes
  * flags and a pointer). */
 static bool has_arguments_of_filter(const greg_t *registers)
@@ -125,9 +122,9 @@ static bool has_arguments_of_filter(const greg_t *registers)
     }
 }
 
-/* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
- * made sure that there was none. The kernel leaves the return address of a system call in RCX, and the arguments where
- * they were, but not the number of the call. */
+/* Returns true if the signal has met its thread at the end of a call that may have installed a seccomp filter, after
+ * the sampler made sure that there was none. The kernel leaves the return address of a system call in RCX, and the
+ * arguments where they were, but not the number of the call. */
 static bool may_have_new_filter(const struct unwind_modules *modules, const ucontext_t *context)
 {
     const greg_t *registers = context->uc_mcontext.gregs;
@@ -157,28 +154,28 @@ static void walk(struct sample_request *request, struct sample_reply *reply, con
                                  RECORDING_FRAMES_MAX, &reply->address_count);
 }
 
-/* --- Which signals are kept --------------------------------------------------------------------------------------- */
+/* --- The choice of replies ---------------------------------------------------------------------------------------- */
 
-/* Of the signals since the replies were read, apart from long calls, those that can be kept: of the preferred kind if
- * there are any, else all. 0: not this one, of KIND. */
-static uint32_t candidates(const struct sample_request *request, enum signal_origin kind)
+/* Returns the number of signals since the replies were read, apart from long calls, whose replies can be kept: those of
+ * the preferred origin if there are any, else all. 0: the reply to this signal, of origin ORIGIN, cannot. */
+static uint32_t candidates(const struct sample_request *request, enum signal_origin origin)
 {
-    uint32_t signals = atomic_load(&request->signals[kind]), others = atomic_load(&request->signals[!kind]);
+    uint32_t signals = atomic_load(&request->signals[origin]), others = atomic_load(&request->signals[!origin]);
     uint32_t preferred = atomic_load(&request->preferred);
-    if (preferred == (uint32_t)kind) return signals;
+    if (preferred == (uint32_t)origin) return signals;
     return preferred == ORIGIN_ANY || others == 0 ? signals + others - request->long_calls.count : 0;
 }
 
-/* Where the reply for this signal is kept; REPLIES_MAX: it is not. The place among the signals does not depend on what
- * the thread does, so no reply is more likely than another one. One is kept of the signals that come in a period. If
- * the sampler thread gets no processor for so long that there is no room for more, each signal has the same chance. Of
- * the preferred kind (sample_credit.h) there is always one. */
-static uint32_t choose_place(struct sample_request *request, enum signal_origin kind)
+/* Returns the place for the reply to this signal; REPLIES_MAX: it is dropped. The choice does not depend on what the
+ * thread does, so no reply is more likely than another one. One is kept of the signals in a period. If the sampler
+ * thread gets no processor for so long that there is no room for more, each signal has the same chance. Of the
+ * preferred origin (sample_credit.h) there is always one. */
+static uint32_t choose_place(struct sample_request *request, enum signal_origin origin)
 {
     bool prefers = atomic_load(&request->preferred) != ORIGIN_ANY;
     uint32_t most = prefers ? 1 : REPLIES_MAX;
-    if (kind == ORIGIN_ANY || request->reply_count == 0) return 0;
-    uint32_t signals = candidates(request, kind);
+    if (origin == ORIGIN_ANY || request->reply_count == 0) return 0;
+    uint32_t signals = candidates(request, origin);
     if (signals == 0) return REPLIES_MAX;
     uint32_t group = request->timing.signals_a_reply;
     uint32_t place = (signals - 1) / group, among = (signals - 1) % group + 1;
@@ -191,29 +188,19 @@ static uint32_t choose_place(struct sample_request *request, enum signal_origin 
     return place < request->reply_count ? place : request->reply_count;
 }
 
-static bool is_long_call(const struct sample_request *request, enum signal_origin kind, uint64_t intervals)
-{
-    uint32_t least = request->timing.long_call_intervals;
-    return kind == ORIGIN_IN_CALL && least > 0 && intervals >= least;
-}
-
-/* True if its reply is the one to keep. */
-static bool count_long_call(struct sample_request *request, uint64_t intervals)
-{
-    struct long_calls_total *calls = &request->long_calls;
-    calls->count++;
-    calls->intervals += intervals;
-    return chance_number(&request->chance) % calls->intervals < intervals;
-}
-
-void signal_handler_reply(struct sample_request *request, const ucontext_t *context, enum signal_origin kind,
+void signal_handler_reply(struct sample_request *request, const ucontext_t *context, enum signal_origin origin,
                           uint64_t intervals)
 {
-    if (is_long_call(request, kind, intervals)) {
-        if (count_long_call(request, intervals)) walk(request, &request->long_call_reply, context);
+    uint32_t long_call_intervals = request->timing.long_call_intervals;
+    if (origin == ORIGIN_IN_CALL && long_call_intervals > 0 && intervals >= long_call_intervals) {
+        struct long_calls_total *calls = &request->long_calls;
+        calls->count++;
+        calls->intervals += intervals;
+        bool is_chosen = chance_number(&request->chance) % calls->intervals < intervals;
+        if (is_chosen) walk(request, &request->long_call_reply, context);
         return;
     }
-    uint32_t place = choose_place(request, kind);
+    uint32_t place = choose_place(request, origin);
     if (place == REPLIES_MAX) return;
     walk(request, &request->replies[place], context);
     if (place == request->reply_count) request->reply_count++;
@@ -221,7 +208,7 @@ void signal_handler_reply(struct sample_request *request, const ucontext_t *cont
 
 /* --- The entry ---------------------------------------------------------------------------------------------------- */
 
-/* What signal_entry.S needs to know, and where. */
+/* Values that signal_entry.S needs, at fixed offsets. */
 extern struct signal_entry_layout {
     struct sample_request *requests;
     uint64_t request_bytes, stack_end, request_count;
@@ -288,7 +275,7 @@ bool signal_handler_is_ready(int number)
     return false;
 }
 
-/* A signal that the program does not handle. */
+/* Returns a signal that the program does not handle. */
 static int find_unused_signal(void)
 {
     static const int candidates[] = {SIGNAL_USUAL, SIGNAL_SUBSTITUTE};
@@ -306,8 +293,8 @@ static int find_unused_signal(void)
 extern int __sigaction(int number, const struct sigaction *action, struct sigaction *previous);
 #pragma weak __sigaction // see sdk/other_libc.c
 
-/* libc knows where a handler has to return to: it is asked to install ours, and that is taken back at once. All else
- * goes directly to the kernel. */
+/* Learns from libc where a handler has to return to: libc is asked to install ours, and that is taken back at once. All
+ * other calls go directly to the kernel. */
 static bool prepare(void)
 {
     enum { FLAGS = SA_SIGINFO | SA_RESTART | SA_ONSTACK };

@@ -14,16 +14,17 @@
 enum { SMALL_STACKS_MAX = 256 };
 
 static struct {
-    _Atomic pid_t threads[SMALL_STACKS_MAX]; /* that have a small alternate stack; 0: a free place */
+    _Atomic pid_t threads[SMALL_STACKS_MAX]; /* threads with a small alternate stack; 0: a free place */
     _Atomic uint32_t count;
-    atomic_bool has_more;      /* than there are places, so any thread may have a small one */
-    atomic_bool in_coroutines; /* a stack of makecontext is small: any thread may be on it */
+    atomic_bool has_more;      /* true if there are too few places, so any thread may have a small stack */
+    atomic_bool in_coroutines; /* true if a stack of makecontext is small: any thread may be on it */
 } small;
 
 /* --- How much a signal needs -------------------------------------------------------------------------------------- */
 
-/* AT_MINSIGSTKSZ counts the tiles of AMX for every process. The kernel writes them only for one that asked for them,
- * and denies that as long as a thread's alternate stack is too small for them (Documentation/arch/x86/xstate.rst). */
+/* Returns the size of a signal's frame. AT_MINSIGSTKSZ counts the tiles of AMX for every process. The kernel writes
+ * them only for one that asked for them, and denies that as long as a thread's alternate stack is too small for them
+ * (Documentation/arch/x86/xstate.rst). */
 static size_t frame_bytes(void)
 {
     enum { GET_PERMITTED = 0x1022 /* ARCH_GET_XCOMP_PERM */, TILES_BIT = 18, TILES_BYTES = 8192, OLDER_KERNEL = 2048 };
@@ -35,7 +36,8 @@ static size_t frame_bytes(void)
     return bytes > TILES_BYTES && !has_tiles ? bytes - TILES_BYTES : bytes;
 }
 
-/* Twice a frame: ours may come on top of the frame and the handler of another signal. */
+/* Returns true if BYTES are enough for two frames: ours may come on top of the frame and the handler of another signal.
+ */
 static bool has_room(size_t bytes)
 {
     return bytes >= 2 * frame_bytes();
@@ -52,16 +54,12 @@ static bool put(pid_t old, pid_t new)
     return false;
 }
 
-static bool has_ended(pid_t thread)
-{
-    return kernel_call3(SYS_tgkill, process_id(), thread, 0) == -ESRCH;
-}
-
 static void forget_ended(void)
 {
     for (size_t i = 0; i < SMALL_STACKS_MAX; i++) {
         pid_t thread = atomic_load(&small.threads[i]);
-        if (thread != 0 && has_ended(thread) && atomic_compare_exchange_strong(&small.threads[i], &thread, 0))
+        bool has_ended = thread != 0 && kernel_call3(SYS_tgkill, process_id(), thread, 0) == -ESRCH;
+        if (has_ended && atomic_compare_exchange_strong(&small.threads[i], &thread, 0))
             atomic_fetch_sub(&small.count, 1);
     }
 }

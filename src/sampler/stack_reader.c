@@ -13,7 +13,7 @@ static bool copy_from(struct unwind_memory *memory, uint64_t address)
     return got >= 8;
 }
 
-/* The first block begins a little below the stack pointer, where registers are that were just taken off the stack. */
+/* Copies a block. The first one begins a little below the stack pointer, where registers are that were just popped. */
 static bool copy_block(struct unwind_memory *memory, uint64_t address)
 {
     if (address % 8 != 0) return false;

@@ -1,6 +1,6 @@
-/* The linker writes down where .eh_frame begins, but not how long it is: it is copied up to the end of its segment,
- * which need not be the one that holds .eh_frame_hdr. Where there is no .eh_frame_hdr, as in many static programs, and
- * for .debug_frame, the section headers of the file say where it is. SPDX-License-Identifier: MIT */
+/* The linker writes down where .eh_frame begins, but not its length: it is copied up to the end of its segment, which
+ * need not be the one that holds .eh_frame_hdr. Without .eh_frame_hdr, as in many static programs, and for
+ * .debug_frame, the section headers of the file are used. SPDX-License-Identifier: MIT */
 #include "sampler/table_job.h"
 
 #include "base/pages.h"
@@ -25,10 +25,10 @@ enum { EH_FRAME, HEADER, DEBUG_FRAME, COPIES };
 struct copying {
     uint8_t *memory;
     size_t size;
-    uint64_t address; /* 0: it is not mapped */
-    uint64_t offset;  /* in the file */
-    bool is_in_file;  /* and there is what is in memory, if it is mapped */
-    size_t done;
+    uint64_t address; /* address in memory; 0: it is not mapped */
+    uint64_t offset;  /* offset in the file */
+    bool is_in_file;  /* true if the file has the same bytes as memory */
+    size_t done;      /* bytes copied */
 };
 
 struct table_job {
@@ -37,7 +37,7 @@ struct table_job {
     enum phase phase;
     enum table_outcome outcome;
     struct copying copies[COPIES];
-    uint8_t *copied; /* all of them, in one block: to unmap one interrupts the program's threads */
+    uint8_t *copied; /* all copies, in one block: unmapping interrupts the program's threads */
     size_t copied_size;
     bool has_lookup;
     struct frame_lookup lookup;
@@ -53,7 +53,7 @@ static void end_with(struct table_job *job, enum table_outcome outcome)
 
 /* --- Where the sections are --------------------------------------------------------------------------------------- */
 
-/* The segment around ADDRESS; false if the file has no bytes there. */
+/* Finds the segment around ADDRESS. Returns false if the file has no bytes there. */
 static bool find_segment(const struct table_job *job, uint64_t address, Elf64_Phdr *ret_segment)
 {
     static struct image_headers headers; /* the sampler thread's alone */
@@ -74,7 +74,7 @@ static uint64_t segment_end(const struct table_job *job, uint64_t address)
     return job->source.load_bias + segment.p_vaddr + segment.p_filesz;
 }
 
-/* Where .eh_frame begins, as the second field of .eh_frame_hdr says. */
+/* Returns the address of .eh_frame, which is the second field of .eh_frame_hdr; 0 if that cannot be read. */
 static uint64_t eh_frame_of_header(const struct table_job *job)
 {
     uint8_t first[16];
@@ -88,7 +88,7 @@ static uint64_t eh_frame_of_header(const struct table_job *job)
     return cursor.failed ? 0 : eh_frame;
 }
 
-/* The loader may have changed what can be written to. */
+/* Places copy WHICH. Writable segments are not copied from the file, because the loader may have changed them. */
 static void place(struct table_job *job, unsigned which, uint64_t address, size_t size)
 {
     Elf64_Phdr segment;
@@ -120,7 +120,7 @@ static void locate(struct table_job *job)
         .is_in_file = has_file, .offset = sections.debug_frame.offset, .size = sections.debug_frame.size};
 }
 
-/* Each copy begins with a page, so that its pages can be provided a chunk at a time. */
+/* Rounds SIZE up to pages: each copy begins with a page, so that its pages can be provided a chunk at a time. */
 static size_t entire_pages(size_t size)
 {
     return (size + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
@@ -173,7 +173,7 @@ static size_t read_chunk(const struct table_job *job, const struct copying *copy
     return copying->address ? process_read_memory(copying->address + copying->done, to, size) : 0;
 }
 
-/* True once copy WHICH is complete, or cannot be read any further. */
+/* Copies a chunk. Returns true once copy WHICH is complete, or cannot be read any further. */
 static bool copy_some(struct table_job *job, unsigned which)
 {
     struct copying *copying = &job->copies[which];
@@ -202,7 +202,7 @@ static struct frame_table_source frame_source(const struct table_job *job)
     return source;
 }
 
-/* A lookup knows .eh_frame alone: a module with .debug_frame as well needs its table. */
+/* Prepares the lookup, which knows .eh_frame alone: a module that has .debug_frame needs its table. */
 static void prepare_lookup(struct table_job *job)
 {
     bool is_whole = job->copies[EH_FRAME].done == job->copies[EH_FRAME].size &&

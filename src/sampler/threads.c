@@ -1,5 +1,5 @@
-/* Threads are found by reading /proc/self/task, which sees all of them, also threads made without libc; the directory's
- * link count shows cheaply whether to read it.  SPDX-License-Identifier: MIT */
+/* Threads are found by reading /proc/self/task, which shows all of them, also threads created without libc; the
+ * directory's link count shows cheaply whether to read it.  SPDX-License-Identifier: MIT */
 #include "sampler/threads.h"
 
 #include "base/kernel.h"
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* As pthread_getcpuclockid has it. */
+/* Computes the clock as pthread_getcpuclockid does. */
 clockid_t thread_cpu_clock(pid_t tid)
 {
     enum { PER_THREAD = 4, SCHEDULER_CLOCK = 2 };
@@ -48,7 +48,7 @@ void thread_release_syscall_file(struct target_thread *thread, int file)
     release(file, &thread->syscall_file);
 }
 
-/* THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
+/* Reads THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
 static bool read_kept(const struct target_thread *thread, const char *name, int *kept, char *text, size_t size)
 {
     char path[TASK_PATH_SIZE];
@@ -65,7 +65,7 @@ bool thread_read_status(struct target_thread *thread, char *text, size_t size)
     return read_kept(thread, "status", &thread->status_file, text, size);
 }
 
-/* "CPU_NS DELAY_NS SLICES". */
+/* Parses "CPU_NS DELAY_NS SLICES". */
 static bool parse_delay(const char *text, uint64_t *ret_ns)
 {
     const char *blank = strchr(text, ' ');
@@ -87,23 +87,9 @@ bool threads_read_own_delay(uint64_t *ret_ns)
     return read_small_file("/proc/thread-self/schedstat", text, sizeof(text)) > 0 && parse_delay(text, ret_ns);
 }
 
-static int open_directory(const struct threads *threads)
-{
-    if (threads->directory >= 0) return threads->directory;
-    return kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
-}
-
-static void release_directory(struct threads *threads, int directory)
-{
-    if (threads->keeps_descriptor)
-        threads->directory = directory;
-    else if (directory >= 0)
-        kernel_close(directory);
-}
-
 static struct {
     _Atomic pid_t tids[THREADS_LEFT_OUT_MAX]; /* 0: a free place */
-    atomic_bool is_new;                       /* it may have been listed before it said so */
+    atomic_bool is_new;                       /* true if the last one may have been listed before */
     atomic_bool was_used;
 } left_out;
 
@@ -146,7 +132,7 @@ static bool is_left_out(pid_t tid)
     return false;
 }
 
-/* How many threads the process has, the sampler's own included; 0: not known. */
+/* Returns the number of threads in the process, the sampler's included; 0: unknown. */
 static size_t count_threads(int directory)
 {
     enum { LINKS_BESIDE_THREADS = 2 };
@@ -224,7 +210,7 @@ static void write_thread(const struct target_thread *thread, struct recording_wr
     recording_thread(writer, thread->number, thread->tid, thread->name);
 }
 
-/* True if it is another one than before. */
+/* Reads THREAD's name. Returns true if it has changed. */
 static bool read_name(struct target_thread *thread)
 {
     char path[TASK_PATH_SIZE], name[32];
@@ -265,7 +251,7 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
     threads->items[place].thread->is_listed = true;
 }
 
-/* getdents64 itself: opendir would call malloc. */
+/* Lists the threads with getdents64, because opendir would call malloc. */
 static void list(struct threads *threads, int directory, struct recording_writer *writer)
 {
     static _Alignas(struct kernel_entry) char buffer[16 << 10];
@@ -283,19 +269,9 @@ static void list(struct threads *threads, int directory, struct recording_writer
     }
 }
 
-/* A process always has its first thread. Not listed, because for each name that it lists the kernel keeps an entry, and
- * takes it back when the thread ends. In a process that ends, the sampler's thread is the last one to do so. If it
- * loses its processor meanwhile, the parent spins in wait() until it is done: 1.5 ms for each process of a busy
- * machine. */
-static void note_first_and_own(struct threads *threads, struct recording_writer *writer)
-{
-    note_listed(threads, process_id(), writer);
-    note_listed(threads, threads->sampler_tid, writer);
-}
-
-/* Where threads end meanwhile, the kernel leaves others out of the list: it continues at a position, which has moved
- * (fs/proc/base.c, first_tid). A thread that was taken for ended would be met again as a new one, and its time counted
- * twice. It is listed at the next tick, because LISTED_COUNT is too small. */
+/* Keeps threads that the kernel left out of the list because others ended meanwhile: it continues at a position, which
+ * has moved (fs/proc/base.c, first_tid). A thread that was taken for ended would be found again as a new one, and its
+ * time counted twice. It is listed at the next tick, because LISTED_COUNT is too small. */
 static void keep_unlisted(struct threads *threads)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -307,16 +283,26 @@ static void keep_unlisted(struct threads *threads)
 
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context)
 {
-    int directory = open_directory(threads);
+    int directory = threads->directory;
+    if (directory < 0) directory = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
     threads->is_blind = directory < 0;
     if (directory < 0) return;
     for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->is_listed = false;
     threads->listed_count = threads->listed_names_count = 0;
-    if (count_threads(directory) == 2)
-        note_first_and_own(threads, writer);
-    else
+    if (count_threads(directory) == 2) {
+        /* The first thread and the sampler's are known without a list. For each name in a list the kernel keeps an
+         * entry, and drops it when the thread ends. In a process that ends, the sampler's thread is the last one to do
+         * so. If it loses its processor meanwhile, the parent spins in wait() until it is done: 1.5 ms for each process
+         * of a busy machine. */
+        note_listed(threads, process_id(), writer);
+        note_listed(threads, threads->sampler_tid, writer);
+    } else {
         list(threads, directory, writer);
-    release_directory(threads, directory);
+    }
+    if (threads->keeps_descriptor)
+        threads->directory = directory;
+    else
+        kernel_close(directory);
     keep_unlisted(threads);
 
     for (size_t i = 0; i < threads->count; i++) {

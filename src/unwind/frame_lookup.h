@@ -26,7 +26,7 @@ struct frame_lookup_work {
     struct frame_table table; /* for machine_step: its only wide rule is WIDE */
 };
 
-/* False if there is no sorted list. The sections that SOURCE refers to must stay. */
+/* Returns false if there is no sorted list. The sections that SOURCE refers to must stay. */
 bool frame_lookup_init(const struct frame_table_source *source, struct frame_lookup *ret_lookup);
 
 /* Sets WORK->rule, and WORK->table to step with it, to what holds at ADDRESS; WORK->fde is its function. False if

@@ -81,8 +81,8 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
     return wide->is_signal_frame ? MACHINE_STEPPED_EXACTLY : MACHINE_STEPPED;
 }
 
-/* True if ADDRESS is in the red zone below SP: what was saved there has just been taken off the stack, and is in its
- * register again. Copies of a stack need not reach there. */
+/* Returns true if ADDRESS is in the red zone below SP: what was saved there has just been taken off the stack, and is
+ * in its register again. Copies of a stack need not reach there. */
 static bool is_taken_off(uint64_t address, uint64_t sp)
 {
     return address < sp && address >= sp - MACHINE_RED_ZONE;
