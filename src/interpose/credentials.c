@@ -9,8 +9,9 @@
 #include <sys/fsuid.h>
 #include <unistd.h>
 
-int capset(void *header, const void *data);                 /* libc has no header for it */
-int pivot_root(const char *new_root, const char *old_root); /* likewise */
+/* libc has no header for these two. */
+int capset(void *header, const void *data);
+int pivot_root(const char *new_root, const char *old_root);
 
 long interpose_followed(long result)
 {
@@ -20,13 +21,8 @@ long interpose_followed(long result)
     return result;
 }
 
-static int followed(int result)
-{
-    return (int)interpose_followed(result);
-}
-
-/* libc has changed the rights of all its threads; if the library's threads have stepped aside, theirs did not change.
- * */
+/* Follows a call that libc makes on all of its threads. The rights of library threads that have stepped aside do not
+ * change. */
 static int changed_everywhere(int result, bool is_aside)
 {
     if (result != -1) sampler_follow();
@@ -34,92 +30,48 @@ static int changed_everywhere(int result, bool is_aside)
     return result;
 }
 
-INTERPOSED int setuid(uid_t user)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setuid(user), is_aside);
-}
+/* Defines a function that changes the rights of all threads. */
+#define CHANGES_ALL_THREADS(name, parameters, arguments)                                                               \
+    INTERPOSED int name parameters                                                                                     \
+    {                                                                                                                  \
+        bool is_aside = sdk_step_aside_if_rights_differ();                                                             \
+        return changed_everywhere(next_functions()->name arguments, is_aside);                                         \
+    }
+CHANGES_ALL_THREADS(setuid, (uid_t user), (user))
+CHANGES_ALL_THREADS(setgid, (gid_t group), (group))
+CHANGES_ALL_THREADS(seteuid, (uid_t user), (user))
+CHANGES_ALL_THREADS(setegid, (gid_t group), (group))
+CHANGES_ALL_THREADS(setreuid, (uid_t real, uid_t effective), (real, effective))
+CHANGES_ALL_THREADS(setregid, (gid_t real, gid_t effective), (real, effective))
+CHANGES_ALL_THREADS(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+CHANGES_ALL_THREADS(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+CHANGES_ALL_THREADS(setgroups, (size_t count, const gid_t *groups), (count, groups))
+CHANGES_ALL_THREADS(initgroups, (const char *user, gid_t group), (user, group))
+#undef CHANGES_ALL_THREADS
 
-INTERPOSED int setgid(gid_t group)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setgid(group), is_aside);
-}
-
-INTERPOSED int seteuid(uid_t user)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->seteuid(user), is_aside);
-}
-
-INTERPOSED int setegid(gid_t group)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setegid(group), is_aside);
-}
-
-INTERPOSED int setreuid(uid_t real, uid_t effective)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setreuid(real, effective), is_aside);
-}
-
-INTERPOSED int setregid(gid_t real, gid_t effective)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setregid(real, effective), is_aside);
-}
-
-INTERPOSED int setresuid(uid_t real, uid_t effective, uid_t saved)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setresuid(real, effective, saved), is_aside);
-}
-
-INTERPOSED int setresgid(gid_t real, gid_t effective, gid_t saved)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setresgid(real, effective, saved), is_aside);
-}
-
-/* These two return what was there before. */
-INTERPOSED int setfsuid(uid_t user)
-{
-    int before = next_functions()->setfsuid(user);
-    sampler_follow();
-    return before;
-}
-
-INTERPOSED int setfsgid(gid_t group)
-{
-    int before = next_functions()->setfsgid(group);
-    sampler_follow();
-    return before;
-}
-
-INTERPOSED int setgroups(size_t count, const gid_t *groups)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->setgroups(count, groups), is_aside);
-}
-
-INTERPOSED int initgroups(const char *user, gid_t group)
-{
-    bool is_aside = sdk_step_aside_if_rights_differ();
-    return changed_everywhere(next_functions()->initgroups(user, group), is_aside);
-}
+/* Defines a function that returns the previous value, and changes the calling thread only. */
+#define RETURNS_PREVIOUS(name, type)                                                                                   \
+    INTERPOSED int name(type id)                                                                                       \
+    {                                                                                                                  \
+        int previous = next_functions()->name(id);                                                                     \
+        sampler_follow();                                                                                              \
+        return previous;                                                                                               \
+    }
+RETURNS_PREVIOUS(setfsuid, uid_t)
+RETURNS_PREVIOUS(setfsgid, gid_t)
+#undef RETURNS_PREVIOUS
 
 INTERPOSED int capset(void *header, const void *data)
 {
-    return followed(next_functions()->capset(header, data));
+    return (int)interpose_followed(next_functions()->capset(header, data));
 }
 
 INTERPOSED int chroot(const char *path)
 {
-    return followed(next_functions()->chroot(path));
+    return (int)interpose_followed(next_functions()->chroot(path));
 }
 
 INTERPOSED int pivot_root(const char *new_root, const char *old_root)
 {
-    return followed(next_functions()->pivot_root(new_root, old_root));
+    return (int)interpose_followed(next_functions()->pivot_root(new_root, old_root));
 }

@@ -1,8 +1,7 @@
 /* _exit and _Exit end the process without its destructors, which is how a forked child should end; exec (exec.S) ends
- * all of its threads. What was sampled last would be lost. exit needs nothing: libc's own call of _exit does not come
+ * all of its threads. The last samples would be lost. exit needs no wrapper: libc's own call of _exit does not come
  * here, and the destructors have run. Nor do libc's own calls of exec, in posix_spawn and system: these are in a child
- * that has its parent's memory.
- * SPDX-License-Identifier: MIT */
+ * that has its parent's memory. SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 
 #include "sampler/sampler.h"

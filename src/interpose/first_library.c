@@ -1,4 +1,4 @@
-/* liboffbeat-first.so: has `offbeat record` see constructors of the libraries that a program needs.
+/* liboffbeat-first.so: lets `offbeat record` see constructors of the libraries that a program needs.
  *
  * The loader runs the constructor of a preloaded library last, because it runs a library before those that were loaded
  * earlier. This library is linked with -z initfirst, so its constructor runs before all others, libc's too.
@@ -6,10 +6,11 @@
  * little later. SPDX-License-Identifier: MIT */
 #include <stddef.h>
 
-/* Of liboffbeat.so, which LD_PRELOAD names as well. */
+/* A function of liboffbeat.so, which LD_PRELOAD names as well. */
 extern void liboffbeat_record_first(char **environment) __attribute__((weak));
 
-/* Of sanitizers: their functions stand in for libc's and are not ready before their own constructors have run. */
+/* Functions of sanitizers, whose replacements of libc's functions are not ready before their own constructors have run.
+ */
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
 extern void __msan_init(void) __attribute__((weak));

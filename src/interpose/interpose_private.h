@@ -1,4 +1,4 @@
-/* What the interposed functions share.  SPDX-License-Identifier: MIT */
+/* Shared by the interposed functions.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_INTERPOSE_INTERPOSE_PRIVATE_H
 #define OFFBEAT_INTERPOSE_INTERPOSE_PRIVATE_H
 
@@ -42,52 +42,51 @@ struct next_functions {
     int (*sigaltstack)(const stack_t *stack, stack_t *old);
     int (*sigaction)(int number, const struct sigaction *action, struct sigaction *old);
     signal_function (*signal)(int number, signal_function handler);
-    void *makecontext;          /* entered by a jump only: it has a variable number of arguments */
-    void *exec[EXEC_FUNCTIONS]; /* in the order of exec.S; entered by a jump only */
+    void *makecontext;          /* a function with a variable number of arguments, entered by a jump only */
+    void *exec[EXEC_FUNCTIONS]; /* functions in the order of exec.S; entered by a jump only */
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };
 
-/* Found at the first call, which is in a constructor. */
+/* Returns the functions, which the first call finds, in a constructor. */
 const struct next_functions *next_functions(void);
 
-/* Of libc's syscall; before the constructor has run, a function that makes the system call itself. */
+/* libc's syscall; before the constructor has run, a function that makes the system call itself. */
 typedef long (*syscall_function)(long number, long a, long b, long c, long d, long e, long f);
 extern syscall_function interpose_next_syscall;
 
-/* The calling thread is the process's first: namespaces and file system roots belong to threads, and the sampler
- * shares the first thread's. */
+/* Returns true if the calling thread is the process's first: namespaces and file system roots belong to threads, and
+ * the sampler shares the first thread's. */
 bool interpose_is_leader(void);
 
 /* Returns true if there is a sampler thread, or another thread of the library. */
 bool interpose_is_watched(void);
 
-/* --- What the call means to the sampler; MAKE_CALL is the call itself, with its ARGUMENTS ------------------------- */
+/* --- Calls that concern the sampler; MAKE_CALL is the call itself, with its ARGUMENTS ----------------------------- */
 
 typedef long (*interpose_call)(const long arguments[6]);
 
-/* The sampler is away while MAKE_CALL runs. NEEDS_ONE_THREAD: the kernel fails with EINVAL where another thread exists.
- */
+/* Makes the call while the sampler is away. NEEDS_ONE_THREAD: the kernel fails with EINVAL if another thread exists. */
 long interpose_alone(interpose_call make_call, const long arguments[6], bool needs_one_thread);
 
-/* The sampler ends if MAKE_CALL succeeds, and is away while it runs. */
+/* Makes the call while the sampler is away, and ends it if the call succeeds. */
 long interpose_confinement(interpose_call make_call, const long arguments[6]);
 
-/* The sampler knows the thread's alternate stack when MAKE_CALL sets it. */
+/* Makes the call and tells the sampler about the thread's alternate stack. */
 long interpose_sigaltstack(interpose_call make_call, const long arguments[6]);
 
-/* Notes the size of a coroutine's stack, and gives the address of libc's makecontext. */
+/* Notes the size of a coroutine's stack, and returns the address of libc's makecontext. */
 void *interpose_before_makecontext(const ucontext_t *context);
 
-/* The sampler writes what it has. Gives the address of libc's function NUMBER of exec.S. */
+/* Has the sampler write all samples, and returns the address of libc's function NUMBER of exec.S. */
 void *interpose_before_exec(unsigned number);
 
-/* RESULT, after the sampler has followed if that is not -1. */
+/* Returns RESULT, after the sampler has followed the change if that is not -1. */
 long interpose_followed(long result);
 
-/* Whether prctl with OPTION changes rights of the calling thread. */
+/* Returns true if prctl with OPTION changes rights of the calling thread. */
 bool interpose_changes_rights(long option);
 
-/* Returns true for calls of unshare and setns that concern the sampler. */
+/* Return true for calls of unshare and setns that concern the sampler. */
 bool interpose_unshare_matters(unsigned long flags);
 bool interpose_setns_matters(int descriptor, int type);
 

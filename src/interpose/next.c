@@ -12,7 +12,7 @@
 static struct next_functions next;
 static atomic_bool is_found;
 
-/* As libc's. */
+/* Makes a system call as libc's syscall does. */
 static long make_system_call(long number, long a, long b, long c, long d, long e, long f)
 {
     enum { ERRORS_FROM = -4095 };
@@ -30,7 +30,8 @@ static const char *const exec_names[EXEC_FUNCTIONS] = {
     "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat",
 };
 
-static void find_all(void)
+/* Runs early, so that no call finds the loader's lock held by another thread. */
+__attribute__((constructor(101))) static void find_all(void)
 {
     int kept_errno = errno;
     FIND(unshare);
@@ -64,12 +65,6 @@ static void find_all(void)
     if (of_libc) interpose_next_syscall = of_libc;
     atomic_store(&is_found, true);
     errno = kept_errno;
-}
-
-/* Early, so that no call finds the loader's lock held by another thread. */
-__attribute__((constructor(101))) static void prepare(void)
-{
-    find_all();
 }
 
 const struct next_functions *next_functions(void)

@@ -29,8 +29,8 @@ bool interpose_setns_matters(int descriptor, int type)
     return types != CLONE_NEWPID;
 }
 
-/* The kernel takes a thread off its lists a moment after the thread can no longer be found: 51 ms at most, because the
- * thread may have lost its processor on the way. */
+/* Makes the call, and repeats it for at most 51 ms: the kernel takes a thread off its lists a moment after it has
+ * vanished, and the thread may have lost its processor meanwhile. */
 static long make_alone(interpose_call make_call, const long arguments[6], bool needs_one_thread)
 {
     enum { TRIES = 8 };

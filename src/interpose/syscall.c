@@ -1,5 +1,5 @@
-/* The system calls that syscall.S does not pass on. Those that change rights change the calling thread only, and the
- * sampler shares the first thread's.  SPDX-License-Identifier: MIT */
+/* The system calls that syscall.S does not pass on. Calls that change rights change the calling thread only, and the
+ * sampler shares the first thread's rights.  SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 #include "interpose/syscall_numbers.h"
 
@@ -47,12 +47,6 @@ MAKER(sigaltstack, SYS_sigaltstack)
 MAKER(landlock, NUMBER_OF_LANDLOCK_RESTRICT_SELF)
 #undef MAKER
 
-static bool filter_may_be_set(const long arguments[6])
-{
-    bool is_strict = arguments[0] == SECCOMP_SET_MODE_STRICT;
-    return is_strict || (arguments[0] == SECCOMP_SET_MODE_FILTER && arguments[2] != 0);
-}
-
 static long call_prctl(const long arguments[6])
 {
     bool confines = arguments[0] == PR_SET_SECCOMP && arguments[1] != 0 &&
@@ -60,24 +54,6 @@ static long call_prctl(const long arguments[6])
     if (confines) return interpose_confinement(make_prctl, arguments);
     long result = make_prctl(arguments);
     return interpose_changes_rights(arguments[0]) ? interpose_followed(result) : result;
-}
-
-static long call_seccomp(const long arguments[6])
-{
-    if (!filter_may_be_set(arguments)) return make_seccomp(arguments);
-    return interpose_confinement(make_seccomp, arguments);
-}
-
-static long call_unshare(const long arguments[6])
-{
-    if (!interpose_unshare_matters((unsigned long)arguments[0])) return make_unshare(arguments);
-    return interpose_alone(make_unshare, arguments, true);
-}
-
-static long call_setns(const long arguments[6])
-{
-    if (!interpose_setns_matters((int)arguments[0], (int)arguments[1])) return make_setns(arguments);
-    return interpose_alone(make_setns, arguments, true);
 }
 
 long interpose_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -91,11 +67,14 @@ long interpose_syscall(long number, long a, long b, long c, long d, long e, long
     case SYS_prctl:
         return call_prctl(arguments);
     case SYS_seccomp:
-        return call_seccomp(arguments);
+        if (a != SECCOMP_SET_MODE_STRICT && (a != SECCOMP_SET_MODE_FILTER || c == 0)) return make_seccomp(arguments);
+        return interpose_confinement(make_seccomp, arguments);
     case SYS_unshare:
-        return call_unshare(arguments);
+        if (!interpose_unshare_matters((unsigned long)a)) return make_unshare(arguments);
+        return interpose_alone(make_unshare, arguments, true);
     case SYS_setns:
-        return call_setns(arguments);
+        if (!interpose_setns_matters((int)a, (int)b)) return make_setns(arguments);
+        return interpose_alone(make_setns, arguments, true);
     case NUMBER_OF_LANDLOCK_RESTRICT_SELF:
         return interpose_alone(make_landlock, arguments, false);
     default:

@@ -31,8 +31,8 @@ static _Atomic uint32_t next_place;
 static pthread_key_t key;
 static bool has_key;
 
-/* Of the thread's key. Destructors of other keys may run for long, so this one asks to be called again after them.
- * */
+/* Values of the thread's key. Destructors of other keys may run for long, so this one asks to be called again after
+ * them. */
 static char first_call, second_call;
 
 static void at_end(void *call)

@@ -8,7 +8,7 @@ static bool read_word(const struct unwind_code *code, uint64_t address, uint64_t
     return code->read(code->context, address, ret_word, sizeof(*ret_word));
 }
 
-/* The address in the slot of a PLT's stub; STUB itself if there is other code. */
+/* Returns the address in the slot of a PLT's stub; STUB itself if there is other code. */
 static uint64_t after_stub(const struct unwind_code *code, uint64_t stub)
 {
     uint64_t slot = plt_stub_slot(code, stub), target = stub;
@@ -33,8 +33,8 @@ bool call_site_calls(const struct unwind_code *code, uint64_t return_address, ui
     return target != 0 && (target == start || after_stub(code, target) == start);
 }
 
-/* "jmp" and "jcc" with four bytes of distance. Similar bytes of other instructions are rarely a jump into the range.
- * range. */
+/* Searches FUNCTION for a "jmp" or "jcc" with four bytes of distance to between LOW and HIGH. Similar bytes of other
+ * instructions are rarely a jump into the range. */
 static bool jumps_into(const struct unwind_code *code, uint64_t function, uint64_t low, uint64_t high)
 {
     enum { JUMP = 0xe9, CONDITION = 0x0f, CONDITIONAL = 0x80, KIND = 0xf0, SIZE = 5, BYTES_MAX = 2048, STEP = 256 };

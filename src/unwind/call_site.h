@@ -4,18 +4,19 @@
 
 #include "unwind/unwind.h"
 
-/* It calls START, directly or through the slot of a PLT. */
+/* Returns true if the instruction calls START, directly or through the slot of a PLT. */
 bool call_site_calls(const struct unwind_code *code, uint64_t return_address, uint64_t start);
 
-/* It calls through a register or a place in memory. */
+/* Returns true if the instruction calls through a register or a place in memory. */
 bool call_site_is_indirect(const struct unwind_code *code, uint64_t return_address);
 
-/* It calls START, through a register or a place in memory, or a function that jumps to between START and ADDRESS: a
- * tail call, or a function of which the compiler has put a part elsewhere. */
+/* Returns true if the instruction calls START, or through a register or a place in memory, or a function that jumps to
+ * between START and ADDRESS: a tail call, or a function of which the compiler has put a part elsewhere. */
 bool call_site_leads_to(const struct unwind_code *code, uint64_t return_address, uint64_t start, uint64_t address);
 
-/* Where the function that holds ADDRESS starts. WORK, if not NULL, is for modules without a table. False if nobody
- * knows, or if its frame is one that the kernel made for a signal handler: nobody has called it. */
+/* Finds the start of the function that holds ADDRESS. WORK, if not NULL, is for modules without a table. Returns false
+ * if it is unknown, or if its frame is one that the kernel made for a signal handler, which no instruction has called.
+ */
 bool called_function(const struct unwind_modules *modules, uint64_t address, struct frame_lookup_work *work,
                      uint64_t *ret_start);
 

@@ -60,13 +60,13 @@ uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *se
 }
 
 struct entry {
-    struct cursor cursor; /* after the field that distinguishes a CIE from an FDE */
+    struct cursor cursor; /* position after the field that distinguishes a CIE from an FDE */
     bool is_cie;
-    size_t cie_offset; /* of an FDE */
-    size_t next;       /* SIZE_MAX: none */
+    size_t cie_offset; /* offset of an FDE's CIE */
+    size_t next;       /* offset of the next entry; SIZE_MAX: there is none */
 };
 
-/* The fields that CIEs and FDEs have in common. False at the terminator, too. */
+/* Reads the fields that CIEs and FDEs have in common. Returns false also at the terminator. */
 static bool read_entry(const struct cfi_section *section, size_t offset, struct entry *ret_entry)
 {
     ret_entry->next = SIZE_MAX;
@@ -94,15 +94,6 @@ static bool read_entry(const struct cfi_section *section, size_t offset, struct 
     return !content->failed && distance <= place;
 }
 
-/* The characters up to the next NUL. A loop, because signal handlers call nothing of libc. */
-static struct slice read_augmentation(struct cursor *cursor)
-{
-    const uint8_t *start = cursor->position;
-    size_t size = 0;
-    while (cursor_u8(cursor) != 0) size++;
-    return slice_of(start, size);
-}
-
 static bool read_cie(const struct cfi_section *section, size_t offset, struct cfi_cie *ret_cie)
 {
     struct entry entry;
@@ -110,7 +101,8 @@ static bool read_cie(const struct cfi_section *section, size_t offset, struct cf
     struct cursor cursor = entry.cursor;
     uint8_t version = cursor_u8(&cursor);
     if (version != 1 && version != 3 && version != 4) return false;
-    struct slice augmentation = read_augmentation(&cursor);
+    struct slice augmentation = slice_of(cursor.position, 0); /* up to NUL; signal handlers call nothing of libc */
+    while (cursor_u8(&cursor) != 0) augmentation.size++;
     if (version == 4) {
         cursor_skip(&cursor, 1);                   /* address size */
         if (cursor_u8(&cursor) != 0) return false; /* segment selectors */
@@ -208,10 +200,10 @@ struct run {
     uint64_t location;
     unsigned remembered_count;
     bool in_cie;
-    bool stopped; /* by the callback */
+    bool stopped; /* true if the callback has stopped it */
 };
 
-/* An offset as the instructions give it: in units of the data alignment. Wraps on nonsense. */
+/* Returns an offset that an instruction has in units of the data alignment. Wraps on nonsense. */
 static int64_t scaled(const struct run *run, uint64_t factor)
 {
     return (int64_t)(factor * (uint64_t)run->fde->cie.data_alignment);
@@ -259,16 +251,7 @@ static void set_cfa(struct run *run, uint64_t number, int64_t offset)
     run->machine->row.cfa_offset = (int32_t)offset;
 }
 
-static void set_cfa_expression(struct run *run, struct cursor *cursor)
-{
-    struct slice block = read_block(cursor);
-    if (cursor->failed) return;
-    run->machine->row.cfa_is_expression = true;
-    run->machine->row.cfa_expression_size = (uint16_t)block.size;
-    run->machine->row.cfa_expression = (int32_t)(block.data - run->section->bytes.data);
-}
-
-/* Gives the row that ends at TO. */
+/* Passes the row that ends at TO to the callback. */
 static void advance_to(struct run *run, uint64_t to, struct cursor *cursor)
 {
     if (run->in_cie || to < run->location) {
@@ -286,28 +269,12 @@ static void restore_initial(struct run *run, uint64_t number)
     *change_register(run, number) = run->in_cie ? (struct cfi_rule){0} : run->machine->initial.registers[number];
 }
 
-static void remember(struct run *run, struct cursor *cursor)
-{
-    if (run->remembered_count == CFI_REMEMBERED_MAX) {
-        cursor->failed = true;
-        return;
-    }
-    run->machine->remembered[run->remembered_count++] = run->machine->row;
-}
-
-static void restore_remembered(struct run *run, struct cursor *cursor)
-{
-    if (run->remembered_count == 0) {
-        cursor->failed = true;
-        return;
-    }
-    run->machine->row = run->machine->remembered[--run->remembered_count];
-}
-
 static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
 {
     uint64_t code_alignment = run->fde->cie.code_alignment;
     uint64_t number = 0;
+    struct cfi_row *row = &run->machine->row;
+    struct slice block;
     switch (code) {
     case CFA_NOP:
         break;
@@ -357,10 +324,16 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
         set_rule(run, number, CFI_REGISTER, (int64_t)cursor_uleb128(cursor));
         break;
     case CFA_REMEMBER_STATE:
-        remember(run, cursor);
+        if (run->remembered_count == CFI_REMEMBERED_MAX)
+            cursor->failed = true;
+        else
+            run->machine->remembered[run->remembered_count++] = *row;
         break;
     case CFA_RESTORE_STATE:
-        restore_remembered(run, cursor);
+        if (run->remembered_count == 0)
+            cursor->failed = true;
+        else
+            *row = run->machine->remembered[--run->remembered_count];
         break;
     case CFA_DEF_CFA:
         number = cursor_uleb128(cursor);
@@ -380,7 +353,11 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
         set_cfa(run, run->machine->row.cfa_register, scaled(run, (uint64_t)cursor_sleb128(cursor)));
         break;
     case CFA_DEF_CFA_EXPRESSION:
-        set_cfa_expression(run, cursor);
+        block = read_block(cursor);
+        if (cursor->failed) break;
+        row->cfa_is_expression = true;
+        row->cfa_expression_size = (uint16_t)block.size;
+        row->cfa_expression = (int32_t)(block.data - run->section->bytes.data);
         break;
     case CFA_EXPRESSION:
         set_expression(run, cursor_uleb128(cursor), CFI_EXPRESSION, cursor);
@@ -421,7 +398,7 @@ static bool run_instructions(struct run *run, struct slice instructions)
     return !cursor.failed;
 }
 
-/* Most FDEs have the CIE of the one before. */
+/* Runs the instructions of the CIE, or takes their result from the previous FDE, which has mostly the same CIE. */
 static bool run_cie(struct run *run)
 {
     struct cfi_machine *machine = run->machine;

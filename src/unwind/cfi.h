@@ -13,14 +13,14 @@ enum { CFI_REGISTERS = 17, CFI_REMEMBERED_MAX = 8 };
 
 struct cfi_section {
     struct slice bytes;    /* .eh_frame or .debug_frame */
-    uint64_t address;      /* of bytes.data[0] in the address space that results are wanted in */
-    uint64_t data_address; /* base of DW_EH_PE_datarel: .eh_frame_hdr; 0 if none */
+    uint64_t address;      /* address of bytes.data[0], in the address space of the results */
+    uint64_t data_address; /* base of DW_EH_PE_datarel: .eh_frame_hdr; 0 if there is none */
     bool is_debug_frame;
-    uint64_t bias; /* of .debug_frame, which no loader relocates: added to absolute addresses */
+    uint64_t bias; /* value to add to absolute addresses in .debug_frame, which no loader relocates */
 };
 
 struct cfi_cie {
-    size_t offset; /* in the section; identifies it */
+    size_t offset; /* offset in the section, which identifies the CIE */
     uint64_t code_alignment;
     int64_t data_alignment;
     uint32_t return_register;
@@ -32,12 +32,12 @@ struct cfi_cie {
 
 struct cfi_fde {
     struct cfi_cie cie;
-    uint64_t start, end; /* of the code */
+    uint64_t start, end; /* addresses of the code */
     struct slice instructions;
 };
 
 enum cfi_rule_kind {
-    CFI_SAME_VALUE = 0, /* also a register without a rule */
+    CFI_SAME_VALUE = 0, /* the rule of a register without a rule, too */
     CFI_UNDEFINED,
     CFI_OFFSET,       /* saved at CFA + value */
     CFI_VALUE_OFFSET, /* is CFA + value */
@@ -57,33 +57,33 @@ struct cfi_row {
     uint16_t cfa_register;
     uint16_t cfa_expression_size;
     int32_t cfa_offset;
-    /* In the section. Register and offset stay what they were: hand-written code names one of the two after an
-     * expression and means the other one of before, as libgcc takes it. */
+    /* Offset in the section. An expression leaves register and offset as they are: hand-written code names one of the
+     * two after an expression and relies on the other one, as libgcc takes it. */
     int32_t cfa_expression;
     struct cfi_rule registers[CFI_REGISTERS];
-    uint64_t registers_version; /* rows of one machine in which this is equal have equal rules for registers */
+    uint64_t registers_version; /* number that is equal in rows of one machine only if the register rules are */
 };
 
-/* Working memory of cfi_run: over 1 KB, so the caller says where it is. {0} before the first FDE of a section. */
+/* Working memory of cfi_run: over 1 KB, so the caller provides it. {0} before the first FDE of a section. */
 struct cfi_machine {
     struct cfi_row row, initial;
-    const uint8_t *initial_of; /* the instructions of the CIE that INITIAL is of */
-    uint64_t versions;         /* given to rows */
+    const uint8_t *initial_of; /* instructions of the CIE of INITIAL */
+    uint64_t versions;         /* last version of a row */
     struct cfi_row remembered[CFI_REMEMBERED_MAX];
 };
 
 /* Reads a pointer encoded as DW_EH_PE ENCODING; relative ones are relative to the section's addresses. */
 uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *section, uint8_t encoding);
 
-/* Reads the FDE at OFFSET. False if there is a CIE, the terminator, or something broken. RET_FDE->cie may hold a CIE
- * read before: it is not read again if it is the same. RET_NEXT (may be NULL) is set to the offset of the next entry,
- * or to SIZE_MAX at the end, in either case. */
+/* Reads the FDE at OFFSET. Returns false if there is a CIE, the terminator, or a broken entry. RET_FDE->cie may hold
+ * the CIE of an earlier call: it is not read again if it is the same. RET_NEXT (may be NULL) is set to the offset of
+ * the next entry, or to SIZE_MAX at the end, in either case. */
 bool cfi_read_fde(const struct cfi_section *section, size_t offset, struct cfi_fde *ret_fde, size_t *ret_next);
 
-/* Called for [START, END), rows in rising order without gaps. False stops. */
+/* Called for [START, END), rows in rising order without gaps. Returning false stops. */
 typedef bool (*cfi_row_callback)(void *context, uint64_t start, uint64_t end, const struct cfi_row *row);
 
-/* Runs FDE's instructions. False if they are broken; the rows until there have been given. */
+/* Runs FDE's instructions. Returns false if they are broken, after the rows that precede. */
 bool cfi_run(const struct cfi_section *section, const struct cfi_fde *fde, struct cfi_machine *machine,
              cfi_row_callback callback, void *context);
 

@@ -1,5 +1,4 @@
-/* The registers of an interrupted thread, as the kernel gives them to a signal handler.  SPDX-License-Identifier: MIT
- */
+/* Registers of an interrupted thread, as a signal handler receives them.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_CONTEXT_H
 #define OFFBEAT_UNWIND_CONTEXT_H
 
@@ -8,7 +7,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-/* Signal-safe. */
+/* Returns the registers in CONTEXT. Signal-safe. */
 static inline struct unwind_registers unwind_registers_of(const ucontext_t *context)
 {
     static const uint8_t places[MACHINE_REGISTERS] = {

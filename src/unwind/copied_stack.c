@@ -1,10 +1,10 @@
-/* Where the copy ends, the walk stops with the registers of the last frame that it reached, and a second walk continues
- * from them. It reads the copy where that has the word, because the thread may have overwritten it since.
+/* At the end of the copy the walk stops with the registers of the last frame that it reached, and a second walk
+ * continues from them. It reads the copy where that has the word, because the thread may have overwritten it since.
  *
  * The frames outside of the copy belong to callers of the copied ones. Most of them have not returned when they are
  * read. If the thread has returned from them and called something else, other calls have overwritten them. So the first
- * return addresses that are read outside are checked: the instruction before each must call the function of the frame
- * before. Where it does not, the stack ends there, incomplete. SPDX-License-Identifier: MIT */
+ * return addresses that are read outside are checked: the instruction before each must call the function of the
+ * previous frame. If it does not, the stack ends there, incomplete. SPDX-License-Identifier: MIT */
 #include "unwind/copied_stack.h"
 
 #include "unwind/call_site.h"
@@ -12,14 +12,9 @@
 
 struct reader {
     const struct copied_stack *copy;
-    struct unwind_memory *live; /* NULL: what is not in the copy cannot be read */
-    uint64_t outside;           /* the first address that is not in the copy; 0: none yet */
+    struct unwind_memory *live; /* NULL: only the copy can be read */
+    uint64_t outside;           /* first address that is not in the copy; 0: none yet */
 };
-
-static bool is_in_copy(const struct copied_stack *copy, uint64_t address)
-{
-    return address >= copy->start && address - copy->start + sizeof(uint64_t) <= copy->size;
-}
 
 static void show_copy(struct unwind_memory *memory, const struct copied_stack *copy)
 {
@@ -28,12 +23,13 @@ static void show_copy(struct unwind_memory *memory, const struct copied_stack *c
     memory->shift = (uint64_t)(uintptr_t)copy->words - copy->start;
 }
 
-/* A block of live memory that overlaps the copy is used only outside of it. */
+/* Extends MEMORY by a block of live memory. If that overlaps the copy, it is used only outside of it. */
 static bool read_outside(struct unwind_memory *memory, uint64_t address)
 {
     struct reader *reader = memory->context;
     const struct copied_stack *copy = reader->copy;
-    if (reader->live && is_in_copy(copy, address)) {
+    bool is_in_copy = address >= copy->start && address - copy->start + sizeof(uint64_t) <= copy->size;
+    if (reader->live && is_in_copy) {
         show_copy(memory, copy);
         return true;
     }
@@ -48,12 +44,7 @@ static bool read_outside(struct unwind_memory *memory, uint64_t address)
     return address >= low && address + sizeof(uint64_t) <= high;
 }
 
-static bool is_at_end_of_copy(enum unwind_outcome outcome, const struct reader *reader)
-{
-    return reader->outside != 0 && outcome != UNWIND_ROOT && outcome != UNWIND_PENDING && outcome != UNWIND_TOO_DEEP;
-}
-
-/* How many of the COUNT addresses from FIRST on are frames of one stack. FIRST is where the copy ended. */
+/* Returns how many of the COUNT addresses from FIRST on are frames of one stack. FIRST is the end of the copy. */
 static size_t count_credible(const struct unwind_modules *modules, const struct unwind_code *code,
                              const uint64_t *first, size_t count, bool first_is_innermost,
                              struct frame_lookup_work *work)
@@ -77,7 +68,8 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
     struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work, .code = live->code};
     show_copy(&memory, copy);
     enum unwind_outcome outcome = unwind_walk(modules, registers, &memory, NULL, addresses, addresses_max, ret_count);
-    *ret_outside = is_at_end_of_copy(outcome, &reader) ? reader.outside : 0;
+    bool has_ended = outcome == UNWIND_ROOT || outcome == UNWIND_PENDING || outcome == UNWIND_TOO_DEEP;
+    *ret_outside = has_ended ? 0 : reader.outside;
     if (*ret_outside == 0) return outcome;
 
     /* The last address is that of the frame that REGISTERS hold: the walk begins with it again. */

@@ -15,7 +15,7 @@ struct file {
     Elf64_Ehdr header;
     uint64_t section_count;
     Elf64_Shdr names;
-    char first_names[NAMES_AT_ONCE]; /* of the section NAMES: all of them, mostly */
+    char first_names[NAMES_AT_ONCE]; /* start of the section NAMES: mostly all of it */
     size_t first_names_size;
 };
 
@@ -60,16 +60,12 @@ static bool read_name(const struct file *file, const Elf64_Shdr *section, char n
     return true;
 }
 
-static bool is_usable(const Elf64_Shdr *section)
-{
-    return section->sh_type != SHT_NOBITS && !(section->sh_flags & SHF_COMPRESSED) && section->sh_size > 0 &&
-           section->sh_offset + section->sh_size > section->sh_offset;
-}
-
 static void note_section(const struct file *file, const Elf64_Shdr *section, struct elf_frame_sections *found)
 {
     char name[NAME_SIZE + 1];
-    if (!is_usable(section) || !read_name(file, section, name)) return;
+    bool is_usable = section->sh_type != SHT_NOBITS && !(section->sh_flags & SHF_COMPRESSED) && section->sh_size > 0 &&
+                     section->sh_offset + section->sh_size > section->sh_offset;
+    if (!is_usable || !read_name(file, section, name)) return;
     struct elf_section_place place = {
         .address = section->sh_addr, .offset = section->sh_offset, .size = section->sh_size};
     if (strcmp(name, ".eh_frame") == 0)

@@ -1,5 +1,5 @@
 /* Builds a table in steps: lists the FDEs in the order of their code (from .eh_frame_hdr, which is sorted already, else
- * from .eh_frame itself), runs each, drops rows that repeat the one before, and packs all of it into one block of
+ * from .eh_frame itself), runs each, drops rows that repeat the previous one, and packs all of it into one block of
  * memory. SPDX-License-Identifier: MIT */
 #include "unwind/frame_build.h"
 
@@ -9,50 +9,43 @@
 
 struct fde_place {
     uint64_t start;
-    uint64_t offset; /* in its section, times 2, plus 1 if that is .debug_frame */
+    uint64_t offset; /* offset in its section, times 2, plus 1 if that is .debug_frame */
 };
 
 struct row {
-    uint32_t pc, number; /* and FRAME_TABLE_FUNCTION_START */
+    uint32_t pc;     /* address of the code, relative to the base */
+    uint32_t number; /* number of the rule, with FRAME_TABLE_FUNCTION_START */
 };
 
-enum phase {
-    LIST_HEADER,
-    LIST_EH_FRAME,
-    LIST_DEBUG_FRAME,
-    RUN,
-    PACK,
-    DONE,
-    FAILED,
-};
+enum phase { LIST_HEADER, LIST_EH_FRAME, LIST_DEBUG_FRAME, RUN, PACK, DONE, FAILED };
 
 struct frame_build {
     struct frame_table_source source;
     enum phase phase;
     enum frame_build_failure failure;
-    struct cursor header;     /* LIST_HEADER: after the last pair that was listed */
-    uint64_t header_left;     /* pairs */
-    size_t offset;            /* LIST_EH_FRAME, LIST_DEBUG_FRAME: of the next entry; SIZE_MAX: none */
-    size_t next_place;        /* RUN */
-    struct frame_table table; /* PACK: what is packed, and from where on */
+    struct cursor header;     /* LIST_HEADER: position after the last pair that is listed */
+    uint64_t header_left;     /* LIST_HEADER: pairs that are left */
+    size_t offset;            /* LIST_EH_FRAME, LIST_DEBUG_FRAME: offset of the next entry; SIZE_MAX: there is none */
+    size_t next_place;        /* RUN: index of the next FDE */
+    struct frame_table table; /* PACK: the table */
     uint32_t next_block, packed_row_count, packed_number;
     size_t next_row;
-    struct pages_array places;         /* of struct fde_place */
-    struct pages_array rows;           /* of struct row */
-    const struct cfi_section *section; /* of the FDE */
+    struct pages_array places;         /* struct fde_place */
+    struct pages_array rows;           /* struct row */
+    const struct cfi_section *section; /* section of FDE */
     struct cfi_fde fde;
     struct cfi_machine machine;
-    uint64_t end; /* of the last row, relative to the base */
+    uint64_t end; /* end of the last row, relative to the base */
     uint32_t fde_count, broken_count;
     bool full;
-    struct rule_builder rules; /* the largest last */
+    struct rule_builder rules; /* the largest member, so the last one */
 };
 
 enum {
     FDES_MAX = 16 << 20,
     ROWS_PER_FDE_USUAL = 10,
     HEADER_DATA_RELATIVE_4 = 0x3b,
-    /* What a step does at most: 20 to 100 us each. */
+    /* The most that a step does, 20 to 100 µs each. */
     STEP_PAIRS = 8192,
     STEP_ENTRIES = 1024,
     STEP_FUNCTIONS = 128,
@@ -73,11 +66,11 @@ static bool add_place(struct frame_build *build, uint64_t start, uint64_t offset
     return true;
 }
 
-/* .eh_frame_hdr: version, three encodings, the address of .eh_frame, a count, and pairs of (code, FDE), sorted. */
 bool frame_header_pairs(const struct frame_table_source *source, struct cursor *ret_pairs, uint64_t *ret_count)
 {
     struct cfi_section header = {
         .bytes = source->header, .address = source->header_address, .data_address = source->header_address};
+    /* The header is a version, three encodings, the address of .eh_frame, a count, and sorted pairs of (code, FDE). */
     struct cursor cursor = cursor_of(source->header);
     if (cursor_u8(&cursor) != 1) return false;
     uint8_t eh_frame_encoding = cursor_u8(&cursor);
@@ -96,14 +89,6 @@ static void begin_listing_section(struct frame_build *build, enum phase phase)
     build->phase = phase;
     build->offset = 0;
     build->fde = (struct cfi_fde){.start = 0};
-}
-
-static void begin_listing(struct frame_build *build)
-{
-    if (frame_header_pairs(&build->source, &build->header, &build->header_left))
-        pages_array_reserve(&build->places, sizeof(struct fde_place), build->header_left);
-    else
-        begin_listing_section(build, LIST_EH_FRAME);
 }
 
 static void end_listing(struct frame_build *build);
@@ -135,7 +120,7 @@ static void list_section(struct frame_build *build, const struct cfi_section *se
     for (unsigned i = 0; i < STEP_ENTRIES && build->offset != SIZE_MAX; i++) {
         size_t offset = build->offset;
         if (!cfi_read_fde(section, offset, &build->fde, &build->offset)) continue;
-        /* Code that the linker left out stays described, as if it was at 0. */
+        /* Code that the linker left out is still described, at 0. */
         if (section->is_debug_frame && build->fde.start == section->bias) continue;
         if (!add_place(build, build->fde.start, offset * 2 + section->is_debug_frame)) {
             fail(build, FRAME_BUILD_TOO_LARGE);
@@ -156,25 +141,18 @@ static int compare_places(const void *a, const void *b)
     return (int)(left->offset & 1) - (int)(right->offset & 1);
 }
 
-/* Most lists are sorted already. */
-static void sort_places(struct frame_build *build)
-{
-    const struct fde_place *places = build->places.items;
-    for (size_t i = 1; i < build->places.count; i++) {
-        if (places[i - 1].start <= places[i].start) continue;
-        sort_in_place(build->places.items, build->places.count, sizeof(struct fde_place), compare_places);
-        return;
-    }
-}
-
 static void end_listing(struct frame_build *build)
 {
-    sort_places(build);
+    const struct fde_place *places = build->places.items;
+    size_t sorted = 1; /* most lists are sorted already */
+    while (sorted < build->places.count && places[sorted - 1].start <= places[sorted].start) sorted++;
+    if (sorted < build->places.count)
+        sort_in_place(build->places.items, build->places.count, sizeof(struct fde_place), compare_places);
     pages_array_reserve(&build->rows, sizeof(struct row), build->places.count * ROWS_PER_FDE_USUAL);
     build->phase = RUN;
 }
 
-/* A row that only repeats the one before is dropped; one that begins a function is kept. */
+/* Adds a row, unless it only repeats the previous one and begins no function. */
 static void add_row(struct frame_build *build, uint64_t pc, uint32_t number)
 {
     struct row *rows = build->rows.items;
@@ -192,7 +170,7 @@ static bool take_row(void *context, uint64_t start, uint64_t end, const struct c
 {
     struct frame_build *build = context;
     uint64_t base = build->source.base;
-    if (start < base + build->end) start = base + build->end; /* overlaps the function before: that one stays */
+    if (start < base + build->end) start = base + build->end; /* the previous function overlaps, and stays */
     if (start >= end) return true;
     uint32_t number = machine_compile_rule(&build->fde, row, &build->rules);
     if (start == build->fde.start) number |= FRAME_TABLE_FUNCTION_START;
@@ -201,16 +179,7 @@ static bool take_row(void *context, uint64_t start, uint64_t end, const struct c
     return !build->full;
 }
 
-static void use_section(struct frame_build *build, const struct cfi_section *section)
-{
-    if (build->section == section) return;
-    build->section = section;
-    build->rules.section = section;
-    build->fde = (struct cfi_fde){.start = 0}; /* its CIE is of the other one */
-    build->machine.initial_of = NULL;
-}
-
-/* The row number GAP says that nothing is known between two FDEs. */
+/* Gives the row GAP between two FDEs a rule, if the code there is known. */
 static void fill_gap(struct frame_build *build, size_t gap)
 {
     enum { GAP_MAX = 16, RULE = FRAME_TABLE_FUNCTION_START - 1 };
@@ -220,7 +189,8 @@ static void fill_gap(struct frame_build *build, size_t gap)
     rows[gap].number = machine_rule_between(rows[gap - 1].number & RULE, rows[gap + 1].number & RULE, &build->rules);
 }
 
-/* Of two functions with one start, of which the first is empty, the linker's sorted list may name only that one. */
+/* Reads the FDE at PLACE. If an empty function has the same start as the next one, the linker's sorted list may have
+ * only the empty one. */
 static bool read_place(struct frame_build *build, const struct fde_place *place)
 {
     enum { EMPTY_MAX = 4 };
@@ -237,8 +207,13 @@ static bool read_place(struct frame_build *build, const struct fde_place *place)
 static void run_place(struct frame_build *build, const struct fde_place *place)
 {
     uint64_t base = build->source.base;
+    const struct cfi_section *section = place->offset & 1 ? &build->source.debug_frame : &build->source.eh_frame;
     build->fde_count++;
-    use_section(build, place->offset & 1 ? &build->source.debug_frame : &build->source.eh_frame);
+    if (build->section != section) {
+        build->section = build->rules.section = section;
+        build->fde = (struct cfi_fde){.start = 0}; /* its CIE is in the other section */
+        build->machine.initial_of = NULL;
+    }
     if (!read_place(build, place) || build->fde.start < base || build->fde.end - base > FRAME_TABLE_CODE_MAX) {
         build->broken_count++;
         return;
@@ -249,20 +224,11 @@ static void run_place(struct frame_build *build, const struct fde_place *place)
     if (build->rows.count == 0) build->end = build->fde.start - base;
     if (!cfi_run(build->section, &build->fde, &build->machine, take_row, build)) build->broken_count++;
     if (has_gap) fill_gap(build, gap);
-    /* What a broken FDE left out stays without a rule. */
+    /* Code that a broken FDE leaves out has no rule. */
     if (build->end < build->fde.end - base && build->rows.count > 0) {
         add_row(build, build->end, RULE_NONE);
         build->end = build->fde.end - base;
     }
-}
-
-/* Each block begins with a row: a new one, or the one before continues. */
-static uint32_t count_rows(const struct frame_build *build, uint32_t block_count)
-{
-    const struct row *rows = build->rows.items;
-    uint32_t count = (uint32_t)build->rows.count + block_count;
-    for (size_t i = 0; i < build->rows.count; i++) count -= rows[i].pc % FRAME_TABLE_BLOCK_SIZE == 0;
-    return count;
 }
 
 static void copy_items(void *to, const struct pages_array *from, size_t item_size)
@@ -275,10 +241,13 @@ static bool begin_packing(struct frame_build *build)
     const struct row *rows = build->rows.items;
     uint32_t start = rows[0].pc & ~(uint32_t)(FRAME_TABLE_BLOCK_SIZE - 1);
     uint32_t block_count = (((uint32_t)build->end - 1 - start) >> FRAME_TABLE_BLOCK_SHIFT) + 1;
+    /* Each block begins with a row, a new one or the previous one, which continues. */
+    uint32_t row_count = (uint32_t)build->rows.count + block_count;
+    for (size_t i = 0; i < build->rows.count; i++) row_count -= rows[i].pc % FRAME_TABLE_BLOCK_SIZE == 0;
     struct frame_table table = {
         .start = start,
         .end = (uint32_t)build->end,
-        .row_count = count_rows(build, block_count),
+        .row_count = row_count,
         .block_count = block_count,
         .rule_count = build->rules.rule_count,
         .wide_count = (uint32_t)build->rules.wide.count,
@@ -350,7 +319,10 @@ struct frame_build *frame_build_begin(const struct frame_table_source *source)
     if (!build) return NULL;
     build->source = *source;
     rule_builder_begin(&build->rules);
-    begin_listing(build);
+    if (frame_header_pairs(&build->source, &build->header, &build->header_left))
+        pages_array_reserve(&build->places, sizeof(struct fde_place), build->header_left);
+    else
+        begin_listing_section(build, LIST_EH_FRAME);
     return build;
 }
 

@@ -1,4 +1,4 @@
-/* Builds a frame table in steps of at most some 100 us, for a thread that has something else to do in between.
+/* Builds a frame table in steps of at most some 100 µs, for a thread that has something else to do in between.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_FRAME_BUILD_H
 #define OFFBEAT_UNWIND_FRAME_BUILD_H
@@ -14,17 +14,17 @@ enum frame_build_failure {
 
 struct frame_build;
 
-/* Copies SOURCE; the sections that it refers to must stay until frame_build_free. NULL without memory. */
+/* Copies SOURCE; the sections that it refers to must stay until frame_build_free. Returns NULL without memory. */
 struct frame_build *frame_build_begin(const struct frame_table_source *source);
 
-/* Does one step. True if there is more to do. Sorting the list of functions of a module whose linker has not sorted it
- * is one step, too. */
+/* Does one step. Returns true if there is more to do. Sorting the list of functions of a module whose linker has not
+ * sorted it is one step, too. */
 bool frame_build_step(struct frame_build *build);
 
-/* After the last step: moves the table to *RET_TABLE, or says why there is none. */
+/* Moves the table to *RET_TABLE after the last step, or returns the reason why there is none. */
 enum frame_build_failure frame_build_take(struct frame_build *build, struct frame_table *ret_table);
 
-/* BUILD may be NULL, or in the middle of its work. */
+/* Frees BUILD, which may be NULL, or in the middle of its work. */
 void frame_build_free(struct frame_build *build);
 
 #endif

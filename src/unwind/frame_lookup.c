@@ -19,7 +19,7 @@ bool frame_lookup_init(const struct frame_table_source *source, struct frame_loo
     return true;
 }
 
-/* Of pair INDEX: the code (WHICH 0) or its FDE (WHICH 1). */
+/* Returns the address of the code (WHICH 0) or the FDE (WHICH 1) in pair INDEX. */
 static uint64_t pair_address(const struct frame_lookup *lookup, size_t index, unsigned which)
 {
     int32_t distance;
@@ -27,7 +27,7 @@ static uint64_t pair_address(const struct frame_lookup *lookup, size_t index, un
     return lookup->header_address + (uint64_t)(int64_t)distance;
 }
 
-/* The last pair whose code begins at ADDRESS or before. */
+/* Finds the last pair whose code begins at ADDRESS or before. */
 static bool find_pair(const struct frame_lookup *lookup, uint64_t address, size_t *ret_index)
 {
     size_t low = 0, high = lookup->pairs.size / PAIR_BYTES;
@@ -42,7 +42,7 @@ static bool find_pair(const struct frame_lookup *lookup, uint64_t address, size_
     return low > 0;
 }
 
-/* An empty function may hide the next one, which begins where it does: see frame_build.c. */
+/* Reads the FDE of PAIR, or the next one with the same start: an empty function may hide it (frame_build.c). */
 static bool read_function(const struct frame_lookup *lookup, size_t pair, struct frame_lookup_work *work)
 {
     uint64_t start = pair_address(lookup, pair, 0);
@@ -69,7 +69,7 @@ bool frame_lookup_find(const struct frame_lookup *lookup, uint64_t address, stru
 {
     size_t pair = 0;
     if (!find_pair(lookup, address, &pair)) return false;
-    work->fde.cie.instructions = slice_of(NULL, 0); /* what another lookup left says nothing here */
+    work->fde.cie.instructions = slice_of(NULL, 0); /* drops the CIE of an earlier lookup */
     work->machine.initial_of = NULL;
     work->machine.versions = 0;
     work->lookup = lookup;

@@ -1,4 +1,4 @@
-/* How a table is in memory, and what is asked of it.  SPDX-License-Identifier: MIT */
+/* The layout of a table in memory, and questions to it.  SPDX-License-Identifier: MIT */
 #include "unwind/frame_table_private.h"
 
 #include "base/pages.h"

@@ -1,10 +1,10 @@
-/* What .eh_frame says about one module, compiled into rows that are found by one lookup and a short search.
+/* The call frame information of one module, compiled into rows that are found by one lookup and a short search.
  *
  * Code is cut into blocks of 1 KB, and the rows of a block are side by side, an offset and the number of a rule in 4
  * bytes: in a program that is doing something else, every cache line and every page that a lookup touches is a cold
- * one. Rules are stored once: even a library of 150 MB has little more than a thousand different ones. What does not
- * fit into one (rare: stack realignment, signal frames, expressions) is a wide rule. A table is one block of memory
- * without pointers into itself; immutable once built; read by any number of threads and signal handlers.
+ * one. Rules are stored once: even a library of 150 MB has little more than a thousand different ones. A rule that does
+ * not fit (rare: stack realignment, signal frames, expressions) is a wide rule. A table is one block of memory without
+ * pointers into itself; immutable once built; read by any number of threads and signal handlers.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_FRAME_TABLE_H
 #define OFFBEAT_UNWIND_FRAME_TABLE_H
@@ -16,12 +16,13 @@ enum {
     FRAME_TABLE_RULES_MAX = 1 << 15,
     FRAME_TABLE_WIDE_MAX = 1 << 16,
     FRAME_TABLE_EXPRESSIONS_MAX = 1 << 20, /* bytes */
-    FRAME_TABLE_CODE_MAX = 1 << 30,        /* bytes of code from the base on; what is after is left out */
+    FRAME_TABLE_CODE_MAX = 1 << 30,        /* bytes of code from the base on; further code is left out */
 
     FRAME_TABLE_BLOCK_SHIFT = 10,
     FRAME_TABLE_BLOCK_SIZE = 1 << FRAME_TABLE_BLOCK_SHIFT,
 
-    /* A row, from the low bits up: the number of a rule, whether an FDE begins there, where in its block it begins. */
+    /* Parts of a row, from the low bits up: the number of a rule, a bit for the start of an FDE, the offset in its
+       block. */
     FRAME_TABLE_FUNCTION_START = 1 << 15,
     FRAME_TABLE_OFFSET_SHIFT = 16,
 };
@@ -30,43 +31,42 @@ struct machine_rule;
 struct wide_rule;
 
 struct frame_table {
-    uint32_t start, end;    /* of the code, relative to the module's base; START is where the first block begins */
-    const uint32_t *blocks; /* the first row of each, and the number of all rows */
-    const uint32_t
-        *rows; /* each holds up to the next one; the first of a block has offset 0; rule 0: nothing is known */
+    uint32_t start, end;    /* range of the code, relative to the module's base; the first block begins at START */
+    const uint32_t *blocks; /* index of each block's first row, then the number of rows */
+    const uint32_t *rows;   /* rows, each up to the next one; the first of a block has offset 0; rule 0: unknown */
     const struct machine_rule *rules;
     const struct wide_rule *wide;
     const uint8_t *expressions;
     uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
     uint32_t fde_count, broken_fde_count, rejected_row_count;
-    void *memory; /* of base/pages.h */
+    void *memory; /* memory of base/pages.h */
     size_t memory_size;
 };
 
-/* Where a module's frame information is. All addresses are in one space; the table is relative to BASE. Either
- * section may be empty. Code without unwind tables is described in .debug_frame alone, while the start files and the
- * PLT of the same module are in .eh_frame; what both describe is taken from .eh_frame. */
+/* Place of a module's frame information. All addresses are in one space; the table is relative to BASE. Either section
+ * may be empty. Code without unwind tables is described in .debug_frame alone, while the start files and the PLT of the
+ * same module are in .eh_frame; a function that is in both is taken from .eh_frame. */
 struct frame_table_source {
     struct cfi_section eh_frame;
     struct slice header; /* .eh_frame_hdr, for its sorted list of FDEs; empty if there is none */
     uint64_t header_address;
-    struct cfi_section debug_frame; /* with is_debug_frame */
+    struct cfi_section debug_frame; /* section with is_debug_frame */
     uint64_t base;
 };
 
-/* Allocates pages (base/pages.h), never malloc. False if there is no FDE that could be used, or no memory. Broken FDEs
- * are counted and left out. Not signal-safe. */
+/* Allocates pages (base/pages.h), never malloc. Returns false if there is no usable FDE, or no memory. Broken FDEs are
+ * counted and left out. Not signal-safe. */
 bool frame_table_build(const struct frame_table_source *source, struct frame_table *ret_table);
 void frame_table_fini(struct frame_table *table);
 
-/* Asks for what frame_table_find will read first. */
+/* Prefetches the memory that frame_table_find reads first. */
 static inline void frame_table_prefetch(const struct frame_table *table, uint32_t pc)
 {
     if (pc >= table->start && pc < table->end)
         __builtin_prefetch(&table->blocks[(pc - table->start) >> FRAME_TABLE_BLOCK_SHIFT]);
 }
 
-/* The row that holds PC (relative to the base); NULL if none does. Signal-safe. */
+/* Returns the row that holds PC (relative to the base); NULL if none does. Signal-safe. */
 static inline const uint32_t *frame_table_find(const struct frame_table *table, uint32_t pc)
 {
     if (pc < table->start || pc >= table->end) return NULL;
@@ -83,11 +83,11 @@ static inline const uint32_t *frame_table_find(const struct frame_table *table, 
     return row;
 }
 
-/* The first address of the function that holds PC, or of the part of it that has a separate FDE; false if no function
- * holds it. Searches back over a bounded number of rows only. Signal-safe. */
+/* Finds the first address of the function that holds PC, or of the part of it that has a separate FDE. Returns false if
+ * no function holds it. Searches back over a bounded number of rows only. Signal-safe. */
 bool frame_table_function_start(const struct frame_table *table, uint32_t pc, uint32_t *ret_start);
 
-/* The number of the rule for PC; 0 if nothing is known. Signal-safe. */
+/* Returns the number of the rule for PC; 0 if it is unknown. Signal-safe. */
 static inline uint32_t frame_table_rule_at(const struct frame_table *table, uint32_t pc)
 {
     const uint32_t *row = frame_table_find(table, pc);

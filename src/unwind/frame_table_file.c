@@ -22,12 +22,12 @@ struct file_header {
     uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
     uint32_t fde_count, broken_fde_count, rejected_row_count;
     uint64_t block_size;
-    uint64_t checksum; /* of the header with 0 here, and of the block */
+    uint64_t checksum; /* sum of the header with 0 here, and of the block */
 };
 _Static_assert(sizeof(struct file_header) == 136, "is written to files");
 
-/* Against damage, not against intent: what is read is checked as well. Each step waits for the one before, so that four
- * sums take little longer than one. */
+/* Returns a sum against damage, not against intent: the contents are checked as well. Each step waits for the previous
+ * one, so that four sums take little longer than one. */
 static uint64_t checksum_of(uint64_t sum, const void *bytes, size_t size)
 {
     enum { SUMS = 4 };
@@ -116,7 +116,7 @@ bool frame_table_save(const struct frame_table *table, const char *path, struct 
     return false;
 }
 
-/* The header says what this version writes, for KEY, and that fits into a file of FILE_SIZE bytes. */
+/* Returns true if the header is of this version and of KEY, and fits a file of FILE_SIZE bytes. */
 static bool is_wanted(const struct file_header *header, struct slice key, uint64_t file_size)
 {
     return memcmp(header->magic, magic, sizeof(magic)) == 0 && header->version == VERSION &&
@@ -139,7 +139,7 @@ static bool is_block_valid(const struct frame_table *table, const uint32_t *rows
     return true;
 }
 
-/* All that frame_table_find relies on. */
+/* Checks everything that frame_table_find relies on. */
 static bool are_rows_valid(const struct frame_table *table)
 {
     if (table->end <= table->start || table->end > FRAME_TABLE_CODE_MAX) return false;

@@ -10,13 +10,13 @@
 
 enum { FRAME_TABLE_FILE_BYTES_MAX = 512 << 20, FRAME_TABLE_KEY_MAX = 64 };
 
-/* Writes TABLE to PATH, at once or not at all; KEY (up to FRAME_TABLE_KEY_MAX bytes: a build id) says what it belongs
- * to. Needs room for a file beside it, which is renamed. False if it could not be written. Not signal-safe. */
+/* Writes TABLE to PATH, completely or not at all; KEY (up to FRAME_TABLE_KEY_MAX bytes: a build id) identifies the
+ * module. Needs room for a file beside it, which is renamed. Returns false if it cannot be written. Not signal-safe. */
 bool frame_table_save(const struct frame_table *table, const char *path, struct slice key);
 
-/* Reads the table of KEY from PATH. False if there is none, or it is of another version or key, or anything in it is
- * not as frame_table_build would have made it: it can be walked with, whatever wrote it. Allocates pages, never malloc.
- */
+/* Reads the table of KEY from PATH. Returns false if there is none, it is of another version or key, or anything in it
+ * is not as frame_table_build would have made it: walks can use the result, whatever wrote the file. Allocates pages,
+ * never malloc. */
 bool frame_table_load(const char *path, struct slice key, struct frame_table *ret_table);
 
 #endif

@@ -1,6 +1,6 @@
-/* What an unwinder must know of an instruction set: which registers it follows, how a row of call frame information
- * becomes a rule, and how a rule leads from a frame to its caller. The x86_64_….c are the one there is.
- * SPDX-License-Identifier: MIT */
+/* The parts of an unwinder that depend on the instruction set: the registers that it follows, how a row of call frame
+ * information becomes a rule, and how a rule leads from a frame to its caller. The files x86_64_….c are the only
+ * variant. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_MACHINE_H
 #define OFFBEAT_UNWIND_MACHINE_H
 
@@ -8,8 +8,8 @@
 #include "unwind/cfi.h"
 #include "unwind/frame_table.h"
 
-/* Callee-saved registers come first: any caller's frame can need them. The others are known in the innermost frame
- * and where a signal interrupted: hand-written code and realigned stacks find their frames by them. */
+/* Callee-saved registers come first: any caller's frame can need them. The others are known in the innermost frame and
+ * in an interrupted one: hand-written code and realigned stacks find their frames by them. */
 enum machine_register {
     MACHINE_IP,
     MACHINE_SP,
@@ -35,15 +35,15 @@ enum machine_register {
 
 struct unwind_registers {
     uint64_t values[MACHINE_REGISTERS];
-    uint32_t known; /* bit 1 << MACHINE_…; IP and SP always are */
+    uint32_t known; /* set of bits 1 << MACHINE_…, always with IP and SP */
 };
 
 enum {
     MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1,
-    /* the arguments of a system call, which the kernel shows of a thread that is in one */
+    /* arguments of a system call, which the kernel shows for a thread that is in one */
     MACHINE_ARGUMENTS =
         1 << MACHINE_RDI | 1 << MACHINE_RSI | 1 << MACHINE_RDX | 1 << MACHINE_R10 | 1 << MACHINE_R8 | 1 << MACHINE_R9,
-    MACHINE_RED_ZONE = 128, /* bytes below SP that still mean something (System V ABI for AMD64 §3.2.2) */
+    MACHINE_RED_ZONE = 128, /* bytes below SP that are in use (System V ABI for AMD64 §3.2.2) */
 };
 
 static inline bool machine_known(const struct unwind_registers *registers, unsigned number)
@@ -51,22 +51,23 @@ static inline bool machine_known(const struct unwind_registers *registers, unsig
     return number < MACHINE_REGISTERS && (registers->known >> number & 1);
 }
 
-/* Where to find the caller of a frame. The return address is right below the CFA, and so are the saved registers that
+/* A rule to find the caller of a frame. The return address is right below the CFA, and so are the saved registers that
  * the callee must preserve; this describes all but a few of the rows that compilers emit. */
 struct machine_rule {
     uint8_t kind; /* enum rule_kind */
     uint8_t cfa_register;
     uint8_t saved_mask; /* bit i: register MACHINE_FP + i is saved in memory */
-    uint8_t lost_mask;  /* it cannot be restored */
-    int32_t value;      /* CFA less register, in bytes; or the limit of a PLT rule; or the number of a wide rule */
-    uint8_t saved_words[MACHINE_SURVIVING_REGISTERS - MACHINE_FP]; /* below the CFA; 0: in no memory */
-    uint8_t deepest_words; /* the largest of them, at least the 1 of the return address */
+    uint8_t lost_mask;  /* bit i: register MACHINE_FP + i cannot be restored */
+    int32_t value;      /* CFA less register, bytes; or the limit of a PLT rule; or the number of a wide rule */
+    uint8_t
+        saved_words[MACHINE_SURVIVING_REGISTERS - MACHINE_FP]; /* distances below the CFA, words; 0: not in memory */
+    uint8_t deepest_words; /* largest distance, at least 1, that of the return address */
     uint8_t unused;
 };
 _Static_assert(sizeof(struct machine_rule) == 16, "is written to files");
 
 enum rule_kind {
-    RULE_NONE, /* nothing is known */
+    RULE_NONE, /* unknown code */
     RULE_REGISTER,
     RULE_ROOT,
     RULE_PLT, /* CFA = SP + 8, and 8 more once the stub has pushed, which the low bits of IP show */
@@ -75,21 +76,21 @@ enum rule_kind {
     RULE_KINDS,
 };
 
-/* For walks that meet frames of an earlier one: whether a step by RULE (NULL: by the frame pointer) needs no registers
- * but SP and FP. */
+/* Returns true if a step by RULE (NULL: by the frame pointer) needs only the registers SP and FP. A walk can then
+ * continue with frames of an earlier walk. */
 static inline bool machine_needs_sp_or_fp_only(const struct machine_rule *rule)
 {
     if (!rule) return true;
     return rule->kind != RULE_WIDE && (rule->kind != RULE_REGISTER || rule->cfa_register <= MACHINE_FP);
 }
 
-/* Where such a step to SP has read IP. */
+/* Returns the address at which such a step to SP has read IP. */
 static inline uint64_t machine_ip_place(uint64_t sp)
 {
     return sp - sizeof(uint64_t);
 }
 
-/* Where such a step by RULE to SP has read FP; 0: in no memory. */
+/* Returns the address at which such a step by RULE to SP has read FP; 0: it has not. */
 static inline uint64_t machine_fp_place(const struct machine_rule *rule, uint64_t sp)
 {
     if (!rule) return sp - 2 * sizeof(uint64_t);
@@ -101,7 +102,7 @@ static inline uint64_t machine_fp_place(const struct machine_rule *rule, uint64_
 struct wide_rule {
     uint8_t cfa_kind; /* enum wide_cfa */
     uint8_t cfa_register;
-    uint8_t is_signal_frame; /* its caller was interrupted, not calling: the caller's address is exact */
+    uint8_t is_signal_frame; /* true if a signal interrupted the caller: the caller's address is exact */
     uint8_t unused;
     uint16_t cfa_expression_size;
     uint16_t unused_too;
@@ -117,14 +118,14 @@ _Static_assert(sizeof(struct wide_rule) == 12 + 8 * MACHINE_REGISTERS, "is writt
 
 enum wide_cfa {
     WIDE_CFA_REGISTER,    /* register + value */
-    WIDE_CFA_DEREFERENCE, /* what is at register + value */
+    WIDE_CFA_DEREFERENCE, /* word at register + value */
     WIDE_CFA_EXPRESSION,
     WIDE_CFA_KINDS,
 };
 
 enum wide_saved {
     WIDE_SAME,
-    WIDE_LOST, /* undefined; of IP: this is the root */
+    WIDE_LOST, /* undefined; for IP: this is the root */
     WIDE_AT_CFA,
     WIDE_IS_CFA, /* is CFA + value */
     WIDE_AT_REGISTER,
@@ -134,63 +135,64 @@ enum wide_saved {
     WIDE_SAVED_KINDS,
 };
 
-/* A rule as two words, which is how it is put together and compared: written byte by byte and read back at once, it
- * would stall. */
+/* A rule as two words, to compose and compare it: written byte by byte and read back at once, it would stall. */
 struct rule_words {
     uint64_t first, second;
 };
 
 enum { RULE_INDEX_SIZE_MAX = 4 * FRAME_TABLE_RULES_MAX };
 
-/* Collects what rows have in common while a table is built. In zeroed pages, few of which are touched for most modules;
- * before the first rule comes rule_builder_begin. */
+/* Rules that rows share while a table is built, in zeroed pages, few of which are touched for most modules.
+ * rule_builder_begin precedes the first rule. */
 struct rule_builder {
-    const struct cfi_section *section; /* of the row that is compiled */
-    struct pages_array wide;           /* of struct wide_rule */
-    struct pages_array expressions;    /* of bytes */
-    uint64_t registers_version;        /* of the row that the next two are of */
-    bool is_usual;                     /* its registers fit into a narrow rule: */
-    struct rule_words saved;
-    uint32_t rejected_count;             /* rows whose rule did not fit any more, or cannot be followed */
-    uint32_t rule_count, index_size;     /* how much of the arrays is used; the latter a power of two */
-    uint16_t recent[512];                /* numbers by hash: what was found last, in less memory than the index */
-    uint16_t index[RULE_INDEX_SIZE_MAX]; /* open addressing: numbers of rules plus one, 0: free */
+    const struct cfi_section *section;   /* section of the row that is compiled */
+    struct pages_array wide;             /* struct wide_rule */
+    struct pages_array expressions;      /* bytes */
+    uint64_t registers_version;          /* version of the row to which IS_USUAL and SAVED belong */
+    bool is_usual;                       /* true if that row's registers fit into a narrow rule */
+    struct rule_words saved;             /* part of that rule which describes the registers */
+    uint32_t rejected_count;             /* rows for which there is no room, or that cannot be followed */
+    uint32_t rule_count, index_size;     /* used parts of the arrays; INDEX_SIZE is a power of two */
+    uint16_t recent[512];                /* numbers of the last rules by hash, in less memory than the index */
+    uint16_t index[RULE_INDEX_SIZE_MAX]; /* numbers of rules plus one, by open addressing; 0: free */
     struct machine_rule rules[FRAME_TABLE_RULES_MAX];
 };
 
 void rule_builder_begin(struct rule_builder *builder);
 void rule_builder_fini(struct rule_builder *builder);
 
-/* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */
+/* Returns the number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers.
+ */
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder);
 
-/* The same without a builder: the rule is *RET_RULE, and where that is a wide one, it is number 0, *RET_WIDE, whose
- * expressions are where they are in SECTION. False if the row cannot be followed. Allocates nothing, signal-safe. */
+/* Compiles ROW without a builder: the rule is *RET_RULE, and if that is a wide one, it is number 0, *RET_WIDE, whose
+ * expressions stay in SECTION. Returns false if the row cannot be followed. Allocates nothing, signal-safe. */
 bool machine_compile_one_rule(const struct cfi_section *section, const struct cfi_fde *fde, const struct cfi_row *row,
                               struct machine_rule *ret_rule, struct wide_rule *ret_wide);
 
-/* The number of the rule for a few bytes of code between two FDEs, the last rule of one and the first of the other
- * being BEFORE and AFTER; RULE_NONE if it is nothing that is known. */
+/* Returns the number of the rule for a few bytes of code between two FDEs, where BEFORE is the last rule of the first
+ * and AFTER the first rule of the second; RULE_NONE if the code is unknown. */
 uint32_t machine_rule_between(uint32_t before, uint32_t after, struct rule_builder *builder);
 
-/* Nothing in the rules of TABLE, which was read from a file, leads a step out of the table or of the memory it checks.
- */
+/* Returns true if no rule of TABLE, which was read from a file, leads a step out of the table or of the memory that it
+ * checks. */
 bool machine_rules_are_valid(const struct frame_table *table);
 
-/* Memory of the thread that is unwound. Words between LOW and HIGH are at ADDRESS + SHIFT; EXTEND makes more of them
- * readable, or says that there are none there. Signal-safe. */
 struct frame_lookup_work;
 
+/* Memory of the thread that is unwound. Words between LOW and HIGH are at ADDRESS + SHIFT; EXTEND makes the word at
+ * ADDRESS readable, or returns false. Signal-safe. */
 struct unwind_memory {
     uint64_t low, high;
     uint64_t shift;
     bool (*extend)(struct unwind_memory *memory, uint64_t address);
     void *context;
-    struct frame_lookup_work *work; /* to walk through modules without a complete table; NULL: they are pending */
-    const struct unwind_code *code; /* to recognize code without rules by; NULL: it cannot be read */
+    struct frame_lookup_work
+        *work; /* memory to walk through modules without a complete table; NULL: they are pending */
+    const struct unwind_code *code; /* reader that recognizes code without rules; NULL: code cannot be read */
 };
 
-/* What is between the variables of somebody's frame is for a sanitizer nothing that may be read. */
+/* Marks functions that read frames of other functions, which a sanitizer forbids. */
 #define READS_A_STACK __attribute__((no_sanitize_address))
 
 READS_A_STACK static inline bool unwind_read(struct unwind_memory *memory, uint64_t address, uint64_t *ret_word)
@@ -203,13 +205,14 @@ READS_A_STACK static inline bool unwind_read(struct unwind_memory *memory, uint6
 }
 
 enum machine_step {
-    MACHINE_STEPPED,         /* to the caller: its IP is a return address */
-    MACHINE_STEPPED_EXACTLY, /* to a frame that was interrupted: its IP is what it was about to execute */
+    MACHINE_STEPPED,         /* the caller is reached: its IP is a return address */
+    MACHINE_STEPPED_EXACTLY, /* an interrupted frame is reached: its IP is the instruction that it was about to execute
+                              */
     MACHINE_ROOT,
     MACHINE_NO_RULE,
     MACHINE_BAD_MEMORY,
     MACHINE_BAD_FRAME,        /* the stack would not shrink, or is misaligned */
-    MACHINE_UNKNOWN_REGISTER, /* the rule needs a register that is not known */
+    MACHINE_UNKNOWN_REGISTER, /* the rule needs an unknown register */
 };
 
 /* Follows RULE of TABLE, which holds at REGISTERS' IP, to the caller. REGISTERS are changed only by a step.
@@ -217,25 +220,25 @@ enum machine_step {
 enum machine_step machine_step(const struct frame_table *table, const struct machine_rule *rule,
                                struct unwind_registers *registers, struct unwind_memory *memory);
 
-/* The same by the chain of frame pointers, for code that has no rules. */
+/* Follows the chain of frame pointers, for code that has no rules. */
 enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registers, struct unwind_memory *memory);
 
-/* The same from the start of a stub in a PLT: nothing is on the stack but the return address. */
+/* Steps from the start of a stub in a PLT: only the return address is on the stack. */
 enum machine_step machine_step_from_stub(struct unwind_registers *registers, struct unwind_memory *memory);
 
-/* In code that has no rules, which is hand-written: entry code marks the outermost frame by a frame pointer of zero
- * (System V ABI for AMD64 §3.4.1). */
+/* Returns true for the outermost frame of code without rules: hand-written entry code marks it by a frame pointer of
+ * zero (System V ABI for AMD64 §3.4.1). */
 static inline bool machine_is_outermost(const struct unwind_registers *registers)
 {
     return machine_known(registers, MACHINE_FP) && registers->values[MACHINE_FP] == 0;
 }
 
 /* Evaluates a DWARF expression. FIRST, if not NULL, is on the stack at the start: the CFA, for expressions of saved
- * registers. False if it is broken or needs what is not known. Signal-safe. */
+ * registers. Returns false if the expression is broken or needs an unknown register or memory. Signal-safe. */
 bool machine_evaluate(struct slice expression, const uint64_t *first, const struct unwind_registers *registers,
                       struct unwind_memory *memory, uint64_t *ret_value);
 
-/* The register that call frame information gives the number DWARF. */
+/* Returns the register that has the number DWARF in call frame information. */
 static inline unsigned machine_of_dwarf(uint64_t dwarf)
 {
     static const uint8_t numbers[CFI_REGISTERS] = {

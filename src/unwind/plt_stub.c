@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/plt_stub.h"
 
-/* "[endbr64] [bnd] jmp *slot(%rip)" */
+/* A stub is "[endbr64] [bnd] jmp *slot(%rip)". */
 uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address)
 {
     const uint32_t endbr64 = 0xfa1e0ff3;

@@ -5,10 +5,10 @@
 
 #include "unwind/unwind.h"
 
-/* The address of the slot through which the stub at ADDRESS jumps; 0 if there is other code. Signal-safe. */
+/* Returns the address of the slot through which the stub at ADDRESS jumps; 0 if there is other code. Signal-safe. */
 uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address);
 
-/* The address to which an instruction that ends at NEXT refers by DISTANCE. */
+/* Returns the address to which an instruction that ends at NEXT refers by DISTANCE. */
 static inline uint64_t address_at_distance(const uint8_t distance[4], uint64_t next)
 {
     int32_t value;

@@ -1,17 +1,17 @@
-/* A function that finds its caller by FP was entered with a return address on the stack, made room by subtracting from
- * SP, and is there now: how much it subtracts is in its code, so there are only a few places where that return
- * address can be. One is believed if the instruction before it is a direct call (or one through a slot that the loader
- * fills) to exactly the start of this function, and no other place passes as well. What an older call left on the stack
- * can look the same, but not at the right distance. A call through a pointer is believed if the function that makes it
- * was itself called directly, or through pointers by one that was, a few frames further; or if the root is there: the
- * code that begins a thread calls main and thread functions so. Functions that move SP by amounts computed at run time
- * are not recovered.  SPDX-License-Identifier: MIT */
+/* A function that finds its caller by FP was entered with a return address on the stack, and has made room by
+ * subtracting from SP. Its code contains the amounts, so there are only a few places where that return address can be.
+ * A place is accepted if the instruction before the address is a direct call (or one through a slot that the loader
+ * fills) to exactly the start of this function, and no other place passes as well. Remains of an older call can look
+ * the same, but not at the right distance. A call through a pointer is accepted if the calling function was itself
+ * called directly, or through pointers by one that was, a few frames further; or if the root is there: the code that
+ * begins a thread calls main and thread functions so. Functions that move SP by amounts computed at run time are not
+ * recovered.  SPDX-License-Identifier: MIT */
 #include "unwind/call_site.h"
 #include "unwind/unwind_private.h"
 
 enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16, CALLERS_MAX = 4 };
 
-/* The numbers of bytes by which a function may have lowered SP, from its code up to the address where it is. */
+/* Numbers of bytes by which a function may have lowered SP, from its code up to the present address. */
 struct frame_sizes {
     uint32_t items[SIZES_MAX];
     unsigned count;
@@ -26,8 +26,8 @@ static void add_size(struct frame_sizes *sizes, int64_t size)
     sizes->items[sizes->count++] = (uint32_t)size;
 }
 
-/* "sub $imm, %rsp" and "add $-imm, %rsp". Similar bytes of other instructions do no harm: a size counts only if a call
- * proves it. */
+/* Finds "sub $imm, %rsp" and "add $-imm, %rsp". Similar bytes of other instructions do no harm: a size counts only if a
+ * call proves it. */
 static void find_sizes(const uint8_t *bytes, size_t size, struct frame_sizes *sizes)
 {
     add_size(sizes, 0);
@@ -48,13 +48,14 @@ static void find_sizes(const uint8_t *bytes, size_t size, struct frame_sizes *si
 struct search {
     const struct unwind_modules *modules;
     struct unwind_memory *memory;
-    const struct machine_rule *rule; /* of the function */
+    const struct machine_rule *rule; /* rule of the function */
     uint64_t start;
     uint64_t found_cfa;
     unsigned found_count;
 };
 
-/* The frame that called through a pointer and continues at RETURN_ADDRESS, with the FP that was saved below CFA. */
+/* Returns the frame that called through a pointer and continues at RETURN_ADDRESS, with the FP that was saved below
+ * CFA. */
 static struct unwind_registers caller_of(const struct search *search, uint64_t return_address, uint64_t cfa)
 {
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
@@ -97,16 +98,7 @@ static void try_cfa(struct search *search, uint64_t cfa)
     search->found_count++;
 }
 
-static bool read_code(const struct unwind_code *code, uint64_t start, uint64_t lookup, struct frame_sizes *sizes)
-{
-    uint8_t bytes[CODE_MAX];
-    size_t size = lookup - start < CODE_MAX ? (size_t)(lookup - start) : CODE_MAX;
-    if (!code->read(code->context, start, bytes, size)) return false;
-    find_sizes(bytes, size, sizes);
-    return true;
-}
-
-/* The rule at LOOKUP, and where its function starts. */
+/* Finds the rule at LOOKUP, and the start of its function. */
 static bool find_function(const struct unwind_module *module, uint64_t lookup, struct unwind_memory *memory,
                           struct machine_rule *ret_rule, uint64_t *ret_start)
 {
@@ -124,18 +116,21 @@ static bool find_function(const struct unwind_module *module, uint64_t lookup, s
     return true;
 }
 
-/* FP of the frame REGISTERS, whose code at LOOKUP in MODULE finds its caller by FP. */
+/* Finds FP of the frame REGISTERS, whose code at LOOKUP in MODULE finds its caller by FP. */
 static bool find_frame_pointer(const struct unwind_recovery *recovery, const struct unwind_module *module,
                                uint64_t lookup, const struct unwind_registers *registers, struct unwind_memory *memory,
                                uint64_t *ret_fp)
 {
+    uint8_t code[CODE_MAX];
     struct machine_rule rule;
     uint64_t start = 0;
     struct frame_sizes sizes = {.count = 0};
     if (!find_function(module, lookup, memory, &rule, &start)) return false;
     if (rule.kind != RULE_REGISTER || rule.cfa_register != MACHINE_FP || rule.value < 0) return false;
     struct search search = {.modules = recovery->modules, .memory = memory, .rule = &rule, .start = start};
-    if (!read_code(memory->code, search.start, lookup, &sizes)) return false;
+    size_t code_size = lookup - start < CODE_MAX ? (size_t)(lookup - start) : CODE_MAX;
+    if (!memory->code->read(memory->code->context, start, code, code_size)) return false;
+    find_sizes(code, code_size, &sizes);
 
     /* Registers are saved by pushes before SP is lowered, or into the room that was made. */
     uint64_t sp = registers->values[MACHINE_SP];
@@ -152,7 +147,7 @@ static bool recover(struct unwind_recovery *recovery, const struct unwind_module
                     struct unwind_registers *registers, struct unwind_memory *memory)
 {
     uint64_t fp = 0;
-    if (machine_known(registers, MACHINE_FP)) return false; /* it is another one that is needed */
+    if (machine_known(registers, MACHINE_FP)) return false; /* the step needs another register */
     if (!find_frame_pointer(recovery, module, lookup, registers, memory, &fp)) return false;
     registers->values[MACHINE_FP] = fp;
     registers->known |= 1u << MACHINE_FP;

@@ -7,13 +7,12 @@ void resume_cache_prefetch(const struct resume_cache *cache)
     for (size_t i = 0; i < cache->count; i += FRAMES_A_LINE) __builtin_prefetch(&cache->frames[i]);
 }
 
-/* Where nothing is noted yet, FRESH is RESUME_FRAMES_MAX. */
+/* Drops the frames of the running walk. */
 static void forget_fresh(struct resume_cache *cache)
 {
     cache->fresh = RESUME_FRAMES_MAX;
 }
 
-/* All that may have to be compared is asked for at once. */
 void resume_cache_begin(struct resume_cache *cache, uint64_t generation, uint64_t sp,
                         const struct unwind_memory *memory)
 {
@@ -21,6 +20,7 @@ void resume_cache_begin(struct resume_cache *cache, uint64_t generation, uint64_
     cache->generation = generation;
     cache->is_rejoined = false;
     forget_fresh(cache);
+    /* All words that may have to be compared are prefetched at once. */
     for (size_t i = cache->count; i > 0; i--) {
         const struct resume_frame *frame = &cache->frames[i - 1];
         if (frame->sp > sp) __builtin_prefetch((const void *)(uintptr_t)(machine_ip_place(frame->sp) + memory->shift));
@@ -35,7 +35,7 @@ void resume_cache_note(struct resume_cache *cache, const struct machine_rule *ru
         forget_fresh(cache);
         return;
     }
-    if (cache->fresh == cache->count) cache->count = 0; /* so many new ones: it is another stack */
+    if (cache->fresh == cache->count) cache->count = 0; /* it is another stack */
     if (cache->fresh == 0) return;
     cache->frames[--cache->fresh] = (struct resume_frame){
         .ip = registers->values[MACHINE_IP],
@@ -62,7 +62,7 @@ size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *mem
     if (cache->count == 0) return 0;
     const struct resume_frame *met = &cache->frames[cache->count - 1];
     if (met->sp != last->sp || met->ip != last->ip || met->fp != last->fp) return 0;
-    cache->count--; /* it is among the fresh ones */
+    cache->count--; /* the frame is among the fresh ones */
     size_t count = 0;
     for (size_t i = cache->count; i > 0; i--) {
         const struct resume_frame *frame = &cache->frames[i - 1];
@@ -78,7 +78,7 @@ size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *mem
 
 void resume_cache_end(struct resume_cache *cache, bool has_root)
 {
-    size_t kept = cache->is_rejoined ? cache->count : 0; /* else they are of another stack */
+    size_t kept = cache->is_rejoined ? cache->count : 0; /* 0: the kept frames are of another stack */
     bool is_whole = has_root && cache->fresh > 0;
     for (size_t i = cache->fresh; is_whole && i < RESUME_FRAMES_MAX; i++) cache->frames[kept++] = cache->frames[i];
     cache->count = is_whole ? kept : 0;

@@ -1,4 +1,4 @@
-/* Keeps the rules of return addresses that earlier walks met. A hit takes one cache line; without it, a walk reads the
+/* Keeps the rules of return addresses of earlier walks. A hit takes one cache line; without it, a walk reads the
  * list of modules and three dependent places of a table. In a large program these are not in the cache, and a walk
  * mostly waits for memory. The same return addresses occur in many stacks.
  *
@@ -23,9 +23,9 @@ _Static_assert(1 << RULE_CACHE_RULE_BITS == FRAME_TABLE_RULES_MAX, "a rule's num
 
 /* {0} is empty. */
 struct rule_cache {
-    _Atomic uint32_t first_module; /* in which the last walk began */
-    /* From the low bits up: the rule, never 0; the module; the address without its lowest bits, which the slot implies.
-     */
+    _Atomic uint32_t first_module; /* module in which the last walk began */
+    /* Parts from the low bits up: the rule, never 0; the module; the address without its lowest bits, which the slot
+     * implies. */
     _Atomic uint64_t entries[1 << RULE_CACHE_SLOT_BITS];
 };
 
@@ -34,7 +34,7 @@ static inline size_t rule_cache_slot(uint64_t address)
     return (address ^ address >> RULE_CACHE_SLOT_BITS) & ((1 << RULE_CACHE_SLOT_BITS) - 1);
 }
 
-/* The number of the rule for ADDRESS, and of its module; 0 if it is not here. */
+/* Returns the number of the rule for ADDRESS, and sets that of its module; 0 if it is not cached. */
 static inline uint32_t rule_cache_find(const struct rule_cache *cache, uint64_t address, uint32_t *ret_module)
 {
     uint64_t entry = atomic_load_explicit(&cache->entries[rule_cache_slot(address)], memory_order_relaxed);

@@ -1,4 +1,5 @@
-/* The loop of an unwinder: find the rule for the address, follow it, until the root.  SPDX-License-Identifier: MIT */
+/* The loop of an unwinder: finds the rule for the address and follows it, until the root.  SPDX-License-Identifier: MIT
+ */
 #include "unwind/plt_stub.h"
 #include "unwind/unwind_private.h"
 
@@ -40,7 +41,7 @@ static enum unwind_outcome outcome_of(enum machine_step step)
     return UNWIND_NO_TABLE;
 }
 
-/* Walks of one program mostly begin in one module. */
+/* Finds the module of the first address: walks of one program mostly begin in one module. */
 static const struct unwind_module *find_first_module(const struct unwind_modules *modules, uint64_t address)
 {
     struct rule_cache *cache = modules->cache;
@@ -61,12 +62,13 @@ void unwind_prefetch(const struct unwind_modules *modules, const struct resume_c
     if (holds(module, ip) && module->table) frame_table_prefetch(module->table, (uint32_t)(ip - module->base));
 }
 
-/* The number of the rule for ADDRESS, and the module that holds it, or NULL; *MODULE is that of the frame before. */
+/* Returns the number of the rule for ADDRESS. *MODULE, the module of the previous frame, becomes that of ADDRESS, or
+ * NULL. */
 static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address, bool is_innermost,
                           const struct unwind_module **module)
 {
     struct rule_cache *cache = modules->cache;
-    bool may_come_again = !is_innermost; /* which is any address */
+    bool may_come_again = !is_innermost; /* the innermost address can be any one */
     uint32_t number = 0, rule = RULE_NONE;
     if (cache && may_come_again) rule = rule_cache_find(cache, address, &number);
     if (rule != RULE_NONE) {
@@ -80,7 +82,7 @@ static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address
     return rule;
 }
 
-/* Of an address without a rule: there may be one soon. */
+/* Returns true if there may soon be a rule for ADDRESS, which has none. */
 static bool is_pending(const struct unwind_modules *modules, const struct unwind_module *module, uint64_t address,
                        const struct unwind_memory *memory)
 {
@@ -88,10 +90,10 @@ static bool is_pending(const struct unwind_modules *modules, const struct unwind
     return module->is_pending || (!module->table && module->lookup && !memory->work);
 }
 
-/* The rule that holds at an address, and the table that it is of. */
+/* The rule for an address, and its table. */
 struct found {
     const struct frame_table *table;
-    const struct machine_rule *rule; /* NULL: none */
+    const struct machine_rule *rule; /* NULL: there is none */
 };
 
 static struct found rule_numbered(const struct unwind_module *module, uint32_t number, uint64_t address,
@@ -104,8 +106,9 @@ static struct found rule_numbered(const struct unwind_module *module, uint32_t n
     return (struct found){&work->table, &work->rule};
 }
 
-/* A return address that no call has left is the start of a function: makecontext and its like put it at the end of a
- * stack. There is a rule from it on, but none for the byte before it, which is where a call would be. */
+/* Returns true if LOOKUP + 1, a return address, is the start of a function, which no call has left: makecontext and its
+ * like put it at the end of a stack. There is a rule from it on, but none for the byte before it, where a call would
+ * be. */
 static bool is_entry(const struct unwind_module *module, uint64_t lookup, const struct unwind_memory *memory)
 {
     if (!module || lookup + 1 >= module->end) return false;
@@ -113,18 +116,13 @@ static bool is_entry(const struct unwind_module *module, uint64_t lookup, const 
     return module->lookup && memory->work && frame_lookup_find(module->lookup, lookup + 1, memory->work);
 }
 
-/* Of a module: code that was generated at run time has no PLT. */
-static bool is_at_stub(const struct unwind_module *module, const struct unwind_memory *memory, uint64_t address)
-{
-    return module && memory->code && plt_stub_slot(memory->code, address) != 0;
-}
-
-/* IS_EXACT: REGISTERS' IP is the next instruction. */
+/* Steps to the caller of REGISTERS. IS_EXACT: IP is the next instruction. */
 static enum machine_step step_from(const struct unwind_module *module, struct found found, bool is_exact,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
 {
     if (found.rule) return machine_step(found.table, found.rule, registers, memory);
-    if (is_exact && is_at_stub(module, memory, registers->values[MACHINE_IP]))
+    bool may_be_stub = is_exact && module && memory->code; /* code that was generated at run time has no PLT */
+    if (may_be_stub && plt_stub_slot(memory->code, registers->values[MACHINE_IP]) != 0)
         return machine_step_from_stub(registers, memory);
     bool has_information = module && (module->table || module->lookup);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
@@ -136,7 +134,7 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
 struct walk_aids {
     struct unwind_recovery *recovery;
     struct resume_cache *resume_cache;
-    bool begins_after_call; /* the first address is a return address less one */
+    bool begins_after_call; /* true if the first address is a return address less one */
 };
 
 static enum unwind_outcome walk(const struct unwind_modules *modules, struct unwind_registers *registers,
@@ -171,7 +169,7 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
         if (is_after_call && step == MACHINE_STEPPED_EXACTLY) addresses[count - 1]++;
         if (aids->resume_cache) resume_cache_note(aids->resume_cache, found.rule, step, registers);
         uint64_t address = registers->values[MACHINE_IP];
-        if (address == 0) break; /* how hand-written entry code marks the root */
+        if (address == 0) break; /* hand-written entry code marks the root so */
         if (count == addresses_max) {
             outcome = UNWIND_TOO_DEEP;
             break;

@@ -23,7 +23,8 @@ static bool is_equal(const uint8_t *bytes, const uint8_t *expected, size_t size)
     return true;
 }
 
-/* "SP + 8 + ((IP & 15) >= limit) << 3", the linkers' description of a whole PLT; 0 if it is something else. */
+/* Returns the limit in "SP + 8 + ((IP & 15) >= limit) << 3", the linkers' description of an entire PLT; 0 for any other
+ * expression. */
 static uint32_t plt_limit(struct slice expression)
 {
     static const uint8_t before[] = {OP_BREG0 + DWARF_RSP, 8, OP_BREG16, 0, OP_LIT0 + 15, OP_AND};
@@ -35,7 +36,7 @@ static uint32_t plt_limit(struct slice expression)
     return literal > OP_LIT0 && literal <= OP_LIT0 + 15 ? literal - OP_LIT0 : 0;
 }
 
-/* "register + offset", and a dereference after it if WITH_DEREFERENCE. */
+/* Parses "register + offset", and a dereference after it if WITH_DEREFERENCE. */
 static bool is_register_offset(struct slice expression, bool with_dereference, uint8_t *ret_register,
                                int32_t *ret_offset)
 {
@@ -119,7 +120,9 @@ bool machine_compile_wide(const struct cfi_section *section, const struct cfi_fd
     return compile_wide_cfa(section, row, ret_wide);
 }
 
-/* Where the surviving registers are, if that fits into a narrow rule: the masks and the second word. */
+/* Compiles the places of the surviving registers, the masks and the second word. Returns false if they do not fit into
+ * a narrow rule.
+ */
 static bool compile_saved(const struct cfi_row *row, struct rule_words *rule)
 {
     int32_t deepest = 1;

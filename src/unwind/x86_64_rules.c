@@ -41,7 +41,7 @@ static uint64_t hash_of(struct rule_words rule)
     return (rule.first ^ rule.second * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
 }
 
-/* Where RULE is in the index, or the free place for it. */
+/* Returns the place of RULE in the index, or the free place for it. */
 static uint16_t *place_of(struct rule_builder *builder, struct rule_words rule)
 {
     for (uint64_t place = hash_of(rule) >> 32;; place++) {
@@ -50,17 +50,9 @@ static uint16_t *place_of(struct rule_builder *builder, struct rule_words rule)
     }
 }
 
-/* The index begins small: most modules have a few hundred rules, and each page that is touched costs a fault, and an
- * interrupt of the program's threads if it is read before it is written. */
-static void grow_index(struct rule_builder *builder)
-{
-    memset(builder->index, 0, builder->index_size * sizeof(builder->index[0]));
-    builder->index_size *= 2;
-    for (uint32_t i = 1; i < builder->rule_count; i++)
-        *place_of(builder, words_of(&builder->rules[i])) = (uint16_t)(i + 1);
-}
-
-/* The number of RULE in the index, where it is added unless it is there already. */
+/* Returns the number of RULE in the index, and adds it if it is new. The index begins small and grows: most modules
+ * have a few hundred rules, and each page that is touched costs a fault, and an interrupt of the program's threads if
+ * it is read before it is written. */
 static uint32_t indexed_number(struct rule_builder *builder, struct rule_words rule)
 {
     uint16_t *number = place_of(builder, rule);
@@ -68,7 +60,12 @@ static uint32_t indexed_number(struct rule_builder *builder, struct rule_words r
     if (builder->rule_count == FRAME_TABLE_RULES_MAX) return reject(builder);
     memcpy(&builder->rules[builder->rule_count++], &rule, sizeof(rule));
     *number = (uint16_t)builder->rule_count;
-    if (builder->rule_count > builder->index_size / INDEX_PART) grow_index(builder);
+    if (builder->rule_count > builder->index_size / INDEX_PART) {
+        memset(builder->index, 0, builder->index_size * sizeof(builder->index[0]));
+        builder->index_size *= 2;
+        for (uint32_t i = 1; i < builder->rule_count; i++)
+            *place_of(builder, words_of(&builder->rules[i])) = (uint16_t)(i + 1);
+    }
     return builder->rule_count - 1;
 }
 
@@ -158,9 +155,9 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
     return reject(builder);
 }
 
-/* glibc leaves the system call in clone and clone3, and what follows until it is clear which thread this is, without
- * frame information: one FDE ends before it, with nothing but the return address on the stack, and after it begins one
- * that says that this is the outermost frame. */
+/* Recognizes the system call in glibc's clone and clone3, and the code that follows until it is clear which thread this
+ * is, which have no frame information: one FDE ends before it, with only the return address on the stack, and after it
+ * begins one for the outermost frame. */
 uint32_t machine_rule_between(uint32_t before, uint32_t after, struct rule_builder *builder)
 {
     const struct machine_rule *rules = builder->rules, *leaf = &rules[before];

@@ -1,4 +1,4 @@
-/* Compiling one row, for those who collect rules and those who need just one.  SPDX-License-Identifier: MIT */
+/* Compiles one row, for a table or for a single lookup.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_X86_64_RULES_PRIVATE_H
 #define OFFBEAT_UNWIND_X86_64_RULES_PRIVATE_H
 
@@ -31,7 +31,7 @@ static inline struct slice expression_of(const struct cfi_section *section, int3
     return slice_of(section->bytes.data + offset, size);
 }
 
-/* The part of a narrow rule that describes the registers. False if they do not fit into one. */
+/* Compiles the part of a narrow rule that describes the registers. Returns false if they do not fit into one. */
 bool machine_compile_registers(const struct cfi_row *row, struct rule_words *ret_saved);
 
 enum compiled {
@@ -40,12 +40,12 @@ enum compiled {
     COMPILED_REJECTED,
 };
 
-/* SAVED is the result of machine_compile_registers; it counts only if IS_USUAL. */
+/* Compiles a narrow rule. SAVED is the result of machine_compile_registers; it counts only if IS_USUAL. */
 enum compiled machine_compile_narrow(const struct cfi_section *section, const struct cfi_fde *fde,
                                      const struct cfi_row *row, bool is_usual, const struct rule_words *saved,
                                      struct rule_words *ret_rule);
 
-/* Expressions stay where they are in the section. False if the row cannot be followed. */
+/* Compiles a wide rule, whose expressions stay in the section. Returns false if the row cannot be followed. */
 bool machine_compile_wide(const struct cfi_section *section, const struct cfi_fde *fde, const struct cfi_row *row,
                           struct wide_rule *ret_wide);
 

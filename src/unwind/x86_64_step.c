@@ -21,7 +21,7 @@ static enum machine_step wide_cfa(const struct frame_table *table, const struct 
     return MACHINE_STEPPED;
 }
 
-/* The caller's register NUMBER. False if it is lost or cannot be read. */
+/* Finds the caller's register NUMBER. Returns false if it is lost or cannot be read. */
 static bool wide_saved(const struct frame_table *table, const struct wide_rule *wide, unsigned number, uint64_t cfa,
                        const struct unwind_registers *registers, struct unwind_memory *memory, uint64_t *ret_value)
 {
@@ -81,15 +81,15 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
     return wide->is_signal_frame ? MACHINE_STEPPED_EXACTLY : MACHINE_STEPPED;
 }
 
-/* Returns true if ADDRESS is in the red zone below SP: what was saved there has just been taken off the stack, and is
- * in its register again. Copies of a stack need not reach there. */
+/* Returns true if ADDRESS is in the red zone below SP: a register that was saved there has just been popped. Copies of
+ * a stack need not reach there. */
 static bool is_taken_off(uint64_t address, uint64_t sp)
 {
     return address < sp && address >= sp - MACHINE_RED_ZONE;
 }
 
-/* The words below CFA that RULE names, one by one, the lowest first: where memory is copied in blocks that begin with
- * the address asked for, all of them then are in one block. */
+/* Reads the words below CFA that RULE names, one by one, the lowest first: if memory is copied in blocks that begin
+ * with the first address, all of them are in one block. */
 static bool read_saved(const struct machine_rule *rule, uint64_t cfa, struct unwind_registers *registers,
                        struct unwind_memory *memory)
 {
@@ -104,7 +104,7 @@ static bool read_saved(const struct machine_rule *rule, uint64_t cfa, struct unw
     return unwind_read(memory, cfa - WORD, &registers->values[MACHINE_IP]);
 }
 
-/* The same where all of them can be read: without branches that depend on the rule. */
+/* Reads the same words if all of them can be read, without branches that depend on the rule. */
 READS_A_STACK static void load_saved(const struct machine_rule *rule, uint64_t cfa, struct unwind_registers *registers,
                                      uint64_t shift)
 {
