@@ -21,21 +21,15 @@ long interpose_followed(long result)
     return result;
 }
 
-/* Follows a call that libc makes on all of its threads. The rights of library threads that have stepped aside do not
- * change. */
-static int changed_everywhere(int result, bool is_aside)
-{
-    if (result != -1) sampler_follow();
-    if (is_aside) sdk_come_back();
-    return result;
-}
-
-/* Defines a function that changes the rights of all threads. */
+/* Defines a function that libc performs on all of its threads, except on library threads that have stepped aside. */
 #define CHANGES_ALL_THREADS(name, parameters, arguments)                                                               \
     INTERPOSED int name parameters                                                                                     \
     {                                                                                                                  \
         bool is_aside = sdk_step_aside_if_rights_differ();                                                             \
-        return changed_everywhere(next_functions()->name arguments, is_aside);                                         \
+        int result = next_functions()->name arguments;                                                                 \
+        if (result != -1) sampler_follow();                                                                            \
+        if (is_aside) sdk_come_back();                                                                                 \
+        return result;                                                                                                 \
     }
 CHANGES_ALL_THREADS(setuid, (uid_t user), (user))
 CHANGES_ALL_THREADS(setgid, (gid_t group), (group))

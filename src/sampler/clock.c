@@ -31,23 +31,20 @@ static const void *items_at(const struct image *image, uint64_t address, uint64_
     return image->start + offset;
 }
 
-static bool has_name(const struct image *image, uint64_t names, uint32_t name, const char *wanted)
-{
-    uint64_t offset = names - image->vmaddr + name, size = strlen(wanted) + 1;
-    return offset <= image->size && size <= image->size - offset && memcmp(image->start + offset, wanted, size) == 0;
-}
-
 /* Finds the function WANTED. Linkers place the names right after the symbols, so the distance bounds the number of
  * symbols. */
 static const uint8_t *find_function(const struct image *image, uint64_t symbols, uint64_t names, const char *wanted)
 {
     uint64_t count = names > symbols ? (names - symbols) / sizeof(Elf64_Sym) : 0;
+    uint64_t name_size = strlen(wanted) + 1;
     const Elf64_Sym *items = items_at(image, symbols, count, sizeof(*items));
     for (uint64_t i = 0; items && i < count; i++) {
         uint64_t offset = items[i].st_value - image->vmaddr;
         bool is_defined_function = ELF64_ST_TYPE(items[i].st_info) == STT_FUNC && items[i].st_shndx != SHN_UNDEF;
-        if (is_defined_function && offset < image->size && has_name(image, names, items[i].st_name, wanted))
-            return image->start + offset;
+        if (!is_defined_function || offset >= image->size) continue;
+        uint64_t name = names - image->vmaddr + items[i].st_name;
+        bool has_name = name <= image->size && name_size <= image->size - name;
+        if (has_name && memcmp(image->start + name, wanted, name_size) == 0) return image->start + offset;
     }
     return NULL;
 }

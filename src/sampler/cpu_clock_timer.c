@@ -130,16 +130,6 @@ bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct
     return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_CALL_SIGNALS * sampler->timer_signal_ns;
 }
 
-/* Returns how THREAD's timer asks it. Where another timer sees user code, the number of signals says how long a call
- * was (cpu_clock_timer_all_signals), and no call is a long one. */
-static struct request_timing timing_of(const struct sampler *sampler, const struct target_thread *thread)
-{
-    uint64_t ns = interval_ns(sampler), long_call = (LONG_CALL_SIGNALS * sampler->timer_signal_ns + ns - 1) / ns;
-    return (struct request_timing){.interval_ns = ns,
-                                   .signals_a_reply = signals_in_period(sampler),
-                                   .long_call_intervals = timer_sees_user_code(thread) ? 0 : (uint32_t)long_call};
-}
-
 void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (cpu_ns < thread->no_signal_until_cpu_ns) return;
@@ -155,7 +145,12 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
     note_reading(sampler, thread, 0);
     timer_note_cpu_clock_start(sampler, thread);
     sample_request_prefer(request, timer_preferred_origin(thread));
-    if (!signal_gate_arm(request, choice.number, timing_of(sampler, thread))) cpu_clock_timer_forget(thread);
+    struct request_timing timing = {.interval_ns = interval_ns(sampler), .signals_a_reply = signals_in_period(sampler)};
+    /* Where another timer sees user code, the number of signals says how long a call was (cpu_clock_timer_all_signals),
+     * and no call is a long one. */
+    uint64_t long_call_ns = timer_sees_user_code(thread) ? 0 : LONG_CALL_SIGNALS * sampler->timer_signal_ns;
+    timing.long_call_intervals = (uint32_t)((long_call_ns + timing.interval_ns - 1) / timing.interval_ns);
+    if (!signal_gate_arm(request, choice.number, timing)) cpu_clock_timer_forget(thread);
 }
 
 void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread)

@@ -1,13 +1,19 @@
-/* Threads that sleep for long get the page of a perf event (perf_page.h), which shows without a system call that they
- * still sleep. It makes each wake-up a little dearer, so that threads which wake up often lose it again.
- * SPDX-License-Identifier: MIT */
+/* Threads that sleep for long get the page that the kernel shares for a perf event. Its sequence count
+ * (perf_event_mmap_page.lock) moves whenever the thread is given a processor, so it shows without a system call that
+ * the thread still sleeps. Any user may have pages as long as perf_event_paranoid is at most 2; each one counts against
+ * the user's share of locked memory, and costs its thread about 0.7 µs at every context switch, so that threads which
+ * wake up often lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/kernel.h"
+#include "base/pages.h"
 #include "base/seccomp_filter.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 
 enum {
+    PAGE = 4096,
     ASLEEP_TICKS_FOR_PAGE = 2,
     PAGES_A_TICK_MAX = 64, /* pages to open in a tick; opening one costs some microseconds */
     WAKE_WEIGHT = 4,       /* ticks asleep that a wake-up counts for */
@@ -17,12 +23,33 @@ enum {
 
 uint32_t idle_thread_count(const struct target_thread *thread)
 {
-    return thread->page ? perf_page_count(thread->page) : 0;
+    return thread->page ? __atomic_load_n(&thread->page->lock, __ATOMIC_ACQUIRE) : 0;
 }
 
 bool idle_thread_continues(const struct listed_thread *listed)
 {
-    return listed->page_asleep && perf_page_count(listed->page_asleep) == listed->count_asleep;
+    const struct perf_event_mmap_page *page = listed->page_asleep;
+    return page && __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE) == listed->count_asleep;
+}
+
+/* Opens the page of TID. No descriptor stays open. Returns NULL if the kernel denies it, for *RET_ERRNO. */
+static const struct perf_event_mmap_page *map_page(pid_t tid, int *ret_errno)
+{
+    struct perf_event_attr attributes = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(attributes),
+        .config = PERF_COUNT_SW_DUMMY, /* counts nothing; only its scheduling is of interest */
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+    };
+    long descriptor =
+        kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+    *ret_errno = descriptor < 0 ? (int)-descriptor : 0;
+    if (descriptor < 0) return NULL;
+    void *page = pages_map(PAGE, PROT_READ, MAP_SHARED, (int)descriptor);
+    kernel_close((int)descriptor); /* the mapping keeps the event */
+    if (!page) *ret_errno = EPERM; /* the kernel's errno when there is no locked memory left */
+    return page;
 }
 
 static void open_page(struct sampler *sampler, struct target_thread *thread)
@@ -30,7 +57,7 @@ static void open_page(struct sampler *sampler, struct target_thread *thread)
     if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
     bool is_allowed = sampler->pages_in_tick++ > 0 || filter_allows(FILTER_PERF);
     int denial = EPERM;
-    thread->page = is_allowed ? perf_page_open(thread->tid, &denial) : NULL;
+    thread->page = is_allowed ? map_page(thread->tid, &denial) : NULL;
     if (thread->page)
         sampler->counters[RECORDING_PERF_PAGES]++;
     else if (denial != ESRCH)
@@ -40,7 +67,7 @@ static void open_page(struct sampler *sampler, struct target_thread *thread)
 void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->page) return;
-    perf_page_close(thread->page);
+    kernel_unmap(thread->page, PAGE);
     thread->page = NULL;
     sampler->counters[RECORDING_PERF_PAGES]--;
 }

@@ -26,20 +26,16 @@ static bool has_same_start(int descriptor, const struct image_file *file)
            memcmp(in_file, in_memory, (size_t)size) == 0;
 }
 
-static bool is_mapped_one(int descriptor, const struct image_file *file)
-{
-    struct stat status = {0};
-    return kernel_call3(SYS_fstat, descriptor, kernel_address(&status), 0) == 0 && status.st_dev == file->device &&
-           status.st_ino == file->inode;
-}
-
 /* Opens FILE. Returns a negative number if it is gone, or another one. */
 static int open_file(const struct image_file *file)
 {
     if (file->path[0] != '/') return -1; /* the vdso, which has no file */
     int descriptor = kernel_open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (descriptor < 0) return descriptor;
-    if (has_same_start(descriptor, file) && (file->inode == 0 || is_mapped_one(descriptor, file))) return descriptor;
+    struct stat status = {0};
+    bool is_mapped_one = file->inode == 0 || (kernel_call3(SYS_fstat, descriptor, kernel_address(&status), 0) == 0 &&
+                                              status.st_dev == file->device && status.st_ino == file->inode);
+    if (is_mapped_one && has_same_start(descriptor, file)) return descriptor;
     kernel_close(descriptor);
     return -1;
 }

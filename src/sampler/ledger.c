@@ -463,15 +463,6 @@ void ledger_note_state(struct sampler *sampler, const struct target_thread *thre
     routine->late_ticks_asleep += thread->state == THREAD_BLOCKED;
 }
 
-/* Returns how long THREAD was probably asleep since a tick last saw it asleep, ns. */
-static uint64_t unseen_sleep_ns(struct sampler *sampler, const struct target_thread *thread)
-{
-    const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
-    if (routine->late_ticks == 0) return 0;
-    return (uint64_t)((double)routine->late_ticks_asleep / (double)routine->late_ticks *
-                      (double)thread->ledger.since_asleep_ns);
-}
-
 /* Returns THREAD's last wait for a processor, which the kernel has not counted, ns. For the rest of its time it was
  * blocked; a short rest is the difference between the clocks. Ticks seldom miss a sleep of a thread with a timer. */
 static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct target_thread *thread)
@@ -481,7 +472,10 @@ static uint64_t uncounted_wait_ns(struct sampler *sampler, const struct target_t
     if (thread->state != THREAD_RUNNABLE) return 0;
     if (thread->timer.control) return whole_units(rest_ns);
     uint64_t before_ns = ledger->ran_in_ns / 2; /* on average it stopped half-way */
-    uint64_t unknown_ns = difference(rest_ns, ledger->has_waited_ns + unseen_sleep_ns(sampler, thread));
+    const struct short_lived_sums *routine = short_lived_routine(sampler, thread->life.routine);
+    double asleep_part = routine->late_ticks ? (double)routine->late_ticks_asleep / (double)routine->late_ticks : 0;
+    uint64_t unseen_sleep_ns = (uint64_t)(asleep_part * (double)ledger->since_asleep_ns);
+    uint64_t unknown_ns = difference(rest_ns, ledger->has_waited_ns + unseen_sleep_ns);
     uint64_t wait_ns = least(ledger->has_waited_ns + least(unknown_ns, before_ns), rest_ns);
     bool has_slept = ledger->has_blocked || rest_ns > wait_ns + sampler->period_ns;
     return whole_units(has_slept ? wait_ns : rest_ns);

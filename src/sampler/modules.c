@@ -7,6 +7,7 @@
  * table and not a crash.  SPDX-License-Identifier: MIT */
 #include "sampler/modules.h"
 
+#include "base/hex.h"
 #include "base/kernel.h"
 #include "base/maps.h"
 #include "base/plain_text.h"
@@ -347,15 +348,6 @@ void modules_release_retired(struct modules *modules)
     modules->retired.count = 0;
 }
 
-static char *add_hexadecimal(char *at, const char *end, const uint8_t *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        at = plain_number(at, end, bytes[i] >> 4, 16);
-        at = plain_number(at, end, bytes[i] & 15, 16);
-    }
-    return at;
-}
-
 /* Makes a key of what distinguishes the file of a module without build id from every other file, and from its earlier
  * contents. Returns false if the file is not the one that was mapped. */
 static bool identify_file(const struct module *module, struct table_source *source)
@@ -381,6 +373,7 @@ static bool identify_file(const struct module *module, struct table_source *sour
  * of the file. The stored table holds the key, too. */
 static void name_kept_table(const struct modules *modules, const struct module *module, struct table_source *source)
 {
+    char digits[2 * FRAME_TABLE_KEY_MAX + 1];
     const char *end = source->kept_path + sizeof(source->kept_path);
     if (!modules->cache_directory) return;
     bool has_key = true;
@@ -393,8 +386,8 @@ static void name_kept_table(const struct modules *modules, const struct module *
     if (!has_key) return;
     char *at = plain_text(plain_text(source->kept_path, end, modules->cache_directory), end, "/");
     if (module->build_id_size == 0) at = plain_text(at, end, "file-");
-    at = add_hexadecimal(at, end, source->key, source->key_size);
-    at = plain_text(at, end, ".frames");
+    (void)hex_write(digits, slice_of(source->key, source->key_size));
+    at = plain_text(plain_text(at, end, digits), end, ".frames");
     if (at + 1 >= end) source->kept_path[0] = '\0';
 }
 
@@ -472,24 +465,17 @@ static struct module *find_untried(const struct modules *modules, uint64_t addre
     return NULL;
 }
 
-static uint64_t own_cpu_ns(void)
-{
-    uint64_t now_ns = 0;
-    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &now_ns);
-    return now_ns;
-}
-
 struct modules_budget modules_budget_of(uint64_t work_ns, uint64_t wait_ns)
 {
     enum { WAITS = 3 };
     uint64_t waits_ns = wait_ns > WAITS * work_ns ? wait_ns : WAITS * work_ns;
-    return (struct modules_budget){.cpu_until_ns = own_cpu_ns() + work_ns,
+    return (struct modules_budget){.cpu_until_ns = thread_own_cpu_ns() + work_ns,
                                    .until_ns = monotonic_ns() + work_ns + waits_ns};
 }
 
 static bool is_used_up(struct modules_budget budget)
 {
-    return monotonic_ns() >= budget.until_ns || own_cpu_ns() >= budget.cpu_until_ns;
+    return monotonic_ns() >= budget.until_ns || thread_own_cpu_ns() >= budget.cpu_until_ns;
 }
 
 static bool has_lookup(const struct module *module)

@@ -33,6 +33,13 @@ pid_t thread_id(void)
     return (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
 }
 
+uint64_t thread_own_cpu_ns(void)
+{
+    uint64_t cpu_ns = 0;
+    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &cpu_ns);
+    return cpu_ns;
+}
+
 uint32_t process_processor_count(void)
 {
     uint64_t allowed[1024] = {0}; /* room for 65536 processors */
@@ -116,17 +123,6 @@ void process_close_descriptors(void)
     memory_file = maps_file = -1;
 }
 
-/* Reads memory by a system call: a process that is not dumpable may not open its /proc/self/mem. */
-static size_t read_without_file(uint64_t address, void *buffer, size_t size)
-{
-    struct {
-        uint64_t address, size;
-    } from = {address, size}, to = {(uint64_t)(uintptr_t)buffer, size};
-    if (!filter_allows(FILTER_MEMORY)) return 0;
-    long got = kernel_call6(SYS_process_vm_readv, process_id(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
-    return got < 0 ? 0 : (size_t)got;
-}
-
 struct scheduling {
     uint32_t size, policy;
     uint64_t flags;
@@ -168,8 +164,15 @@ void thread_end_urgency(void)
 size_t process_read_memory(uint64_t address, void *buffer, size_t size)
 {
     int file = memory_file >= 0 ? memory_file : open_memory();
-    if (file < 0) return read_without_file(address, buffer, size);
-    ssize_t got = kernel_read_at(file, buffer, size, address);
+    struct {
+        uint64_t address, size;
+    } from = {address, size}, to = {(uint64_t)(uintptr_t)buffer, size};
+    if (file < 0 && !filter_allows(FILTER_MEMORY)) return 0;
+    /* A process that is not dumpable may not open its /proc/self/mem. */
+    long got = file >= 0 ? kernel_read_at(file, buffer, size, address)
+                         : kernel_call6(SYS_process_vm_readv, process_id(), kernel_address(&to), 1,
+                                        kernel_address(&from), 1, 0);
+    if (file < 0) return got < 0 ? 0 : (size_t)got;
     if (has_own_descriptors)
         memory_file = file;
     else

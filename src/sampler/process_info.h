@@ -14,6 +14,9 @@ uint64_t wall_clock_ns(void);
 pid_t process_id(void);
 pid_t thread_id(void);
 
+/* Returns the CPU time of the calling thread, ns; 0 if the kernel does not tell it. */
+uint64_t thread_own_cpu_ns(void);
+
 /* Returns the number of processors that this process may use, at least 1. */
 uint32_t process_processor_count(void);
 

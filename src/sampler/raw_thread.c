@@ -11,6 +11,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 enum {
     PAGE = 4096,
@@ -91,26 +94,12 @@ bool raw_thread_await_end(uint64_t limit_ns)
     return true;
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* the parent's thread was in the middle of using it, with marks around each variable */
-
-#include <sanitizer/asan_interface.h>
-
-static void clean_stack(void)
-{
-    if (kept.stack) __asan_unpoison_memory_region(kept.stack, STACK_BYTES);
-}
-
-#else
-
-static void clean_stack(void)
-{
-}
-
-#endif
-
 void raw_thread_forget(void)
 {
-    clean_stack();
+#ifdef __SANITIZE_ADDRESS__ /* the parent's thread was in the middle of using the stack, with marks around each        \
+                               variable */
+    if (kept.stack) __asan_unpoison_memory_region(kept.stack, STACK_BYTES);
+#endif
     kept.tid = 0;
     atomic_store(&kept.is_alive, 0);
 }
@@ -141,10 +130,6 @@ static int make_thread(int (*run)(void *context), void *context)
     return error ? -error : pthread_detach(thread) == 0;
 }
 
-static void note_tid(int thread)
-{
-}
-
 #else
 
 static int make_thread(int (*run)(void *context), void *context)
@@ -153,12 +138,9 @@ static int make_thread(int (*run)(void *context), void *context)
         FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
                 CLONE_CHILD_CLEARTID,
     };
-    return (int)kernel_clone(run, context, kept.stack + STACK_BYTES, FLAGS, kept.storage, &kept.is_alive);
-}
-
-static void note_tid(int thread)
-{
-    kept.tid = thread;
+    int thread = (int)kernel_clone(run, context, kept.stack + STACK_BYTES, FLAGS, kept.storage, &kept.is_alive);
+    if (thread > 0) kept.tid = thread;
+    return thread;
 }
 
 #endif
@@ -177,7 +159,7 @@ bool raw_thread_start(int (*run)(void *context), void *context)
     int thread;
     do thread = make_thread(run, context);
     while (thread_denial_may_end(&denial, thread > 0 ? 0 : -thread));
-    if (thread > 0) note_tid(thread);
+
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
     if (thread <= 0) raw_thread_forget();
     errno = kept_errno;

@@ -35,7 +35,7 @@ static void leave_alone(const struct sampler *sampler, struct target_thread *thr
     enum { SECONDS_MIN = 5, SECONDS_MAX = 320 };
     uint32_t before = thread->waits.seconds_alone;
     uint32_t seconds = before == 0 ? SECONDS_MIN : (uint32_t)least(2 * before, SECONDS_MAX);
-    run_queue_waits_forget(thread);
+    perf_timer_close(&thread->stop_timer);
     thread->waits = (struct run_queue_waits){.seconds_alone = seconds,
                                              .until_tick = sampler->tick + seconds * sampler->ticks_a_second};
 }
@@ -62,14 +62,6 @@ bool run_queue_waits_may_have_timer(const struct target_thread *thread)
     return thread->timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
 }
 
-/* Returns true if a stop timer may be opened: where the kernel can lock no further memory, threads without any timer
- * need it more. */
-static bool is_time_to_open(const struct sampler *sampler, const struct target_thread *thread)
-{
-    bool is_seldom_stopped = perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX;
-    return is_seldom_stopped && sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
-}
-
 bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
     /* A sampler that hardly gets a processor does not see threads at random moments. */
@@ -81,10 +73,13 @@ void run_queue_waits_note(struct sampler *sampler, struct target_thread *thread,
 {
     if (run_queue_waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
     if (sampler->tick < thread->waits.until_tick) return;
-    if (!run_queue_waits_may_have_timer(thread))
+    if (!run_queue_waits_may_have_timer(thread)) {
         thread->waits.is_asked |= !sampler->tick_is_late && (thread->timer.control || timer_is_denied(sampler, thread));
-    else if (is_time_to_open(sampler, thread))
-        open_timer(sampler, thread);
+        return;
+    }
+    /* If the kernel can lock no further memory, threads without any timer need it more. */
+    bool may_open = sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
+    if (may_open && perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX) open_timer(sampler, thread);
 }
 
 static void note_place(struct run_queue_waits *waits, bool is_elsewhere)
@@ -150,9 +145,4 @@ void run_queue_waits_note_reply(struct target_thread *thread, bool was_in_call)
 {
     thread->waits.has_replied = true;
     note_place(&thread->waits, was_in_call);
-}
-
-void run_queue_waits_forget(struct target_thread *thread)
-{
-    perf_timer_close(&thread->stop_timer);
 }

@@ -102,7 +102,7 @@ static void note_start(void)
     sampler.age_ns = now_ns - sampler.start_ns;
     sampler.starter = thread_id();
     sampler.starter_sleeps = read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
-    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
+    sampler.starter_cpu_ns = thread_own_cpu_ns();
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
     sampler.system_cpu_ns_before = system_cpu_ns();
 }
@@ -494,13 +494,6 @@ static bool sleep_until(uint64_t deadline_ns)
     }
 }
 
-static uint64_t own_cpu_ns(void)
-{
-    uint64_t cpu_ns = 0;
-    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &cpu_ns);
-    return cpu_ns;
-}
-
 /* Works on tables that walks can do without. A table of 40 000 functions takes 20 ms, and a compiler that runs for 15
  * ms would begin it each time in vain. */
 static void work_on_tables(uint64_t now_ns)
@@ -515,21 +508,21 @@ static void work_on_tables(uint64_t now_ns)
  * leaves out tables, which are built once. */
 static uint64_t run_tick_and_measure(uint64_t now_ns)
 {
-    uint64_t begin_ns = own_cpu_ns();
+    uint64_t begin_ns = thread_own_cpu_ns();
     atomic_store(&sampler.modules.is_changing, true);
     run_tick(now_ns, sampler.before_ns);
-    uint64_t tick_end_ns = own_cpu_ns();
+    uint64_t tick_end_ns = thread_own_cpu_ns();
     if (!sampler.sampler_starved) work_on_tables(now_ns);
     atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
     uint64_t before_ns = sampler.measured_cpu_ns;
-    sampler.measured_cpu_ns = own_cpu_ns();
+    sampler.measured_cpu_ns = thread_own_cpu_ns();
     return sampler.measured_cpu_ns - before_ns;
 }
 
 static void run_ticks(void)
 {
-    sampler.measured_cpu_ns = own_cpu_ns();
+    sampler.measured_cpu_ns = thread_own_cpu_ns();
     while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = monotonic_ns();
         if (!may_continue(now_ns)) return;
@@ -645,7 +638,7 @@ static void step_aside(void)
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
     wait_for_last_replies();
     tick_fetch_replies(&sampler);
-    sampler.cpu_ns_of_ended += own_cpu_ns();
+    sampler.cpu_ns_of_ended += thread_own_cpu_ns();
     cpu_clock_timer_forget_all(&sampler);
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);

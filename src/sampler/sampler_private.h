@@ -295,8 +295,6 @@ bool run_queue_waits_are_asked(const struct target_thread *thread);
 void run_queue_waits_note_request(const struct sampler *sampler, struct target_thread *thread, bool is_sent);
 void run_queue_waits_note_reply(struct target_thread *thread, bool was_in_call);
 
-void run_queue_waits_forget(struct target_thread *thread);
-
 /* --- cpu_clock_timer.c: threads that run, where the kernel grants no perf timer ----------------------------------- */
 
 /* Finds out whether such timers are possible. Called once, on the thread that starts the sampler. */

@@ -67,15 +67,6 @@ static void wait_for_signal(pid_t thread)
     (void)thread_id();
 }
 
-/* Waits for signals that are on their way: 10 to 80 µs to threads that have a processor. Other threads may wait for one
- * for long, and yielding ours to them could take as long. */
-static void wait_for_arrivals(void)
-{
-    enum { ARRIVAL_NS = 100000 };
-    uint64_t until_ns = monotonic_ns() + ARRIVAL_NS;
-    while (sample_requests_are_sent() && monotonic_ns() < until_ns) __builtin_ia32_pause();
-}
-
 void sampler_expect_alternate_stack(void)
 {
     signal_stacks_expect_small(thread_id());
@@ -89,10 +80,14 @@ void sampler_note_coroutine_stack(size_t bytes)
 
 bool sampler_expect_handler(int number)
 {
+    enum { ARRIVAL_NS = 100000 };
     if ((number != SIGNAL_USUAL && number != SIGNAL_SUBSTITUTE) || !sampler_is_present()) return false;
     atomic_fetch_add(&handlers_changing, 1);
     wait_for_signal(0);
-    wait_for_arrivals();
+    /* Signals take 10 to 80 µs to arrive at threads that have a processor. Other threads may wait for one for long, and
+     * yielding ours to them could take as long. */
+    uint64_t until_ns = monotonic_ns() + ARRIVAL_NS;
+    while (sample_requests_are_sent() && monotonic_ns() < until_ns) __builtin_ia32_pause();
     return true;
 }
 

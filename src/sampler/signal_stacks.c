@@ -73,7 +73,7 @@ static bool is_listed(pid_t thread)
     return false;
 }
 
-static void add(pid_t thread)
+void signal_stacks_expect_small(pid_t thread)
 {
     if (is_listed(thread)) return;
     atomic_fetch_add(&small.count, 1); /* first, so that IS_LISTED never misses it */
@@ -84,25 +84,16 @@ static void add(pid_t thread)
     atomic_store(&small.has_more, true);
 }
 
-static void take_out(pid_t thread)
-{
-    if (is_listed(thread) && put(thread, 0)) atomic_fetch_sub(&small.count, 1);
-}
-
-void signal_stacks_expect_small(pid_t thread)
-{
-    add(thread);
-}
-
 void sampler_note_alternate_stack(void)
 {
     stack_t present = {0};
     pid_t thread = thread_id();
     if (kernel_call3(SYS_sigaltstack, 0, kernel_address(&present), 0) != 0) return;
-    if ((present.ss_flags & SS_DISABLE) || has_room(present.ss_size))
-        take_out(thread); /* without one, the frame is written to the thread's own stack, which has room */
-    else
-        add(thread);
+    bool has_alternate = !(present.ss_flags & SS_DISABLE); /* a thread's own stack has room */
+    if (has_alternate && !has_room(present.ss_size))
+        signal_stacks_expect_small(thread);
+    else if (is_listed(thread) && put(thread, 0))
+        atomic_fetch_sub(&small.count, 1);
 }
 
 bool signal_stacks_note_coroutine(size_t bytes)

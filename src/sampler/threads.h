@@ -3,7 +3,6 @@
 #ifndef OFFBEAT_SAMPLER_THREADS_H
 #define OFFBEAT_SAMPLER_THREADS_H
 
-#include "sampler/perf_page.h"
 #include "sampler/perf_timer.h"
 #include "sampler/sample_credit.h"
 #include "sampler/recording_writer.h"
@@ -101,16 +100,16 @@ enum thread_state {
 struct target_thread {
     /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
     pid_t tid;
-    enum thread_state state;        /* state at the last scan, which continues until the thread runs */
-    uint64_t cpu_ns_seen;           /* CPU time at the last scan, ns */
-    struct sample_request *request; /* request by the sampler thread; NULL: there is none */
-    const struct perf_page *page;   /* NULL: there is none */
-    bool is_known;                  /* true if it was scanned before */
-    bool ran_long;                  /* true if it ran for long before the last scan */
-    uint8_t asleep_ticks;           /* ticks asleep in a row, up to the number that makes a page worth its cost */
-    uint32_t awake_tick;            /* last tick that saw it awake */
-    uint32_t wakes;                 /* measure of how often it wakes up, which falls with each tick asleep */
-    uint32_t no_page_until_tick;    /* end of the time without a page, after it woke up too often */
+    enum thread_state state;                 /* state at the last scan, which continues until the thread runs */
+    uint64_t cpu_ns_seen;                    /* CPU time at the last scan, ns */
+    struct sample_request *request;          /* request by the sampler thread; NULL: there is none */
+    const struct perf_event_mmap_page *page; /* NULL: there is none */
+    bool is_known;                           /* true if it was scanned before */
+    bool ran_long;                           /* true if it ran for long before the last scan */
+    uint8_t asleep_ticks;        /* ticks asleep in a row, up to the number that makes a page worth its cost */
+    uint32_t awake_tick;         /* last tick that saw it awake */
+    uint32_t wakes;              /* measure of how often it wakes up, which falls with each tick asleep */
+    uint32_t no_page_until_tick; /* end of the time without a page, after it woke up too often */
 
     uint32_t number; /* number in the recording */
     char name[THREAD_NAME_SIZE];
@@ -170,8 +169,8 @@ struct target_thread {
 /* All that a tick touches of a thread that sleeps: it has not moved as long as its page's count is the same. */
 struct listed_thread {
     struct target_thread *thread;
-    const struct perf_page *page_asleep; /* NULL: it is not known to be asleep */
-    uint32_t count_asleep;               /* count of the page when it was last known to be asleep */
+    const struct perf_event_mmap_page *page_asleep; /* NULL: it is not known to be asleep */
+    uint32_t count_asleep;                          /* count of the page when it was last known to be asleep */
 };
 
 struct threads {

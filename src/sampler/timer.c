@@ -160,7 +160,7 @@ void timer_forget(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->timer.control) return;
     perf_timer_close(&thread->timer);
-    run_queue_waits_forget(thread);
+    perf_timer_close(&thread->stop_timer);
     thread->timer_samples = 0;
     thread->ran_with_other_timer = false;
     thread->ledger.preempted_ns = 0;
