@@ -29,26 +29,13 @@ static void reject(struct decoder *decoder, enum status status, const char *mess
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t')) text.size--;
-    return text;
-}
-
 static bool parse_number(struct slice text, int64_t *ret_number)
 {
     bool is_negative = text.size > 0 && text.data[0] == '-';
-    int64_t number = 0;
-    if (is_negative) text = slice_of(text.data + 1, text.size - 1);
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, text.data[i] - '0', &number))
-            return false;
-    }
-    *ret_number = is_negative ? -number : number;
-    return text.size > 0;
+    uint64_t number;
+    if (!text_number(is_negative ? text_from(text, 1) : text, &number) || number > INT64_MAX) return false;
+    *ret_number = is_negative ? -(int64_t)number : (int64_t)number;
+    return true;
 }
 
 /* Returns NAME without "+12", the offset in the function. */
@@ -76,7 +63,7 @@ static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
         location.mapping = profile_add_mapping(profile, &mapping);
         text = slice_of(end + 1, text.size - (size_t)(end - text.data) - 1);
     }
-    if (text_begins_with(text, "0x")) (void)hex_parse(slice_of(text.data + 2, text.size - 2), &location.address);
+    if (text_begins_with(text, "0x")) (void)hex_parse(text_from(text, 2), &location.address);
     struct function function = {.name = profile_string(profile, without_offset(text))};
     line.function = profile_add_function(profile, &function);
     if (decoder->path.count == BPFTRACE_DEPTH_MAX)
@@ -131,9 +118,9 @@ static bool split_end(struct slice line, struct slice *ret_key, struct slice *re
         if (memcmp(line.data + i, "]: ", 3) == 0) end = line.data + i;
     }
     if (!end) return false;
-    *ret_value = trim(slice_of(end + 3, line.size - (size_t)(end - line.data) - 3));
+    *ret_value = text_trim(slice_of(end + 3, line.size - (size_t)(end - line.data) - 3));
     struct slice key = slice_of(line.data, (size_t)(end - line.data));
-    while (key.size > 0 && (key.data[0] == ',' || key.data[0] == ' ')) key = slice_of(key.data + 1, key.size - 1);
+    while (key.size > 0 && (key.data[0] == ',' || key.data[0] == ' ')) key = text_from(key, 1);
     *ret_key = key;
     return true;
 }
@@ -161,7 +148,7 @@ static void read_lost_stack(struct decoder *decoder)
 static void read_map(struct decoder *decoder)
 {
     while (decoder->left.size > 0 && decoder->status == STATUS_OK) {
-        struct slice line = next_line(decoder), key, value, text = trim(line);
+        struct slice line = next_line(decoder), key, value, text = text_trim(line);
         if (split_end(line, &key, &value)) {
             add_entry(decoder, value, key);
             return;
@@ -210,7 +197,7 @@ const struct format format_bpftrace = {
 
 static bool is_dtrace_frame(struct slice line)
 {
-    struct slice text = trim(line);
+    struct slice text = text_trim(line);
     if (line.size == 0 || (line.data[0] != ' ' && line.data[0] != '\t') || text.size == 0) return false;
     const uint8_t *mark = memchr(text.data, '`', text.size);
     return mark && mark > text.data && !memchr(text.data, ';', text.size);
@@ -227,7 +214,7 @@ static bool dtrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
-        struct slice line = text_take_line(&bytes), text = trim(line);
+        struct slice line = text_take_line(&bytes), text = text_trim(line);
         if (is_dtrace_frame(line)) return true;
         bool is_heading = text.size == 0 || text_begins_with(text, "dtrace: ") || text_begins_with(text, "CPU ") ||
                           (is_dtrace_address(text) && line.data[0] == ' ');
@@ -243,7 +230,7 @@ static enum status dtrace_decode(struct slice bytes, struct profile *profile, st
     if (!dtrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of DTrace");
     profile_add_value_type(profile, "samples", "count");
     while (decoder.left.size > 0 && decoder.status == STATUS_OK && profile->failed == STATUS_OK) {
-        struct slice line = next_line(&decoder), text = trim(line);
+        struct slice line = next_line(&decoder), text = text_trim(line);
         int64_t number;
         if (is_dtrace_frame(line) || is_dtrace_address(text))
             add_frame(&decoder, text, '`');

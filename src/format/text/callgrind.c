@@ -54,52 +54,17 @@ static void reject(struct decoder *decoder, enum status status, const char *mess
 
 /* --- Words and numbers -------------------------------------------------------------------------------------------- */
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && is_blank(text.data[0])) text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && is_blank(text.data[text.size - 1])) text.size--;
-    return text;
-}
-
-static struct slice take_word(struct slice *left)
-{
-    while (left->size > 0 && is_blank(left->data[0])) *left = slice_of(left->data + 1, left->size - 1);
-    size_t size = 0;
-    while (size < left->size && !is_blank(left->data[size])) size++;
-    struct slice word = slice_of(left->data, size);
-    *left = slice_of(left->data + size, left->size - size);
-    return word;
-}
-
-/* Decimal, or hexadecimal after "0x". */
+/* Reads decimal digits, or hexadecimal ones after "0x". */
 static bool parse_number(struct slice text, uint64_t *ret_number)
 {
-    uint64_t base = 10, number = 0;
-    if (text_begins_with(text, "0x")) {
-        base = 16;
-        text = slice_of(text.data + 2, text.size - 2);
-    }
-    for (size_t i = 0; i < text.size; i++) {
-        uint64_t digit = (uint64_t)hex_digit(text.data[i]);
-        if (digit >= base || __builtin_mul_overflow(number, base, &number) ||
-            __builtin_add_overflow(number, digit, &number))
-            return false;
-    }
-    *ret_number = number;
-    return text.size > 0;
+    return text_begins_with(text, "0x") ? hex_parse(text_from(text, 2), ret_number) : text_number(text, ret_number);
 }
 
 static bool parse_cost(struct slice text, int64_t *ret_cost)
 {
     bool is_negative = text.size > 0 && text.data[0] == '-';
     uint64_t size;
-    if (!parse_number(is_negative ? slice_of(text.data + 1, text.size - 1) : text, &size) || size > INT64_MAX)
-        return false;
+    if (!parse_number(is_negative ? text_from(text, 1) : text, &size) || size > INT64_MAX) return false;
     *ret_cost = is_negative ? -(int64_t)size : (int64_t)size;
     return true;
 }
@@ -107,11 +72,11 @@ static bool parse_cost(struct slice text, int64_t *ret_cost)
 /* "+3", "-3" and "*" are relative to *POSITION, the last one, which is then this one. */
 static bool take_position(struct slice *left, uint64_t *position)
 {
-    struct slice word = take_word(left);
+    struct slice word = text_take_word(left);
     if (word.size == 0) return false;
     if (slice_equals_text(word, "*")) return true;
     bool is_added = word.data[0] == '+', is_taken = word.data[0] == '-';
-    if (is_added || is_taken) word = slice_of(word.data + 1, word.size - 1);
+    if (is_added || is_taken) word = text_from(word, 1);
     uint64_t number;
     if (!parse_number(word, &number)) return false;
     *position = is_added ? *position + number : is_taken ? *position - number : number;
@@ -153,7 +118,7 @@ static struct string_id read_name(struct decoder *decoder, enum name_kind kind, 
     const uint8_t *end = text.size > 0 && text.data[0] == '(' ? memchr(text.data, ')', text.size) : NULL;
     if (!end || !parse_number(slice_of(text.data + 1, (size_t)(end - text.data) - 1), &name.number))
         return profile_string(decoder->profile, slice_equals_text(text, "???") ? slice_of(NULL, 0) : text);
-    struct slice rest = trim(slice_of(end + 1, (size_t)(text.data + text.size - end) - 1));
+    struct slice rest = text_trim(slice_of(end + 1, (size_t)(text.data + text.size - end) - 1));
     if (rest.size > 0)
         name.name = profile_string(decoder->profile, slice_equals_text(rest, "???") ? slice_of(NULL, 0) : rest);
     return known_name(decoder, &name, rest.size > 0);
@@ -204,7 +169,8 @@ static void add_event(struct decoder *decoder, struct slice word)
 static void read_events(struct decoder *decoder, struct slice text)
 {
     if (decoder->event_count > 0) return;
-    for (struct slice word = take_word(&text); word.size > 0; word = take_word(&text)) add_event(decoder, word);
+    for (struct slice word = text_take_word(&text); word.size > 0; word = text_take_word(&text))
+        add_event(decoder, word);
     if (decoder->event_count == 0) {
         reject(decoder, STATUS_MALFORMED, "\"events:\" names none");
         return;
@@ -216,7 +182,7 @@ static void read_events(struct decoder *decoder, struct slice text)
 static void read_positions(struct decoder *decoder, struct slice text)
 {
     decoder->has_addresses = decoder->has_lines = false;
-    for (struct slice word = take_word(&text); word.size > 0; word = take_word(&text)) {
+    for (struct slice word = text_take_word(&text); word.size > 0; word = text_take_word(&text)) {
         if (slice_equals_text(word, "instr"))
             decoder->has_addresses = true;
         else if (slice_equals_text(word, "line"))
@@ -255,7 +221,7 @@ static bool read_header(struct decoder *decoder)
     const uint8_t *sign = memchr(line.data, '=', line.size);
     if (!colon || (sign && sign < colon)) return false;
     struct slice key = slice_of(line.data, (size_t)(colon - line.data));
-    struct slice value = trim(slice_of(colon + 1, line.size - key.size - 1));
+    struct slice value = text_trim(slice_of(colon + 1, line.size - key.size - 1));
     note_writer(decoder, key, value);
     decoder->has_totals |= decoder->totals && slice_equals_text(key, decoder->totals);
     if (slice_equals_text(key, "events")) read_events(decoder, value);
@@ -341,7 +307,7 @@ static bool read_assignment(struct decoder *decoder)
     const uint8_t *sign = memchr(line.data, '=', line.size);
     if (!sign) return false;
     struct slice key = slice_of(line.data, (size_t)(sign - line.data));
-    struct slice value = trim(slice_of(sign + 1, line.size - key.size - 1));
+    struct slice value = text_trim(slice_of(sign + 1, line.size - key.size - 1));
     if (slice_equals_text(key, "fn")) {
         begin_function(decoder, value);
     } else if (slice_equals_text(key, "fl") || slice_equals_text(key, "fi") || slice_equals_text(key, "fe")) {
@@ -380,7 +346,7 @@ static void read_costs(struct decoder *decoder)
         reject(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
         return;
     }
-    for (struct slice word = take_word(&left); word.size > 0; word = take_word(&left)) {
+    for (struct slice word = text_take_word(&left); word.size > 0; word = text_take_word(&left)) {
         if (count == decoder->event_count) {
             reject(decoder, STATUS_MALFORMED, "more costs than events");
             return;

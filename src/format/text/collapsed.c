@@ -66,16 +66,11 @@ static bool parse_decimal(struct slice text, struct decimal *ret_number)
     return true;
 }
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
 /* "stack number": the last blank or tab separates them. */
 static bool split_line(struct slice line, struct slice *ret_stack, struct decimal *ret_value)
 {
     size_t size = line.size;
-    while (size > 0 && !is_blank(line.data[size - 1])) size--;
+    while (size > 0 && !text_is_blank(line.data[size - 1])) size--;
     if (size == 0) return false;
     *ret_stack = slice_of(line.data, size - 1);
     return parse_decimal(slice_of(line.data + size, line.size - size), ret_value);
@@ -92,14 +87,13 @@ static bool split_pair(struct slice line, struct slice *ret_stack, struct decima
 /* "# austin: 3.6.0". A frame may begin with "#", as Ruby's "#<Class:Set>" does. */
 static bool is_comment(struct slice line)
 {
-    return line.size > 0 && line.data[0] == '#' && (line.size == 1 || is_blank(line.data[1]));
+    return line.size > 0 && line.data[0] == '#' && (line.size == 1 || text_is_blank(line.data[1]));
 }
 
 /* Removes MARK from the end of *NAME, unless the name is only the mark. */
 static bool has_mark(struct slice name, const char *mark)
 {
-    size_t size = strlen(mark);
-    return name.size > size && memcmp(name.data + name.size - size, mark, size) == 0;
+    return name.size > strlen(mark) && text_ends_with(name, mark);
 }
 
 static bool take_mark(struct slice *name, const char *mark)
@@ -189,8 +183,8 @@ static bool is_text(struct slice line)
  * "[kernel]". */
 static bool begins_json(struct slice line)
 {
-    struct slice rest = slice_of(line.data + 1, line.size - 1);
-    while (rest.size > 0 && is_blank(rest.data[0])) rest = slice_of(rest.data + 1, rest.size - 1);
+    struct slice rest = text_from(line, 1);
+    while (rest.size > 0 && text_is_blank(rest.data[0])) rest = text_from(rest, 1);
     uint8_t next = line.data[0] == '{' ? '"' : '{';
     return (line.data[0] == '{' || line.data[0] == '[') && (rest.size == 0 || rest.data[0] == next);
 }

@@ -95,7 +95,7 @@ static void begin_thread(struct decoder *decoder, struct slice text)
     size_t id_size = find(text, " ");
     struct thread thread = {.id = profile_string(profile, slice_of(text.data, id_size))};
     while (id_size < text.size && (text.data[id_size] == ' ' || text.data[id_size] == ':')) id_size++;
-    if (id_size < text.size) thread.name = profile_string(profile, slice_of(text.data + id_size, text.size - id_size));
+    if (id_size < text.size) thread.name = profile_string(profile, text_from(text, id_size));
     decoder->thread = profile_add_thread(profile, &thread);
 }
 

@@ -39,21 +39,16 @@ static void reject_at_end(struct decoder *decoder, const char *message)
 
 static bool take_number(struct slice *text, uint64_t *ret_number)
 {
-    uint64_t number = 0;
-    size_t i = 0;
-    for (; i < text->size && text->data[i] >= '0' && text->data[i] <= '9'; i++) {
-        if (__builtin_mul_overflow(number, 10u, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(text->data[i] - '0'), &number))
-            return false;
-    }
-    *ret_number = number;
-    *text = slice_of(text->data + i, text->size - i);
-    return i > 0 && number <= INT64_MAX;
+    size_t size = 0;
+    while (size < text->size && text->data[size] >= '0' && text->data[size] <= '9') size++;
+    if (!text_number(slice_of(text->data, size), ret_number)) return false;
+    *text = text_from(*text, size);
+    return *ret_number <= INT64_MAX;
 }
 
 static void skip_blanks(struct slice *text)
 {
-    while (text->size > 0 && text->data[0] == ' ') *text = slice_of(text->data + 1, text->size - 1);
+    while (text->size > 0 && text->data[0] == ' ') *text = text_from(*text, 1);
 }
 
 /* "n3: 4096 0x109156: main (a.c:5)": children, bytes, place. */
@@ -62,9 +57,9 @@ static bool read_node(struct decoder *decoder, uint64_t *ret_children, uint64_t 
     struct slice text = decoder->line;
     skip_blanks(&text);
     if (text.size == 0 || text.data[0] != 'n') return false;
-    text = slice_of(text.data + 1, text.size - 1);
+    text = text_from(text, 1);
     if (!take_number(&text, ret_children) || text.size == 0 || text.data[0] != ':') return false;
-    text = slice_of(text.data + 1, text.size - 1);
+    text = text_from(text, 1);
     skip_blanks(&text);
     if (!take_number(&text, ret_bytes)) return false;
     skip_blanks(&text);

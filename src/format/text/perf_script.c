@@ -76,58 +76,6 @@ static void fail(struct decoder *decoder, enum status status, struct slice place
 
 /* --- Words -------------------------------------------------------------------------------------------------------- */
 
-static struct slice slice_from(struct slice text, size_t start)
-{
-    return slice_of(text.data + start, text.size - start);
-}
-
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && is_blank(text.data[0])) text = slice_from(text, 1);
-    while (text.size > 0 && is_blank(text.data[text.size - 1])) text.size--;
-    return text;
-}
-
-static struct slice take_word(struct slice *left)
-{
-    size_t start = 0;
-    while (start < left->size && is_blank(left->data[start])) start++;
-    size_t end = start;
-    while (end < left->size && !is_blank(left->data[end])) end++;
-    struct slice word = slice_of(left->data + start, end - start);
-    *left = slice_from(*left, end);
-    return word;
-}
-
-static bool starts_with(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
-static bool ends_with(struct slice text, const char *end)
-{
-    size_t size = strlen(end);
-    return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
-}
-
-static bool parse_number(struct slice digits, uint64_t *ret_number)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < digits.size; i++) {
-        if (digits.data[i] < '0' || digits.data[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(digits.data[i] - '0'), &number))
-            return false;
-    }
-    if (digits.size > 0) *ret_number = number;
-    return digits.size > 0;
-}
-
 static bool parse_lower_hex(struct slice digits, uint64_t *ret_number)
 {
     return hex_is_lower(digits) && hex_parse(digits, ret_number);
@@ -138,10 +86,10 @@ static bool parse_time(struct slice word, uint64_t *ret_ns)
 {
     uint64_t seconds, fraction;
     const uint8_t *point = word.size ? memchr(word.data, '.', word.size) : NULL;
-    if (!point || !ends_with(word, ":")) return false;
+    if (!point || !text_ends_with(word, ":")) return false;
     size_t whole = (size_t)(point - word.data), digits = word.size - whole - 2;
-    if (digits == 0 || digits > NANOSECOND_DIGITS || !parse_number(slice_of(word.data, whole), &seconds) ||
-        !parse_number(slice_of(point + 1, digits), &fraction))
+    if (digits == 0 || digits > NANOSECOND_DIGITS || !text_number(slice_of(word.data, whole), &seconds) ||
+        !text_number(slice_of(point + 1, digits), &fraction))
         return false;
     for (; digits < NANOSECOND_DIGITS; digits++) fraction *= 10;
     return !__builtin_mul_overflow(seconds, 1000000000, &seconds) && !__builtin_add_overflow(seconds, fraction, ret_ns);
@@ -153,8 +101,8 @@ static bool parse_ids(struct slice word, struct slice *ret_pid, struct slice *re
     uint64_t number;
     const uint8_t *slash = word.size ? memchr(word.data, '/', word.size) : NULL;
     size_t pid_size = slash ? (size_t)(slash - word.data) : 0;
-    struct slice pid = slice_of(word.data, pid_size), tid = slash ? slice_from(word, pid_size + 1) : word;
-    if (!parse_number(tid, &number) || (slash && !parse_number(pid, &number))) return false;
+    struct slice pid = slice_of(word.data, pid_size), tid = slash ? text_from(word, pid_size + 1) : word;
+    if (!text_number(tid, &number) || (slash && !text_number(pid, &number))) return false;
     *ret_pid = pid;
     *ret_tid = tid;
     return true;
@@ -162,15 +110,15 @@ static bool parse_ids(struct slice word, struct slice *ret_pid, struct slice *re
 
 static bool parse_cpu(struct slice word, uint64_t *ret_cpu)
 {
-    return word.size > 2 && word.data[0] == '[' && ends_with(word, "]") &&
-           parse_number(slice_of(word.data + 1, word.size - 2), ret_cpu);
+    return word.size > 2 && word.data[0] == '[' && text_ends_with(word, "]") &&
+           text_number(slice_of(word.data + 1, word.size - 2), ret_cpu);
 }
 
 /* --- The line that heads a sample --------------------------------------------------------------------------------- */
 
 static bool is_record(struct slice event)
 {
-    return starts_with(event, "PERF_RECORD_");
+    return text_begins_with(event, "PERF_RECORD_");
 }
 
 /* Returns TEXT without " ilen: 3 insn: 48 89 e5", which the fields insn and insnlen add at the end. */
@@ -180,7 +128,7 @@ static struct slice without_instruction(struct slice text)
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         size_t size = strlen(fields[i]);
         const uint8_t *found = text.size >= size ? memmem(text.data, text.size, fields[i], size) : NULL;
-        if (found) text = trim(slice_of(text.data, (size_t)(found - text.data)));
+        if (found) text = text_trim(slice_of(text.data, (size_t)(found - text.data)));
     }
     return text;
 }
@@ -189,18 +137,18 @@ static struct slice without_instruction(struct slice text)
 static bool parse_event(struct slice left, struct header *header)
 {
     uint64_t period;
-    struct slice word = take_word(&left);
-    if (parse_number(word, &period)) {
+    struct slice word = text_take_word(&left);
+    if (text_number(word, &period)) {
         header->has_period = true;
         header->period = period < INT64_MAX ? (int64_t)period : INT64_MAX;
-        word = take_word(&left);
+        word = text_take_word(&left);
     }
     if (!is_record(word)) {
-        if (word.size < 2 || !ends_with(word, ":")) return false;
+        if (word.size < 2 || !text_ends_with(word, ":")) return false;
         word.size--;
     }
     header->event = word;
-    header->rest = without_instruction(trim(left));
+    header->rest = without_instruction(text_trim(left));
     return true;
 }
 
@@ -216,7 +164,7 @@ static void take_ids(struct header *header, const struct header *ids)
 static bool finish_without_time(struct slice event, const struct header *first_ids, struct header *header)
 {
     uint64_t period = 0;
-    bool has_period = header->tid.data != first_ids->tid.data && parse_number(header->tid, &period);
+    bool has_period = header->tid.data != first_ids->tid.data && text_number(header->tid, &period);
     take_ids(header, first_ids);
     if (!parse_event(event, header)) return false;
     header->has_period |= has_period;
@@ -228,14 +176,14 @@ static bool finish_without_time(struct slice event, const struct header *first_i
 static bool take_record(struct slice word, struct slice left, struct header *header)
 {
     header->event = word;
-    header->rest = trim(left);
+    header->rest = text_trim(left);
     return true;
 }
 
 /* Returns whether LINE is one that the field insn adds to a sample with a call graph. */
 static bool is_instruction(struct slice line)
 {
-    return starts_with(trim(line), "insn:") || starts_with(trim(line), "ilen:");
+    return text_begins_with(text_trim(line), "insn:") || text_begins_with(text_trim(line), "ilen:");
 }
 
 /* A thread's name may hold blanks and numbers: the ids are the last ones before the time. */
@@ -243,10 +191,10 @@ static bool parse_header(struct slice line, struct header *ret_header)
 {
     struct header header = {0}, first_ids = {0};
     struct slice left = line;
-    const uint8_t *start = trim(line).data;
+    const uint8_t *start = text_trim(line).data;
     if (is_instruction(line)) return false;
     for (unsigned words = 0; words < HEADER_WORDS_MAX; words++) {
-        struct slice before = left, word = take_word(&left);
+        struct slice before = left, word = text_take_word(&left);
         struct header ids = {0};
         bool is_done = false, has_ids = header.tid.size > 0;
         if (word.size == 0) return false;
@@ -255,14 +203,14 @@ static bool parse_header(struct slice line, struct header *ret_header)
             is_done = parse_event(left, &header);
         else if (has_ids && is_record(word))
             is_done = take_record(word, left, &header);
-        else if (has_ids && ends_with(word, ":"))
+        else if (has_ids && text_ends_with(word, ":"))
             is_done = finish_without_time(before, &first_ids, &header);
         if (is_done) *ret_header = header;
         if (is_done || header.has_time) return is_done;
         if (parse_cpu(word, &header.cpu)) {
             header.has_cpu = true;
         } else if (word.data > start && parse_ids(word, &ids.pid, &ids.tid)) {
-            ids.comm = trim(slice_of(start, (size_t)(word.data - start)));
+            ids.comm = text_trim(slice_of(start, (size_t)(word.data - start)));
             take_ids(&header, &ids);
             if (!has_ids) first_ids = ids;
         }
@@ -272,7 +220,7 @@ static bool parse_header(struct slice line, struct header *ret_header)
 
 static bool is_passed_over(struct slice line)
 {
-    return trim(line).size == 0 || line.data[0] == '#';
+    return text_trim(line).size == 0 || line.data[0] == '#';
 }
 
 /* The next line that is neither empty nor a comment; empty at the end. */
@@ -290,7 +238,7 @@ static bool ends_with_number(struct slice line)
 {
     const uint8_t *blank = line.size ? memrchr(line.data, ' ', line.size) : NULL;
     uint64_t number;
-    return blank && parse_number(slice_from(line, (size_t)(blank + 1 - line.data)), &number);
+    return blank && text_number(text_from(line, (size_t)(blank + 1 - line.data)), &number);
 }
 
 /* Whether LEFT continues like perf's output: with a frame, or with samples to the end. Names of collapsed stacks are
@@ -316,13 +264,13 @@ static bool perf_script_detect(struct slice bytes)
     struct slice line = next_line(&bytes);
     if (line.size > PERF_SCRIPT_HEADER_BYTES_MAX) return false; /* JSON on one line */
     for (bool in_record = false; line.size > 0; line = next_line(&bytes)) {
-        bool is_more = in_record && is_blank(line.data[0]) && !parse_header(line, &header);
+        bool is_more = in_record && text_is_blank(line.data[0]) && !parse_header(line, &header);
         in_record = is_more || (parse_header(line, &header) && is_record(header.event));
         if (!in_record) break;
     }
     if (line.size == 0 || !parse_header(line, &header)) return false;
     if (ends_with_number(line)) return continues_as_perf(bytes);
-    return header.has_time || header.rest.size == 0 || ends_with(header.rest, ")");
+    return header.has_time || header.rest.size == 0 || text_ends_with(header.rest, ")");
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -334,8 +282,8 @@ static struct slice without_offset(struct slice symbol)
     uint64_t offset;
     if (!plus) return symbol;
     size_t size = (size_t)(plus - symbol.data);
-    struct slice after = slice_from(symbol, size + 1);
-    if (!starts_with(after, "0x") || !parse_lower_hex(slice_from(after, 2), &offset)) return symbol;
+    struct slice after = text_from(symbol, size + 1);
+    if (!text_begins_with(after, "0x") || !parse_lower_hex(text_from(after, 2), &offset)) return symbol;
     return slice_of(symbol.data, size);
 }
 
@@ -344,10 +292,10 @@ static struct slice without_offset(struct slice symbol)
 static size_t find_file(struct slice text)
 {
     static const char deleted[] = " (deleted))";
-    if (!ends_with(text, ")")) return text.size;
-    size_t end = ends_with(text, deleted) ? text.size - strlen(deleted) : text.size;
+    if (!text_ends_with(text, ")")) return text.size;
+    size_t end = text_ends_with(text, deleted) ? text.size - strlen(deleted) : text.size;
     for (size_t i = end; i-- > 0;) {
-        if (text.data[i] == '(' && (i == 0 || is_blank(text.data[i - 1]))) return i;
+        if (text.data[i] == '(' && (i == 0 || text_is_blank(text.data[i - 1]))) return i;
     }
     return text.size;
 }
@@ -356,9 +304,9 @@ static bool parse_frame(struct slice line, struct frame *ret_frame)
 {
     struct frame frame = {0};
     struct slice left = line;
-    if (!parse_lower_hex(take_word(&left), &frame.address)) return false;
-    left = trim(left);
-    if (ends_with(left, "(inlined)")) {
+    if (!parse_lower_hex(text_take_word(&left), &frame.address)) return false;
+    left = text_trim(left);
+    if (text_ends_with(left, "(inlined)")) {
         frame.is_inlined = true;
         left.size -= strlen("(inlined)");
     } else {
@@ -366,7 +314,7 @@ static bool parse_frame(struct slice line, struct frame *ret_frame)
         if (place < left.size) frame.file = slice_of(left.data + place + 1, left.size - place - 2);
         left.size = place;
     }
-    frame.symbol = without_offset(trim(left));
+    frame.symbol = without_offset(text_trim(left));
     if (slice_equals_text(frame.symbol, "[unknown]")) frame.symbol.size = 0;
     if (slice_equals_text(frame.file, "[unknown]")) frame.file.size = 0;
     *ret_frame = frame;
@@ -384,12 +332,12 @@ static struct slice without_end(struct slice text, const char *start)
  * place, such as "work+12" or "libc.so.6[29d90]", is passed over. */
 static void parse_source(struct slice line, struct frame *frame)
 {
-    struct slice text = trim(without_end(trim(line), " ("));
+    struct slice text = text_trim(without_end(text_trim(line), " ("));
     const uint8_t *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
     uint64_t number;
     if (!colon) return;
     struct slice source = slice_of(text.data, (size_t)(colon - text.data));
-    if (source.size == 0 || !parse_number(slice_from(text, source.size + 1), &number)) return;
+    if (source.size == 0 || !text_number(text_from(text, source.size + 1), &number)) return;
     if (slice_equals_text(source, "??") || number > INT32_MAX) return;
     frame->source = source;
     frame->line = (int64_t)number;
@@ -482,7 +430,7 @@ static struct stack_id add_stack(struct decoder *decoder)
 static int64_t pid_of(const struct header *header)
 {
     uint64_t pid;
-    return parse_number(header->pid, &pid) && pid <= INT64_MAX ? (int64_t)pid : 0;
+    return text_number(header->pid, &pid) && pid <= INT64_MAX ? (int64_t)pid : 0;
 }
 
 static struct label_set_id add_labels(struct decoder *decoder)
@@ -492,7 +440,7 @@ static struct label_set_id add_labels(struct decoder *decoder)
     struct label labels[2];
     uint64_t pid;
     uint32_t count = 0;
-    if (decoder->has_several_pids && parse_number(header->pid, &pid) && pid <= INT64_MAX) {
+    if (decoder->has_several_pids && text_number(header->pid, &pid) && pid <= INT64_MAX) {
         labels[count++] =
             (struct label){.key = profile_text(profile, "pid"), .is_number = true, .number = (int64_t)pid};
     }
@@ -546,14 +494,14 @@ static void begin_sample(struct decoder *decoder, const struct header *header)
     struct frame frame;
     finish_sample(decoder);
     decoder->in_record = is_record(header->event);
-    if (decoder->in_record && starts_with(header->event, "PERF_RECORD_MMAP") &&
+    if (decoder->in_record && text_begins_with(header->event, "PERF_RECORD_MMAP") &&
         !perf_maps_add(&decoder->maps, header->rest))
         fail(decoder, STATUS_NO_MEMORY, header->rest, "no memory for the places of files");
     if (decoder->in_record) return;
     decoder->header = *header;
     decoder->is_open = true;
     decoder->profile->has_times |= header->has_time;
-    if (ends_with(header->rest, ")") && parse_frame(header->rest, &frame)) {
+    if (text_ends_with(header->rest, ")") && parse_frame(header->rest, &frame)) {
         frame.is_in_header = true;
         add_frame(decoder, frame, header->rest);
     }
@@ -563,14 +511,14 @@ static void read_line(struct decoder *decoder, struct slice line)
 {
     struct header header;
     struct frame frame;
-    bool can_be_frame = is_blank(line.data[0]) && decoder->is_open;
+    bool can_be_frame = text_is_blank(line.data[0]) && decoder->is_open;
     if (line.data[0] != '\t' && parse_header(line, &header))
         begin_sample(decoder, &header);
     else if (can_be_frame && parse_frame(line, &frame))
         add_frame(decoder, frame, line);
     else if (can_be_frame && decoder->frames.count > 0)
         parse_source(line, &decoder->frames.items[decoder->frames.count - 1]);
-    else if (!is_blank(line.data[0]) || !(decoder->in_record || is_instruction(line)))
+    else if (!text_is_blank(line.data[0]) || !(decoder->in_record || is_instruction(line)))
         fail(decoder, STATUS_MALFORMED, line, "a line is neither a sample's nor a frame");
 }
 
@@ -591,7 +539,7 @@ static void note_header(struct decoder *decoder, const struct header *header)
 /* perf's own clocks count time; everything else counts what it is called. */
 static bool is_clock(struct slice event)
 {
-    return starts_with(event, "cpu-clock") || starts_with(event, "task-clock");
+    return text_begins_with(event, "cpu-clock") || text_begins_with(event, "task-clock");
 }
 
 static void give_columns(struct decoder *decoder)
@@ -616,7 +564,7 @@ static void read_text(struct decoder *decoder)
     if (decoder->status == STATUS_OK) give_columns(decoder);
     for (struct slice left = decoder->bytes; left.size > 0 && decoder->status == STATUS_OK;) {
         struct slice line = text_take_line(&left);
-        if (trim(line).size == 0)
+        if (text_trim(line).size == 0)
             finish_sample(decoder);
         else if (!is_passed_over(line))
             read_line(decoder, line);

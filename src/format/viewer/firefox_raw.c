@@ -184,7 +184,7 @@ static void add_frame(struct raw_thread *raw, size_t index, uint64_t nudge)
         return;
     }
     struct slice name = profile_slice(decoder->file.profile, tables->strings.items[string]);
-    bool is_native = text_begins_with(name, "0x") && hex_parse(slice_of(name.data + 2, name.size - 2), &address);
+    bool is_native = text_begins_with(name, "0x") && hex_parse(text_from(name, 2), &address);
     const struct memory_range *range = is_native && address >= nudge ? range_at(raw, address - nudge) : NULL;
     if (range) {
         function[FUNCTION_RESOURCE] = range->library;
