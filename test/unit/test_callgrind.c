@@ -1,29 +1,15 @@
 /* Files of callgrind; test/cli/callgrind.py compares real ones with callgrind_annotate.  SPDX-License-Identifier: MIT
  */
+#include "decoded.h"
 #include "test.h"
 
-#include "format/format.h"
 #include "format/text/callgrind.h"
 #include "format/text/collapsed.h"
 
-static void check_stacks(const char *text, const char *expected)
-{
-    struct profile profile;
-    struct buffer out;
-    struct error error = {0};
-    profile_init(&profile);
-    buffer_init(&out, 1 << 16);
-    if (callgrind_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
-    buffer_append_byte(&out, '\0');
-    CHECK_TEXT((const char *)out.data, expected);
-    buffer_fini(&out);
-    profile_fini(&profile);
-}
-
 TEST(callers_share_the_cost_of_what_they_both_call)
 {
-    check_stacks("version: 1\npositions: line\nevents: Ir\n\n"
+    check_stacks(&format_callgrind,
+                 "version: 1\npositions: line\nevents: Ir\n\n"
                  "fl=(1) a.c\nfn=(1) main\n1 10\ncfn=(2) left\ncalls=1 5\n+1 40\ncfn=(3) right\ncalls=1 9\n* 60\n\n"
                  "fn=(2)\n5 10\ncfn=(4) shared\ncalls=1 20\n* 30\n\nfn=(3)\n9 0\ncfn=(4)\ncalls=2 20\n9 60\n\n"
                  "fn=(4)\n20 80\n21 10\n",
@@ -32,7 +18,8 @@ TEST(callers_share_the_cost_of_what_they_both_call)
 
 TEST(a_recursion_keeps_the_cost_of_each_function)
 {
-    check_stacks("events: Ir\nfn=main\n1 1\ncfn=even\ncalls=1 1\n1 30\nfn=even\n2 10\ncfn=odd\ncalls=5 3\n2 55\n"
+    check_stacks(&format_callgrind,
+                 "events: Ir\nfn=main\n1 1\ncfn=even\ncalls=1 1\n1 30\nfn=even\n2 10\ncfn=odd\ncalls=5 3\n2 55\n"
                  "cfn=even\ncalls=5 3\n2 90\nfn=odd\n3 20\ncfn=even\ncalls=5 2\n3 35\n",
                  "main 1\nmain;even 10\nmain;even;odd 20\n");
 }

@@ -1,30 +1,15 @@
 /* V8's CPU profiles.  SPDX-License-Identifier: MIT */
 #include "real.h"
+#include "decoded.h"
 #include "test.h"
-
-#include "base/file.h"
-#include "dump.h"
-#include "format/format.h"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES };
 
 #define FRAME(name, line) "\"callFrame\":{\"functionName\":\"" name "\",\"url\":\"a.js\",\"lineNumber\":" #line "}"
 
-/* Writes to OUT what TEXT is decoded to, or the message of the error. */
 static const char *read_text(struct buffer *out, const char *text, unsigned what)
 {
-    struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    if (format_chrome.decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
-        (void)dump(out, &profile, what);
-    } else {
-        buffer_init(out, 1 << 16);
-        buffer_append_format(out, "%s", error.message);
-        buffer_append_byte(out, '\0');
-    }
-    profile_fini(&profile);
-    return (const char *)out->data;
+    return decoded_text(out, &format_chrome, slice_of_text(text), what);
 }
 
 TEST(reads_root_idle_and_garbage_collector_frames)
@@ -138,27 +123,12 @@ TEST(what_is_broken_is_rejected_with_what_was_wrong)
     }
 }
 
-static void read_file(const char *path, struct profile *profile)
-{
-    struct error error = {0};
-    struct buffer bytes;
-    buffer_init(&bytes, 1 << 24);
-    profile_init(profile);
-    if (file_read(path, &bytes, NULL) != STATUS_OK) {
-        profile_fini(profile);
-        TEST_FAIL("cannot read %s", path);
-    }
-    enum status status = format_chrome.decode(buffer_slice(&bytes), profile, &error);
-    buffer_fini(&bytes);
-    if (status != STATUS_OK) TEST_FAIL("%s", error.message);
-}
-
 /* The figures are the file's own: 891 samples, 203 of them idle, and the time from the first sample to its end. */
 TEST(a_real_file_keeps_every_sample_and_the_entire_time)
 {
     struct profile profile;
     uint64_t wall_ns = 0, idle = 0;
-    read_file(real_path("cpuprofile/mixed-1ms.cpuprofile"), &profile);
+    read_profile(real_path("cpuprofile/mixed-1ms.cpuprofile"), &format_chrome, &profile);
     CHECK_UINT(profile.samples.count, 891);
     for (size_t i = 0; i < profile.samples.count; i++) {
         wall_ns += (uint64_t)profile_sample_values(&profile, i)[1];
@@ -174,7 +144,7 @@ TEST(shares_of_a_real_file_match_the_recorded_work)
     struct profile profile;
     double shares[2] = {0};
     static const char *const names[] = {"hotLoopA", "hotLoopB"};
-    read_file(real_path("cpuprofile/ratio-70-30.cpuprofile"), &profile);
+    read_profile(real_path("cpuprofile/ratio-70-30.cpuprofile"), &format_chrome, &profile);
     for (size_t i = 0; i < profile.samples.count; i++) {
         struct stack_id stack = profile.samples.stack[i];
         for (; stack.index; stack = profile_stack(&profile, stack).parent) {

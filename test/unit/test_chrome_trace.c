@@ -1,25 +1,10 @@
 /* Trace events with begin, end and complete events.  SPDX-License-Identifier: MIT */
+#include "decoded.h"
 #include "test.h"
 
 #include "detected.h"
-#include "format/format.h"
 #include "format/text/collapsed.h"
 #include "format/viewer/chrome_trace.h"
-
-static void check_stacks(const char *text, const char *expected)
-{
-    struct profile profile;
-    struct buffer out;
-    struct error error = {0};
-    profile_init(&profile);
-    buffer_init(&out, 1 << 16);
-    if (chrome_trace_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
-    buffer_append_byte(&out, '\0');
-    CHECK_TEXT((const char *)out.data, expected);
-    buffer_fini(&out);
-    profile_fini(&profile);
-}
 
 #define BEGIN(name, at) "{\"ph\":\"B\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" at "}"
 #define END(at) "{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":" at "}"
@@ -28,12 +13,14 @@ static void check_stacks(const char *text, const char *expected)
 
 TEST(open_events_are_stacks)
 {
-    check_stacks("[" BEGIN("a", "1") "," BEGIN("b", "3.5") "," END("4.25") "," END("10") "]", "a 8250\na;b 750\n");
+    check_stacks(&format_chrome_trace, "[" BEGIN("a", "1") "," BEGIN("b", "3.5") "," END("4.25") "," END("10") "]",
+                 "a 8250\na;b 750\n");
 }
 
 TEST(complete_events_nest_whatever_their_order)
 {
-    check_stacks("[" COMPLETE("in", "5", "5") "," COMPLETE("out", "5", "20") "," COMPLETE("alone", "40", "1") "]",
+    check_stacks(&format_chrome_trace,
+                 "[" COMPLETE("in", "5", "5") "," COMPLETE("out", "5", "20") "," COMPLETE("alone", "40", "1") "]",
                  "alone 1000\nout 15000\nout;in 5000\n");
 }
 
@@ -41,7 +28,7 @@ TEST(a_complete_event_ends_with_the_one_around_it)
 {
     struct profile profile;
     const char *text = "[" COMPLETE("out", "0", "10") "," COMPLETE("in", "5", "20") "]";
-    check_stacks(text, "out 5000\nout;in 5000\n");
+    check_stacks(&format_chrome_trace, text, "out 5000\nout;in 5000\n");
     profile_init(&profile);
     CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     CHECK_TEXT(profile_c_string(&profile, profile.metadata.items[1].key), "events_cut");
@@ -51,14 +38,15 @@ TEST(a_complete_event_ends_with_the_one_around_it)
 
 TEST(an_end_without_a_begin_is_counted_and_ignored)
 {
-    check_stacks("[" END("1") "," BEGIN("a", "2") "," COMPLETE("b", "3", "9") "," END("4") "," END("5") "]",
+    check_stacks(&format_chrome_trace,
+                 "[" END("1") "," BEGIN("a", "2") "," COMPLETE("b", "3", "9") "," END("4") "," END("5") "]",
                  "a 1000\na;b 1000\n");
 }
 
 TEST(a_list_that_is_cut_short_is_read_to_its_last_event)
 {
-    check_stacks("[" BEGIN("a", "1") "," END("2") ",\n", "a 1000\n");
-    check_stacks("[" BEGIN("a", "1") "," END("2") ",]", "a 1000\n");
+    check_stacks(&format_chrome_trace, "[" BEGIN("a", "1") "," END("2") ",\n", "a 1000\n");
+    check_stacks(&format_chrome_trace, "[" BEGIN("a", "1") "," END("2") ",]", "a 1000\n");
 }
 
 TEST(a_list_with_an_error_in_the_middle_is_rejected)

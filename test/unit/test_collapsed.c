@@ -1,19 +1,9 @@
 /* Collapsed stacks in both directions.  SPDX-License-Identifier: MIT */
 #include "real.h"
+#include "decoded.h"
 #include "test.h"
 
-#include "base/file.h"
 #include "format/text/collapsed.h"
-
-static void check_encoded(const struct profile *profile, const char *expected)
-{
-    struct buffer out;
-    buffer_init(&out, 1 << 16);
-    CHECK_UINT(collapsed_encode(profile, &out, NULL), STATUS_OK);
-    buffer_append_byte(&out, '\0');
-    CHECK_TEXT((const char *)out.data, expected);
-    buffer_fini(&out);
-}
 
 TEST(lines_are_summed_and_sorted_by_stack)
 {
@@ -23,7 +13,7 @@ TEST(lines_are_summed_and_sorted_by_stack)
     CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.samples.count, 5);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 2);
-    check_encoded(&profile, "main 5\nmain;a b;c -3\nmain;work 42\n");
+    check_collapsed(&profile, "main 5\nmain;a b;c -3\nmain;work 42\n");
     profile_fini(&profile);
 }
 
@@ -32,7 +22,7 @@ TEST(separators_after_the_last_name_part_nothing)
     struct profile profile;
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(slice_of_text("main;;work;; 2\nmain; 1\n;; 4\n"), &profile, NULL), STATUS_OK);
-    check_encoded(&profile, "[unknown] 4\nmain 1\nmain;[unknown];work 2\n");
+    check_collapsed(&profile, "[unknown] 4\nmain 1\nmain;[unknown];work 2\n");
     profile_fini(&profile);
 }
 
@@ -75,9 +65,9 @@ TEST(writes_inlined_functions_as_frames_and_unnamed_ones_by_file)
     profile_add_sample(&profile, &(struct sample){0}, values);
     for (size_t i = 0; i < 3; i++) stack = profile_add_stack(&profile, stack, places[i]);
     profile_add_sample(&profile, &(struct sample){.stack = stack}, values);
-    check_encoded(&profile, "[libc.so.6];run now;operator:()_[i];0xabc 10\n[unknown] 10\n");
+    check_collapsed(&profile, "[libc.so.6];run now;operator:()_[i];0xabc 10\n[unknown] 10\n");
     profile.default_value_type = profile_text(&profile, "samples");
-    check_encoded(&profile, "[libc.so.6];run now;operator:()_[i];0xabc 1\n[unknown] 1\n");
+    check_collapsed(&profile, "[libc.so.6];run now;operator:()_[i];0xabc 1\n[unknown] 1\n");
     profile_fini(&profile);
 }
 
@@ -93,12 +83,12 @@ TEST(marks_show_inlined_functions_the_kernel_and_jit_code)
     const struct location *kernel = profile_location(&profile, profile_stack(&profile, leaf).location);
     CHECK_UINT(kernel->line_count, 2);
     CHECK_TEXT(profile_c_string(&profile, profile_mapping(&profile, kernel->mapping)->file_name), "[kernel]");
-    check_encoded(&profile, text);
+    check_collapsed(&profile, text);
     profile_fini(&profile);
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(slice_of_text("a_[0] 1\n"), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.locations.items[1].kind, FRAME_INTERPRETED);
-    check_encoded(&profile, "a_[0] 1\n");
+    check_collapsed(&profile, "a_[0] 1\n");
     profile_fini(&profile);
 }
 
@@ -115,7 +105,7 @@ TEST(two_numbers_are_a_difference_only_if_every_line_has_them)
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(slice_of_text("a;b 1 2\na;c 5\n"), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.value_type_count, 1);
-    check_encoded(&profile, "a;b 1 2\na;c 5\n");
+    check_collapsed(&profile, "a;b 1 2\na;c 5\n");
     profile_fini(&profile);
 }
 
@@ -127,7 +117,7 @@ TEST(a_tab_may_separate_the_number_and_comments_are_kept)
     CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.comments.count, 2);
     CHECK_TEXT(profile_c_string(&profile, profile.comments.items[1]), "mode: wall 5");
-    check_encoded(&profile, "#<Class:Set>;new 2\nmain;a b 4\n");
+    check_collapsed(&profile, "#<Class:Set>;new 2\nmain;a b 4\n");
     profile_fini(&profile);
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(slice_of_text("a\t1\t2\nb\t3\t4\n"), &profile, NULL), STATUS_OK);
@@ -154,7 +144,7 @@ TEST(fractions_are_read_in_the_smallest_unit_that_keeps_them)
         CHECK_UINT(collapsed_decode(slice_of_text(files[i].text), &profile, NULL), STATUS_OK);
         CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].unit), files[i].unit);
         CHECK_INT(profile_sample_values(&profile, 0)[0], files[i].first);
-        check_encoded(&profile, written[i]);
+        check_collapsed(&profile, written[i]);
         profile_fini(&profile);
     }
 }
@@ -195,7 +185,7 @@ TEST(what_is_written_is_utf_8)
     struct profile profile;
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(slice_of_text("(\xb5/\xfd;\xc3\xa4\xc3 7\n"), &profile, NULL), STATUS_OK);
-    check_encoded(&profile, "(?/?;\xc3\xa4? 7\n");
+    check_collapsed(&profile, "(?/?;\xc3\xa4? 7\n");
     profile_fini(&profile);
 }
 

@@ -1,10 +1,10 @@
 /* The processed profile of the Firefox Profiler.  SPDX-License-Identifier: MIT */
+#include "decoded.h"
 #include "test.h"
 
 #include "format/viewer/firefox.h"
 
 #include "base/json_reader.h"
-#include "dump.h"
 #include "profile/frame_kind.h"
 
 /* main calls outer, into which inner is inlined; then an address that nobody could name. Two threads. */
@@ -151,24 +151,7 @@ TEST(each_process_has_its_own_tracks)
     profile_fini(&profile);
 }
 
-enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
-
-/* Writes to OUT what TEXT is decoded to, or the message of the error. */
-static const char *read_text(struct buffer *out, struct slice text)
-{
-    struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    if (firefox_decode(text, &profile, &error) == STATUS_OK) {
-        (void)dump(out, &profile, ALL);
-    } else {
-        buffer_init(out, 1 << 16);
-        buffer_append_format(out, "%s (offset %" PRIu64 ")", error.message, error.offset);
-        buffer_append_byte(out, '\0');
-    }
-    profile_fini(&profile);
-    return (const char *)out->data;
-}
+enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS | DECODED_OFFSET };
 
 TEST(what_is_written_is_json_and_is_read_back)
 {
@@ -182,14 +165,15 @@ TEST(what_is_written_is_json_and_is_read_back)
     json_skip(&reader);
     CHECK_UINT(json_reader_finish(&reader, NULL), STATUS_OK);
     json_reader_fini(&reader);
-    CHECK_TEXT(read_text(&out, buffer_slice(&written)), "samples/count wall/nanoseconds\n"
-                                                        "sample at 1700000000000001000 thread 9/prog 1 10000000\n"
-                                                        " @200001004 in /lib/libx.so ?\n"
-                                                        " @100001020 in /opt/prog inner (a.h:7:2) < outer (:0:0)\n"
-                                                        " @100001010 in /opt/prog main (a.c:5:0)\n"
-                                                        "sample at 1700000000000002000 thread 10/ 1 10000000\n"
-                                                        " @100001010 in /opt/prog main (a.c:5:0)\n"
-                                                        "sample at 1700000000010001000 thread 9/prog 1 10000000\n");
+    CHECK_TEXT(decoded_text(&out, &format_firefox, buffer_slice(&written), ALL),
+               "samples/count wall/nanoseconds\n"
+               "sample at 1700000000000001000 thread 9/prog 1 10000000\n"
+               " @200001004 in /lib/libx.so ?\n"
+               " @100001020 in /opt/prog inner (a.h:7:2) < outer (:0:0)\n"
+               " @100001010 in /opt/prog main (a.c:5:0)\n"
+               "sample at 1700000000000002000 thread 10/ 1 10000000\n"
+               " @100001010 in /opt/prog main (a.c:5:0)\n"
+               "sample at 1700000000010001000 thread 9/prog 1 10000000\n");
     buffer_fini(&out);
     buffer_fini(&written);
     profile_fini(&profile);
@@ -213,7 +197,7 @@ static const char of_each_thread[] =
 TEST(tables_of_each_thread_are_read)
 {
     struct buffer out;
-    CHECK_TEXT(read_text(&out, slice_of_text(of_each_thread)),
+    CHECK_TEXT(decoded_text(&out, &format_firefox, slice_of_text(of_each_thread), ALL),
                "samples/count cpu/nanoseconds\n"
                "sample at 1000500000 thread 9/GeckoMain 1 0 pid=7 process=web\n"
                " @100000010 in /opt/libxul.so ?\n"
@@ -244,17 +228,18 @@ static const char raw[] =
 TEST(the_raw_form_has_processes_with_their_own_clocks_and_libraries)
 {
     struct buffer out;
-    CHECK_TEXT(read_text(&out, slice_of_text(raw)), "samples/count cpu/nanoseconds\n"
-                                                    "sample at 1000500000 thread 7/GeckoMain 1 40 pid=7 process=web\n"
-                                                    " @100000010 in /opt/p ?\n"
-                                                    " @0 in  (root) (:0:0)\n"
-                                                    "sample at 1001500000 thread 7/GeckoMain 1 0 pid=7 process=web\n"
-                                                    " @0 in  inner (http://x/a.js:9:0)\n"
-                                                    " @10000000f in /opt/p ?\n"
-                                                    " @0 in  (root) (:0:0)\n"
-                                                    "sample at 1002000000 thread 7/GeckoMain 1 0 pid=7 process=web\n"
-                                                    "sample at 2001000000 thread 8/GeckoMain 1 0 pid=8 process=tab\n"
-                                                    " @0 in  0x1010 (:0:0)\n");
+    CHECK_TEXT(decoded_text(&out, &format_firefox, slice_of_text(raw), ALL),
+               "samples/count cpu/nanoseconds\n"
+               "sample at 1000500000 thread 7/GeckoMain 1 40 pid=7 process=web\n"
+               " @100000010 in /opt/p ?\n"
+               " @0 in  (root) (:0:0)\n"
+               "sample at 1001500000 thread 7/GeckoMain 1 0 pid=7 process=web\n"
+               " @0 in  inner (http://x/a.js:9:0)\n"
+               " @10000000f in /opt/p ?\n"
+               " @0 in  (root) (:0:0)\n"
+               "sample at 1002000000 thread 7/GeckoMain 1 0 pid=7 process=web\n"
+               "sample at 2001000000 thread 8/GeckoMain 1 0 pid=8 process=tab\n"
+               " @0 in  0x1010 (:0:0)\n");
     buffer_fini(&out);
 }
 
@@ -296,7 +281,7 @@ TEST(markers_are_read_and_written)
     buffer_fini(&out);
     profile_fini(&profile);
 
-    CHECK_TEXT(read_text(&out, slice_of_text(MARKERS("2", "null"))),
+    CHECK_TEXT(decoded_text(&out, &format_firefox, slice_of_text(MARKERS("2", "null")), ALL),
                "a marker has a name that is not there (offset 471)");
     buffer_fini(&out);
 }
@@ -325,7 +310,7 @@ TEST(broken_profiles_are_rejected_with_the_place)
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct buffer out;
-        CHECK_TEXT(read_text(&out, slice_of_text(files[i].text)), files[i].message);
+        CHECK_TEXT(decoded_text(&out, &format_firefox, slice_of_text(files[i].text), ALL), files[i].message);
         buffer_fini(&out);
     }
 }

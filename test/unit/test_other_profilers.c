@@ -1,26 +1,10 @@
 /* Readers of V8's heap profiles, stackprof, DHAT, massif, bpftrace, DTrace and macOS's sample. The numbers are what the
  * tools print for the same files: node's own tree, stackprof --text, valgrind, ms_print, the values of the map.
  * SPDX-License-Identifier: MIT */
+#include "decoded.h"
 #include "test.h"
 
-#include "base/file.h"
-#include "format/format.h"
 #include "format/text/collapsed.h"
-
-static void read_file(const char *name, const char *format_wanted, struct profile *profile)
-{
-    char path[512];
-    struct buffer bytes;
-    struct error error = {0};
-    const struct format *format = NULL;
-    (void)snprintf(path, sizeof(path), TEST_SOURCE_ROOT "/test/data/%s", name);
-    buffer_init(&bytes, 1 << 20);
-    CHECK_UINT(file_read(path, &bytes, NULL), STATUS_OK);
-    profile_init(profile);
-    if (format_decode(buffer_slice(&bytes), profile, &format, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    CHECK_TEXT(format_name(format), format_wanted);
-    buffer_fini(&bytes);
-}
 
 static bool is_leaf(const struct profile *profile, size_t sample, const char *name)
 {
@@ -43,23 +27,6 @@ static int64_t sum_of(const struct profile *profile, const char *name, const cha
     return sum;
 }
 
-static void check_stacks(const struct format *format, const char *text, const char *expected)
-{
-    struct profile profile;
-    struct buffer out;
-    struct error error = {0};
-    const struct format *found = NULL;
-    profile_init(&profile);
-    buffer_init(&out, 1 << 16);
-    if (format_decode(slice_of_text(text), &profile, &found, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    CHECK_TEXT(format_name(found), format->name);
-    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
-    buffer_append_byte(&out, '\0');
-    CHECK_TEXT((const char *)out.data, expected);
-    buffer_fini(&out);
-    profile_fini(&profile);
-}
-
 static void check_rejected(const struct format *format, const char *text, enum status status, uint64_t offset)
 {
     struct profile profile;
@@ -74,7 +41,7 @@ static void check_rejected(const struct format *format, const char *text, enum s
 TEST(a_heap_profile_of_node_has_its_sizes)
 {
     struct profile profile;
-    read_file("v8-heap/node20.heapprofile", "v8-heap", &profile);
+    read_profile(TEST_SOURCE_ROOT "/test/data/v8-heap/node20.heapprofile", &format_v8_heap, &profile);
     CHECK_INT(sum_of(&profile, NULL, "space"), 333360);
     CHECK_INT(sum_of(&profile, NULL, "objects"), 75);
     CHECK_INT(sum_of(&profile, "compileForInternalLoader", "space"), 79128);
@@ -91,7 +58,7 @@ TEST(a_heap_profile_that_is_broken_is_rejected)
 TEST(stackprof_has_samples_and_time)
 {
     struct profile profile;
-    read_file("stackprof/wall.json", "stackprof", &profile);
+    read_profile(TEST_SOURCE_ROOT "/test/data/stackprof/wall.json", &format_stackprof, &profile);
     CHECK_INT(sum_of(&profile, NULL, "samples"), 143);
     CHECK_INT(sum_of(&profile, "Integer#to_s", "wall"), 46000000);
     CHECK_INT(sum_of(&profile, "Object#leaf", "samples"), 16);
@@ -102,7 +69,7 @@ TEST(stackprof_has_samples_and_time)
 TEST(stackprof_without_stacks_has_functions_and_a_comment)
 {
     struct profile profile;
-    read_file("stackprof/object.json", "stackprof", &profile);
+    read_profile(TEST_SOURCE_ROOT "/test/data/stackprof/object.json", &format_stackprof, &profile);
     CHECK_INT(sum_of(&profile, "Integer#to_s", "objects"), 600);
     CHECK_UINT(profile.comments.count, 1);
     profile_fini(&profile);
@@ -122,7 +89,7 @@ TEST(stackprof_with_a_broken_stack_is_rejected)
 TEST(dhat_has_the_totals_that_valgrind_prints)
 {
     struct profile profile;
-    read_file("dhat/dhat.out", "dhat", &profile);
+    read_profile(TEST_SOURCE_ROOT "/test/data/dhat/dhat.out", &format_dhat, &profile);
     CHECK_INT(sum_of(&profile, NULL, "alloc_space"), 115000);
     CHECK_INT(sum_of(&profile, NULL, "alloc_objects"), 150);
     CHECK_INT(sum_of(&profile, NULL, "peak_space"), 100300);
@@ -140,7 +107,7 @@ TEST(dhat_with_an_unknown_frame_is_rejected)
 TEST(massif_has_the_heap_at_its_peak)
 {
     struct profile profile;
-    read_file("massif/massif.out", "massif", &profile);
+    read_profile(TEST_SOURCE_ROOT "/test/data/massif/massif.out", &format_massif, &profile);
     CHECK_INT(sum_of(&profile, NULL, "inuse_space"), 100300);
     CHECK_INT(sum_of(&profile, "leaf", "inuse_space"), 100300);
     profile_fini(&profile);
@@ -161,7 +128,7 @@ TEST(massif_stacks_begin_at_the_outermost_caller)
 TEST(bpftrace_has_the_values_of_its_map)
 {
     struct profile profile;
-    read_file("bpftrace/stacks.txt", "bpftrace", &profile);
+    read_profile(TEST_SOURCE_ROOT "/test/data/bpftrace/stacks.txt", &format_bpftrace, &profile);
     CHECK_INT(sum_of(&profile, NULL, "samples"), 69);
     profile_fini(&profile);
 }

@@ -1,8 +1,8 @@
 /* perf.data, with files that the test makes as perf writes them into a pipe; test/cli/perf_data.py has real ones.
  * SPDX-License-Identifier: MIT */
+#include "decoded.h"
 #include "test.h"
 
-#include "dump.h"
 #include "format/perf/perf_data.h"
 #include "format/perf/perf_layout.h"
 #include "unwind/machine.h"
@@ -166,19 +166,9 @@ static void put_round(struct buffer *file)
 /* Reads FILE into OUT as text, or writes the message that rejects it. Frees FILE. */
 static const char *read_file(struct buffer *out, struct buffer *file, unsigned what)
 {
-    struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    if (perf_data_decode(buffer_slice(file), &profile, &error) == STATUS_OK) {
-        (void)dump(out, &profile, what);
-    } else {
-        buffer_init(out, 1 << 16);
-        buffer_append_format(out, "%s (offset %" PRIu64 ")", error.message, error.offset);
-        buffer_append_byte(out, '\0');
-    }
-    profile_fini(&profile);
+    const char *text = decoded_text(out, &format_perf_data, buffer_slice(file), what | DECODED_OFFSET);
     buffer_fini(file);
-    return (const char *)out->data;
+    return text;
 }
 
 /* --- Tests ----------------------------------------------------------------------------------------------------------

@@ -1,28 +1,13 @@
 /* The text of perf script.  SPDX-License-Identifier: MIT */
 #include "real.h"
+#include "decoded.h"
 #include "test.h"
 
-#include "base/file.h"
-#include "dump.h"
-#include "format/format.h"
+enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS | DECODED_OFFSET };
 
-enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
-
-/* Writes to OUT what TEXT is decoded to, or the message of the error. */
 static const char *read_text(struct buffer *out, const char *text, unsigned what)
 {
-    struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    if (format_perf_script.decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
-        (void)dump(out, &profile, what);
-    } else {
-        buffer_init(out, 1 << 16);
-        buffer_append_format(out, "%s (offset %" PRIu64 ")", error.message, error.offset);
-        buffer_append_byte(out, '\0');
-    }
-    profile_fini(&profile);
-    return (const char *)out->data;
+    return decoded_text(out, &format_perf_script, slice_of_text(text), what);
 }
 
 /* PPF-4, facts 3.5: the leaf is where the program was, callers are inside their call. */
@@ -52,9 +37,7 @@ TEST(callers_are_stored_less_one_and_inlined_functions_are_of_one_place)
 static const char *mappings_of(struct buffer *out, const char *text)
 {
     struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    if (format_perf_script.decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    decode_text(&format_perf_script, text, &profile);
     buffer_init(out, 1 << 16);
     for (size_t i = 1; i < profile.mappings.count; i++) {
         const struct mapping *mapping = &profile.mappings.items[i];
@@ -156,10 +139,8 @@ TEST(fields_that_were_not_printed_are_not_needed)
 TEST(the_program_is_the_file_that_bears_the_threads_name)
 {
     struct profile profile;
-    struct error error = {0};
     static const char text[] = "prog 1 1.0: cpu-clock: \n\t10 f (/lib/libc.so.6)\n\t20 main (/bin/prog)\n\n";
-    profile_init(&profile);
-    CHECK_UINT(format_perf_script.decode(slice_of_text(text), &profile, &error), STATUS_OK);
+    decode_text(&format_perf_script, text, &profile);
     CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].file_name), "/bin/prog");
     profile_fini(&profile);
 }
@@ -190,9 +171,7 @@ TEST(further_fields_of_a_sample_are_understood_or_passed_over)
                                " ilen: 3 insn: 48 89 e5\n\n"
                                "prog 12 1.6: 7 cycles:u:  10 work+0x6 (/bin/prog) insn: 48 89 e5\n";
     struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    CHECK_UINT(format_perf_script.decode(slice_of_text(text), &profile, &error), STATUS_OK);
+    decode_text(&format_perf_script, text, &profile);
     CHECK_UINT(profile.samples.count, 2);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 3);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[1]), 1);
@@ -210,10 +189,7 @@ TEST(records_without_a_time_may_come_first)
                                "\tmore of it\n"
                                "prog    12 1.5: 7 cycles:u: \n\t10 work+0x6 (/bin/prog)\n";
     struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    enum status status = format_perf_script.decode(slice_of_text(text), &profile, &error);
-    if (status != STATUS_OK) TEST_FAIL("%s", error.message);
+    decode_text(&format_perf_script, text, &profile);
     CHECK_UINT(profile.samples.count, 1);
     profile_fini(&profile);
 }
@@ -233,45 +209,29 @@ static uint64_t self_value(const struct profile *profile, const char *function, 
     return sum;
 }
 
-static void read_file(const char *path, struct buffer *bytes, struct profile *profile)
-{
-    struct error error = {0};
-    buffer_init(bytes, 1 << 24);
-    profile_init(profile);
-    if (file_read(path, bytes, NULL) != STATUS_OK) {
-        profile_fini(profile);
-        TEST_FAIL("cannot read %s", path);
-    }
-    if (format_perf_script.decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-}
-
 /* The figures come from perf report on the same recording. */
 TEST(a_real_recording_adds_up_to_what_perf_report_says)
 {
     static const char *const files[] = {"perf/fp.script.txt", "perf/fp-full.script.txt"};
     for (size_t i = 0; i < 2; i++) {
-        struct buffer bytes;
         struct profile profile;
-        read_file(real_path(files[i]), &bytes, &profile);
+        read_profile(real_path(files[i]), &format_perf_script, &profile);
         CHECK_UINT(profile.samples.count, 406);
         CHECK_UINT(406 * profile.period, 2040200750);
         CHECK_UINT(self_value(&profile, "hotLoopA(int)::", 1) * 10000 / 2040200750, 6182);
         CHECK_UINT(self_value(&profile, "hotLoopB(int)::", 1) * 10000 / 2040200750, 3793);
-        buffer_fini(&bytes);
         profile_fini(&profile);
     }
 }
 
 TEST(a_real_recording_without_call_graphs_has_stacks_of_one_frame)
 {
-    struct buffer bytes;
     struct profile profile;
-    read_file(real_path("perf/flat.script.txt"), &bytes, &profile);
+    read_profile(real_path("perf/flat.script.txt"), &format_perf_script, &profile);
     for (size_t i = 0; i < profile.samples.count; i++) {
         CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[i]), 1);
     }
     CHECK(profile.samples.count > 100);
-    buffer_fini(&bytes);
     profile_fini(&profile);
 }
 

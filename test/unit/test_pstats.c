@@ -1,24 +1,9 @@
 /* Profiles of Python. The numbers are what the module pstats prints for the same files.  SPDX-License-Identifier: MIT
  */
+#include "decoded.h"
 #include "test.h"
 
-#include "base/file.h"
-#include "format/format.h"
-
-static void read_file(const char *name, struct profile *profile)
-{
-    char path[512];
-    struct buffer bytes;
-    struct error error = {0};
-    const struct format *format = NULL;
-    (void)snprintf(path, sizeof(path), TEST_SOURCE_ROOT "/test/data/pstats/%s", name);
-    buffer_init(&bytes, 1 << 20);
-    CHECK_UINT(file_read(path, &bytes, NULL), STATUS_OK);
-    profile_init(profile);
-    if (format_decode(buffer_slice(&bytes), profile, &format, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    CHECK_TEXT(format_name(format), "pstats");
-    buffer_fini(&bytes);
-}
+#define PSTATS TEST_SOURCE_ROOT "/test/data/pstats/"
 
 /* The sum of what the function NAME of line LINE counts itself. */
 static int64_t sum_of(const struct profile *profile, const char *name, int64_t line, size_t column)
@@ -37,7 +22,7 @@ static int64_t sum_of(const struct profile *profile, const char *name, int64_t l
 TEST(calls_and_times_are_those_that_pstats_prints)
 {
     struct profile profile;
-    read_file("python3.11.pstats", &profile);
+    read_profile(PSTATS "python3.11.pstats", &format_pstats, &profile);
     CHECK_INT(sum_of(&profile, "fib", 2, 1), 2325);
     CHECK_INT(sum_of(&profile, "<genexpr>", 4, 1), 40002);
     CHECK_INT(sum_of(&profile, "<built-in method builtins.sorted>", 0, 1), 2);
@@ -52,7 +37,7 @@ TEST(calls_and_times_are_those_that_pstats_prints)
 TEST(reads_what_the_module_profile_writes)
 {
     struct profile profile;
-    read_file("pure-python.pstats", &profile);
+    read_profile(PSTATS "pure-python.pstats", &format_pstats, &profile);
     CHECK_INT(sum_of(&profile, "inner", 2, 1), 50);
     CHECK_INT(sum_of(&profile, "outer", 3, 1), 1);
     profile_fini(&profile);
@@ -61,10 +46,10 @@ TEST(reads_what_the_module_profile_writes)
 /* `python3 -m profile` calls what it ran by its code, which each of these versions of Python writes in another way. */
 TEST(reads_code_as_the_name_of_a_function)
 {
-    static const char *const names[] = {"code-3.7.pstats", "code-3.10.pstats", "code-3.13.pstats"};
+    static const char *const names[] = {PSTATS "code-3.7.pstats", PSTATS "code-3.10.pstats", PSTATS "code-3.13.pstats"};
     for (size_t i = 0; i < 3; i++) {
         struct profile profile;
-        read_file(names[i], &profile);
+        read_profile(names[i], &format_pstats, &profile);
         CHECK_INT(sum_of(&profile, "inner", 1, 1), 9);
         CHECK_INT(sum_of(&profile, "<genexpr>", 2, 1), 45);
         CHECK_INT(sum_of(&profile, "<module>", 0, 1), 1);

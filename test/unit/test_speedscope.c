@@ -1,7 +1,7 @@
 /* speedscope's JSON, read and written.  SPDX-License-Identifier: MIT */
+#include "decoded.h"
 #include "test.h"
 
-#include "dump.h"
 #include "format/viewer/speedscope.h"
 
 #define SCHEMA "\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
@@ -12,28 +12,11 @@ static const char evented[] = "{" SCHEMA FRAMES ",\"profiles\":[{\"type\":\"even
                               "{\"type\":\"O\",\"frame\":0,\"at\":10},{\"type\":\"O\",\"frame\":1,\"at\":12.5},"
                               "{\"type\":\"C\",\"frame\":1,\"at\":13},{\"type\":\"C\",\"frame\":0,\"at\":14}]}]}";
 
-/* Writes to OUT what TEXT is decoded to, or the message of the error. */
-static const char *read_text(struct buffer *out, const char *text, unsigned what)
-{
-    struct profile profile;
-    struct error error = {0};
-    profile_init(&profile);
-    enum status status = speedscope_decode(slice_of_text(text), &profile, &error);
-    if (status == STATUS_OK) {
-        (void)dump(out, &profile, what);
-    } else {
-        buffer_init(out, 1 << 16);
-        buffer_append_format(out, "%s", error.message);
-        buffer_append_byte(out, '\0');
-    }
-    profile_fini(&profile);
-    return (const char *)out->data;
-}
-
 TEST(an_evented_profile_becomes_a_sample_for_each_stretch_between_events)
 {
     struct buffer out;
-    const char *text = read_text(&out, evented, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES);
+    const char *text =
+        decoded_text(&out, &format_speedscope, slice_of_text(evented), DUMP_TIMES | DUMP_THREADS | DUMP_VALUES);
     CHECK_TEXT(text, "samples/count wall/nanoseconds\n"
                      "sample at 10000000 thread one/one 1 2500000\n main (a.c:3:5)\n"
                      "sample at 12500000 thread one/one 1 500000\n f (:0:0)\n main (a.c:3:5)\n"
@@ -49,10 +32,11 @@ TEST(profiles_of_one_name_are_separate_threads_in_any_member_order)
         "\"endValue\":2,\"samples\":[[1]],\"weights\":[2]}],\"unknown\":{\"a\":[null]}," FRAMES "}";
     struct buffer out;
     CHECK(speedscope_detect(slice_of_text(text)));
-    CHECK_TEXT(read_text(&out, text, DUMP_THREADS | DUMP_VALUES), "samples/count space/bytes\n"
-                                                                  "sample thread x/x 1 3\n f (:0:0)\n main (a.c:3:5)\n"
-                                                                  "sample thread x/x 1 4\n"
-                                                                  "sample thread x #2/x 2 0\n f (:0:0)\n");
+    CHECK_TEXT(decoded_text(&out, &format_speedscope, slice_of_text(text), DUMP_THREADS | DUMP_VALUES),
+               "samples/count space/bytes\n"
+               "sample thread x/x 1 3\n f (:0:0)\n main (a.c:3:5)\n"
+               "sample thread x/x 1 4\n"
+               "sample thread x #2/x 2 0\n f (:0:0)\n");
     buffer_fini(&out);
 }
 
@@ -77,7 +61,7 @@ TEST(what_is_broken_is_rejected_with_what_was_wrong)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buffer out;
-        const char *message = read_text(&out, cases[i].text, 0);
+        const char *message = decoded_text(&out, &format_speedscope, slice_of_text(cases[i].text), 0);
         if (!strstr(message, cases[i].message)) TEST_FAIL("%s: \"%s\"", cases[i].text, message);
         buffer_fini(&out);
     }
