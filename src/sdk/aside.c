@@ -21,8 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MILLISECOND_NS ((uint64_t)1000000)
-
 enum { RAW_THREADS_MAX = 8 };
 
 static struct {
@@ -125,11 +123,11 @@ bool own_threads_await_end(uint64_t deadline_ns)
 {
     const struct timespec pause = {.tv_nsec = 50000};
     for (uint32_t alive = atomic_load(&aside.alive); alive > 0; alive = atomic_load(&aside.alive)) {
-        if (sdk_monotonic_ns() >= deadline_ns) return false;
+        if (clock_monotonic_ns() >= deadline_ns) return false;
         futex_wait(&aside.alive, alive, deadline_ns);
     }
     while (has_tids()) {
-        if (sdk_monotonic_ns() >= deadline_ns) return false;
+        if (clock_monotonic_ns() >= deadline_ns) return false;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
     }
     return true;
@@ -172,7 +170,7 @@ bool sdk_step_aside(enum sdk_absence absence)
     KEEP_ERRNO;
     if (!sdk_has_threads() || lock_any_is_held() || is_own_thread) return false;
     uint64_t limit_ms = absence == SDK_ASIDE ? 500 : 2000; /* it takes 1 ms on an idle machine */
-    uint64_t deadline_ns = sdk_monotonic_ns() + limit_ms * MILLISECOND_NS;
+    uint64_t deadline_ns = clock_monotonic_ns() + limit_ms * MILLISECOND_NS;
     bool has_ended = false;
     if (lock_take_until(LOCK_TURN, deadline_ns)) {
         has_ended = end_threads(absence, deadline_ns);

@@ -7,7 +7,7 @@
 #include "sdk/locks.h"
 #include "sdk/sdk_private.h"
 
-#define GRACE_NS ((uint64_t)3000000000) /* time to store pending envelopes and for TLS; <offbeat.h> promises it */
+#define GRACE_NS (3 * SECOND_NS) /* time to store pending envelopes and for TLS; <offbeat.h> promises it */
 
 enum order { NO_THREAD, WAIT, LEAVE, END };
 
@@ -69,7 +69,7 @@ void at_exit_run(void)
     if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&library.pid)) return;
     if (atomic_compare_exchange_strong(&order, &wait, END)) futex_wake(&order);
     if (atomic_load(&order) != END || !kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
-    deadline_ns = now_ns + atomic_load(&library.shutdown_timeout_ms) * (uint64_t)1000000 + GRACE_NS;
+    deadline_ns = now_ns + atomic_load(&library.shutdown_timeout_ms) * MILLISECOND_NS + GRACE_NS;
     while (!atomic_load(&has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns)
         futex_wait(&has_ended, 0, deadline_ns);
 }

@@ -37,13 +37,16 @@ enum {
     VARIABLE_SIZE = 4200,
 };
 
-struct run {
+struct helper {
     const char *arguments[4];
     char *variables[VARIABLES_MAX + 1];
     uint64_t timeout_ns;
-    const atomic_bool *is_cancelled;
-    uint8_t *helper_stack;
-    int status; /* wait status of the helper; -1: it was not run, or had to be killed */
+    pthread_t thread;
+    pid_t thread_id;
+    uint8_t
+        *memory; /* memory of the two processes; here a leak checker finds it, which cannot stop a thread in vfork */
+    int status;  /* wait status of the helper; -1: it was not run, or had to be killed */
+    atomic_bool has_ended, is_cancelled;
 };
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
@@ -100,7 +103,7 @@ static void end_with_parent(void)
 
 static int become_helper(void *context)
 {
-    struct run *run = context;
+    struct helper *helper = context;
     uint64_t none = 0;
     end_with_parent();
     for (int number = 1; number <= SIGRTMAX_OF_KERNEL; number++)
@@ -109,18 +112,19 @@ static int become_helper(void *context)
     int nothing = kernel_open("/dev/null", O_RDWR, 0);
     for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_call3(SYS_dup2, nothing, number, 0);
     (void)kernel_call3(SYS_close_range, STDERR_FILENO + 1, UINT32_MAX, 0);
-    (void)kernel_call3(SYS_execve, kernel_address(run->arguments[0]), kernel_address(run->arguments),
-                       kernel_address(run->variables));
+    (void)kernel_call3(SYS_execve, kernel_address(helper->arguments[0]), kernel_address(helper->arguments),
+                       kernel_address(helper->variables));
     (void)kernel_call3(SYS_exit, EXEC_FAILED, 0, 0);
     return EXEC_FAILED;
 }
 
-static bool wait_for(long child, struct run *run)
+static bool wait_for_end(long child, struct helper *helper)
 {
     struct timespec pause = {.tv_nsec = FIRST_PAUSE_NS};
     uint64_t waited_ns = 0;
-    for (; waited_ns < run->timeout_ns && !atomic_load(run->is_cancelled); waited_ns += (uint64_t)pause.tv_nsec) {
-        long ended = kernel_call4(SYS_wait4, child, kernel_address(&run->status), WNOHANG, 0);
+    for (; waited_ns < helper->timeout_ns && !atomic_load(&helper->is_cancelled);
+         waited_ns += (uint64_t)pause.tv_nsec) {
+        long ended = kernel_call4(SYS_wait4, child, kernel_address(&helper->status), WNOHANG, 0);
         if (ended != 0) return ended == child;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
         pause.tv_nsec += pause.tv_nsec / 4;
@@ -133,13 +137,13 @@ static bool wait_for(long child, struct run *run)
 
 static int run_between(void *context)
 {
-    struct run *run = context;
+    struct helper *helper = context;
     end_with_parent();
     (void)kernel_call3(SYS_close_range, 0, UINT32_MAX, 0); /* keeps nothing open that the host closes */
     kernel_handle_as_usual(SIGCHLD);                       /* a process that ignores it receives no status */
-    long child =
-        kernel_clone(become_helper, run, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL);
-    if (child < 0 || !wait_for(child, run)) run->status = -1;
+    long child = kernel_clone(become_helper, helper, helper->memory + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                              NULL, NULL);
+    if (child < 0 || !wait_for_end(child, helper)) helper->status = -1;
     (void)kernel_call3(SYS_exit, 0, 0, 0);
     return 0;
 }
@@ -148,7 +152,7 @@ static int run_between(void *context)
 
 /* Writes the helper's environment to MEMORY. Other variables are left out: LD_PRELOAD would make the library profile
  * the helper, too, and DEBUGINFOD_URLS would make the helper ask the network. With AT_SECURE it has no variables. */
-static void choose_variables(struct run *run, char *memory)
+static void choose_variables(struct helper *helper, char *memory)
 {
     static const char *const names[] = {"PATH",   "HOME", "XDG_CACHE_HOME", RECORD_ENVIRONMENT_CACHE_DIRECTORY,
                                         "TMPDIR", "LANG", "LD_LIBRARY_PATH"};
@@ -157,37 +161,19 @@ static void choose_variables(struct run *run, char *memory)
         const char *value = environment_get(names[i]);
         char *variable = memory + count * VARIABLE_SIZE;
         if (!value || snprintf(variable, VARIABLE_SIZE, "%s=%s", names[i], value) >= VARIABLE_SIZE) continue;
-        run->variables[count++] = variable;
+        helper->variables[count++] = variable;
     }
-    run->variables[count] = NULL;
+    helper->variables[count] = NULL;
 }
 
-struct helper {
-    const char *path, *request, *payloads;
-    uint64_t timeout_ns;
-    pthread_t thread;
-    pid_t thread_id;
-    uint8_t
-        *memory; /* memory of the two processes; here a leak checker finds it, which cannot stop a thread in vfork */
-    int status;
-    atomic_bool has_ended, is_cancelled;
-};
-
-static int run_helper(struct helper *helper)
+static void run_helper(struct helper *helper)
 {
-    struct run run = {.arguments = {helper->path, helper->request, helper->payloads, NULL},
-                      .timeout_ns = helper->timeout_ns,
-                      .is_cancelled = &helper->is_cancelled,
-                      .status = -1};
     helper->memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
-    if (!helper->memory) return -1;
-    run.helper_stack = helper->memory + STACK_BYTES;
-    choose_variables(&run, (char *)helper->memory + (size_t)2 * STACK_BYTES);
-    long between = kernel_clone(run_between, &run, helper->memory + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
+    if (!helper->memory) return;
+    choose_variables(helper, (char *)helper->memory + (size_t)2 * STACK_BYTES);
+    long between = kernel_clone(run_between, helper, helper->memory + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
     while (between >= 0 && waitpid((pid_t)between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
     free(helper->memory);
-    if (run.status == -1 || !WIFEXITED(run.status) || WEXITSTATUS(run.status) == EXEC_FAILED) return -1;
-    return WEXITSTATUS(run.status);
 }
 
 static void *see_to_helper(void *context)
@@ -195,7 +181,7 @@ static void *see_to_helper(void *context)
     struct helper *helper = context;
     (void)prctl(PR_SET_NAME, "offbeat-helper");
     helper->thread_id = sampler_leave_out();
-    helper->status = run_helper(helper);
+    run_helper(helper);
     atomic_store(&helper->has_ended, true);
     sampler_wake();
     return NULL;
@@ -206,7 +192,7 @@ struct helper *helper_start(const char *path, const char *request, const char *p
     pthread_attr_t attributes;
     struct helper *helper = calloc(1, sizeof(*helper));
     if (!helper) return NULL;
-    *helper = (struct helper){.path = path, .request = request, .payloads = payloads, .timeout_ns = timeout_ns};
+    *helper = (struct helper){.arguments = {path, request, payloads}, .timeout_ns = timeout_ns, .status = -1};
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
     struct thread_denial denial = {0};
@@ -235,5 +221,6 @@ int helper_finish(struct helper *helper)
     int status = helper->status;
     sampler_take_in(helper->thread_id);
     free(helper);
-    return status;
+    if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) == EXEC_FAILED) return -1;
+    return WEXITSTATUS(status);
 }

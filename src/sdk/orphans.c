@@ -117,21 +117,15 @@ static void remove_folder(const char *folder)
     (void)rmdir(folder);
 }
 
-static bool make_folder(struct session *session, const char *folder)
-{
-    char name[NAME_SIZE], uuid[UUID_TEXT_SIZE];
-    struct identity own = own_identity();
-    if (!uuid_new(uuid)) return false;
-    (void)snprintf(name, sizeof(name), "%ld-%llx-%llx-%s%s", own.pid, own.start, own.name_space, uuid, folder_suffix);
-    return join(session->folder, folder, name) && mkdir(session->folder, 0700) == 0;
-}
-
 bool session_begin(struct session *session, const char *folder, const struct chunk_request *request)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], name[NAME_SIZE], uuid[UUID_TEXT_SIZE];
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
+    const struct identity own = own_identity();
     *session = (struct session){.descriptor = -1};
-    if (!make_folder(session, folder)) return false;
+    if (!uuid_new(uuid)) return false;
+    (void)snprintf(name, sizeof(name), "%ld-%llx-%llx-%s%s", own.pid, own.start, own.name_space, uuid, folder_suffix);
+    if (!join(session->folder, folder, name) || mkdir(session->folder, 0700) != 0) return false;
     if (request) chunk_request_write(request, &text);
     bool is_written = !text.failed && join(path, session->folder, file_name) &&
                       file_write(path, buffer_slice(&text), NULL) == STATUS_OK;
@@ -196,21 +190,16 @@ bool orphans_exist(const char *folder)
     return has_one;
 }
 
-/* True for the file of a process that was killed between opening it and its first batch. */
-static bool is_empty(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && status.st_size == 0;
-}
-
 /* Gives SEND each recording in FOLDER. False if it did not take one. */
 static bool send_recordings(const char *folder, struct chunk_request *request, orphan_sender send, void *context)
 {
     char path[PATH_MAX];
+    struct stat status;
     bool is_sent = true;
     DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && is_sent && (entry = readdir(directory));) {
-        if (!has_suffix(entry->d_name, ".recording") || !join(path, folder, entry->d_name) || is_empty(path)) continue;
+        if (!has_suffix(entry->d_name, ".recording") || !join(path, folder, entry->d_name)) continue;
+        if (stat(path, &status) == 0 && status.st_size == 0) continue; /* its process was killed at the start */
         request->recordings[0] = path;
         request->recording_count = 1;
         is_sent = send(context, request);

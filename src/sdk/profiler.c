@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#define SECOND_NS ((uint64_t)1000000000)
-
 enum { PROFILED_OPEN_MAX = 64 };
 
 /* A V1 transaction that is complete and waits for its profile. */
@@ -163,7 +161,7 @@ void offbeat_measure(const char *name, const char *unit, double value)
 {
     KEEP_ERRNO;
     if (!sdk_is_ours()) return;
-    struct chunk_measurement measurement = {.time_ns = sdk_utc_ns(), .value = value};
+    struct chunk_measurement measurement = {.time_ns = clock_utc_ns(), .value = value};
     if (!isfinite(value)) sdk_debug("a measurement is not a finite number: dropped");
     if (!name || !*name || !unit || !isfinite(value)) return;
     if (strlen(name) >= sizeof(measurement.name) || strlen(unit) >= sizeof(measurement.unit)) return;
@@ -278,7 +276,7 @@ uint32_t profiler_root_started(bool is_sampled, double v1_rate, uint64_t trace, 
     bool is_profiled = lifecycle_profiles_transaction(lifecycle, is_sampled, v1_rate, sdk_random());
     size_t place = 0;
     while (is_profiled && place < PROFILED_OPEN_MAX && profiler.profiled[place] != 0) place++;
-    if (is_profiled && place < PROFILED_OPEN_MAX) profiler.profiled[place] = sdk_monotonic_ns();
+    if (is_profiled && place < PROFILED_OPEN_MAX) profiler.profiled[place] = clock_monotonic_ns();
     bool counts = lifecycle->options.has_v1 ? is_profiled : is_sampled;
     follow_step(lifecycle_root_started(lifecycle, counts, trace, &token));
     *ret_is_profiled = is_profiled;
@@ -305,7 +303,7 @@ bool profiler_leave_transaction(struct trace_transaction *transaction)
     HOLD_LOCK(LOCK_PROFILER);
     if (!atomic_load(&library.is_on) || profiler.transaction_count == PROFILER_TRANSACTIONS_MAX) return false;
     profiler.transactions[profiler.transaction_count++] =
-        (struct waiting_transaction){.transaction = transaction, .end_ns = sdk_monotonic_ns()};
+        (struct waiting_transaction){.transaction = transaction, .end_ns = clock_monotonic_ns()};
     worker_wake();
     return true;
 }

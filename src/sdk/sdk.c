@@ -19,8 +19,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SECOND_NS ((uint64_t)1000000000)
-
 enum {
     REBIRTH_AFTER_SECONDS = 1,
     LATE_WORKER_SECONDS = 1,
@@ -57,28 +55,11 @@ static void own_process(void)
 
 /* --- Small things ------------------------------------------------------------------------------------------------- */
 
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
-uint64_t sdk_monotonic_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t sdk_utc_ns(void)
-{
-    return read_clock(CLOCK_REALTIME);
-}
-
 double sdk_random(void)
 {
     uint64_t bits;
     if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits)) {
-        bits = sdk_monotonic_ns() * 0x9E3779B97F4A7C15u; /* the system has nothing better yet */
+        bits = clock_monotonic_ns() * 0x9E3779B97F4A7C15u; /* the system has nothing better yet */
     }
     return (double)(bits >> 11) * 0x1p-53;
 }
@@ -152,7 +133,7 @@ bool offbeat_flush(uint32_t timeout_ms)
 {
     KEEP_ERRNO;
     if (!sdk_is_ours()) return true;
-    uint64_t deadline_ns = sdk_monotonic_ns() + timeout_ms * (SECOND_NS / 1000);
+    uint64_t deadline_ns = clock_monotonic_ns() + timeout_ms * (SECOND_NS / 1000);
     bool has_profiles = profiler_flush(deadline_ns);
     return sender_flush(deadline_ns) && has_profiles;
 }
@@ -168,7 +149,7 @@ static struct transport *take_transport(uint64_t deadline_ns)
 
 static uint64_t end_time(void)
 {
-    return sdk_monotonic_ns() + atomic_load(&library.shutdown_timeout_ms) * (SECOND_NS / 1000);
+    return clock_monotonic_ns() + atomic_load(&library.shutdown_timeout_ms) * (SECOND_NS / 1000);
 }
 
 static void end(void)
@@ -185,7 +166,7 @@ static void end(void)
                   failures);
     callbacks_end(UINT64_MAX);
     at_exit_leave();
-    (void)own_threads_await_end(sdk_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
+    (void)own_threads_await_end(clock_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
     sampler_forget_left_out();
     folder_remove_temporary();
     /* A late worker still reads the settings: the next init frees them. */
@@ -201,10 +182,10 @@ void sdk_end_at_exit(void)
     if (!lock_take_until(LOCK_TURN, deadline_ns)) return;
     if (atomic_load(&library.is_on)) {
         tracer = profiler_set_tracer(NULL);
-        (void)tracer_close_until(tracer, sdk_monotonic_ns() + CALLS_AT_EXIT_NS);
+        (void)tracer_close_until(tracer, clock_monotonic_ns() + CALLS_AT_EXIT_NS);
         transport = take_transport(deadline_ns);
         sender_end_transport(transport, deadline_ns);
-        callbacks_end(sdk_monotonic_ns() + CALLS_AT_EXIT_NS);
+        callbacks_end(clock_monotonic_ns() + CALLS_AT_EXIT_NS);
         folder_remove_temporary();
     }
     lock_give(LOCK_TURN);
@@ -280,11 +261,11 @@ static void end_rebirth(char *left)
 /* Waits for REBIRTH_AFTER_SECONDS, then for LOCK_TURN. False if the thread has to step aside. */
 static bool await_rebirth(void)
 {
-    uint64_t begin_ns = sdk_monotonic_ns() + REBIRTH_AFTER_SECONDS * SECOND_NS;
+    uint64_t begin_ns = clock_monotonic_ns() + REBIRTH_AFTER_SECONDS * SECOND_NS;
     for (;;) {
         uint32_t woken = atomic_load(&rebirth.woken);
         if (own_threads_shall_leave()) return false;
-        uint64_t now_ns = sdk_monotonic_ns();
+        uint64_t now_ns = clock_monotonic_ns();
         if (now_ns >= begin_ns && lock_take_until(LOCK_TURN, now_ns)) return true;
         futex_wait(&rebirth.woken, woken, now_ns >= begin_ns ? now_ns + SECOND_NS / 100 : begin_ns);
     }
@@ -354,7 +335,7 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     if (!settings) return false;
     enum status status = settings_resolve(options, settings, &error);
     /* A late worker reads the settings until it ends. */
-    if (!profiler_await_late_worker(sdk_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS)) {
+    if (!profiler_await_late_worker(clock_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS)) {
         callbacks_write_line(&settings->options,
                              "the last chunk of an earlier init is not finished: offbeat_init does nothing");
         settings_fini(settings);

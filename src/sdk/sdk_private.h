@@ -3,6 +3,7 @@
 #ifndef OFFBEAT_SDK_SDK_PRIVATE_H
 #define OFFBEAT_SDK_SDK_PRIVATE_H
 
+#include "base/clock.h"
 #include "base/keep_errno.h"
 #include "base/process.h"
 #include "sdk/settings.h"
@@ -35,8 +36,6 @@ bool sdk_is_ours(void);
  * thread that exits. */
 void sdk_end_at_exit(void);
 
-uint64_t sdk_monotonic_ns(void);
-uint64_t sdk_utc_ns(void);
 double sdk_random(void); /* from 0 to below 1 */
 
 /* Starts a detached thread with a small stack, which blocks all signals. RUN calls own_threads_begin first and

@@ -150,7 +150,7 @@ void sender_reset_counts(void)
 
 static uint64_t time_until(uint64_t deadline_ns)
 {
-    uint64_t now_ns = sdk_monotonic_ns();
+    uint64_t now_ns = clock_monotonic_ns();
     return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 }
 
@@ -188,9 +188,8 @@ void sender_end_transport(struct transport *transport, uint64_t deadline_ns)
 
 void sender_wait_for_flushers(void)
 {
-    static const uint64_t second_ns = 1000000000;
     HOLD_LOCK(LOCK_SENDER);
-    while (sender.flusher_count > 0) (void)lock_wait(LOCK_SENDER, &sender.changed, sdk_monotonic_ns() + second_ns);
+    while (sender.flusher_count > 0) (void)lock_wait(LOCK_SENDER, &sender.changed, clock_monotonic_ns() + SECOND_NS);
 }
 
 /* --- Stepping aside, forks ---------------------------------------------------------------------------------------- */

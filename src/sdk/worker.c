@@ -25,8 +25,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECOND_NS ((uint64_t)1000000000)
-
 enum {
     HELPER_SECONDS_MAX = 50, /* less than a chunk: one is made while the next is recorded */
     HELPER_FAILURES_MAX = 3, /* more than one: a busy machine may have time later */
@@ -146,7 +144,7 @@ static size_t collect_recordings(struct worker *worker)
         struct recording *recording = &worker->waiting[worker->waiting_count];
         if (!sampler_take_finished(recording->path)) break;
         worker->waiting_count++;
-        recording->end_ns = sdk_monotonic_ns();
+        recording->end_ns = clock_monotonic_ns();
         recording->measurements = worker->is_v1 ? NULL : profiler_take_measurements(&recording->measurement_count);
         if (worker->profiler_id[0]) continues = profiler_continues_after_chunk();
         if (!continues) worker->profiler_id[0] = '\0';
@@ -207,7 +205,7 @@ static int run_helper(struct worker *worker, const char *request_path, const cha
         if (has_missed_end() || own_threads_shall_leave()) helper_cancel(helper);
         if (worker->has_session) follow_requests(worker);
         (void)follow_limits(worker);
-        sampler_wait(news, sdk_monotonic_ns() + POLL_SECONDS * SECOND_NS); /* it wakes us when it has ended */
+        sampler_wait(news, clock_monotonic_ns() + POLL_SECONDS * SECOND_NS); /* it wakes us when it has ended */
         news = sampler_news();
     }
     return helper ? helper_finish(helper) : -1;
@@ -404,7 +402,7 @@ static void send_transactions(struct worker *worker)
         send_transaction(worker, transaction);
     }
     /* A transaction that has just ended may not be in the queue yet. */
-    uint64_t oldest_ns = profiler_oldest_start_ns(sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS);
+    uint64_t oldest_ns = profiler_oldest_start_ns(clock_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS);
     size_t old = 0;
     while (old < worker->recording_count && worker->recordings[old].end_ns < oldest_ns) old++;
     forget_recordings(worker, old);
@@ -438,7 +436,7 @@ static bool may_move(const struct worker *worker)
     char wanted[UUID_TEXT_SIZE];
     profiler_wanted_id(wanted);
     bool is_wanted = atomic_load(&library.is_on) && wanted[0] != '\0';
-    return is_wanted && !worker->has_other_root && sdk_monotonic_ns() - worker->began_ns >= SECOND_NS;
+    return is_wanted && !worker->has_other_root && clock_monotonic_ns() - worker->began_ns >= SECOND_NS;
 }
 
 /* Continues the recording in another folder if the program has changed its user, its rights or its root. The next
@@ -475,7 +473,7 @@ static void prepare_worker(struct worker *worker)
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper was not found: functions have the names of symbol tables only");
     (void)stat("/", &worker->root);
-    worker->began_ns = sdk_monotonic_ns();
+    worker->began_ns = clock_monotonic_ns();
     worker->has_folder = folder_of_recordings(sdk_settings(), worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
@@ -507,11 +505,11 @@ static bool end_if_over(struct worker *worker)
 static void cut_recording(struct worker *worker)
 {
     uint32_t news = sampler_news();
-    uint64_t deadline_ns = sdk_monotonic_ns() + SECOND_NS;
+    uint64_t deadline_ns = clock_monotonic_ns() + SECOND_NS;
     (void)collect_recordings(worker);
     if (worker->profiler_id[0] == '\0') return;
     sampler_cut();
-    while (!own_threads_shall_leave() && collect_recordings(worker) == 0 && sdk_monotonic_ns() < deadline_ns) {
+    while (!own_threads_shall_leave() && collect_recordings(worker) == 0 && clock_monotonic_ns() < deadline_ns) {
         sampler_wait(news, deadline_ns);
         news = sampler_news();
     }
@@ -559,7 +557,7 @@ static void *work(void *context)
         if (worker->is_v1 && profiler_has_transactions()) sampler_cut();
         uint64_t seconds = is_limited ? POLL_SECONDS : 3600;
         /* A sampler that ended before it was stopped sends no news, so nothing would wake a worker that is over. */
-        if (!is_busy && !is_over(worker)) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
+        if (!is_busy && !is_over(worker)) sampler_wait(news, clock_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
     own_threads_end_one();

@@ -111,7 +111,7 @@ struct trace_span *trace_span_start_child(struct trace_span *parent, const char 
     span->is_recordable = transaction->sampling.is_sampled && before < TRACE_SPANS_MAX;
     span->parent_id = parent->id;
     span->profiler = atomic_load_explicit(&transaction->tracer->running_profiler, memory_order_relaxed);
-    span->start_ns = trace_now_ns(CLOCK_MONOTONIC);
+    span->start_ns = clock_monotonic_ns();
     return span;
 }
 
@@ -137,7 +137,7 @@ void trace_span_finish(struct trace_span *span)
 {
     if (!is_alive(span)) return;
     struct trace_transaction *transaction = span->transaction;
-    uint64_t now_ns = trace_now_ns(CLOCK_MONOTONIC);
+    uint64_t now_ns = clock_monotonic_ns();
     trace_span_leave(span);
     (void)pthread_mutex_lock(&transaction->lock);
     bool is_first = !atomic_exchange(&span->is_finished, true);

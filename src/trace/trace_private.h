@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_TRACE_TRACE_PRIVATE_H
 #define OFFBEAT_TRACE_TRACE_PRIVATE_H
 
+#include "base/clock.h"
 #include "trace/current_thread.h"
 #include "trace/trace.h"
 
@@ -119,7 +120,6 @@ void trace_transaction_drop_holder(struct trace_transaction *transaction);
 /* Builds the trace's own members unless they exist. Under the lock. */
 void trace_transaction_freeze(struct trace_transaction *transaction);
 
-uint64_t trace_now_ns(clockid_t clock);
 /* Returns the number of bytes of TEXT (NULL = "") to keep, at most MAXIMUM, without cutting a character. */
 size_t trace_text_size(const char *text, size_t maximum);
 /* Returns a copy of at most MAXIMUM bytes of TEXT; NULL without memory. */

@@ -1,8 +1,7 @@
-/* Texts of the program, kept up to a length; and the clock.  SPDX-License-Identifier: MIT */
+/* Texts of the program, kept up to a length.  SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 size_t trace_text_size(const char *text, size_t maximum)
 {
@@ -21,11 +20,4 @@ char *trace_text_copy(const char *text, size_t maximum)
     if (text) memcpy(copy, text, size);
     copy[size] = '\0';
     return copy;
-}
-
-uint64_t trace_now_ns(clockid_t clock)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }

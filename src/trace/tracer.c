@@ -149,7 +149,7 @@ static struct trace_profiler *profiler_place(struct tracer *tracer, uint32_t num
 void tracer_set_profiler(struct tracer *tracer, const char *profiler_id)
 {
     if (!tracer || tracer->process != process_number()) return;
-    uint64_t now_ns = trace_now_ns(CLOCK_MONOTONIC);
+    uint64_t now_ns = clock_monotonic_ns();
     struct trace_profiler next = {.start_ns = now_ns, .end_ns = UINT64_MAX};
     bool is_there = profiler_id && uuid_parse(slice_of_text(profiler_id), next.id);
     (void)pthread_mutex_lock(&tracer->profilers_lock);

@@ -151,8 +151,8 @@ static struct trace_span *begin_root(struct trace_transaction *transaction, cons
         root->parent_id = strtoull(incoming->parent.span_id, NULL, 16); /* the reader has checked its 16 digits */
         freeze_received(transaction, incoming);
     }
-    root->start_ns = trace_now_ns(CLOCK_MONOTONIC);
-    transaction->anchor_ns = trace_now_ns(CLOCK_REALTIME) - root->start_ns;
+    root->start_ns = clock_monotonic_ns();
+    transaction->anchor_ns = clock_utc_ns() - root->start_ns;
     transaction->token =
         tracer_root_started(transaction->tracer, transaction->sampling.is_sampled, transaction->trace_id);
     return root;

@@ -2,6 +2,7 @@
  * ended at any time.  SPDX-License-Identifier: MIT */
 #include "transport/http.h"
 
+#include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/environment.h"
 #include "transport/curl_library.h"
@@ -28,13 +29,6 @@ struct http {
     uint64_t moved_at_ns; /* time of the last moved byte */
     curl_off_t moved_bytes;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* --- The response ------------------------------------------------------------------------------------------------- */
 
@@ -185,7 +179,7 @@ enum status http_begin(struct http *http, struct slice body, struct error *error
     const struct curl_library *curl = http->curl;
     http->response = (struct http_response){0};
     http->curl_message[0] = 0;
-    http->moved_at_ns = now_ns();
+    http->moved_at_ns = clock_monotonic_ns();
     http->moved_bytes = 0;
     (void)curl->easy_setopt(http->easy, CURLOPT_POSTFIELDS, body.data);
     (void)curl->easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
@@ -224,7 +218,7 @@ static void finish(struct http *http, const char *failure)
 static bool is_stalled(struct http *http)
 {
     curl_off_t sent = 0, received = 0;
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     (void)http->curl->easy_getinfo(http->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     (void)http->curl->easy_getinfo(http->easy, CURLINFO_SIZE_DOWNLOAD_T, &received);
     if (sent + received != http->moved_bytes) {

@@ -45,7 +45,7 @@ struct discards transport_take_report(struct transport *transport, struct buffer
 {
     struct discards taken;
     pthread_mutex_lock(&transport->mutex);
-    discards_take_report(&transport->discards, clock_ns(CLOCK_REALTIME), &taken, payload);
+    discards_take_report(&transport->discards, clock_utc_ns(), &taken, payload);
     pthread_mutex_unlock(&transport->mutex);
     return taken;
 }

@@ -1,10 +1,10 @@
 /* X-Sentry-Rate-Limits: "60:transaction;profile:organization:reason, 2.5::project".  SPDX-License-Identifier: MIT */
 #include "transport/rate_limits.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <time.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 enum { LIMIT_SECONDS_MAX = 24 * 60 * 60, LIMIT_SECONDS_DEFAULT = 60, LIMITS_MAX = 64 /* in one header */ };
 

@@ -54,7 +54,7 @@ static bool claim_spooled(struct transport *transport)
 {
     if (claim_since(transport, transport->started_at_ns)) return true;
     buffer_fini(&transport->request.stored);
-    transport->has_nothing = now_ns() >= transport->drain_at_ns;
+    transport->has_nothing = clock_monotonic_ns() >= transport->drain_at_ns;
     return transport->has_nothing && claim_since(transport, 0);
 }
 
@@ -73,7 +73,7 @@ static bool choose(struct transport *transport, struct slice *ret_envelope)
         *ret_envelope = buffer_slice(&request->stored);
         return true;
     }
-    return transport_has_discards(transport) && now_ns() >= transport->report_at_ns;
+    return transport_has_discards(transport) && clock_monotonic_ns() >= transport->report_at_ns;
 }
 
 /* Attaches the client reports that are due. */
@@ -96,8 +96,8 @@ static enum status build(struct transport *transport, struct slice envelope, str
     pthread_mutex_lock(&transport->mutex);
     struct rate_limits limits = transport->limits;
     pthread_mutex_unlock(&transport->mutex);
-    return outgoing_build(envelope, &limits, now_ns(), clock_ns(CLOCK_REALTIME), &request->envelope, &request->outgoing,
-                          error);
+    return outgoing_build(envelope, &limits, clock_monotonic_ns(), clock_utc_ns(), &request->envelope,
+                          &request->outgoing, error);
 }
 
 static void report_outcome(struct transport *transport, enum transport_outcome outcome,
@@ -143,7 +143,7 @@ static void report_failed(struct transport *transport)
     struct request *request = &transport->request;
     if (discards_are_empty(&request->reported)) return;
     transport_give_report_back(transport, &request->reported);
-    transport->report_at_ns = later(now_ns(), transport->report_wait_ns);
+    transport->report_at_ns = later(clock_monotonic_ns(), transport->report_wait_ns);
     transport->report_wait_ns =
         transport->report_wait_ns * 2 < RETRY_MAX_NS ? transport->report_wait_ns * 2 : RETRY_MAX_NS;
 }
@@ -167,7 +167,7 @@ void request_fail(struct transport *transport, const char *failure, bool was_sen
 {
     report_network(transport, failure);
     report_failed(transport);
-    transport->not_before_ns = later(now_ns(), with_jitter(transport->retry_ns));
+    transport->not_before_ns = later(clock_monotonic_ns(), with_jitter(transport->retry_ns));
     transport->retry_ns *= 2;
     if (transport->retry_ns > transport->options.retry_max_ns) transport->retry_ns = transport->options.retry_max_ns;
     if (!was_sent || count_failure(transport) < ATTEMPTS_MAX) {
@@ -198,7 +198,7 @@ static bool is_in_hurry(struct transport *transport)
 /* Plans the next request after a response: at once, unless envelopes of earlier runs are drained. */
 static void plan_next(struct transport *transport)
 {
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     const struct request *request = &transport->request;
     bool in_hurry = is_in_hurry(transport);
     bool is_old = request->is_spooled && request->claim.time_ns < transport->started_at_ns;
@@ -216,9 +216,9 @@ void request_answer(struct transport *transport, const struct http_response *res
     const struct rate_limit_answer answer = {.status = response->status,
                                              .rate_limits = slice_of_text(response->rate_limits),
                                              .retry_after = slice_of_text(response->retry_after),
-                                             .time_ns = clock_ns(CLOCK_REALTIME)};
+                                             .time_ns = clock_utc_ns()};
     pthread_mutex_lock(&transport->mutex);
-    rate_limits_update(&transport->limits, now_ns(), &answer);
+    rate_limits_update(&transport->limits, clock_monotonic_ns(), &answer);
     if (outcome == TRANSPORT_SENT) transport->counts.sent += counted;
     if (outcome == TRANSPORT_LIMITED) transport->counts.limited += counted;
     pthread_mutex_unlock(&transport->mutex);
@@ -232,7 +232,7 @@ void request_answer(struct transport *transport, const struct http_response *res
         report_failed(transport);
     } else if (!discards_are_empty(&request->reported)) {
         transport->report_wait_ns = transport->options.report_interval_ns;
-        if (!is_in_hurry(transport)) transport->report_at_ns = later(now_ns(), transport->report_wait_ns);
+        if (!is_in_hurry(transport)) transport->report_at_ns = later(clock_monotonic_ns(), transport->report_wait_ns);
     }
     report_outcome(transport, outcome, response, "");
     close_request(transport);
@@ -267,7 +267,7 @@ bool request_begin(struct transport *transport)
     struct error error = {0};
     request_fini(request);
     transport->has_nothing = false;
-    if (now_ns() < transport->not_before_ns) return false;
+    if (clock_monotonic_ns() < transport->not_before_ns) return false;
     transport->has_nothing = true;
     if (!choose(transport, &envelope)) return false;
     buffer_init(&request->envelope, BODY_BYTES_MAX);

@@ -7,6 +7,7 @@
  * .tmp files need to be tidied: a process that finds one that is not locked deletes it. SPDX-License-Identifier: MIT */
 #include "transport/spool.h"
 
+#include "base/clock.h"
 #include "base/array.h"
 #include "base/file_descriptor.h"
 #include "base/uuid.h"
@@ -292,12 +293,10 @@ static bool write_durably(const struct own_descriptor *file, struct slice bytes)
 static enum status write_and_rename(const struct spool *spool, struct slice bytes, struct error *error)
 {
     char uuid[UUID_TEXT_SIZE], temporary[SPOOL_NAME_SIZE], name[SPOOL_NAME_SIZE];
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     if (!uuid_new(uuid)) return error_set(error, STATUS_IO, 0, "spool: no random bytes for a name");
     (void)snprintf(temporary, sizeof(temporary), "%s.tmp", uuid);
-    (void)snprintf(name, sizeof(name), "%0*" PRIu64 "-%0*zu-%s.envelope", TIME_DIGITS,
-                   (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, SIZE_DIGITS, bytes.size, uuid);
+    (void)snprintf(name, sizeof(name), "%0*" PRIu64 "-%0*zu-%s.envelope", TIME_DIGITS, clock_utc_ns(), SIZE_DIGITS,
+                   bytes.size, uuid);
     int descriptor = make_temporary(spool, temporary);
     if (descriptor < 0) return error_set_errno(error, "spool: cannot create a file");
     struct own_descriptor file = own_descriptor_of(descriptor);

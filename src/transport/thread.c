@@ -95,7 +95,7 @@ static void spool_inbox(struct transport *transport)
 
 static int milliseconds_until(uint64_t time_ns)
 {
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     if (time_ns <= now) return 0;
     uint64_t left = (time_ns - now) / MILLISECOND_NS + 1;
     return left < 60 * 1000 ? (int)left : 60 * 1000;
@@ -125,7 +125,7 @@ static void step_request(struct transport *transport)
 /* Sleeps until there is something to do, after waking the threads that wait for that. */
 static void rest(struct transport *transport)
 {
-    uint64_t now = now_ns(), until = UINT64_MAX;
+    uint64_t now = clock_monotonic_ns(), until = UINT64_MAX;
     if (!transport->has_nothing)
         until = transport->not_before_ns > now ? transport->not_before_ns : transport->drain_at_ns;
     else if (transport->has_spool)
@@ -159,7 +159,8 @@ static bool is_over(struct transport *transport)
 {
     bool rests = !transport->request.is_active;
     pthread_mutex_lock(&transport->mutex);
-    uint64_t next_ns = rests && transport->not_before_ns > now_ns() ? transport->not_before_ns : now_ns();
+    uint64_t next_ns =
+        rests && transport->not_before_ns > clock_monotonic_ns() ? transport->not_before_ns : clock_monotonic_ns();
     bool is_over =
         transport->is_stopping && !transport->is_hurried && (transport->is_idle || next_ns >= transport->stop_at_ns);
     pthread_mutex_unlock(&transport->mutex);

@@ -71,7 +71,7 @@ static bool init_spool(struct transport *transport, const char *folder)
 
 static void set_up(struct transport *transport, const struct dsn *dsn, const struct transport_options *options)
 {
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     transport->owner = process_number();
     transport->dsn = *dsn;
     transport->options = *options;
@@ -84,7 +84,7 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     transport->retry_ns = options->retry_first_ns;
     transport->report_wait_ns = options->report_interval_ns;
     transport->report_at_ns = later(now, options->report_interval_ns);
-    transport->started_at_ns = clock_ns(CLOCK_REALTIME);
+    transport->started_at_ns = clock_utc_ns();
     dsn_url(dsn, transport->url);
     dsn_auth(dsn, options->client, transport->auth);
     dsn_user_agent(options->client, transport->user_agent);
@@ -180,7 +180,7 @@ bool transport_is_limited(struct transport *transport, enum category category)
 {
     if (is_child(transport)) return false;
     pthread_mutex_lock(&transport->mutex);
-    bool is_limited = rate_limits_until(&transport->limits, now_ns(), category) != 0;
+    bool is_limited = rate_limits_until(&transport->limits, clock_monotonic_ns(), category) != 0;
     pthread_mutex_unlock(&transport->mutex);
     return is_limited;
 }
@@ -205,7 +205,7 @@ static bool wait_for_change(struct transport *transport, uint64_t until_ns)
 bool transport_flush(struct transport *transport, uint64_t timeout_ns)
 {
     if (is_child(transport)) return false;
-    uint64_t until = later(now_ns(), timeout_ns);
+    uint64_t until = later(clock_monotonic_ns(), timeout_ns);
     pthread_mutex_lock(&transport->mutex);
     transport->flusher_count++;
     transport->is_hurried = true;
@@ -221,7 +221,7 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns)
 bool transport_end(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
 {
     if (!transport || is_child(transport)) return false;
-    uint64_t until = later(now_ns(), timeout_ns);
+    uint64_t until = later(clock_monotonic_ns(), timeout_ns);
     pthread_mutex_lock(&transport->mutex);
     transport->is_stopping = true;
     transport->is_hurried = true;

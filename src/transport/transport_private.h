@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 #define OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 
+#include "base/clock.h"
 #include "base/timespec.h"
 #include "transport/dsn.h"
 #include "transport/http.h"
@@ -14,8 +15,6 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define MILLISECOND_NS ((uint64_t)1000000)
-#define SECOND_NS ((uint64_t)1000000000)
 #define RETRY_MAX_NS (3600 * SECOND_NS)
 
 enum { REPORT_BYTES_MAX = 4 << 10 };
@@ -75,18 +74,6 @@ struct transport {
     uint64_t started_at_ns;  /* UTC */
     bool has_nothing;        /* nothing to send, except perhaps a report: all sources were checked */
 };
-
-static inline uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    (void)clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
-static inline uint64_t now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
 
 static inline uint64_t later(uint64_t now, uint64_t duration)
 {
