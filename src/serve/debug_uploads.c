@@ -6,7 +6,6 @@
 #include "base/compression.h"
 #include "base/hex.h"
 #include "base/json_reader.h"
-#include "base/utf8.h"
 #include "serve/image_place.h"
 #include "serve/ingest.h"
 #include "serve/multipart.h"
@@ -63,30 +62,21 @@ void debug_show_options(struct request *request)
 
 /* --- Chunks ------------------------------------------------------------------------------------------------------- */
 
-/* Decompresses PART if it is compressed. OUT is to be finished. */
-static enum status take_bytes(const struct multipart_part *part, struct buffer *out, struct slice *ret_bytes,
-                              struct error *error)
-{
-    buffer_init(out, STORE_DEBUG_CHUNK_BYTES_MAX);
-    *ret_bytes = part->bytes;
-    if (slice_equals_text(part->name, "file_gzip")) {
-        enum status status = decompress(COMPRESSION_GZIP, part->bytes, out, error);
-        if (status != STATUS_OK) return status;
-        *ret_bytes = buffer_slice(out);
-    }
-    return ret_bytes->size <= STORE_DEBUG_CHUNK_BYTES_MAX
-               ? STATUS_OK
-               : error_set(error, STATUS_TOO_LARGE, 0, "a chunk is larger than %d bytes", STORE_DEBUG_CHUNK_BYTES_MAX);
-}
-
 static enum status take_chunk(struct request *request, const struct multipart_part *part, struct error *error)
 {
     char named[SHA1_TEXT_SIZE], found[SHA1_TEXT_SIZE];
     struct buffer decompressed;
-    struct slice bytes;
+    struct slice bytes = part->bytes;
+    enum status status = STATUS_OK;
     if (!parse_checksum(part->file_name, named))
         return error_set(error, STATUS_MALFORMED, 0, "the file name of a chunk is not its SHA-1");
-    enum status status = take_bytes(part, &decompressed, &bytes, error);
+    buffer_init(&decompressed, STORE_DEBUG_CHUNK_BYTES_MAX);
+    if (slice_equals_text(part->name, "file_gzip")) {
+        status = decompress(COMPRESSION_GZIP, part->bytes, &decompressed, error);
+        bytes = buffer_slice(&decompressed);
+    }
+    if (status == STATUS_OK && bytes.size > STORE_DEBUG_CHUNK_BYTES_MAX)
+        status = error_set(error, STATUS_TOO_LARGE, 0, "a chunk is larger than %d bytes", STORE_DEBUG_CHUNK_BYTES_MAX);
     if (status == STATUS_OK) sha1_of(bytes, found);
     if (status == STATUS_OK && strcmp(found, named) != 0)
         status = error_set(error, STATUS_MALFORMED, 0, "the chunk %s has the SHA-1 %s", named, found);

@@ -3,7 +3,6 @@
  * A request is one batch: all of it is on disk when the client gets its 200, or nothing is.
  * SPDX-License-Identifier: MIT */
 #include "base/array.h"
-#include "base/rfc3339.h"
 #include "format/sentry/client_report.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
@@ -301,22 +300,6 @@ bool ingest_store(struct request *request, const struct store_batch *batch)
     return true;
 }
 
-static bool store_it(struct ingest *ingest)
-{
-    const struct store_batch batch = {.project = ingest->request->project,
-                                      .received_ns = ingest->request->received_ns,
-                                      .chunks = &ingest->chunk,
-                                      .chunk_count = ingest->has_chunk,
-                                      .spans = ingest->spans,
-                                      .span_count = ingest->span_count,
-                                      .rejected = ingest->rejected,
-                                      .rejected_count = ingest->rejected_count,
-                                      .outcomes = ingest->outcomes,
-                                      .outcome_count = ingest->outcome_count};
-    bool is_empty = !ingest->has_chunk && ingest->span_count + ingest->rejected_count + ingest->outcome_count == 0;
-    return is_empty || ingest_store(ingest->request, &batch);
-}
-
 void ingest_answer_id(struct request *request, struct slice id)
 {
     struct json_writer json = json_writer_of(&request->answer);
@@ -338,9 +321,22 @@ static void take_items(struct ingest *ingest, struct envelope_reader *reader)
     (void)snprintf(ingest->client, sizeof(ingest->client), "%.*s/%.*s", SLICE_ARGUMENTS(attributes->sdk_name),
                    SLICE_ARGUMENTS(attributes->sdk_version));
     while (status == STATUS_OK && envelope_next(reader, &item, &error)) status = take_item(ingest, &item, &error);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
         answer_failure(ingest->request, &error);
-    else if (store_it(ingest))
+        return;
+    }
+    const struct store_batch batch = {.project = ingest->request->project,
+                                      .received_ns = ingest->request->received_ns,
+                                      .chunks = &ingest->chunk,
+                                      .chunk_count = ingest->has_chunk,
+                                      .spans = ingest->spans,
+                                      .span_count = ingest->span_count,
+                                      .rejected = ingest->rejected,
+                                      .rejected_count = ingest->rejected_count,
+                                      .outcomes = ingest->outcomes,
+                                      .outcome_count = ingest->outcome_count};
+    bool is_empty = !ingest->has_chunk && ingest->span_count + ingest->rejected_count + ingest->outcome_count == 0;
+    if (is_empty || ingest_store(ingest->request, &batch))
         ingest_answer_id(ingest->request, slice_of_text(attributes->event_id));
 }
 

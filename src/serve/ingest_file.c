@@ -4,7 +4,6 @@
 #include "serve/ingest.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct slice either(struct slice given, struct slice other)
 {

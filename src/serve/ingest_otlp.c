@@ -222,16 +222,6 @@ static void answer_export(struct otlp *otlp)
                   request_has_type(request, "application/json") ? "application/json" : "application/x-protobuf");
 }
 
-static void store_services(struct otlp *otlp, struct slice sent)
-{
-    for (size_t i = 0; i < otlp->service_count; i++) take_service(otlp, &otlp->services[i], sent);
-    if (otlp->file_count == 0 && otlp->error.status != STATUS_OK)
-        answer_failure(otlp->request, &otlp->error);
-    else if (ingest_files_store(otlp->request, otlp->files, otlp->file_count))
-        answer_export(otlp);
-    for (size_t i = 0; i < otlp->file_count; i++) ingest_file_fini(&otlp->files[i]);
-}
-
 /* JSON as protobuf in OUT. */
 static enum status convert(struct slice json, struct buffer *out, struct error *error)
 {
@@ -259,10 +249,14 @@ static void take_export(struct request *request, struct slice sent)
         otlp.message = buffer_slice(&converted);
     }
     if (status == STATUS_OK) status = split(&otlp, &error);
-    if (status == STATUS_OK)
-        store_services(&otlp, sent);
-    else
+    for (size_t i = 0; i < otlp.service_count && status == STATUS_OK; i++) take_service(&otlp, &otlp.services[i], sent);
+    if (status != STATUS_OK)
         answer_failure(request, &error);
+    else if (otlp.file_count == 0 && otlp.error.status != STATUS_OK)
+        answer_failure(request, &otlp.error);
+    else if (ingest_files_store(request, otlp.files, otlp.file_count))
+        answer_export(&otlp);
+    for (size_t i = 0; i < otlp.file_count; i++) ingest_file_fini(&otlp.files[i]);
     for (size_t i = 0; i < otlp.service_count; i++) buffer_fini(&otlp.services[i].resources);
     free(otlp.services);
     free(otlp.files);

@@ -35,8 +35,8 @@ static bool is_one_of(struct slice name, const char *const *names)
     return *names != NULL;
 }
 
-/* Labels that the store has columns for. */
-static struct slice *column_of_label(struct description *description, struct slice name)
+/* A label that the store has a column for goes there. */
+static void add_label(struct description *description, struct slice name, struct slice value)
 {
     static const char *const services[] = {"service_name", "service", NULL};
     static const char *const environments[] = {"environment", "env", "deployment_environment", NULL};
@@ -48,16 +48,10 @@ static struct slice *column_of_label(struct description *description, struct sli
     if (is_one_of(name, environments)) column = &sent->environment;
     if (is_one_of(name, releases)) column = &sent->release;
     if (is_one_of(name, hosts)) column = &sent->host;
-    return column;
-}
-
-static void add_label(struct description *description, struct slice name, struct slice value)
-{
     /* "__session_id__" and others of their kind are for their own server. */
     bool is_private = name.size >= 2 && memcmp(name.data, "__", 2) == 0;
-    struct slice *column = column_of_label(description, name);
     if (name.size == 0 || value.size == 0 || is_private) return;
-    if (column && (column->size == 0 || column == &description->sent.service))
+    if (column && (column->size == 0 || column == &sent->service))
         *column = value;
     else if (description->other_count < NAMES_MAX)
         description->others[description->other_count++] =

@@ -5,7 +5,6 @@
 #include "analyze/flame_chart.h"
 #include "analyze/top.h"
 #include "analyze/totals.h"
-#include "base/gzip.h"
 #include "format/format.h"
 #include "profile/full_names.h"
 #include "profile/packages.h"

@@ -9,7 +9,6 @@
 #include "serve/image_place.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
 

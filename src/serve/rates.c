@@ -2,8 +2,6 @@
  * §2.6).  SPDX-License-Identifier: MIT */
 #include "serve/serve_private.h"
 
-#include <string.h>
-
 #define MINUTE_NS ((double)60 * SECOND_NS)
 
 /* NULL if there are too many projects: then the limits do not hold for the others. */

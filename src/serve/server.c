@@ -214,30 +214,17 @@ static void write_otlp_error(struct request *request, const char *text)
     json_end_object(&json);
 }
 
-/* A client tries again if the code is "unavailable" or "resource_exhausted". */
-static const char *connect_code(unsigned status)
-{
-    switch (status) {
-    case 401:
-        return "unauthenticated";
-    case 403:
-        return "permission_denied";
-    case 429:
-        return "resource_exhausted";
-    case 503:
-        return "unavailable";
-    default:
-        return "invalid_argument";
-    }
-}
-
 static void write_error(struct request *request, const char *text)
 {
+    /* A client tries again if the code is "unavailable" or "resource_exhausted". */
+    static const char *const codes[STATUS_CODES_MAX] = {
+        [401] = "unauthenticated", [403] = "permission_denied", [429] = "resource_exhausted", [503] = "unavailable"};
     bool is_of_connect = request->error_form == ERRORS_OF_CONNECT;
+    const char *code = codes[request->status];
     struct json_writer json = json_writer_of(&request->answer);
     json_begin_object(&json);
     if (is_of_connect) {
-        json_member_text(&json, "code", connect_code(request->status));
+        json_member_text(&json, "code", code ? code : "invalid_argument");
     }
     json_member_text(&json, is_of_connect ? "message" : "detail", text);
     json_end_object(&json);

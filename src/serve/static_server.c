@@ -17,16 +17,6 @@ struct static_server {
     struct MHD_Daemon *daemon;
 };
 
-/* An answer: a file or computed bytes. */
-struct sent {
-    unsigned status;
-    const char *content_type;
-    struct slice bytes;
-    bool is_copied, is_compressed;
-    const char *note;
-    uint64_t version;
-};
-
 /* Returns the part of PATH after "/FOLDER/", or NULL. The time of the comparison does not depend on where they
  * differ. */
 static const char *find_path(const struct static_server *server, const char *path)
@@ -39,11 +29,12 @@ static const char *find_path(const struct static_server *server, const char *pat
     return difference == 0 ? path + size + 2 : NULL;
 }
 
-static void add_headers(const struct static_server *server, struct MHD_Response *response, const struct sent *sent)
+static void add_headers(const struct static_server *server, struct MHD_Response *response,
+                        const struct static_answer *answer)
 {
     const struct http_library *http = server->http;
     const char *const headers[][2] = {
-        {"Content-Type", sent->content_type},
+        {"Content-Type", answer->content_type},
         {"Content-Security-Policy", server->options.policy},
         {"Cache-Control", "no-store"},
         {"X-Content-Type-Options", "nosniff"},
@@ -53,28 +44,30 @@ static void add_headers(const struct static_server *server, struct MHD_Response 
     };
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
         (void)http->add_response_header(response, headers[i][0], headers[i][1]);
-    if (sent->is_compressed) (void)http->add_response_header(response, "Content-Encoding", "gzip");
-    if (sent->note) (void)http->add_response_header(response, "Offbeat-Page", sent->note);
-    if (sent->version) {
+    if (answer->note) (void)http->add_response_header(response, "Offbeat-Page", answer->note);
+    if (answer->version) {
         char tag[32];
-        (void)snprintf(tag, sizeof(tag), "\"%llu\"", (unsigned long long)sent->version);
+        (void)snprintf(tag, sizeof(tag), "\"%llu\"", (unsigned long long)answer->version);
         (void)http->add_response_header(response, "ETag", tag);
     }
 }
 
 static enum MHD_Result send_answer(const struct static_server *server, struct MHD_Connection *connection,
-                                   const struct sent *sent)
+                                   const struct static_answer *answer, bool is_compressed)
 {
     const struct http_library *http = server->http;
+    bool is_constant = answer->bytes.size > 0;
+    struct slice bytes = is_constant ? answer->bytes : buffer_slice(&answer->body);
     union {
         const uint8_t *constant;
         void *bytes;
-    } body = {.constant = sent->bytes.data}; /* the library only reads it */
+    } body = {.constant = bytes.data}; /* the library only reads it */
     struct MHD_Response *response = http->create_response_from_buffer(
-        sent->bytes.size, body.bytes, sent->is_copied ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
+        bytes.size, body.bytes, is_constant ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
     if (!response) return MHD_NO;
-    add_headers(server, response, sent);
-    enum MHD_Result result = http->queue_response(connection, sent->status, response);
+    add_headers(server, response, answer);
+    if (is_compressed) (void)http->add_response_header(response, "Content-Encoding", "gzip");
+    enum MHD_Result result = http->queue_response(connection, answer->status, response);
     http->destroy_response(response);
     return result;
 }
@@ -82,9 +75,9 @@ static enum MHD_Result send_answer(const struct static_server *server, struct MH
 static enum MHD_Result send_text(const struct static_server *server, struct MHD_Connection *connection, unsigned status,
                                  const char *text)
 {
-    const struct sent sent = {
+    const struct static_answer answer = {
         .status = status, .content_type = "text/plain; charset=utf-8", .bytes = slice_of_text(text)};
-    return send_answer(server, connection, &sent);
+    return send_answer(server, connection, &answer, false);
 }
 
 static enum MHD_Result send_computed(const struct static_server *server, struct MHD_Connection *connection,
@@ -94,14 +87,9 @@ static enum MHD_Result send_computed(const struct static_server *server, struct 
     const char *tag = server->http->lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
     uint64_t known = tag && tag[0] == '"' ? strtoull(tag + 1, NULL, 10) : 0;
     server->options.answer(server->options.context, path, known, &answer);
-    bool is_constant = answer.bytes.size > 0;
-    const struct sent sent = {.status = answer.body.failed ? 500 : answer.status,
-                              .content_type = answer.content_type ? answer.content_type : "text/plain; charset=utf-8",
-                              .bytes = is_constant ? answer.bytes : buffer_slice(&answer.body),
-                              .is_copied = !is_constant,
-                              .version = answer.version,
-                              .note = answer.note};
-    enum MHD_Result result = send_answer(server, connection, &sent);
+    if (answer.body.failed) answer.status = 500;
+    if (!answer.content_type) answer.content_type = "text/plain; charset=utf-8";
+    enum MHD_Result result = send_answer(server, connection, &answer, false);
     buffer_fini(&answer.body);
     return result;
 }
@@ -116,11 +104,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     const char *inner = find_path(server, path);
     for (size_t i = 0; inner && i < options->file_count; i++) {
         const struct static_file *file = &options->files[i];
-        const struct sent sent = {.status = 200,
-                                  .content_type = file->content_type,
-                                  .bytes = file->bytes,
-                                  .is_compressed = file->is_compressed};
-        if (strcmp(file->path, inner) == 0) return send_answer(server, connection, &sent);
+        const struct static_answer answer = {.status = 200, .content_type = file->content_type, .bytes = file->bytes};
+        if (strcmp(file->path, inner) == 0) return send_answer(server, connection, &answer, file->is_compressed);
     }
     if (inner && options->answer) return send_computed(server, connection, inner);
     return send_text(server, connection, 404,

@@ -37,17 +37,6 @@ static bool forget_oldest(struct symbol_images *images)
     return true;
 }
 
-static struct symbol_image *find_image(const struct symbol_images *images, const struct store_debug_file *file)
-{
-    for (size_t i = 0; i < images->count; i++) {
-        struct symbol_image *image = images->items[i];
-        if (image->project == file->project && strcmp(image->id, file->image) == 0 &&
-            strcmp(image->checksum, file->checksum) == 0 && image->bytes <= SYMBOL_IMAGES_BYTES_MAX)
-            return image;
-    }
-    return NULL;
-}
-
 static struct symbol_image *add_image(struct symbol_images *images, const struct store_debug_file *file)
 {
     if (images->count == SYMBOL_IMAGES_MAX && !forget_oldest(images)) return NULL;
@@ -63,7 +52,13 @@ static struct symbol_image *add_image(struct symbol_images *images, const struct
 
 struct symbol_image *symbol_images_take(struct symbol_images *images, const struct store_debug_file *file)
 {
-    struct symbol_image *image = find_image(images, file);
+    struct symbol_image *image = NULL;
+    for (size_t i = 0; i < images->count && !image; i++) {
+        struct symbol_image *one = images->items[i];
+        if (one->project == file->project && strcmp(one->id, file->image) == 0 &&
+            strcmp(one->checksum, file->checksum) == 0 && one->bytes <= SYMBOL_IMAGES_BYTES_MAX)
+            image = one;
+    }
     if (!image) image = add_image(images, file);
     if (!image) return NULL;
     image->pins++;

@@ -6,12 +6,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ENDS = 2 };
+enum { ENDS = 2, READ_AT_ONCE = 1 << 16 };
 
 struct running {
     pid_t pid;
@@ -97,24 +96,6 @@ static enum status start(const struct symbol_reader *reader, struct running *run
 
 /* --- Talk --------------------------------------------------------------------------------------------------------- */
 
-/* The process sees the end of its request when the pipe is closed. */
-static void write_some(struct running *running, struct slice *left)
-{
-    ssize_t size = left->size ? write(running->request, left->data, left->size) : 0;
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (size > 0) *left = slice_of(left->data + size, left->size - (size_t)size);
-    if (size < 0 || left->size == 0) close_open(&running->request);
-}
-
-static void read_some(struct running *running, struct buffer *answer)
-{
-    enum { AT_ONCE = 1 << 16 };
-    uint8_t *room = buffer_reserve(answer, AT_ONCE);
-    ssize_t size = room ? read(running->answer, room, AT_ONCE) : 0;
-    if (size > 0) buffer_grow(answer, (size_t)size);
-    if (size == 0 || (size < 0 && errno != EINTR)) close_open(&running->answer);
-}
-
 static enum status may_continue(const struct symbol_reader *reader, const struct running *running, struct error *error)
 {
     uint64_t waited_ms = monotonic_ms() - running->begun_ms;
@@ -135,8 +116,19 @@ static enum status talk(const struct symbol_reader *reader, struct running *runn
         enum status status = may_continue(reader, running, error);
         if (status != STATUS_OK) return status;
         if (poll(polled, ENDS, SYMBOL_READER_POLL_MS) <= 0) continue;
-        if (polled[0].revents) write_some(running, &left);
-        if (polled[1].revents) read_some(running, answer);
+        if (polled[0].revents) {
+            ssize_t size = left.size ? write(running->request, left.data, left.size) : 0;
+            bool is_later = size < 0 && (errno == EAGAIN || errno == EINTR);
+            if (size > 0) left = slice_of(left.data + size, left.size - (size_t)size);
+            /* The process sees the end of its request when the pipe is closed. */
+            if (!is_later && (size < 0 || left.size == 0)) close_open(&running->request);
+        }
+        if (polled[1].revents) {
+            uint8_t *room = buffer_reserve(answer, READ_AT_ONCE);
+            ssize_t size = room ? read(running->answer, room, READ_AT_ONCE) : 0;
+            if (size > 0) buffer_grow(answer, (size_t)size);
+            if (size == 0 || (size < 0 && errno != EINTR)) close_open(&running->answer);
+        }
     }
     return STATUS_OK;
 }

@@ -3,7 +3,6 @@
 #include "store/store_private.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char SCHEMA[] =
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, kind INTEGER NOT NULL,"

@@ -1,27 +1,28 @@
 /* Chunks of debug files that wait until they are joined: debug/waiting/SCOPE/SHA1. They are not synced: after a power
  * cut a chunk may be damaged, which its checksum shows, and its client sends it again.  SPDX-License-Identifier: MIT */
-#include "store/debug_private.h"
+#include "store/store_private.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { WAITING_MAX = 16384, JOIN_BYTES = 1 << 20 };
 
-static void folder_of(const struct store *store, uint64_t scope, char ret_path[DEBUG_PATH_SIZE])
+static void folder_of(const struct store *store, uint64_t scope, char ret_path[STORE_DEBUG_PATH_SIZE])
 {
-    (void)snprintf(ret_path, DEBUG_PATH_SIZE, "%s/debug/waiting/%llu", store->folder, (unsigned long long)scope);
+    (void)snprintf(ret_path, STORE_DEBUG_PATH_SIZE, "%s/debug/waiting/%llu", store->folder, (unsigned long long)scope);
 }
 
-static void path_of(const struct store *store, uint64_t scope, const char *name, char ret_path[DEBUG_PATH_SIZE])
+static void path_of(const struct store *store, uint64_t scope, const char *name, char ret_path[STORE_DEBUG_PATH_SIZE])
 {
-    (void)snprintf(ret_path, DEBUG_PATH_SIZE, "%s/debug/waiting/%llu/%s", store->folder, (unsigned long long)scope,
-                   name);
+    (void)snprintf(ret_path, STORE_DEBUG_PATH_SIZE, "%s/debug/waiting/%llu/%s", store->folder,
+                   (unsigned long long)scope, name);
 }
 
 /* A name that no other file has: a chunk is written there, and a file is joined. */
@@ -63,7 +64,7 @@ static void scan_chunks(DIR *folder, time_t before, struct waiting_chunks *ret_c
 
 static void make_room(const struct store *store, uint64_t scope)
 {
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     struct waiting_chunks chunks;
     folder_of(store, scope, path);
     DIR *folder = opendir(path);
@@ -80,7 +81,7 @@ static void make_room(const struct store *store, uint64_t scope)
 void debug_expire_chunks(struct store *store, uint64_t now_ns)
 {
     time_t before = (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / 1000000000);
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
     DIR *scopes = opendir(path);
     if (!scopes) return;
@@ -103,7 +104,7 @@ void debug_expire_chunks(struct store *store, uint64_t now_ns)
 /* Removes files that a killed server was writing. Chunks stay: their client need not send them again. */
 void debug_sweep_chunks(struct store *store)
 {
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
     DIR *scopes = opendir(path);
     if (!scopes) return;
@@ -124,7 +125,7 @@ void debug_sweep_chunks(struct store *store)
 void debug_remove_chunks(struct store *store, const struct store_debug_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++) {
-        char path[DEBUG_PATH_SIZE];
+        char path[STORE_DEBUG_PATH_SIZE];
         path_of(store, parts->scope, parts->checksums[i], path);
         (void)unlink(path);
     }
@@ -146,7 +147,7 @@ static bool write_all(int descriptor, struct slice bytes)
 enum status store_debug_add_chunk(struct store *store, uint64_t scope, const char checksum[SHA1_TEXT_SIZE],
                                   struct slice bytes, struct error *error)
 {
-    char path[DEBUG_PATH_SIZE], part[DEBUG_PATH_SIZE], name[64];
+    char path[STORE_DEBUG_PATH_SIZE], part[STORE_DEBUG_PATH_SIZE], name[64];
     make_room(store, scope);
     new_name(name, sizeof(name));
     path_of(store, scope, name, part);
@@ -164,7 +165,7 @@ enum status store_debug_add_chunk(struct store *store, uint64_t scope, const cha
 
 bool store_debug_has_chunk(struct store *store, uint64_t scope, const char checksum[SHA1_TEXT_SIZE])
 {
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     path_of(store, scope, checksum, path);
     return access(path, F_OK) == 0;
 }
@@ -223,7 +224,7 @@ enum status store_debug_join(struct store *store, const struct store_debug_parts
     if (joined.descriptor < 0) return error_set_errno(error, "cannot join a debug file");
     sha1_init(&whole);
     for (size_t i = 0; i < parts->count && status == STATUS_OK; i++) {
-        char path[DEBUG_PATH_SIZE];
+        char path[STORE_DEBUG_PATH_SIZE];
         path_of(store, parts->scope, parts->checksums[i], path);
         status = join_chunk(path, parts->checksums[i], joined.descriptor, &whole, &joined.size, error);
         if (status == STATUS_OK && joined.size > parts->bytes_max)

@@ -2,12 +2,14 @@
  * SPDX-License-Identifier: MIT */
 #include "store/debug_files.h"
 
-#include "store/debug_private.h"
+#include "store/store_private.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,15 +44,15 @@ static struct store_debug_file file_of_row(sqlite3_stmt *row)
 /* Writes the path of FILE, or with another ENDING that of its symbol index. Only digits come from a client:
  * checksums and images. */
 static void path_of(const struct store *store, const struct store_debug_file *file, const char *ending,
-                    char ret_path[DEBUG_PATH_SIZE])
+                    char ret_path[STORE_DEBUG_PATH_SIZE])
 {
-    (void)snprintf(ret_path, DEBUG_PATH_SIZE, "%s/debug/%llu/%s/%s%s", store->folder, (unsigned long long)file->project,
-                   file->image, file->checksum, ending);
+    (void)snprintf(ret_path, STORE_DEBUG_PATH_SIZE, "%s/debug/%llu/%s/%s%s", store->folder,
+                   (unsigned long long)file->project, file->image, file->checksum, ending);
 }
 
 static void remove_files(struct store *store, const struct store_debug_file *file)
 {
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     path_of(store, file, ".debug", path);
     (void)unlink(path);
     path_of(store, file, ".names", path);
@@ -91,7 +93,7 @@ enum status store_debug_add(struct store *store, const struct store_debug_parts 
                             struct store_debug_joined *joined, const char *index, const struct store_debug_file *file,
                             struct error *error)
 {
-    char path[DEBUG_PATH_SIZE], names[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE], names[STORE_DEBUG_PATH_SIZE];
     path_of(store, file, ".debug", path);
     path_of(store, file, ".names", names);
     if (fsync(joined->descriptor) != 0) return error_set_errno(error, "cannot keep a debug file");
@@ -156,7 +158,7 @@ bool store_debug_find_image(struct store *store, uint64_t project, const char im
 enum status store_debug_open(struct store *store, const struct store_debug_file *file, int ret_files[3],
                              struct error *error)
 {
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     path_of(store, file, ".debug", path);
     ret_files[0] = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (ret_files[0] < 0) return error_set_errno(error, "cannot open a debug file");
@@ -266,43 +268,26 @@ enum status store_debug_expire(struct store *store, uint64_t now_ns, uint64_t ag
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-static bool is_known(struct store *store, uint64_t project, const char *name)
+/* Removes files of PROJECT that a killed server wrote and did not add, and folders of images that are empty. */
+static void sweep_project(struct store *store, uint64_t project, char *path)
 {
-    struct store_debug_file file;
-    char checksum[SHA1_TEXT_SIZE];
-    (void)snprintf(checksum, sizeof(checksum), "%.40s", name);
-    return store_debug_find(store, project, checksum, &file);
-}
-
-/* Files of the image that a killed server wrote and did not add. */
-static void sweep_image(struct store *store, uint64_t project, const char *path)
-{
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        if (entry->d_name[0] != '.' && !is_known(store, project, entry->d_name))
-            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    struct store_debug_file known;
+    char checksum[SHA1_TEXT_SIZE], *const paths[] = {path, NULL};
+    FTS *tree = fts_open(paths, FTS_COMFOLLOW | FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+        bool is_hidden = entry->fts_name[0] == '.';
+        if (entry->fts_level == 1 && is_hidden) (void)fts_set(tree, entry, FTS_SKIP);
+        if (entry->fts_level == 1 && entry->fts_info == FTS_DP) (void)rmdir(entry->fts_path);
+        if (entry->fts_level != 2 || is_hidden) continue;
+        (void)snprintf(checksum, sizeof(checksum), "%.40s", entry->fts_name);
+        if (!store_debug_find(store, project, checksum, &known)) (void)unlink(entry->fts_path);
     }
-    (void)closedir(folder);
-    (void)rmdir(path);
-}
-
-static void sweep_project(struct store *store, uint64_t project, const char *path)
-{
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        char image[DEBUG_PATH_SIZE];
-        if (entry->d_name[0] == '.') continue;
-        int size = snprintf(image, sizeof(image), "%s/%s", path, entry->d_name);
-        if (size > 0 && (size_t)size < sizeof(image)) sweep_image(store, project, image);
-    }
-    (void)closedir(folder);
+    if (tree) (void)fts_close(tree);
 }
 
 static void sweep(struct store *store)
 {
-    char path[DEBUG_PATH_SIZE];
+    char path[STORE_DEBUG_PATH_SIZE];
     (void)snprintf(path, sizeof(path), "%s/debug", store->folder);
     DIR *folder = opendir(path);
     if (!folder) return;

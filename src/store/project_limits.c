@@ -4,7 +4,6 @@
  * projects whose time is over are deleted, and the file is made smaller.  SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

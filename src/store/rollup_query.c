@@ -70,17 +70,6 @@ struct part {
     struct store_rollup rollup;
 };
 
-static bool part_init(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
-{
-    size_t count = dictionary->node_count + 1;
-    *part = (struct part){.nodes = calloc(count, sizeof(*part->nodes)),
-                          .frames = calloc(dictionary->frame_count + 1, sizeof(*part->frames)),
-                          .part_nodes = calloc(count, sizeof(*part->part_nodes)),
-                          .part_frames = calloc(dictionary->frame_count + 1, sizeof(*part->part_frames)),
-                          .values = calloc(count * values->value_count, sizeof(*part->values))};
-    return part->nodes && part->frames && part->part_nodes && part->part_frames && part->values;
-}
-
 static void mark_nodes(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
 {
     size_t count = dictionary->node_count < values->node_count ? dictionary->node_count : values->node_count;
@@ -123,16 +112,21 @@ static void fill_part(struct part *part, const struct stack_dictionary *dictiona
 
 static enum status give_part(struct adding *adding, const struct stack_dictionary *dictionary, struct error *error)
 {
-    struct part part;
+    size_t count = dictionary->node_count + 1, frames = dictionary->frame_count + 1;
     enum status status = STATUS_OK;
     const struct rollup_values *values = &adding->values;
     size_t known = dictionary->node_count ? dictionary->node_count : 1;
     if (values->node_count > known && store_has_values(values->values + known * values->value_count,
                                                        (values->node_count - known) * values->value_count))
         return error_set(error, STATUS_MALFORMED, 0, "%s: a sum has stacks that are not there", adding->day->name);
-    if (part_init(&part, dictionary, &adding->values)) {
-        mark_nodes(&part, dictionary, &adding->values);
-        fill_part(&part, dictionary, &adding->values);
+    struct part part = {.nodes = calloc(count, sizeof(*part.nodes)),
+                        .frames = calloc(frames, sizeof(*part.frames)),
+                        .part_nodes = calloc(count, sizeof(*part.part_nodes)),
+                        .part_frames = calloc(frames, sizeof(*part.part_frames)),
+                        .values = calloc(count * values->value_count, sizeof(*part.values))};
+    if (part.nodes && part.frames && part.part_nodes && part.part_frames && part.values) {
+        mark_nodes(&part, dictionary, values);
+        fill_part(&part, dictionary, values);
         part.rollup.header = buffer_slice(&adding->header);
         adding->continues = adding->visitor->add(adding->visitor->context, &part.rollup);
     } else {

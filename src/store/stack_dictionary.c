@@ -8,7 +8,6 @@
 #include "base/leb128.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void stack_dictionary_fini(struct stack_dictionary *dictionary)
 {
@@ -138,14 +137,6 @@ void stack_dictionary_write(const struct stack_dictionary *dictionary, size_t fr
     }
 }
 
-static bool read_node(struct stack_dictionary *dictionary, struct cursor *cursor)
-{
-    uint64_t number = dictionary->node_count ? dictionary->node_count : 1;
-    uint64_t distance = cursor_uleb128(cursor), frame = cursor_uleb128(cursor);
-    if (cursor->failed || distance == 0 || distance > number || frame >= dictionary->frame_count) return false;
-    return append_node(dictionary, (struct store_node){(uint32_t)(number - distance), (uint32_t)frame});
-}
-
 bool stack_dictionary_read(struct stack_dictionary *dictionary, struct slice bytes, bool is_indexed)
 {
     struct cursor cursor = cursor_of(bytes);
@@ -157,8 +148,13 @@ bool stack_dictionary_read(struct stack_dictionary *dictionary, struct slice byt
                   (!is_indexed || index_frame(dictionary, (uint32_t)dictionary->frame_count - 1));
     }
     uint64_t nodes = cursor_uleb128(&cursor);
-    for (uint64_t i = 0; i < nodes && is_fine; i++)
-        is_fine = read_node(dictionary, &cursor) &&
+    for (uint64_t i = 0; i < nodes && is_fine; i++) {
+        uint64_t number = dictionary->node_count ? dictionary->node_count : 1;
+        uint64_t distance = cursor_uleb128(&cursor), frame = cursor_uleb128(&cursor);
+        struct store_node node = {(uint32_t)(number - distance), (uint32_t)frame};
+        is_fine = !cursor.failed && distance > 0 && distance <= number && frame < dictionary->frame_count &&
+                  append_node(dictionary, node) &&
                   (!is_indexed || index_node(dictionary, (uint32_t)dictionary->node_count - 1));
+    }
     return is_fine && !cursor.failed && cursor_at_end(&cursor);
 }

@@ -5,7 +5,6 @@
  * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
  * looked for in the DAYS_BEFORE files that were written before today's, too. As clocks of servers jump, the control
  * file knows their order.  SPDX-License-Identifier: MIT */
-#include "store/debug_private.h"
 #include "store/store_private.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_STORE_STORE_PRIVATE_H
 #define OFFBEAT_STORE_STORE_PRIVATE_H
 
+#include "store/debug_files.h"
 #include "store/stack_dictionary.h"
 #include "store/store.h"
 
@@ -193,6 +194,14 @@ enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
 struct store_chunk chunk_of_row(sqlite3_stmt *row);
 /* Returns whether SQLite finds the file undamaged; RET_PROBLEM is "ok" or the damage. */
 bool day_is_whole(struct day *day, char *ret_problem, size_t size);
+
+/* --- Debug files -------------------------------------------------------------------------------------------------- */
+
+/* Makes the tables that are missing, and removes what a killed server left. */
+enum status debug_open(struct store *store, struct error *error);
+void debug_sweep_chunks(struct store *store);
+void debug_expire_chunks(struct store *store, uint64_t now_ns);
+void debug_remove_chunks(struct store *store, const struct store_debug_parts *parts);
 
 /* --- Limits of projects ------------------------------------------------------------------------------------------- */
 
