@@ -128,11 +128,6 @@ static void read_unit(void *context, unsigned thread, size_t item)
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-static bool has_dwarf(const struct elf_file *file)
-{
-    return elf_file_section(file, ".debug_info") || elf_file_section(file, ".zdebug_info");
-}
-
 /* Sets up the first worker, and knows all units when it returns. */
 static bool prepare(struct reading *reading)
 {
@@ -149,13 +144,6 @@ static bool prepare(struct reading *reading)
         if (first->own.dwarf) list_units(reading, first->own.dwarf);
     }
     return first->own.dwarf != NULL;
-}
-
-/* Broken DWARF can send us over the same entries again and again. */
-static void bound_steps(struct reading *reading)
-{
-    size_t steps = reading->own.image.bytes ? reading->own.image.size * DWARF_STEPS_PER_BYTE : DWARF_STEPS_MAX;
-    for (unsigned i = 0; i < reading->worker_count; i++) reading->workers[i].reader.steps_left = steps;
 }
 
 static void reading_fini(struct reading *reading)
@@ -180,7 +168,7 @@ bool dwarf_names_read(const struct elf_file *file, const struct elf_file *altern
     *ret_names = NULL;
     *ret_count = 0;
     *ret_is_split = false;
-    if (!has_dwarf(file)) return true;
+    if (!elf_file_section(file, ".debug_info") && !elf_file_section(file, ".zdebug_info")) return true;
     unsigned threads = parallel_threads();
     struct reading *reading = calloc(1, sizeof(*reading));
     struct dwarf_names *names = calloc(threads, sizeof(*names));
@@ -200,7 +188,10 @@ bool dwarf_names_read(const struct elf_file *file, const struct elf_file *altern
         if (!text_table_init(&names[i].texts)) reading->failed = true;
     }
     if (!reading->failed && prepare(reading)) {
-        bound_steps(reading);
+        /* Broken DWARF can send us over the same entries again and again. */
+        size_t image_size = reading->own.image.size;
+        size_t steps = reading->own.image.bytes ? image_size * DWARF_STEPS_PER_BYTE : DWARF_STEPS_MAX;
+        for (unsigned i = 0; i < threads; i++) reading->workers[i].reader.steps_left = steps;
         parallel_run(reading->is_split || !reading->own.image.bytes ? 1 : threads, reading->units.count, read_unit,
                      reading);
     }

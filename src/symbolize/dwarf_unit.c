@@ -229,13 +229,6 @@ static struct dwarf_scope read_copy(struct walk *walk, Dwarf_Die *entry, uint32_
     };
 }
 
-static struct dwarf_scope read_function(struct walk *walk, Dwarf_Die *entry)
-{
-    Dwarf_Addr first_instruction;
-    if (dwarf_entrypc(entry, &first_instruction) != 0) first_instruction = 0;
-    return (struct dwarf_scope){.function = add_function(walk, entry, first_instruction)};
-}
-
 /* Index + 1 of the new scope. A real function without a name hides nothing. */
 static uint32_t add_scope(struct walk *walk, struct dwarf_scope scope, struct clips where)
 {
@@ -264,7 +257,13 @@ static void walk_children(struct walk *walk, Dwarf_Die *parent, struct clips out
 static void visit_function(struct walk *walk, Dwarf_Die *entry, unsigned depth)
 {
     struct clips own = clip_entry(walk, entry, walk->code);
-    uint32_t scope = own.count > 0 ? add_scope(walk, read_function(walk, entry), own) : 0;
+    uint32_t scope = 0;
+    if (own.count > 0) {
+        Dwarf_Addr first_instruction;
+        if (dwarf_entrypc(entry, &first_instruction) != 0) first_instruction = 0;
+        struct dwarf_scope function = {.function = add_function(walk, entry, first_instruction)};
+        scope = add_scope(walk, function, own);
+    }
     if (dwarf_haschildren(entry) == 1) walk_children(walk, entry, own, scope, depth + 1);
     walk->clips.count = own.first;
 }

@@ -24,16 +24,12 @@ struct string_id mapping_build_id(struct profile *profile, const struct mapping 
     return profile_text(profile, start);
 }
 
-/* A mapping that is a whole image, as Sentry has them, and not one segment of it. */
-static bool is_image(const struct mapping *mapping)
-{
-    return mapping->image_start != 0 && mapping->start == mapping->image_start && mapping->file_offset == 0;
-}
-
 bool mapping_file_address(const struct symbol_module *module, const struct mapping *mapping, uint64_t address,
                           uint64_t *ret_address)
 {
-    if (module->has_binary && !is_image(mapping))
+    /* A mapping may be a whole image, as Sentry has them, and not one segment of it. */
+    bool is_image = mapping->image_start != 0 && mapping->start == mapping->image_start && mapping->file_offset == 0;
+    if (module->has_binary && !is_image)
         return elf_file_address_of_offset(&module->binary, address - mapping->start + mapping->file_offset,
                                           ret_address);
     if (mapping->image_start == 0 || address < mapping->image_start) return false;

@@ -146,11 +146,6 @@ static uint64_t source_size(const struct elf_file *file)
     return size < file->size ? size : file->size; /* headers that are broken can say anything */
 }
 
-static uint64_t code_base(const struct elf_file *file)
-{
-    return file->segment_count > 0 ? file->segments[0].address : 0;
-}
-
 static bool build_names(struct symbol_module *module, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS],
                         bool *ret_is_split)
 {
@@ -158,7 +153,8 @@ static bool build_names(struct symbol_module *module, const struct symbol_index_
     struct elf_symbols symbols;
     struct function_bounds bounds = {0};
     elf_symbols_init(&symbols);
-    struct name_sources sources = {.symbols = &symbols, .bounds = &bounds, .base = code_base(file)};
+    struct name_sources sources = {
+        .symbols = &symbols, .bounds = &bounds, .base = file->segment_count > 0 ? file->segments[0].address : 0};
     memcpy(sources.inputs, inputs, sizeof(sources.inputs));
     struct dwarf_code code = {.base = sources.base, .segments = file->segments, .segment_count = file->segment_count};
     bool ok = read_symbols(module, &symbols);

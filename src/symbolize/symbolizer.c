@@ -15,6 +15,8 @@
 #include "symbolize/kernel_names.h"
 #include "symbolize/mapped_file.h"
 
+enum { SYMBOLS_IN_FILES = SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_DEBUGINFOD };
+
 struct wanted {
     uint32_t location;
     struct mapping_id mapping;
@@ -47,11 +49,6 @@ struct symbol_source {
     enum status (*find)(struct symbolizer *symbolizer, struct error *error);
     void (*close)(struct symbolizer *symbolizer); /* function that ends FIND; may be NULL */
 };
-
-static bool uses_files(const struct symbolizer *symbolizer)
-{
-    return symbolizer->options.sources & (SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_DEBUGINFOD);
-}
 
 /* --- What is wanted ----------------------------------------------------------------------------------------------- */
 
@@ -95,7 +92,7 @@ static bool collect(struct symbolizer *symbolizer)
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
         bool is_in_file =
             location->mapping.index != 0 && mapping_has_file(profile, mapping) && mapping_has_place(mapping);
-        if (!is_in_file || !uses_files(symbolizer)) continue;
+        if (!is_in_file || !(symbolizer->options.sources & SYMBOLS_IN_FILES)) continue;
         symbolizer->wanted[symbolizer->wanted_count++] = (struct wanted){
             .location = (uint32_t)i,
             .mapping = location->mapping,
@@ -401,7 +398,7 @@ static void close_files(struct symbolizer *symbolizer)
 static enum status name_all(struct symbolizer *symbolizer, struct error *error)
 {
     static const struct symbol_source sources[] = {
-        {SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_DEBUGINFOD, find_in_files, close_files},
+        {SYMBOLS_IN_FILES, find_in_files, close_files},
         {SYMBOLS_PERF_MAPS, find_in_perf_maps, NULL},
         {SYMBOLS_KERNEL, find_in_kernel, NULL},
     };

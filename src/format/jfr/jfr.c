@@ -585,14 +585,6 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
     if (end_ns > start_ns && end_ns - start_ns > profile->duration_ns) profile->duration_ns = end_ns - start_ns;
 }
 
-static void end_chunk(struct decoder *decoder)
-{
-    jfr_types_fini(&decoder->types);
-    index_table_fini(&decoder->constants.index);
-    decoder->constants.index = (struct index_table){0};
-    decoder->constants.count = 0;
-}
-
 static void for_each_chunk(struct decoder *decoder, bool reads_samples)
 {
     struct slice left = decoder->bytes;
@@ -600,7 +592,10 @@ static void for_each_chunk(struct decoder *decoder, bool reads_samples)
         begin_chunk(decoder, left);
         if (reads_samples) for_each_event(decoder, PASS_CONSTANTS);
         for_each_event(decoder, reads_samples ? PASS_SAMPLES : PASS_KINDS);
-        end_chunk(decoder);
+        jfr_types_fini(&decoder->types);
+        index_table_fini(&decoder->constants.index);
+        decoder->constants.index = (struct index_table){0};
+        decoder->constants.count = 0;
         left = slice_of(left.data + decoder->chunk.size, left.size - decoder->chunk.size);
     }
 }

@@ -683,12 +683,6 @@ static void order_record(struct decoder *decoder, const struct perf_record *reco
     while (decoder->queue.bytes > PERF_QUEUE_BYTES_MAX && decoder->status == STATUS_OK) take_oldest(decoder);
 }
 
-static void finish_round(struct decoder *decoder)
-{
-    flush_queue(decoder, decoder->round_end_ns);
-    decoder->round_end_ns = decoder->newest_ns;
-}
-
 /* Data of other tools and of processors' trace units follow their records. */
 static void skip_data_after(struct decoder *decoder, const struct perf_record *record)
 {
@@ -710,7 +704,8 @@ static void read_record(struct decoder *decoder, const struct perf_record *recor
         else
             order_record(decoder, record);
     } else if (record->type == PERF_RECORD_FINISHED_ROUND) {
-        finish_round(decoder);
+        flush_queue(decoder, decoder->round_end_ns);
+        decoder->round_end_ns = decoder->newest_ns;
     } else if (record->type == PERF_RECORD_HEADER_TRACING_DATA || record->type == PERF_RECORD_AUXTRACE) {
         skip_data_after(decoder, record);
     } else {

@@ -151,11 +151,6 @@ static enum status next_unpacked(struct perf_input *input, struct perf_record *r
     }
 }
 
-static bool is_compressed(const struct perf_record *record)
-{
-    return record->type == PERF_RECORD_COMPRESSED || record->type == PERF_RECORD_COMPRESSED2;
-}
-
 enum status perf_input_next(struct perf_input *input, struct perf_record *ret_record, struct error *error)
 {
     for (;;) {
@@ -163,7 +158,8 @@ enum status perf_input_next(struct perf_input *input, struct perf_record *ret_re
         input->is_unpacked = status == STATUS_OK && input->unpacked.stream && ret_record->bytes.size > 0;
         if (status != STATUS_OK || input->is_unpacked) return status;
         status = next_stored(input, ret_record, error);
-        if (status != STATUS_OK || !is_compressed(ret_record)) return status;
+        bool is_compressed = ret_record->type == PERF_RECORD_COMPRESSED || ret_record->type == PERF_RECORD_COMPRESSED2;
+        if (status != STATUS_OK || !is_compressed) return status;
         status = begin_unpacking(input, ret_record, error);
         if (status != STATUS_OK) return status;
     }

@@ -20,17 +20,13 @@ struct short_name {
     struct string_id name;
 };
 
-struct event {
-    int64_t factor; /* factor of a value, for its unit */
-};
-
 struct decoder {
     struct slice bytes, line; /* the file, and the line at hand */
     struct profile *profile;
     struct cost_graph graph;
     INDEXED_ARRAY_OF(struct short_name) names;
     bool has_addresses, has_lines;
-    struct event events[CALLGRIND_EVENTS_MAX];
+    int64_t factors[CALLGRIND_EVENTS_MAX]; /* factor of the values of each event, for its unit */
     uint32_t event_count;
     struct string_id object, function, file; /* FILE: of the line at hand, which may be inlined */
     struct string_id callee_object, callee_file, callee;
@@ -146,16 +142,16 @@ static void add_event(struct decoder *decoder, struct slice word)
         reject(decoder, STATUS_TOO_LARGE, "more than 32 events");
         return;
     }
-    struct event *event = &decoder->events[decoder->event_count++];
+    int64_t *factor = &decoder->factors[decoder->event_count++];
     const char *unit = "count";
-    event->factor = 1;
+    *factor = 1;
     const uint8_t *open = word.data ? memrchr(word.data, '(', word.size) : NULL;
     if (open && open > word.data && word.data[word.size - 1] == ')') {
         struct slice name = slice_of(open + 1, (size_t)(word.data + word.size - open) - 2);
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
             if (!slice_equals_text(name, units[i].name)) continue;
             unit = units[i].unit;
-            event->factor = units[i].factor;
+            *factor = units[i].factor;
             word.size = (size_t)(open - word.data);
             if (word.size > 1 && word.data[word.size - 1] == '_') word.size--;
             break;
@@ -206,12 +202,6 @@ static void note_writer(struct decoder *decoder, struct slice key, struct slice 
     decoder->is_xdebug |= slice_equals_text(key, "creator") && text_begins_with(value, "xdebug");
 }
 
-static void read_thread(struct decoder *decoder, struct slice text)
-{
-    struct thread thread = {.id = profile_string(decoder->profile, text)};
-    decoder->thread = text.size > 0 ? profile_add_thread(decoder->profile, &thread) : (struct thread_id){0};
-}
-
 /* Reads "key: value"; false if the line is something else. */
 static bool read_header(struct decoder *decoder)
 {
@@ -226,7 +216,10 @@ static bool read_header(struct decoder *decoder)
     decoder->has_totals |= decoder->totals && slice_equals_text(key, decoder->totals);
     if (slice_equals_text(key, "events")) read_events(decoder, value);
     if (slice_equals_text(key, "positions")) read_positions(decoder, value);
-    if (slice_equals_text(key, "thread")) read_thread(decoder, value);
+    if (slice_equals_text(key, "thread")) {
+        struct thread thread = {.id = profile_string(decoder->profile, value)};
+        decoder->thread = value.size > 0 ? profile_add_thread(decoder->profile, &thread) : (struct thread_id){0};
+    }
     for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {
         bool is_kept = value.size > 0 && decoder->profile->comments.count < CALLGRIND_HEADER_LINES_MAX;
         if (is_kept && text_begins_with(line, comments[i])) profile_add_comment(decoder->profile, line);
@@ -294,12 +287,6 @@ static void begin_call(struct decoder *decoder)
     decoder->is_call = true;
 }
 
-static void begin_function(struct decoder *decoder, struct slice text)
-{
-    decoder->function = read_name(decoder, NAME_FUNCTION, text);
-    decoder->node = node_of(decoder, decoder->object, decoder->file, decoder->function);
-}
-
 /* Reads "key=value"; false if the line is something else. */
 static bool read_assignment(struct decoder *decoder)
 {
@@ -309,7 +296,8 @@ static bool read_assignment(struct decoder *decoder)
     struct slice key = slice_of(line.data, (size_t)(sign - line.data));
     struct slice value = text_trim(slice_of(sign + 1, line.size - key.size - 1));
     if (slice_equals_text(key, "fn")) {
-        begin_function(decoder, value);
+        decoder->function = read_name(decoder, NAME_FUNCTION, value);
+        decoder->node = node_of(decoder, decoder->object, decoder->file, decoder->function);
     } else if (slice_equals_text(key, "fl") || slice_equals_text(key, "fi") || slice_equals_text(key, "fe")) {
         decoder->file = read_name(decoder, NAME_FILE, value);
     } else if (slice_equals_text(key, "ob")) {
@@ -351,7 +339,7 @@ static void read_costs(struct decoder *decoder)
             reject(decoder, STATUS_MALFORMED, "more costs than events");
             return;
         }
-        int64_t factor = decoder->events[count].factor;
+        int64_t factor = decoder->factors[count];
         if (!parse_cost(word, &costs[count])) {
             reject(decoder, STATUS_MALFORMED, "a cost that is no number of 64 bits");
             return;

@@ -184,14 +184,6 @@ static bool has_cost(const struct encoder *encoder, const int64_t *values)
     return false;
 }
 
-static void add_own_cost(struct encoder *encoder, const struct frame *frame, const int64_t *values)
-{
-    struct written_cost cost = {.function = frame->function, .address = frame->address, .line = frame->line};
-    if (encoder->status != STATUS_OK) return;
-    uint32_t number = number_cost(encoder, &cost);
-    if (number != INDEX_NONE) add_values(encoder, number, values);
-}
-
 static void add_own_costs(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -203,7 +195,10 @@ static void add_own_costs(struct encoder *encoder)
             frame.function = number_function(encoder, &unknown);
         else
             frame = innermost_of(encoder, i);
-        add_own_cost(encoder, &frame, sums_of(encoder, i));
+        if (encoder->status != STATUS_OK) return;
+        struct written_cost cost = {.function = frame.function, .address = frame.address, .line = frame.line};
+        uint32_t number = number_cost(encoder, &cost);
+        if (number != INDEX_NONE) add_values(encoder, number, sums_of(encoder, i));
     }
 }
 

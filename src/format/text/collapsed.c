@@ -264,12 +264,6 @@ static enum status decode_line(struct slice line, uint64_t offset, const struct 
     return STATUS_OK;
 }
 
-static void add_comment(struct slice line, struct profile *profile)
-{
-    struct slice text = line.size > 2 ? slice_of(line.data + 2, line.size - 2) : slice_of(NULL, 0);
-    if (text.size > 0 && profile->comments.count < COLLAPSED_COMMENTS_MAX) profile_add_comment(profile, text);
-}
-
 enum status collapsed_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!collapsed_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not collapsed stacks");
@@ -282,7 +276,8 @@ enum status collapsed_decode(struct slice bytes, struct profile *profile, struct
         struct slice line = text_take_line(&left);
         if (line.size == 0) continue;
         if (is_comment(line)) {
-            add_comment(line, profile);
+            if (line.size > 2 && profile->comments.count < COLLAPSED_COMMENTS_MAX)
+                profile_add_comment(profile, text_from(line, 2));
             continue;
         }
         enum status status = decode_line(line, (uint64_t)(line.data - bytes.data), &layout, profile, error);

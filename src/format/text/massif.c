@@ -67,12 +67,6 @@ static bool read_node(struct decoder *decoder, uint64_t *ret_children, uint64_t 
     return true;
 }
 
-/* The root is massif's word for all of malloc, and sums of small places are no frame. */
-static bool is_place(struct slice place)
-{
-    return text_begins_with(place, "0x");
-}
-
 /* A sample of what the innermost node has left. */
 static void close_node(struct decoder *decoder)
 {
@@ -100,7 +94,8 @@ static void open_node(struct decoder *decoder, uint64_t children, uint64_t bytes
         parent->children--;
     }
     struct node node = {.left = (int64_t)bytes, .children = children};
-    if (is_place(place)) node.location = valgrind_frame_add(decoder->profile, place);
+    /* The root is massif's word for all of malloc, and sums of small places are no frame. */
+    if (text_begins_with(place, "0x")) node.location = valgrind_frame_add(decoder->profile, place);
     decoder->path[decoder->depth++] = node;
 }
 

@@ -391,19 +391,13 @@ static bool is_trampoline(const struct frame *frame)
     return slice_equals_text(frame->symbol, "__restore_rt");
 }
 
-/* No call precedes the addresses of the innermost frame, of a trampoline, and of the frame that a signal interrupted.
- */
-static bool has_exact_address(const struct decoder *decoder, size_t first, size_t last)
-{
-    return first == 0 || is_trampoline(&decoder->frames.items[last]) ||
-           is_trampoline(&decoder->frames.items[first - 1]);
-}
-
 /* The frames from FIRST to LAST are one place in the code: inlined functions and the one that they are in. */
 static struct location_id add_location(struct decoder *decoder, size_t first, size_t last)
 {
     const struct frame *outermost = &decoder->frames.items[last];
-    bool is_exact = has_exact_address(decoder, first, last);
+    /* No call precedes the addresses of the innermost frame, of a trampoline, and of the frame that a signal
+     * interrupted. */
+    bool is_exact = first == 0 || is_trampoline(outermost) || is_trampoline(&decoder->frames.items[first - 1]);
     uint64_t address = outermost->address - (!is_exact && outermost->address); /* a return address is after the call */
     struct location location = {.mapping = mapping_of(decoder, outermost, address), .address = address};
     decoder->lines.count = 0;

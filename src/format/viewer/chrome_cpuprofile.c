@@ -70,22 +70,10 @@ struct decoder {
     bool has_samples, is_node, is_trace;
 };
 
-/* Room for one more item of LIST, zeroed and counted; NULL on failure. */
-#define ADD_ITEM(decoder, list)                                                                                        \
-    ((__typeof__((list)->items))add_item((decoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
-                                         sizeof(*(list)->items)))
-
-static void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
-{
-    if (!array_reserve(items, capacity, *count + 1, item_size, ITEMS_MAX)) {
-        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the profile");
-        return NULL;
-    }
-    uint8_t *item = *(uint8_t **)items + *count * item_size;
-    memset(item, 0, item_size);
-    (*count)++;
-    return item;
-}
+/* Appends an item to LIST; false on failure. */
+#define ADD(decoder, list, ...)                                                                                        \
+    (ARRAY_PUSH(list, ITEMS_MAX, __VA_ARGS__) ||                                                                       \
+     (json_parts_fail(&(decoder)->file, STATUS_NO_MEMORY, NULL, "no memory for the profile"), false))
 
 /* --- Nodes -------------------------------------------------------------------------------------------------------- */
 
@@ -165,22 +153,8 @@ static void describe_node(struct decoder *decoder, struct track *track, uint32_t
         json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the profile");
 }
 
-/* The place of a new node in track.nodes; INDEX_NONE on failure. */
-static uint32_t add_node(struct decoder *decoder, struct track *track, uint32_t parent)
-{
-    struct node *node = ADD_ITEM(decoder, &track->nodes);
-    if (!node) return INDEX_NONE;
-    node->parent = parent;
-    return (uint32_t)track->nodes.count - 1;
-}
-
-static void read_nested_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent);
-
-static void note_child(struct decoder *decoder, struct track *track, uint32_t parent, uint64_t id)
-{
-    struct child *child = ADD_ITEM(decoder, &track->children);
-    if (child) *child = (struct child){.parent = parent, .id = id};
-}
+static void read_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent,
+                      int64_t first);
 
 /* Numbers of nodes, or, in legacy files, the nodes themselves. */
 static void read_children(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
@@ -188,9 +162,9 @@ static void read_children(struct decoder *decoder, struct json_reader *reader, s
     json_array_begin(reader);
     while (decoder->file.status == STATUS_OK && json_array_next(reader)) {
         if (json_peek(reader) == JSON_OBJECT)
-            read_nested_node(decoder, reader, track, parent);
+            read_node(decoder, reader, track, parent, 1);
         else
-            note_child(decoder, track, parent, json_u64(reader));
+            (void)ADD(decoder, &track->children, (struct child){.parent = parent, .id = json_u64(reader)});
     }
 }
 
@@ -199,17 +173,18 @@ static void read_parent(struct decoder *decoder, struct json_reader *reader, str
     uint32_t parent = find_node(track, json_u64(reader));
     if (parent == INDEX_NONE)
         json_reader_reject(reader, STATUS_MALFORMED, "a node names a parent that does not come before it");
-    if (node != INDEX_NONE && decoder->file.status == STATUS_OK) track->nodes.items[node].parent = parent;
+    track->nodes.items[node].parent = parent;
 }
 
 /* FIRST is the number of a file's first line. Where a node holds its children, the depth of JSON bounds the
  * recursion. */
-static void read_node_members(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent,
-                              int64_t first)
+static void read_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent,
+                      int64_t first)
 {
     struct call_frame frame = {0};
     struct slice name;
-    uint32_t index = add_node(decoder, track, parent);
+    uint32_t index = (uint32_t)track->nodes.count;
+    if (!ADD(decoder, &track->nodes, (struct node){.parent = parent})) return;
     json_object_begin(reader);
     while (decoder->file.status == STATUS_OK && json_object_next(reader, &name)) {
         if (json_null(reader)) continue;
@@ -229,11 +204,6 @@ static void read_node_members(struct decoder *decoder, struct json_reader *reade
     if (decoder->file.status == STATUS_OK && !reader->failed) describe_node(decoder, track, index, &frame);
 }
 
-static void read_nested_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
-{
-    read_node_members(decoder, reader, track, parent, 1);
-}
-
 /* --- A profile ---------------------------------------------------------------------------------------------------- */
 
 static void read_nodes(struct decoder *decoder, struct track *track, struct slice value)
@@ -242,7 +212,7 @@ static void read_nodes(struct decoder *decoder, struct track *track, struct slic
     json_reader_init(&reader, value);
     json_array_begin(&reader);
     while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
-        read_node_members(decoder, &reader, track, INDEX_NONE, 0);
+        read_node(decoder, &reader, track, INDEX_NONE, 0);
     }
     json_parts_finish(&decoder->file, &reader);
 }
@@ -251,7 +221,7 @@ static void read_head(struct decoder *decoder, struct track *track, struct slice
 {
     struct json_reader reader;
     json_reader_init(&reader, value);
-    read_nested_node(decoder, &reader, track, INDEX_NONE);
+    read_node(decoder, &reader, track, INDEX_NONE, 1);
     json_parts_finish(&decoder->file, &reader);
 }
 
@@ -261,8 +231,7 @@ static void read_samples(struct decoder *decoder, struct track *track, struct sl
     json_reader_init(&reader, value);
     json_array_begin(&reader);
     while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
-        uint64_t *sample = ADD_ITEM(decoder, &track->samples);
-        if (sample) *sample = json_u64(&reader);
+        (void)ADD(decoder, &track->samples, json_u64(&reader));
     }
     json_parts_finish(&decoder->file, &reader);
 }
@@ -273,8 +242,7 @@ static void read_deltas(struct decoder *decoder, struct track *track, struct sli
     json_reader_init(&reader, value);
     json_array_begin(&reader);
     while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
-        double *delta = ADD_ITEM(decoder, &track->deltas);
-        if (delta) *delta = json_double(&reader);
+        (void)ADD(decoder, &track->deltas, json_double(&reader));
     }
     json_parts_finish(&decoder->file, &reader);
 }
@@ -331,28 +299,19 @@ static struct track *add_track(struct decoder *decoder, uint64_t pid, uint64_t t
         json_parts_fail(&decoder->file, STATUS_TOO_LARGE, NULL, "more than 4096 profiles in one trace");
         return NULL;
     }
-    struct track *track = ADD_ITEM(decoder, &decoder->tracks);
-    if (track) *track = (struct track){.pid = pid, .tid = tid, .key = key};
-    return track;
+    bool is_added = ADD(decoder, &decoder->tracks, (struct track){.pid = pid, .tid = tid, .key = key});
+    return is_added ? &decoder->tracks.items[decoder->tracks.count - 1] : NULL;
 }
 
 static void read_thread_name(struct decoder *decoder, uint64_t pid, uint64_t tid, struct slice arguments)
 {
     struct slice name = json_parts_member(&decoder->file, arguments, "name");
     if (name.size == 0 || decoder->names.count == CHROME_THREADS_MAX) return;
-    struct thread_name *thread = ADD_ITEM(decoder, &decoder->names);
-    struct string_id text = json_parts_text(&decoder->file, name);
-    if (thread) *thread = (struct thread_name){.pid = pid, .tid = tid, .name = text};
+    struct thread_name added = {.pid = pid, .tid = tid, .name = json_parts_text(&decoder->file, name)};
+    (void)ADD(decoder, &decoder->names, added);
 }
 
 enum { EVENT_NAME, EVENT_PID, EVENT_TID, EVENT_ID, EVENT_ARGUMENTS, EVENT_MEMBERS };
-
-/* Returns the key of a profile in its process: the event's id, a text, or else its thread. */
-static uint64_t key_of(const struct json_member *members, uint64_t tid)
-{
-    struct slice id = members[EVENT_ID].value;
-    return id.size > 0 ? hash_bytes(id.data, id.size) : tid;
-}
 
 static uint64_t number_of_event(struct decoder *decoder, const struct json_member *member)
 {
@@ -364,7 +323,8 @@ static void read_profile_event(struct decoder *decoder, const struct json_member
 {
     uint64_t pid = number_of_event(decoder, &members[EVENT_PID]);
     uint64_t tid = number_of_event(decoder, &members[EVENT_TID]);
-    uint64_t key = key_of(members, tid);
+    struct slice id = members[EVENT_ID].value;
+    uint64_t key = id.size > 0 ? hash_bytes(id.data, id.size) : tid; /* the key of a profile in its process */
     struct track *track = track_of(decoder, pid, key);
     if (!track && begins) track = add_track(decoder, pid, tid, key);
     if (!track || members[EVENT_ARGUMENTS].value.size == 0) return;
@@ -423,9 +383,7 @@ static struct stack_id resolve_node(struct decoder *decoder, struct track *track
             json_parts_fail(&decoder->file, STATUS_TOO_LARGE, NULL, "a stack of more than 65536 frames");
             return (struct stack_id){0};
         }
-        uint32_t *place = ADD_ITEM(decoder, &decoder->path);
-        if (!place) return (struct stack_id){0};
-        *place = at;
+        if (!ADD(decoder, &decoder->path, at)) return (struct stack_id){0};
     }
     for (size_t i = decoder->path.count; i-- > 0;) {
         struct node *node = &nodes[decoder->path.items[i]];

@@ -54,23 +54,6 @@ struct decoder {
     int64_t ends_without_begin, events_cut;
 };
 
-#define ADD_ITEM(decoder, list)                                                                                        \
-    ((__typeof__((list)->items))add_item((decoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
-                                         sizeof(*(list)->items)))
-
-/* Room for one more item, zeroed and counted; NULL on failure. */
-static void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
-{
-    if (!array_reserve(items, capacity, *count + 1, item_size, ITEMS_MAX)) {
-        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
-        return NULL;
-    }
-    uint8_t *item = *(uint8_t **)items + *count * item_size;
-    memset(item, 0, item_size);
-    (*count)++;
-    return item;
-}
-
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
 /* Microseconds in nanoseconds, to the last digit; UINT64_MAX / 4 for more than that. */
@@ -120,12 +103,9 @@ static uint32_t find_track(struct decoder *decoder, struct string_id pid, struct
     uint64_t hash = hash_mix(pid.index, tid.index);
     uint32_t found = index_table_find(&decoder->tracks.index, hash, is_same_track, decoder, &track);
     if (found != INDEX_NONE) return found;
-    struct track *added = ADD_ITEM(decoder, &decoder->tracks);
-    if (!added) return INDEX_NONE;
-    *added = track;
-    if (!index_table_add(&decoder->tracks.index, hash, (uint32_t)decoder->tracks.count - 1))
-        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
-    return (uint32_t)decoder->tracks.count - 1;
+    if (INDEXED_ARRAY_PUSH(&decoder->tracks, ITEMS_MAX, hash, track)) return (uint32_t)decoder->tracks.count - 1;
+    json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
+    return INDEX_NONE;
 }
 
 static bool is_same_process(const void *context, uint32_t index, const void *key)
@@ -140,12 +120,10 @@ static struct process_name *find_process(struct decoder *decoder, struct string_
     uint64_t hash = hash_mix(0, pid.index);
     uint32_t found = index_table_find(&decoder->processes.index, hash, is_same_process, decoder, &pid);
     if (found != INDEX_NONE) return &decoder->processes.items[found];
-    struct process_name *process = ADD_ITEM(decoder, &decoder->processes);
-    if (!process) return NULL;
-    process->pid = pid;
-    if (!index_table_add(&decoder->processes.index, hash, (uint32_t)decoder->processes.count - 1))
-        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
-    return process;
+    if (INDEXED_ARRAY_PUSH(&decoder->processes, ITEMS_MAX, hash, (struct process_name){.pid = pid}))
+        return &decoder->processes.items[decoder->processes.count - 1];
+    json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
+    return NULL;
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
@@ -186,8 +164,8 @@ static void add_event(struct decoder *decoder, const struct json_member *members
         event.place = profile_add_location(profile, &(struct location){0}, &line, 1);
     }
     (void)find_process(decoder, pid);
-    struct event *added = event.track != INDEX_NONE ? ADD_ITEM(decoder, &decoder->events) : NULL;
-    if (added) *added = event;
+    if (event.track != INDEX_NONE && !ARRAY_PUSH(&decoder->events, ITEMS_MAX, event))
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
 }
 
 static void read_event(struct decoder *decoder, struct json_reader *reader)
@@ -296,11 +274,11 @@ static void open_event(struct decoder *decoder, const struct event *event)
         json_parts_fail(&decoder->file, STATUS_TOO_LARGE, NULL, "more than 65536 events are open at one time");
         return;
     }
-    struct open_event *added = ADD_ITEM(decoder, &decoder->open);
-    if (!added) return;
     decoder->events_cut += event->kind == EVENT_COMPLETE && outer.end_ns < end_ns;
-    added->stack = profile_add_stack(decoder->file.profile, outer.stack, event->place);
-    added->end_ns = outer.end_ns < end_ns ? outer.end_ns : end_ns;
+    struct open_event opened = {.stack = profile_add_stack(decoder->file.profile, outer.stack, event->place),
+                                .end_ns = outer.end_ns < end_ns ? outer.end_ns : end_ns};
+    if (!ARRAY_PUSH(&decoder->open, ITEMS_MAX, opened))
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
 }
 
 /* Ends the innermost event that has begun; complete ones in it end with it. An end without a begin is ignored. */

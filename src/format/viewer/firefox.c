@@ -97,20 +97,6 @@ static void fail(struct encoder *encoder)
     if (encoder->status == STATUS_OK) encoder->status = STATUS_NO_MEMORY;
 }
 
-/* Room for one more item of LIST, counted; NULL on failure. */
-#define ADD_ITEM(encoder, list)                                                                                        \
-    ((__typeof__((list)->items))add_item((encoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
-                                         sizeof(*(list)->items)))
-
-static void *add_item(struct encoder *encoder, void *items, size_t *count, size_t *capacity, size_t item_size)
-{
-    if (!array_reserve(items, capacity, *count + 1, item_size, PROFILE_ENTITIES_MAX)) {
-        fail(encoder);
-        return NULL;
-    }
-    return *(uint8_t **)items + (*count)++ * item_size;
-}
-
 /* --- Libraries and sources ---------------------------------------------------------------------------------------- */
 
 static bool library_equal(const void *context, uint32_t index, const void *key)
@@ -128,12 +114,10 @@ static uint32_t number_library(struct encoder *encoder, struct mapping_id id)
     uint64_t hash = hash_mix(mapping->file_name.index, mapping->build_id.index);
     uint32_t known = index_table_find(&encoder->libraries.index, hash, library_equal, encoder, mapping);
     if (known != INDEX_NONE) return known + 1;
-    struct mapping_id *added = ADD_ITEM(encoder, &encoder->libraries);
-    if (!added) return 0;
-    *added = id;
-    uint32_t number = (uint32_t)encoder->libraries.count;
-    if (!index_table_add(&encoder->libraries.index, hash, number - 1)) fail(encoder);
-    return number;
+    if (INDEXED_ARRAY_PUSH(&encoder->libraries, PROFILE_ENTITIES_MAX, hash, id))
+        return (uint32_t)encoder->libraries.count;
+    fail(encoder);
+    return 0;
 }
 
 static bool source_equal(const void *context, uint32_t index, const void *key)
@@ -147,12 +131,10 @@ static uint32_t number_source(struct encoder *encoder, struct string_id file)
     uint64_t hash = hash_mix(0, file.index);
     uint32_t known = index_table_find(&encoder->sources.index, hash, source_equal, encoder, &file.index);
     if (known != INDEX_NONE) return known;
-    struct string_id *added = ADD_ITEM(encoder, &encoder->sources);
-    if (!added) return 0;
-    *added = file;
-    uint32_t number = (uint32_t)encoder->sources.count - 1;
-    if (!index_table_add(&encoder->sources.index, hash, number)) fail(encoder);
-    return number;
+    if (INDEXED_ARRAY_PUSH(&encoder->sources, PROFILE_ENTITIES_MAX, hash, file))
+        return (uint32_t)encoder->sources.count - 1;
+    fail(encoder);
+    return 0;
 }
 
 /* Inlined functions have the category of the function that contains them, unless it is the program's or a library's. */
@@ -186,12 +168,10 @@ static uint32_t number_function(struct encoder *encoder, struct written_function
     hash = hash_mix(hash, (uint64_t)function.start_line);
     uint32_t known = index_table_find(&encoder->functions.index, hash, function_equal, encoder, &function);
     if (known != INDEX_NONE) return known;
-    struct written_function *added = ADD_ITEM(encoder, &encoder->functions);
-    if (!added) return 0;
-    *added = function;
-    uint32_t number = (uint32_t)encoder->functions.count - 1;
-    if (!index_table_add(&encoder->functions.index, hash, number)) fail(encoder);
-    return number;
+    if (INDEXED_ARRAY_PUSH(&encoder->functions, PROFILE_ENTITIES_MAX, hash, function))
+        return (uint32_t)encoder->functions.count - 1;
+    fail(encoder);
+    return 0;
 }
 
 /* The offset from the start of the library; none if it is larger than a library can be. */
@@ -232,10 +212,8 @@ static void add_frame(struct encoder *encoder, uint32_t index, uint32_t line_ind
     struct line line = {0};
     if (location->line_count > 0) line = profile_lines(profile, location)[line_index];
     const struct function *function = profile_function(profile, line.function);
-    struct written_frame *frame = ADD_ITEM(encoder, &encoder->frames);
-    if (!frame) return;
     int64_t address = relative_address(profile, location);
-    *frame = (struct written_frame){
+    struct written_frame frame = {
         .location = index,
         .line = line_index,
         .address = address,
@@ -251,8 +229,8 @@ static void add_frame(struct encoder *encoder, uint32_t index, uint32_t line_ind
     written.name = name.index ? text_of(encoder, name) : unnamed(encoder, location, address);
     encoder->has_unnamed |= name.index == 0 && location->address != 0;
     if (written.file.index) (void)number_source(encoder, written.file);
-    uint32_t number = number_function(encoder, written);
-    encoder->frames.items[encoder->frames.count - 1].function = number;
+    frame.function = number_function(encoder, written);
+    if (!ARRAY_PUSH(&encoder->frames, PROFILE_ENTITIES_MAX, frame)) fail(encoder);
 }
 
 /* The frames of a location are consecutive, the innermost first. */
@@ -272,9 +250,8 @@ static void add_stack(struct encoder *encoder, uint32_t index)
     uint32_t count = encoder->profile->locations.items[stack.location.index].line_count;
     uint32_t frame = frames_of(encoder, stack.location.index), parent = encoder->stack_ends[stack.parent.index];
     for (uint32_t i = count ? count : 1; i-- > 0;) {
-        struct written_stack *added = ADD_ITEM(encoder, &encoder->stacks);
-        if (!added) return;
-        *added = (struct written_stack){.frame = frame + i, .parent = parent};
+        struct written_stack added = {.frame = frame + i, .parent = parent};
+        if (!ARRAY_PUSH(&encoder->stacks, PROFILE_ENTITIES_MAX, added)) fail(encoder);
         parent = (uint32_t)encoder->stacks.count;
     }
     encoder->stack_ends[index] = parent;
@@ -659,12 +636,6 @@ static void write_markers(struct encoder *encoder, uint32_t thread)
     encoder->has_markers_written[thread] = true;
 }
 
-static void write_no_markers(struct encoder *encoder)
-{
-    static const char *const columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
-    write_empty_table(encoder, "markers", columns, 6);
-}
-
 /* Writes the members of a thread that come before its samples. */
 static void begin_thread(struct encoder *encoder, struct string_id process_name, uint64_t start_ns)
 {
@@ -679,6 +650,8 @@ static void begin_thread(struct encoder *encoder, struct string_id process_name,
     json_end_array(&encoder->writer);
 }
 
+static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
+
 static void write_thread(struct encoder *encoder, const struct track_sample *samples, size_t count, bool is_first)
 {
     const struct profile *profile = encoder->profile;
@@ -692,7 +665,7 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
     write_slice(encoder, "tid", id.size ? id : slice_of_text("0"));
     write_samples(encoder, samples, count);
     if (encoder->has_markers_written[samples[0].thread])
-        write_no_markers(encoder);
+        write_empty_table(encoder, "markers", marker_columns, sizeof(marker_columns) / sizeof(marker_columns[0]));
     else
         write_markers(encoder, samples[0].thread);
     json_end_object(&encoder->writer);

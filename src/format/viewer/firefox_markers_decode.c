@@ -46,12 +46,6 @@ static bool refers_to_string(struct slice format)
            slice_equals_text(format, "\"terminating-flow-id\"");
 }
 
-static void add_reference(struct decoder *decoder, struct string_id type, struct string_id key)
-{
-    if (!ARRAY_PUSH(&decoder->references, FIREFOX_MARKER_FIELDS_MAX, (struct marker_text){type, key}))
-        firefox_fail(decoder, STATUS_TOO_LARGE, slice_of(NULL, 0), "more than 4096 members of markers are strings");
-}
-
 /* Copies FIELD to WRITER. Older files describe markers here, too, in objects without a key. */
 static void take_field(struct decoder *decoder, struct string_id type, struct slice field, struct json_writer *writer)
 {
@@ -61,8 +55,10 @@ static void take_field(struct decoder *decoder, struct string_id type, struct sl
     firefox_note(decoder, field, names, parts, FIELD_PARTS);
     if (parts[FIELD_KEY].value.size == 0) return;
     json_write_raw(writer, field);
-    if (refers_to_string(parts[FIELD_FORMAT].value))
-        add_reference(decoder, type, json_parts_string(&decoder->file, parts[FIELD_KEY].value));
+    if (!refers_to_string(parts[FIELD_FORMAT].value)) return;
+    struct marker_text reference = {type, json_parts_string(&decoder->file, parts[FIELD_KEY].value)};
+    if (!ARRAY_PUSH(&decoder->references, FIREFOX_MARKER_FIELDS_MAX, reference))
+        firefox_fail(decoder, STATUS_TOO_LARGE, slice_of(NULL, 0), "more than 4096 members of markers are strings");
 }
 
 static void take_fields(struct decoder *decoder, struct string_id type, struct slice list, struct json_writer *writer)
