@@ -7,6 +7,7 @@
 #include "deliver/chunks.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/uuid.h"
 #include "format/format.h"
 #include "format/sentry/envelope_profile.h"
@@ -14,8 +15,6 @@
 #include "profile/sample_times.h"
 
 #include <stdlib.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 enum { CHUNK_SECONDS_MAX = 65 /* servers reject more than 66 s */ };
 

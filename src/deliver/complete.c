@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "deliver/complete.h"
 
+#include "base/clock.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/sentry/sentry_extension.h"
@@ -8,9 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 /* The build id, or the debug id that was computed from the code, says which version of the program it is (V2-12). */
 static void give_release(struct profile *profile)
@@ -49,10 +47,8 @@ static void give_transaction(struct profile *profile)
 
 bool deliver_complete(struct profile *profile)
 {
-    struct timespec now;
     bool has_times = profile->has_times;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (!has_times) sample_times_assign(profile, (uint64_t)now.tv_sec * SECOND_NS);
+    if (!has_times) sample_times_assign(profile, clock_utc_ns() / SECOND_NS * SECOND_NS);
     if (profile->release.index == 0) give_release(profile);
     return !has_times;
 }

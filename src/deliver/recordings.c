@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "deliver/recordings.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/invariant.h"
 #include "deliver/chunks.h"
@@ -12,8 +13,6 @@
 #include "profile/sample_times.h"
 
 #include <sys/utsname.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 struct making {
     const struct chunk_request *request;

@@ -3,6 +3,7 @@
 #include "format/format.h"
 
 #include "base/compression.h"
+#include "format/common/text_line.h"
 #include "format/foreign_formats.h"
 #include "format/recording/recording.h"
 #include "profile/profile_extent.h"
@@ -29,17 +30,11 @@ const struct format *format_of_name(const char *name)
     return NULL;
 }
 
-static bool ends_with(const char *text, const char *suffix)
-{
-    size_t text_size = strlen(text), suffix_size = strlen(suffix);
-    return text_size >= suffix_size && strcmp(text + text_size - suffix_size, suffix) == 0;
-}
-
 static bool has_suffix(const char *path, const char *suffix)
 {
     char compressed[SUFFIX_BYTES_MAX];
     (void)snprintf(compressed, sizeof(compressed), "%s.gz", suffix);
-    return ends_with(path, suffix) || ends_with(path, compressed);
+    return text_ends_with(slice_of_text(path), suffix) || text_ends_with(slice_of_text(path), compressed);
 }
 
 /* Returns the longest suffix of a format that PATH ends with, without .gz, and its format in RET_FORMAT. */
@@ -75,7 +70,7 @@ const char *format_suffix_of_path(const char *path)
 {
     const struct format *format;
     const char *suffix = find_suffix(path, &format), *end = path + strlen(path);
-    if (suffix) return end - strlen(suffix) - (ends_with(path, suffix) ? 0 : strlen(".gz"));
+    if (suffix) return end - strlen(suffix) - (text_ends_with(slice_of_text(path), suffix) ? 0 : strlen(".gz"));
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     return dot ? dot : end;
 }
@@ -88,7 +83,7 @@ bool format_is_written(const struct format *format)
 bool format_path_is_compressed(const char *path)
 {
     const struct format *format = format_of_path(path);
-    return ends_with(path, ".gz") && !(format && format->is_gzip);
+    return text_ends_with(slice_of_text(path), ".gz") && !(format && format->is_gzip);
 }
 
 /* Detects the format of bytes that are not compressed. */

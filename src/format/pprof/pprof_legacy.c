@@ -191,7 +191,7 @@ static bool is_count_header(struct slice line, struct cursor rest)
     int64_t total = legacy_decimal(&cursor);
     if (name.size == 0 || cursor.failed || !cursor_at_end(&cursor)) return false;
     for (int i = 0; i < PPROF_LEGACY_HEADER_LINES_MAX && legacy_next_line(&rest, &next); i++) {
-        if (!legacy_is_blank(next)) return is_count_sample(next) || legacy_begins(next, "---");
+        if (!legacy_is_blank(next)) return is_count_sample(next) || text_begins_with(next, "---");
     }
     return total == 0;
 }
@@ -203,7 +203,7 @@ static bool is_java_header(struct slice line, struct cursor rest)
     if (!slice_equals_text(header, "--- contentionz 1 ---")) return false;
     for (int i = 0; i < PPROF_LEGACY_HEADER_LINES_MAX && legacy_next_line(&rest, &attribute); i++) {
         attribute = legacy_trim(attribute);
-        if (legacy_begins(attribute, "format")) return true;
+        if (text_begins_with(attribute, "format")) return true;
         if (attribute.size > 0 && !memchr(attribute.data, '=', attribute.size)) return false;
     }
     return false;
@@ -214,12 +214,12 @@ static reader text_reader(struct slice line, struct cursor rest, bool is_first)
 {
     if (is_count_header(line, rest)) return legacy_read_count;
     if (ends_with_number(line)) return NULL;
-    if (legacy_begins(line, "--- threadz ") || legacy_begins(line, "--- Thread ")) return legacy_read_threads;
+    if (text_begins_with(line, "--- threadz ") || text_begins_with(line, "--- Thread ")) return legacy_read_threads;
     if (!is_first) return NULL;
-    if (legacy_begins(line, "heap profile:") && memchr(line.data, '@', line.size)) return legacy_read_heap;
+    if (text_begins_with(line, "heap profile:") && memchr(line.data, '@', line.size)) return legacy_read_heap;
     if (is_java_header(line, rest)) return legacy_read_java_text;
-    if (legacy_begins(line, "--- contentionz ") || legacy_begins(line, "--- mutex:") ||
-        legacy_begins(line, "--- contention:")) {
+    if (text_begins_with(line, "--- contentionz ") || text_begins_with(line, "--- mutex:") ||
+        text_begins_with(line, "--- contention:")) {
         return legacy_read_contention;
     }
     return NULL;

@@ -31,12 +31,6 @@ bool legacy_is_blank(struct slice line)
     return text.size == 0 || text.data[0] == '#';
 }
 
-bool legacy_begins(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.data && text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
 const uint8_t *legacy_search(struct slice text, const char *word)
 {
     return !text.data ? NULL : memmem(text.data, text.size, word, strlen(word));

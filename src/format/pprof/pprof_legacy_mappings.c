@@ -76,7 +76,7 @@ static void add_variable(struct variables *variables, struct slice line)
 static void skip_0x(struct cursor *cursor)
 {
     struct slice rest = legacy_rest(cursor);
-    if (legacy_begins(rest, "0x")) cursor_skip(cursor, 2);
+    if (text_begins_with(rest, "0x")) cursor_skip(cursor, 2);
 }
 
 /* "start-end", and perhaps ":". */
@@ -90,7 +90,7 @@ static void read_range(struct cursor *cursor, struct legacy_mapping *mapping)
     legacy_skip_blanks(cursor);
     skip_0x(cursor);
     mapping->limit = legacy_hex(cursor);
-    if (legacy_begins(legacy_rest(cursor), ":")) cursor_skip(cursor, 1);
+    if (text_begins_with(legacy_rest(cursor), ":")) cursor_skip(cursor, 1);
 }
 
 static struct slice next_word(struct cursor *cursor)
@@ -141,9 +141,7 @@ static bool read_kernel_fields(struct legacy *legacy, struct cursor *cursor, str
     struct slice inode = next_word(&attempt);
     if (device.failed || !is_hex(inode, &number)) return false;
     struct slice path = legacy_trim(legacy_rest(&attempt));
-    static const char deleted[] = " (deleted)";
-    size_t size = strlen(deleted);
-    if (path.size > size && memcmp(path.data + path.size - size, deleted, size) == 0) path.size -= size;
+    if (text_ends_with(path, " (deleted)")) path.size -= strlen(" (deleted)");
     mapping->offset = offset;
     mapping->file = profile_string(legacy->profile, path);
     return true;
@@ -153,7 +151,7 @@ static void read_brief_fields(struct legacy *legacy, struct cursor *cursor, stru
 {
     mapping->file = profile_string(legacy->profile, next_word(cursor));
     struct slice word = next_word(cursor);
-    if (legacy_begins(word, "(@") && word.data[word.size - 1] == ')') {
+    if (text_begins_with(word, "(@") && word.data[word.size - 1] == ')') {
         (void)is_hex(slice_of(word.data + 2, word.size - 3), &mapping->offset);
         word = next_word(cursor);
     }
@@ -263,7 +261,7 @@ static void repair_program(struct legacy *legacy)
 {
     struct legacy_mapping *items = legacy->mappings.items;
     if (legacy->mappings.count > 1 && items[0].limit == items[1].start &&
-        legacy_begins(profile_slice(legacy->profile, items[0].file), "/anon_hugepage")) {
+        text_begins_with(profile_slice(legacy->profile, items[0].file), "/anon_hugepage")) {
         memmove(items, items + 1, --legacy->mappings.count * sizeof(*items));
     }
     static const uint64_t usual_start = 0x400000;

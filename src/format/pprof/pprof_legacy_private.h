@@ -5,6 +5,7 @@
 
 #include "base/cursor.h"
 #include "base/index_table.h"
+#include "format/common/text_line.h"
 #include "format/pprof/pprof_legacy.h"
 
 enum { LEGACY_VALUES_MAX = 4 };
@@ -110,7 +111,6 @@ bool legacy_next_line(struct cursor *cursor, struct slice *ret_line);
 struct slice legacy_trim(struct slice text);
 /* Empty, or a comment that begins with "#". */
 bool legacy_is_blank(struct slice line);
-bool legacy_begins(struct slice text, const char *start);
 /* Returns the place of WORD in TEXT, or NULL. */
 const uint8_t *legacy_search(struct slice text, const char *word);
 /* Splits LINE, "key = value". Returns false if it has no "=". */

@@ -150,7 +150,7 @@ void legacy_read_count(struct legacy *legacy, struct cursor *cursor)
     const char *type = profile_c_string(legacy->profile, name);
     legacy_set_period(legacy, type, "count", 1);
     profile_add_value_type(legacy->profile, type, "count");
-    while (legacy->status == STATUS_OK && legacy_next_line(cursor, &line) && !legacy_begins(line, "---")) {
+    while (legacy->status == STATUS_OK && legacy_next_line(cursor, &line) && !text_begins_with(line, "---")) {
         if (!legacy_is_blank(line)) read_count_sample(legacy, line);
     }
     legacy_read_mappings_section(legacy, line, cursor);
@@ -215,7 +215,7 @@ void legacy_read_contention(struct legacy *legacy, struct cursor *cursor)
     profile_add_value_type(legacy->profile, "delay", "nanoseconds");
     while (legacy->status == STATUS_OK && legacy_next_line(cursor, &line)) {
         struct slice text = legacy_trim(line);
-        if (legacy_begins(text, "---")) break;
+        if (text_begins_with(text, "---")) break;
         if (legacy_is_blank(text)) continue;
         is_header = is_header && read_contention_attribute(legacy, text, &contention);
         if (!is_header) read_contention_sample(legacy, text, &contention);
@@ -239,7 +239,7 @@ static void read_thread(struct legacy *legacy, struct cursor *cursor, struct sli
     while (legacy->status == STATUS_OK && legacy_next_line(cursor, &line)) {
         line = legacy_trim(line);
         *ret_next = line;
-        if (legacy_begins(line, "---") || legacy_announces_mappings(line)) break;
+        if (text_begins_with(line, "---") || legacy_announces_mappings(line)) break;
         *ret_next = slice_of(NULL, 0);
         same_as_previous |= legacy_search(line, "same as previous thread") != NULL;
         if (!same_as_previous) legacy_add_frames(legacy, line, 1);
@@ -257,13 +257,13 @@ void legacy_read_threads(struct legacy *legacy, struct cursor *cursor)
     legacy_set_period(legacy, "thread", "count", 1);
     profile_add_value_type(legacy->profile, "thread", "count");
     (void)legacy_next_line(cursor, &line);
-    if (legacy_begins(line, "--- threadz ")) {
-        while (legacy_next_line(cursor, &line) && !legacy_begins(line, "-") && !legacy_announces_mappings(line)) {
+    if (text_begins_with(line, "--- threadz ")) {
+        while (legacy_next_line(cursor, &line) && !text_begins_with(line, "-") && !legacy_announces_mappings(line)) {
         }
     }
     while (legacy->status == STATUS_OK && line.size > 0 && !legacy_announces_mappings(line) &&
-           !legacy_begins(line, "---- no stack trace for")) {
-        if (!legacy_begins(line, "--- Thread ") || !legacy_search(line, ") stack: ---")) {
+           !text_begins_with(line, "---- no stack trace for")) {
+        if (!text_begins_with(line, "--- Thread ") || !legacy_search(line, ") stack: ---")) {
             LEGACY_FAIL(legacy, line.data, "\"--- Thread … stack: ---\" is expected");
         }
         read_thread(legacy, cursor, &line);

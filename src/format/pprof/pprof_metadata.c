@@ -2,6 +2,7 @@
 #include "format/pprof/pprof_metadata.h"
 
 #include "base/hash.h"
+#include "format/common/text_line.h"
 #include "base/hex.h"
 
 #include <ctype.h>
@@ -129,33 +130,22 @@ static bool read_number(struct slice text, int64_t *ret_number)
     return errno == 0 && end == digits + size && !isspace((unsigned char)digits[0]);
 }
 
-static bool begins_with(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
-static struct slice after(struct slice text, size_t size)
-{
-    return slice_of(text.data + size, text.size - size);
-}
-
 bool pprof_metadata_read(struct pprof_metadata *metadata, struct slice comment)
 {
-    if (!begins_with(comment, PREFIX)) return false;
-    struct slice rest = after(comment, strlen(PREFIX));
+    if (!text_begins_with(comment, PREFIX)) return false;
+    struct slice rest = text_from(comment, strlen(PREFIX));
     size_t size = 0;
     while (size < rest.size && rest.data[size] != ' ' && rest.data[size] != ':') size++;
     struct slice key = slice_of(rest.data, size);
-    rest = after(rest, size);
+    rest = text_from(rest, size);
     int64_t number = 0;
     if (key.size == 0) return false;
-    if (begins_with(rest, " = ") && read_number(after(rest, 3), &number)) {
+    if (text_begins_with(rest, " = ") && read_number(text_from(rest, 3), &number)) {
         add_entry(metadata, unescape(metadata->profile, key), true, number, (struct string_id){0});
         return true;
     }
-    if (!begins_with(rest, ": ")) return false;
+    if (!text_begins_with(rest, ": ")) return false;
     struct string_id key_id = unescape(metadata->profile, key);
-    add_entry(metadata, key_id, false, 0, unescape(metadata->profile, after(rest, 2)));
+    add_entry(metadata, key_id, false, 0, unescape(metadata->profile, text_from(rest, 2)));
     return true;
 }

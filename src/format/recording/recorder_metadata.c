@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/recording/recorder_metadata.h"
 
+#include "base/clock.h"
 #include "base/percent.h"
 #include "base/unsigned.h"
 
@@ -62,7 +63,6 @@ static void add_idle_metadata(struct profile *profile, const struct recorder_cou
 /* Adds how running threads are sampled. */
 static void add_running_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
-    enum { NANOSECONDS = 1000000000 };
     char text[200];
     uint64_t clock_tick_ns = counts->counters[RECORDING_CLOCK_TICK_NS];
     int denial = counts->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)counts->counters[RECORDING_TIMER_ERRNO] : 0;
@@ -74,7 +74,7 @@ static void add_running_metadata(struct profile *profile, const struct recorder_
         (void)snprintf(text, sizeof(text),
                        "CPU clocks%s, up to %u stacks per second of CPU time, because of perf_event_open: %s",
                        counts->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "",
-                       (unsigned)(NANOSECONDS / clock_tick_ns), strerror(denial));
+                       (unsigned)(SECOND_NS / clock_tick_ns), strerror(denial));
     } else {
         (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
                        counts->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "", strerror(denial));

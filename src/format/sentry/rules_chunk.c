@@ -1,10 +1,8 @@
 /* The rules for a chunk of sample format V2 (V2-1…7, FMT-1…7; facts §1.2, §1.3, §1.7): one table, in the order of the
  * real service. What the types of the values break was noted while they were read; here it gets its place and its turn.
  * SPDX-License-Identifier: MIT */
-#include "base/json_place.h"
 #include "format/sentry/rules_private.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* The rules for a profile of sample format V1 (V1-1…4; facts §1.4), in the order of the real service. The decoder notes
  * which types of values break a rule; here a note gets its place, and the rules for samples, stacks and metadata
  * follow. SPDX-License-Identifier: MIT */
-#include "base/json_place.h"
+#include "base/clock.h"
 #include "format/sentry/rules_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DURATION_NS_MAX ((uint64_t)30 * 1000000000)
+#define DURATION_NS_MAX (30 * SECOND_NS)
 
 static const struct chunk *chunk_of(const struct validation *validation)
 {

@@ -267,23 +267,10 @@ struct slice chunk_read_text_or_number(struct chunk_decoder *decoder)
     return json_string(&decoder->reader);
 }
 
-bool chunk_parse_decimal(struct slice digits, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < digits.size; i++) {
-        if (digits.data[i] < '0' || digits.data[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(digits.data[i] - '0'), &value))
-            return false;
-    }
-    *ret_value = value;
-    return digits.size > 0;
-}
-
 bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex)
 {
     *ret_is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
-    return *ret_is_hex ? hex_parse(slice_of(text.data + 2, text.size - 2), ret_value)
-                       : chunk_parse_decimal(text, ret_value);
+    return *ret_is_hex ? hex_parse(slice_of(text.data + 2, text.size - 2), ret_value) : text_number(text, ret_value);
 }
 
 /* "0x1f", "31" or 31. */
@@ -316,7 +303,7 @@ uint64_t chunk_read_size(struct chunk_decoder *decoder)
 uint64_t chunk_read_u64(struct chunk_decoder *decoder)
 {
     uint64_t value = 0, offset = chunk_offset(decoder);
-    if (!chunk_parse_decimal(chunk_read_text_or_number(decoder), &value)) {
+    if (!text_number(chunk_read_text_or_number(decoder), &value)) {
         chunk_reject_value(decoder, &expected_whole, offset);
     }
     return value;

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/json_reader.h"
+#include "format/common/text_line.h"
 #include "format/sentry/rules.h"
 #include "format/sentry/sentry_extension.h"
 #include "format/sentry/sentry_v2_private.h"
@@ -232,8 +233,6 @@ struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct mem
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
-/* A whole number, all of TEXT its digits. */
-bool chunk_parse_decimal(struct slice text, uint64_t *ret_value);
 /* "0x1f", or "31". */
 bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex);
 struct slice chunk_read_text_or_number(struct chunk_decoder *decoder);

@@ -150,8 +150,7 @@ static void read_frame_platform(struct chunk_decoder *decoder, struct members *m
     struct slice rest = slice_of(decoder->reader.position, (size_t)(decoder->reader.end - decoder->reader.position));
     frame->code = CHUNK_CODE_OTHER;
     for (size_t i = 0; i < sizeof(native) / sizeof(native[0]); i++) {
-        size_t size = strlen(native[i]);
-        if (rest.size >= size && memcmp(rest.data, native[i], size) == 0) frame->code = CHUNK_CODE_NATIVE;
+        if (text_begins_with(rest, native[i])) frame->code = CHUNK_CODE_NATIVE;
     }
     chunk_keep_value(decoder, members, "");
 }
@@ -290,7 +289,7 @@ static struct thread_id read_thread_id(struct chunk_decoder *decoder)
                    decoder->is_v1 ? &expected_digits : &expected_string, offset);
     struct slice text = chunk_read_text_or_number(decoder);
     if (decoder->is_v1 && decoder->only_validates) {
-        if (!chunk_parse_decimal(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
+        if (!text_number(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
         text = number_of_thread(text);
     }
     uint64_t tail = tail_of(text);

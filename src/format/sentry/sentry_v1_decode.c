@@ -27,7 +27,7 @@ static struct string_id read_active_thread(struct chunk_decoder *decoder)
     uint64_t offset = chunk_offset(decoder), number;
     if (json_peek(&decoder->reader) == JSON_NUMBER) chunk_note(decoder, BREAKS_SPEC, &expected_digits, offset);
     struct slice text = chunk_read_text_or_number(decoder);
-    if (!chunk_parse_decimal(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
+    if (!text_number(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
     return profile_string(decoder->profile, text);
 }
 

@@ -7,6 +7,7 @@
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/common/metadata.h"
+#include "format/common/text_line.h"
 #include "format/sentry/sentry_extension.h"
 #include "profile/sample_times.h"
 
@@ -108,8 +109,7 @@ static bool is_in_app(const struct profile *profile, const struct written_frame 
     if (profile->mappings.count > 1 && slice_equal(path, profile_slice(profile, profile->mappings.items[1].file_name)))
         return true;
     for (size_t i = 0; i < sizeof(system_folders) / sizeof(system_folders[0]); i++) {
-        size_t size = strlen(system_folders[i]);
-        if (path.size >= size && memcmp(path.data, system_folders[i], size) == 0) return false;
+        if (text_begins_with(path, system_folders[i])) return false;
     }
     return true;
 }

@@ -4,6 +4,7 @@
 #include "format/sentry/sentry_v2_private.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "profile/sample_times.h"
 
@@ -16,7 +17,7 @@ enum {
     DURATION_US_MAX = 66 * 1000000, /* facts §1.2 (13) */
 };
 
-#define V1_DURATION_NS_MAX ((uint64_t)30 * 1000000000)
+#define V1_DURATION_NS_MAX (30 * SECOND_NS)
 
 enum status chunk_reject(struct error *error, enum reject_reason reason, const char *message)
 {
