@@ -6,7 +6,6 @@
 #include "base/protobuf.h"
 #include "format/format.h"
 #include "format/pprof/pprof.h"
-#include "format/text/collapsed.h"
 #include "serve/ingest.h"
 #include "serve/multipart.h"
 
@@ -196,7 +195,7 @@ static enum status convert_stacks(const struct request *request, struct slice te
         text = buffer_slice(&counted);
     }
     enum status status = counted.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory")
-                                        : collapsed_decode(text, &profile, error);
+                                        : format_collapsed.decode(text, &profile, error);
     if (status == STATUS_OK && profile.value_type_count != 1)
         status = error_set(error, STATUS_MALFORMED, 0, "lines with two numbers are no profile");
     if (status == STATUS_OK) {
@@ -285,7 +284,7 @@ static void take_ingest(struct request *request, struct slice body)
     struct buffer file;
     if (!describe(request, &description) || !find_profile(request, body, &profile)) return;
     bool is_file = is_one_of(format, files) || multipart_is_form(request->content) ||
-                   (format.size == 0 && !collapsed_detect(profile));
+                   (format.size == 0 && !format_collapsed.detect(profile));
     if (!is_file && !is_one_of(format, stacks)) {
         answer_error(request, 400, "format=%.50s is not read; use pprof, jfr, speedscope, folded or lines",
                      request_parameter(request, "format"));

@@ -101,7 +101,7 @@ static void heap_pop(struct heap *heap)
     heap->items[place] = item;
 }
 
-static bool emit(struct address_ranges *seen, struct address_range range)
+static bool emit_range(struct address_ranges *seen, struct address_range range)
 {
     struct address_range *last = seen->count > 0 ? &seen->items[seen->count - 1] : NULL;
     if (last && last->end == range.start && last->value == range.value && last->layer == range.layer) {
@@ -111,7 +111,8 @@ static bool emit(struct address_ranges *seen, struct address_range range)
     return address_ranges_add(seen, range);
 }
 
-static bool sweep(const struct address_range *ranges, size_t count, struct heap *heap, struct address_ranges *seen)
+static bool sweep_ranges(const struct address_range *ranges, size_t count, struct heap *heap,
+                         struct address_ranges *seen)
 {
     uint32_t position = 0;
     for (size_t next = 0; next < count || heap->count > 0;) {
@@ -123,12 +124,12 @@ static bool sweep(const struct address_range *ranges, size_t count, struct heap 
         if (next < count && ranges[next].start < top.end) top.end = ranges[next].start;
         top.start = position;
         position = top.end;
-        if (!emit(seen, top)) return false;
+        if (!emit_range(seen, top)) return false;
     }
     return true;
 }
 
-static bool overlap(const struct address_range *items, size_t count)
+static bool ranges_overlap(const struct address_range *items, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (items[i].start < items[i - 1].end) return true;
@@ -144,13 +145,13 @@ bool address_ranges_flatten(struct address_ranges *ranges, size_t first)
     if (!other) return false;
     sort_ranges(items, other, count);
     bool ok = true;
-    if (overlap(items, count)) {
+    if (ranges_overlap(items, count)) {
         memcpy(other, items, count * sizeof(*other));
         ranges->count = first;
         struct heap heap = {.ranges = other, .items = malloc(count * sizeof(*heap.items))};
         /* SEEN is written after FIRST; EMIT must not join it with the ranges before. */
         struct address_ranges seen = {0};
-        ok = heap.items && sweep(other, count, &heap, &seen) &&
+        ok = heap.items && sweep_ranges(other, count, &heap, &seen) &&
              array_reserve(&ranges->items, &ranges->capacity, first + seen.count, sizeof(*other), ADDRESS_RANGES_MAX);
         if (ok && seen.count > 0) memcpy(ranges->items + first, seen.items, seen.count * sizeof(*other));
         if (ok) ranges->count = first + seen.count;

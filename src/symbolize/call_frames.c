@@ -11,7 +11,7 @@ static bool read_section(const struct elf_file *file, const char *name, struct b
     return elf_file_read_section(file, section, bytes, NULL) == STATUS_OK;
 }
 
-static bool build(struct call_frames *frames, const struct elf_file *file)
+static bool build_table(struct call_frames *frames, const struct elf_file *file)
 {
     struct buffer eh_frame, header, debug_frame;
     uint64_t eh_frame_address, header_address, debug_frame_address;
@@ -39,7 +39,7 @@ bool call_frames_open(struct call_frames *frames, const char *path, const char *
     const struct elf_file *file = &frames->module.binary;
     if (frames->module.has_binary && file->segment_count > 0) {
         frames->base = file->segments[0].address;
-        if (build(frames, file)) return true;
+        if (build_table(frames, file)) return true;
     }
     symbol_module_close(&frames->module);
     return false;

@@ -279,7 +279,7 @@ static int compare_files(const void *left, const void *right)
     return (a->build_id.index > b->build_id.index) - (a->build_id.index < b->build_id.index);
 }
 
-static void collect(struct finder *finder, const bool *is_used)
+static void collect_locations(struct finder *finder, const bool *is_used)
 {
     struct code_functions *all = finder->all;
     struct profile *profile = all->profile;
@@ -375,7 +375,7 @@ enum status code_functions_find(struct code_functions *functions, struct profile
     buffer_init(&finder.text, DEMANGLED_BYTES_MAX + 1);
     finder.wanted = calloc(profile->locations.count, sizeof(*finder.wanted));
     bool is_done = functions->modules && finder.wanted;
-    if (is_done) collect(&finder, is_used);
+    if (is_done) collect_locations(&finder, is_used);
     is_done = is_done && find_all(&finder);
     free(finder.wanted);
     buffer_fini(&finder.text);

@@ -71,7 +71,7 @@ static bool measure_gnu_compressed(const struct elf_file *file, struct part *par
     return true;
 }
 
-static bool measure(const struct elf_file *file, struct part *part)
+static bool measure_part(const struct elf_file *file, struct part *part)
 {
     const struct elf_section *section = part->section;
     bool ok = true;
@@ -87,7 +87,7 @@ static bool measure(const struct elf_file *file, struct part *part)
 }
 
 /* Gives every part its offset; returns where the parts end, 0 if there is nothing to copy. */
-static uint64_t lay_out(struct layout *layout)
+static uint64_t lay_out_parts(struct layout *layout)
 {
     uint64_t end = sizeof(Elf64_Ehdr);
     bool has_entries = false;
@@ -98,7 +98,7 @@ static uint64_t lay_out(struct layout *layout)
         struct part *part = &layout->parts[layout->count++];
         *part =
             (struct part){.section = section, .name = name, .offset = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT};
-        if (!measure(layout->file, part)) return 0;
+        if (!measure_part(layout->file, part)) return 0;
         has_entries |= strcmp(name, ".debug_info") == 0;
         end = part->offset + part->size;
         if (end > DEBUG_IMAGE_BYTES_MAX) return 0;
@@ -186,7 +186,7 @@ bool debug_image_make(struct debug_image *image, const struct elf_file *file)
 {
     static const size_t headers_size_max = (PARTS_MAX + 2) * (sizeof(Elf64_Shdr) + sizeof(".debug_str_offsets")) + 64;
     struct layout layout = {.file = file, .image = image};
-    uint64_t end = lay_out(&layout);
+    uint64_t end = lay_out_parts(&layout);
     *image = (struct debug_image){.size = (size_t)end + headers_size_max};
     if (end == 0 || !(image->bytes = pages_allocate(image->size))) return false;
     qsort(layout.parts, layout.count, sizeof(layout.parts[0]), compare_sizes); /* large ones first: threads end alike */

@@ -21,7 +21,7 @@ static void take_text(const char *text, size_t size, void *context)
     if (printer->text->failed) longjmp(printer->too_long, 1);
 }
 
-static bool print(struct printer *printer, const char *mangled)
+static bool print_name(struct printer *printer, const char *mangled)
 {
     if (setjmp(printer->too_long) != 0) return false;
     if (rust_demangle_callback(mangled, DEMANGLE_OPTIONS, take_text, printer)) return true;
@@ -34,7 +34,7 @@ bool demangle(const char *mangled, struct buffer *into)
     buffer_clear(into);
     if (mangled[0] != '_') return false; /* all mangled names that we know begin with it */
     struct printer printer = {.text = into};
-    if (!print(&printer, mangled)) return false;
+    if (!print_name(&printer, mangled)) return false;
     buffer_append_byte(into, '\0');
     return !into->failed;
 }

@@ -143,7 +143,7 @@ static uint64_t target_of(const cs_insn *instruction)
     return *end == '\0' ? target : 0;
 }
 
-static bool add(struct disassembly *all, const cs_insn *instruction)
+static bool add_instruction(struct disassembly *all, const cs_insn *instruction)
 {
     struct instruction added = {instruction->address, target_of(instruction), all->text.size};
     if (!ARRAY_PUSH(all, DISASSEMBLY_BYTES_MAX, added)) return false;
@@ -159,7 +159,7 @@ static enum status append_all(struct disassembly *all, const struct capstone_lib
     cs_insn *instruction = capstone->malloc(handle);
     bool has_memory = instruction != NULL;
     while (has_memory && size > 0 && capstone->disasm_iter(handle, &code, &size, &address, instruction))
-        has_memory = add(all, instruction);
+        has_memory = add_instruction(all, instruction);
     if (instruction) capstone->free(instruction, 1);
     return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the instructions");
 }

@@ -129,7 +129,7 @@ static void read_unit(void *context, unsigned thread, size_t item)
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 /* Sets up the first worker, and knows all units when it returns. */
-static bool prepare(struct reading *reading)
+static bool open_first_worker(struct reading *reading)
 {
     struct worker *first = &reading->workers[0];
     bool has_image = debug_image_make(&reading->own.image, reading->own.file);
@@ -187,7 +187,7 @@ bool dwarf_names_read(const struct elf_file *file, const struct elf_file *altern
         buffer_init(&reader->scratch, 1 << 20);
         if (!text_table_init(&names[i].texts)) reading->failed = true;
     }
-    if (!reading->failed && prepare(reading)) {
+    if (!reading->failed && open_first_worker(reading)) {
         /* Broken DWARF can send us over the same entries again and again. */
         size_t image_size = reading->own.image.size;
         size_t steps = reading->own.image.bytes ? image_size * DWARF_STEPS_PER_BYTE : DWARF_STEPS_MAX;

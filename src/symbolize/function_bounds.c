@@ -12,7 +12,7 @@ static int compare_bounds(const void *left, const void *right)
     return (a->start > b->start) - (a->start < b->start);
 }
 
-static bool collect(struct function_bounds *bounds, const struct cfi_section *section)
+static bool collect_bounds(struct function_bounds *bounds, const struct cfi_section *section)
 {
     struct cfi_fde fde = {0};
     for (size_t offset = 0, next; offset != SIZE_MAX; offset = next) {
@@ -37,7 +37,7 @@ bool function_bounds_read(struct function_bounds *bounds, const struct elf_file 
             .address = table->address,
             .data_address = header ? header->address : 0,
         };
-        ok = collect(bounds, &section);
+        ok = collect_bounds(bounds, &section);
     }
     ok = ok && !bytes.failed;
     buffer_fini(&bytes);

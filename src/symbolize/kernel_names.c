@@ -103,7 +103,7 @@ static size_t leading_underscores(struct slice name)
 
 /* Compares by address. Of several names for one address, as in `perf report`: not weak, global, with the fewest leading
  * underscores, the longest. The best comes first. */
-static int compare(const void *left, const void *right)
+static int compare_symbols(const void *left, const void *right)
 {
     const struct symbol *a = left, *b = right;
     if (a->address != b->address) return a->address < b->address ? -1 : 1;
@@ -142,7 +142,7 @@ static bool parse_symbols(struct kernel_symbols *kernel)
         left = slice_of(left.data + size + (newline != NULL), left.size - size - (newline != NULL));
     }
     if (kernel->symbols.count > 0)
-        qsort(kernel->symbols.items, kernel->symbols.count, sizeof(*kernel->symbols.items), compare);
+        qsort(kernel->symbols.items, kernel->symbols.count, sizeof(*kernel->symbols.items), compare_symbols);
     keep_best(kernel);
     return true;
 }
@@ -230,7 +230,7 @@ struct kernel_symbols *kernel_symbols_begin(const char *build_id)
     return NULL;
 }
 
-static void join(struct kernel_symbols *kernel)
+static void join_reader(struct kernel_symbols *kernel)
 {
     if (kernel->has_thread) (void)pthread_join(kernel->thread, NULL);
     kernel->has_thread = false;
@@ -239,7 +239,7 @@ static void join(struct kernel_symbols *kernel)
 void kernel_symbols_end(struct kernel_symbols *symbols)
 {
     if (!symbols) return;
-    join(symbols);
+    join_reader(symbols);
     free(symbols->symbols.items);
     free(symbols->build_id);
     buffer_fini(&symbols->text);
@@ -255,7 +255,7 @@ enum status kernel_names_give(struct profile *profile, struct kernel_symbols *be
     const char *build_id = profile_c_string(profile, mapping->build_id);
     bool is_begun = begun && begun->trusts_it == trusts_it && strcmp(begun->build_id, build_id) == 0;
     struct kernel_symbols *kernel = is_begun ? begun : new_symbols(build_id, trusts_it);
-    if (is_begun) join(kernel);
+    if (is_begun) join_reader(kernel);
     if (kernel && !is_begun) (void)read_symbols(kernel);
     bool has_memory = kernel && kernel->has_memory;
     /* perf notes the address of _text as the offset of the mapping. */

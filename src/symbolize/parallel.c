@@ -27,7 +27,7 @@ unsigned parallel_threads(void)
     return count < 1 ? 1 : count > PARALLEL_THREADS_MAX ? PARALLEL_THREADS_MAX : (unsigned)count;
 }
 
-static void *work(void *argument)
+static void *run_items(void *argument)
 {
     struct worker *worker = argument;
     struct job *job = worker->job;
@@ -44,9 +44,9 @@ void parallel_run(unsigned threads, size_t count, void (*run)(void *context, uns
     if (threads > PARALLEL_THREADS_MAX) threads = PARALLEL_THREADS_MAX;
     for (unsigned i = 1; i < threads && i < count; i++) {
         workers[i] = (struct worker){.job = &job, .number = i};
-        workers[i].is_started = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+        workers[i].is_started = pthread_create(&workers[i].thread, NULL, run_items, &workers[i]) == 0;
     }
-    (void)work(&workers[0]);
+    (void)run_items(&workers[0]);
     for (unsigned i = 1; i < threads && i < count; i++)
         if (workers[i].is_started) (void)pthread_join(workers[i].thread, NULL);
 }

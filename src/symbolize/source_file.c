@@ -183,7 +183,7 @@ static enum status find_lines(struct source_file *file)
     return STATUS_OK;
 }
 
-static void forget(struct source_file *file)
+static void forget_source(struct source_file *file)
 {
     buffer_fini(&file->bytes);
     free(file->line_starts.items);
@@ -200,7 +200,7 @@ static void read_source(struct source_files *files, struct source_file *file)
     file->status = read_bytes(file, descriptor, SOURCES_BYTES_MAX - files->bytes_read);
     (void)close(descriptor);
     if (file->status == STATUS_OK) file->status = find_lines(file);
-    if (file->status != STATUS_OK) forget(file);
+    if (file->status != STATUS_OK) forget_source(file);
     files->bytes_read += file->bytes.size;
 }
 
@@ -210,7 +210,7 @@ static bool is_path(const void *context, uint32_t index, const void *key)
     return strcmp(files->items[index]->path, key) == 0;
 }
 
-static struct source_file *add(struct source_files *files, const char *path, uint64_t hash)
+static struct source_file *add_source(struct source_files *files, const char *path, uint64_t hash)
 {
     struct source_file *file = calloc(1, sizeof(*file));
     if (file) file->path = strdup(path);
@@ -225,7 +225,7 @@ const struct source_file *source_files_find(struct source_files *files, const ch
     uint64_t hash = hash_bytes(path, strlen(path));
     uint32_t known = index_table_find(&files->index, hash, is_path, files, path);
     if (known != INDEX_NONE) return files->items[known];
-    struct source_file *file = add(files, path, hash);
+    struct source_file *file = add_source(files, path, hash);
     if (file) read_source(files, file);
     return file;
 }
@@ -233,7 +233,7 @@ const struct source_file *source_files_find(struct source_files *files, const ch
 void source_files_fini(struct source_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
-        forget(files->items[i]);
+        forget_source(files->items[i]);
         free(files->items[i]->path);
         free(files->items[i]);
     }

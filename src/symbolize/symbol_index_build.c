@@ -405,7 +405,7 @@ static void place_part(struct symbol_index_header *header, struct symbol_index_p
 }
 
 /* Sizes and places of all. */
-static struct symbol_index_header lay_out(const struct build *build, size_t scope_steps, size_t line_steps)
+static struct symbol_index_header lay_out_index(const struct build *build, size_t scope_steps, size_t line_steps)
 {
     struct symbol_index_header header = {
         .magic = SYMBOL_INDEX_MAGIC,
@@ -509,7 +509,7 @@ static bool write_index(struct build *build, struct symbol_index *index)
     struct step *scope_steps = ok ? make_steps(&build->scope_ranges, &scope_count) : NULL;
     ok = scope_steps != NULL;
     if (ok) {
-        index->header = lay_out(build, scope_count, line_count);
+        index->header = lay_out_index(build, scope_count, line_count);
         index->mapped_size = (size_t)index->header.size + index->header.block_count * sizeof(uint32_t);
         ok = index->header.size <= SYMBOL_INDEX_BYTES_MAX && (index->bytes = pages_allocate(index->mapped_size));
     }

@@ -25,7 +25,7 @@ struct symbol_module_cache *symbol_module_cache_new(void)
     return calloc(1, sizeof(struct symbol_module_cache));
 }
 
-static void empty(struct slot *slot)
+static void empty_slot(struct slot *slot)
 {
     if (slot->last_use) symbol_module_close(&slot->module);
     free(slot->path);
@@ -35,11 +35,11 @@ static void empty(struct slot *slot)
 
 void symbol_module_cache_free(struct symbol_module_cache *cache)
 {
-    for (size_t i = 0; cache && i < SLOTS; i++) empty(&cache->slots[i]);
+    for (size_t i = 0; cache && i < SLOTS; i++) empty_slot(&cache->slots[i]);
     free(cache);
 }
 
-static struct slot *find(struct symbol_module_cache *cache, const char *path, const char *build_id)
+static struct slot *find_slot(struct symbol_module_cache *cache, const char *path, const char *build_id)
 {
     for (size_t i = 0; i < SLOTS; i++) {
         struct slot *slot = &cache->slots[i];
@@ -48,7 +48,7 @@ static struct slot *find(struct symbol_module_cache *cache, const char *path, co
     return NULL;
 }
 
-static struct slot *oldest(struct symbol_module_cache *cache)
+static struct slot *oldest_slot(struct symbol_module_cache *cache)
 {
     struct slot *oldest = &cache->slots[0];
     for (size_t i = 1; i < SLOTS; i++) {
@@ -61,12 +61,12 @@ static struct slot *oldest(struct symbol_module_cache *cache)
 static struct slot *open_new(struct symbol_module_cache *cache, const char *path, const char *build_id,
                              const struct debug_sources *sources)
 {
-    struct slot *slot = oldest(cache);
-    empty(slot);
+    struct slot *slot = oldest_slot(cache);
+    empty_slot(slot);
     slot->path = strdup(path);
     slot->build_id = strdup(build_id);
     if (!slot->path || !slot->build_id) {
-        empty(slot);
+        empty_slot(slot);
         return NULL;
     }
     slot->state = symbol_module_open(&slot->module, slot->path, slot->build_id, sources);
@@ -77,7 +77,7 @@ enum symbol_module_state symbol_module_cache_open(struct symbol_module_cache *ca
                                                   const char *build_id, const struct debug_sources *sources,
                                                   struct symbol_module **ret_module)
 {
-    struct slot *slot = find(cache, path, build_id);
+    struct slot *slot = find_slot(cache, path, build_id);
     if (!slot) slot = open_new(cache, path, build_id, sources);
     cache->current = slot;
     if (!slot) return SYMBOL_MODULE_MISSING;
@@ -89,6 +89,6 @@ enum symbol_module_state symbol_module_cache_open(struct symbol_module_cache *ca
 void symbol_module_cache_release(struct symbol_module_cache *cache)
 {
     struct slot *slot = cache->current;
-    if (slot && slot->module.names.mapped_size > KEPT_INDEX_BYTES_MAX) empty(slot);
+    if (slot && slot->module.names.mapped_size > KEPT_INDEX_BYTES_MAX) empty_slot(slot);
     cache->current = NULL;
 }

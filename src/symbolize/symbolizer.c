@@ -80,7 +80,7 @@ static void collect_without_file(struct symbolizer *symbolizer)
     }
 }
 
-static bool collect(struct symbolizer *symbolizer)
+static bool collect_locations(struct symbolizer *symbolizer)
 {
     struct profile *profile = symbolizer->profile;
     symbolizer->wanted = calloc(profile->locations.count + 1, sizeof(*symbolizer->wanted));
@@ -446,8 +446,9 @@ enum status symbolize_profile(struct profile *profile, const struct symbolizer_o
 {
     struct symbolizer symbolizer = {.profile = profile, .options.sources = SYMBOLS_OF_THIS_MACHINE};
     if (options) symbolizer.options = *options;
-    enum status status = collect(&symbolizer) ? name_all(&symbolizer, error)
-                                              : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the locations");
+    enum status status = collect_locations(&symbolizer)
+                             ? name_all(&symbolizer, error)
+                             : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the locations");
     free(symbolizer.wanted);
     if (symbolizer.options.trusts_paths) contents_ids_give(profile);
     if (status == STATUS_OK && ret_result) *ret_result = symbolizer.result;

@@ -11,7 +11,7 @@ static bool is_text(const void *context, uint32_t index, const void *key)
     return strcmp(text_table_get(context, index), key) == 0;
 }
 
-static uint32_t append(struct text_table *table, const char *text, size_t size, uint64_t hash)
+static uint32_t append_text(struct text_table *table, const char *text, size_t size, uint64_t hash)
 {
     if (!array_reserve(&table->offsets, &table->capacity, table->count + 1, sizeof(*table->offsets),
                        TEXT_TABLE_TEXTS_MAX + 1) ||
@@ -26,7 +26,7 @@ bool text_table_init(struct text_table *table)
 {
     *table = (struct text_table){0};
     buffer_init(&table->bytes, UINT32_MAX);
-    return append(table, "", 0, hash_bytes("", 0)) == 0 && table->count == 1;
+    return append_text(table, "", 0, hash_bytes("", 0)) == 0 && table->count == 1;
 }
 
 void text_table_fini(struct text_table *table)
@@ -43,5 +43,5 @@ uint32_t text_table_add(struct text_table *table, const char *text)
     size_t size = strlen(text);
     uint64_t hash = hash_bytes(text, size);
     uint32_t known = index_table_find(&table->index, hash, is_text, table, text);
-    return known != INDEX_NONE ? known : append(table, text, size, hash);
+    return known != INDEX_NONE ? known : append_text(table, text, size, hash);
 }

@@ -5,7 +5,6 @@
 #include "failing_allocator.h"
 
 #include "format/sentry/client_report.h"
-#include "format/text/collapsed.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/viewer/firefox.h"
@@ -64,7 +63,7 @@ static enum status merge_and_convert(const struct profile *profile, struct profi
     enum status status = profile_merge(merged, profile, &extra, NULL);
     if (status == STATUS_OK) status = profile_sort_by_time(merged, NULL);
     if (status == STATUS_OK) status = profile_aggregate(merged, NULL);
-    if (status == STATUS_OK) status = collapsed_encode(merged, bytes, NULL);
+    if (status == STATUS_OK) status = format_collapsed.encode(merged, bytes, NULL);
     if (status != STATUS_OK) return status;
     buffer_clear(bytes);
     return pprof_encode(merged, bytes, NULL);
@@ -112,8 +111,8 @@ static const struct {
 
 static enum status read_and_write(size_t place)
 {
-    static enum status (*const encoders[])(const struct profile *profile, struct buffer *out, struct error *error) = {
-        speedscope_encode, firefox_encode, collapsed_encode, pprof_encode};
+    static const struct format *const encoders[] = {&format_speedscope, &format_firefox, &format_collapsed,
+                                                    &format_pprof};
     struct profile profile;
     struct buffer bytes;
     profile_init(&profile);
@@ -123,7 +122,7 @@ static enum status read_and_write(size_t place)
     if (status == STATUS_OK) status = profile_failed(&profile, NULL);
     for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]) && status == STATUS_OK; i++) {
         buffer_clear(&bytes);
-        status = encoders[i](&profile, &bytes, NULL);
+        status = encoders[i]->encode(&profile, &bytes, NULL);
     }
     profile_fini(&profile);
     buffer_fini(&bytes);

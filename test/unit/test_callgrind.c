@@ -4,7 +4,6 @@
 #include "test.h"
 
 #include "format/text/callgrind.h"
-#include "format/text/collapsed.h"
 
 TEST(callers_share_the_cost_of_what_they_both_call)
 {
@@ -42,7 +41,7 @@ static void check_written(const char *collapsed, const char *expected)
     struct buffer out;
     profile_init(&profile);
     buffer_init(&out, 1 << 16);
-    CHECK_UINT(collapsed_decode(slice_of_text(collapsed), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text(collapsed), &profile, NULL), STATUS_OK);
     CHECK_UINT(callgrind_encode(&profile, &out, NULL), STATUS_OK);
     buffer_append_byte(&out, '\0');
     const char *body = strstr((const char *)out.data, "events:");

@@ -3,7 +3,6 @@
 #include "test.h"
 
 #include "detected.h"
-#include "format/text/collapsed.h"
 #include "format/viewer/chrome_trace.h"
 
 #define BEGIN(name, at) "{\"ph\":\"B\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" at "}"

@@ -3,14 +3,12 @@
 #include "decoded.h"
 #include "test.h"
 
-#include "format/text/collapsed.h"
-
 TEST(lines_are_summed_and_sorted_by_stack)
 {
     struct profile profile;
     profile_init(&profile);
     static const char text[] = "main;work 2\n\nmain 5\r\nmain;work 40\nmain;a b;c -3\nmain;zero 0";
-    CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.samples.count, 5);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 2);
     check_collapsed(&profile, "main 5\nmain;a b;c -3\nmain;work 42\n");
@@ -21,7 +19,7 @@ TEST(separators_after_the_last_name_part_nothing)
 {
     struct profile profile;
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("main;;work;; 2\nmain; 1\n;; 4\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("main;;work;; 2\nmain; 1\n;; 4\n"), &profile, NULL), STATUS_OK);
     check_collapsed(&profile, "[unknown] 4\nmain 1\nmain;[unknown];work 2\n");
     profile_fini(&profile);
 }
@@ -33,12 +31,12 @@ TEST(a_missing_number_is_another_format_or_later_an_error)
     struct profile profile;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         profile_init(&profile);
-        CHECK_UINT(collapsed_decode(slice_of_text(others[i]), &profile, NULL), STATUS_NOT_THIS_FORMAT);
+        CHECK_UINT(format_collapsed.decode(slice_of_text(others[i]), &profile, NULL), STATUS_NOT_THIS_FORMAT);
         profile_fini(&profile);
     }
     struct error error;
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("a;b 1\na;c\n"), &profile, &error), STATUS_MALFORMED);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a;b 1\na;c\n"), &profile, &error), STATUS_MALFORMED);
     CHECK_UINT(error.offset, 6);
     profile_fini(&profile);
 }
@@ -77,7 +75,7 @@ TEST(marks_show_inlined_functions_the_kernel_and_jit_code)
                                "main;outer;inner_[i];innermost_[i];call;sys_read_[k];copy_[i] 3\n";
     struct profile profile;
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     struct stack_id leaf = profile.samples.stack[1];
     CHECK_UINT(profile_stack_depth(&profile, leaf), 4);
     const struct location *kernel = profile_location(&profile, profile_stack(&profile, leaf).location);
@@ -86,7 +84,7 @@ TEST(marks_show_inlined_functions_the_kernel_and_jit_code)
     check_collapsed(&profile, text);
     profile_fini(&profile);
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("a_[0] 1\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a_[0] 1\n"), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.locations.items[1].kind, FRAME_INTERPRETED);
     check_collapsed(&profile, "a_[0] 1\n");
     profile_fini(&profile);
@@ -96,14 +94,14 @@ TEST(two_numbers_are_a_difference_only_if_every_line_has_them)
 {
     struct profile profile;
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("a;b 1 2\na;c 0 5\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a;b 1 2\na;c 0 5\n"), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.value_type_count, 2);
     CHECK_INT(profile_sample_values(&profile, 0)[0], 1);
     CHECK_INT(profile_sample_values(&profile, 0)[1], 2);
     CHECK_TEXT(profile_c_string(&profile, profile.value_types[1].type), "after");
     profile_fini(&profile);
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("a;b 1 2\na;c 5\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a;b 1 2\na;c 5\n"), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.value_type_count, 1);
     check_collapsed(&profile, "a;b 1 2\na;c 5\n");
     profile_fini(&profile);
@@ -114,13 +112,13 @@ TEST(a_tab_may_separate_the_number_and_comments_are_kept)
     struct profile profile;
     profile_init(&profile);
     static const char text[] = "# austin: 3.6.0\n#\n\nmain;a b\t4\n# mode: wall 5\n#<Class:Set>;new 2\n";
-    CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.comments.count, 2);
     CHECK_TEXT(profile_c_string(&profile, profile.comments.items[1]), "mode: wall 5");
     check_collapsed(&profile, "#<Class:Set>;new 2\nmain;a b 4\n");
     profile_fini(&profile);
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("a\t1\t2\nb\t3\t4\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a\t1\t2\nb\t3\t4\n"), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.value_type_count, 2);
     CHECK_INT(profile_sample_values(&profile, 1)[0], 3);
     profile_fini(&profile);
@@ -141,7 +139,7 @@ TEST(fractions_are_read_in_the_smallest_unit_that_keeps_them)
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct profile profile;
         profile_init(&profile);
-        CHECK_UINT(collapsed_decode(slice_of_text(files[i].text), &profile, NULL), STATUS_OK);
+        CHECK_UINT(format_collapsed.decode(slice_of_text(files[i].text), &profile, NULL), STATUS_OK);
         CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].unit), files[i].unit);
         CHECK_INT(profile_sample_values(&profile, 0)[0], files[i].first);
         check_collapsed(&profile, written[i]);
@@ -157,7 +155,7 @@ TEST(rejects_a_number_that_has_no_room_with_its_place)
         struct profile profile;
         struct error error = {0};
         profile_init(&profile);
-        CHECK_UINT(collapsed_decode(slice_of_text(broken[i]), &profile, &error),
+        CHECK_UINT(format_collapsed.decode(slice_of_text(broken[i]), &profile, &error),
                    i == 0 ? STATUS_TOO_LARGE : STATUS_MALFORMED);
         CHECK_UINT(error.offset, i == 0 ? 6 : 4);
         profile_fini(&profile);
@@ -172,8 +170,8 @@ TEST(a_real_file_is_written_as_it_was_read)
     buffer_init(&out, 1 << 20);
     CHECK_INT(file_read(real_path("jfr/cpu.collapsed"), &bytes, NULL), STATUS_OK);
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
-    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.encode(&profile, &out, NULL), STATUS_OK);
     CHECK_UINT(out.size, bytes.size);
     buffer_fini(&out);
     buffer_fini(&bytes);
@@ -184,7 +182,7 @@ TEST(what_is_written_is_utf_8)
 {
     struct profile profile;
     profile_init(&profile);
-    CHECK_UINT(collapsed_decode(slice_of_text("(\xb5/\xfd;\xc3\xa4\xc3 7\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("(\xb5/\xfd;\xc3\xa4\xc3 7\n"), &profile, NULL), STATUS_OK);
     check_collapsed(&profile, "(?/?;\xc3\xa4? 7\n");
     profile_fini(&profile);
 }
@@ -195,7 +193,7 @@ TEST(nothing_is_no_file)
     struct buffer out;
     profile_init(&profile);
     buffer_init(&out, 1 << 16);
-    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_UNSUPPORTED);
+    CHECK_UINT(format_collapsed.encode(&profile, &out, NULL), STATUS_UNSUPPORTED);
     buffer_fini(&out);
     profile_fini(&profile);
 }

@@ -4,8 +4,6 @@
 #include "decoded.h"
 #include "test.h"
 
-#include "format/text/collapsed.h"
-
 static bool is_leaf(const struct profile *profile, size_t sample, const char *name)
 {
     const struct location *leaf =

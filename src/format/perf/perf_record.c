@@ -159,8 +159,8 @@ static void parse_first(struct cursor *cursor, uint64_t type, struct perf_sample
     if (type & PERF_SAMPLE_PERIOD) sample->period = cursor_u64(cursor);
 }
 
-static bool parse(const struct perf_event *event, uint64_t type, const struct perf_record *record,
-                  struct perf_sample *ret_sample)
+static bool parse_fields(const struct perf_event *event, uint64_t type, const struct perf_record *record,
+                         struct perf_sample *ret_sample)
 {
     struct cursor cursor = perf_record_body(record);
     struct perf_sample sample = {.period = event->period};
@@ -181,12 +181,12 @@ static bool parse(const struct perf_event *event, uint64_t type, const struct pe
 
 bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record, struct perf_sample *ret_sample)
 {
-    return parse(event, event->sample_type, record, ret_sample);
+    return parse_fields(event, event->sample_type, record, ret_sample);
 }
 
 bool perf_sample_parse_start(const struct perf_event *event, const struct perf_record *record,
                              struct perf_sample *ret_sample)
 {
-    return parse(event, event->sample_type & ~(uint64_t)(PERF_SAMPLE_STACK_USER | PERF_SAMPLE_CGROUP), record,
-                 ret_sample);
+    return parse_fields(event, event->sample_type & ~(uint64_t)(PERF_SAMPLE_STACK_USER | PERF_SAMPLE_CGROUP), record,
+                        ret_sample);
 }

@@ -38,7 +38,7 @@ static bool parse_file(struct slice text, struct perf_map *map)
     return true;
 }
 
-static bool parse(struct slice record, struct perf_map *map)
+static bool parse_record(struct slice record, struct perf_map *map)
 {
     char numbers[NUMBERS_BYTES_MAX];
     size_t pid_size = 0;
@@ -60,13 +60,13 @@ struct key {
     bool is_of_process;
 };
 
-static uint64_t hash_of(const struct key *key)
+static uint64_t hash_of_key(const struct key *key)
 {
     uint64_t hash = hash_bytes(key->file.data, key->file.size);
     return key->is_of_process ? hash_mix(hash, hash_bytes(key->pid.data, key->pid.size)) : hash;
 }
 
-static bool is_equal(const void *context, uint32_t index, const void *wanted)
+static bool is_of_key(const void *context, uint32_t index, const void *wanted)
 {
     const struct perf_map *map = &((const struct perf_maps *)context)->items[index];
     const struct key *key = wanted;
@@ -76,7 +76,7 @@ static bool is_equal(const void *context, uint32_t index, const void *wanted)
 static uint32_t first_of(const struct perf_maps *maps, const struct key *key)
 {
     const struct index_table *table = key->is_of_process ? &maps->by_process : &maps->by_file;
-    return index_table_find(table, hash_of(key), is_equal, maps, key);
+    return index_table_find(table, hash_of_key(key), is_of_key, maps, key);
 }
 
 static uint32_t *next_of(struct perf_map *map, const struct key *key)
@@ -89,7 +89,7 @@ static bool link_last(struct perf_maps *maps, const struct key *key)
 {
     uint32_t last = (uint32_t)maps->count - 1, at = first_of(maps, key);
     struct index_table *table = key->is_of_process ? &maps->by_process : &maps->by_file;
-    if (at == INDEX_NONE) return index_table_add(table, hash_of(key), last);
+    if (at == INDEX_NONE) return index_table_add(table, hash_of_key(key), last);
     for (int i = 1; i < PERF_MAPS_OF_ONE_MAX; i++) {
         uint32_t *next = next_of(&maps->items[at], key);
         if (*next == 0) {
@@ -104,7 +104,7 @@ static bool link_last(struct perf_maps *maps, const struct key *key)
 bool perf_maps_add(struct perf_maps *maps, struct slice record)
 {
     struct perf_map map = {0};
-    if (!parse(record, &map)) return true;
+    if (!parse_record(record, &map)) return true;
     return ARRAY_PUSH(maps, PERF_MAPS_MAX, map) && link_last(maps, &(struct key){map.pid, map.file, true}) &&
            link_last(maps, &(struct key){map.pid, map.file, false});
 }

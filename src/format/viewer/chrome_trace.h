@@ -1,5 +1,5 @@
 /* Trace events: JSON of Chrome's about:tracing, which Perfetto, many build tools and instrumenting tracers write and
- * read. Traces that hold CPU profiles of V8 are chrome_cpuprofile.h's.  SPDX-License-Identifier: MIT */
+ * read. Traces that hold CPU profiles of V8 are chrome_cpuprofile.c's.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_VIEWER_CHROME_TRACE_H
 #define OFFBEAT_FORMAT_VIEWER_CHROME_TRACE_H
 
