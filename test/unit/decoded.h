@@ -1,4 +1,4 @@
-/* What a format decodes: as text, as collapsed stacks, or from a file.  SPDX-License-Identifier: MIT */
+/* Decoded profiles as text, as collapsed stacks, and from files.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TEST_DECODED_H
 #define OFFBEAT_TEST_DECODED_H
 
