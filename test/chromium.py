@@ -13,9 +13,20 @@ import subprocess
 import tempfile
 import time
 
+from tap import check, check_equal, skip
+
+WAIT_SECONDS = 120  # only a page that hangs takes so long
+
 
 def find():
     return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def started(**more):
+    """A browser; without Chromium, the case is skipped."""
+    if not find():
+        skip("chromium is not installed")
+    return Browser(**more)
 
 
 def find_axe():
@@ -158,7 +169,7 @@ class Browser:
             raise RuntimeError(f"{expression[:200]}: {json.dumps(result['exceptionDetails'])[:500]}")
         return result["result"].get("value")
 
-    def wait(self, expression, seconds=20):
+    def wait(self, expression, seconds=WAIT_SECONDS):
         """Until EXPRESSION is true, and its value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -192,3 +203,33 @@ class Browser:
     def screenshot(self, path):
         picture = self.ask("Page.captureScreenshot", format="png")["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(picture))
+
+    def keep(self, folder, name):
+        """Keeps a screenshot in FOLDER."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.screenshot(folder / f"{name}.png")
+
+    def settle(self):
+        """Until the page has answered what was asked of it."""
+        self.run("new Promise((resolve) => setTimeout(resolve, 350))")
+
+    def unchanged(self, expression):
+        """The value of EXPRESSION when it is the same at two times."""
+        before, value = None, self.run(expression)
+        while before != value:
+            self.run("new Promise((resolve) => setTimeout(resolve, 500))")
+            before, value = value, self.run(expression)
+        return value
+
+    def items(self, view="flame", level=None):
+        """{name: [level, total, self]} of the tree beside the canvas of VIEW, of one LEVEL or of all."""
+        self.wait(f"!!document.querySelector('.view.{view} [role=treeitem]')")
+        found = self.run(f"""[...document.querySelectorAll('.view.{view} [role=treeitem]')].map((item) => [item.textContent.split(':')[0],
+          Number(item.getAttribute('aria-level')), Number(item.dataset.total), Number(item.dataset.self)])""")
+        return {name: rest for name, *rest in found if level in (None, rest[0])}
+
+    def check_quiet(self, *prefixes):
+        """Neither the console nor the policy complained, and all requests begin with one of PREFIXES."""
+        check_equal(self.problems, [], "complaints of the console and the policy")
+        others = [url for url in self.requests if not url.startswith((*prefixes, "about:blank"))]
+        check(not others, f"requests to others: {others}")

@@ -9,18 +9,18 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ElementTree
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from tap import case, check, check_equal, main, skip  # noqa: E402
+import chromium  # noqa: E402
+import svg as drawings  # noqa: E402
+from tap import case, check, check_equal, main  # noqa: E402
 from terminal import open_terminal, read_terminal  # noqa: E402
 
 OFFBEAT = sys.argv[1]
-SVG = "{http://www.w3.org/2000/svg}"
 STACKS = b"main;work;hash 60\nmain;work;copy 10\nmain;idle 20\nmain;work;hash;mix 5\nmain 5\n"
 # Runs after the graph's own script, and stores its results in an attribute.
 DRIVER = """<script><![CDATA[
@@ -63,8 +63,7 @@ def flame(stacks, *options):
 
 def shown(svg):
     """All that a reader sees of the drawing: its texts and tooltips."""
-    root = ElementTree.fromstring(svg)
-    return "".join(element.text or "" for element in root.iter() if element.tag in (SVG + "text", SVG + "title"))
+    return "".join(drawings.texts(svg))
 
 
 @case
@@ -77,12 +76,9 @@ def random_names_make_well_formed_files_without_dangerous_characters():
         lines = [f"main;{';'.join(source.sample(names, 3))} {source.randrange(1, 50)}\n" for _ in range(20)]
         stacks = ("main 1\n" * 400 + "".join(lines)).encode().replace(b"x", b"\xff\xfe", 3)
         svg = flame(stacks)
-        check(not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]",
-                            shown(svg)), f"a dangerous character of {names}")
+        drawings.check_harmless(svg, script_count=1)
         check("?" in shown(svg), "no name has reached the drawing")
-        elements = [element.tag for element in ElementTree.fromstring(svg).iter()]
-        check_equal(elements.count(SVG + "script"), 1, "scripts")
-        check_equal(elements.count(SVG + "title"), elements.count(SVG + "rect") - 1, "titles: of all boxes, not of the ground")
+        check_equal(len(drawings.elements(svg, "title")), len(drawings.elements(svg, "rect")) - 1, "titles: of all boxes, not of the ground")
 
 
 @case
@@ -398,42 +394,30 @@ TIMES = """<script><![CDATA[
 
 
 def run_in_chromium(svg, driver=DRIVER):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not browser:
-        skip("chromium is not installed")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, chromium.started() as browser:
         path = pathlib.Path(folder) / "x.svg"
         path.write_bytes(svg.replace(b"</svg>", driver.encode()))
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
-                               "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=100)
-    found = re.search('data-seen="([^"]*)"', done.stdout)
-    check(found, f"no result from {browser}: {done.stdout[-500:]} {done.stderr[-500:]}")
-    return json.loads(re.sub("%([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), found[1]).encode("latin-1").decode())
+        browser.open(path.as_uri())
+        return json.loads(urllib.parse.unquote(browser.wait("document.documentElement.getAttribute('data-seen')")))
 
 
 @case
-def chromium_draws_a_profile_of_100_000_nodes_within_a_second():
-    """Times since the browser opened the file: of the widest boxes, whose heading counts the others, and of all."""
+def a_drawing_of_100_000_nodes_costs_a_browser_little_more_than_its_widest_boxes():
+    """The script makes as many elements again of the narrow boxes. Times are the best of some attempts, by turns."""
     stacks = many_nodes()
     check(len(flame_json(stacks)["boxes"]) > 90000, "there are fewer nodes")
-    svg = flame(stacks)
-    check(len(svg) < 1_000_000 and b"left out: " in svg, f"{len(svg)} bytes")
-    check_times_in_chromium(svg)
-    everything = flame(stacks, "--nodecount", "0")
+    widest, everything = flame(stacks), flame(stacks, "--nodecount", "0")
+    check(len(widest) < 1_000_000 and b"left out: " in widest, f"{len(widest)} bytes")
     check(len(everything) < 6_000_000 and b"left out: " not in everything, f"{len(everything)} bytes")
-    check_times_in_chromium(everything)
-
-
-def check_times_in_chromium(svg):
-    attempts = []
-    while len(attempts) < 10:  # other programs run too
-        attempts.append(run_in_chromium(svg, TIMES))
-        drawn = min(seen["drawn"] for seen in attempts)
-        zoomed = min(seen["zoomed"] - seen["drawn"] for seen in attempts)
-        if drawn <= 1000 and zoomed <= 500:
-            break
-    check(attempts[-1]["boxes"] > 3000, f"{attempts[-1]['boxes']} boxes")
-    check(drawn <= 1000 and zoomed <= 500, f"milliseconds until it is drawn, and of a click: {drawn}, {zoomed}")
+    best = [{"drawn": float("inf"), "zoomed": float("inf")} for _ in range(2)]
+    for _ in range(5):
+        for place, svg in enumerate((widest, everything)):
+            seen = run_in_chromium(svg, TIMES)
+            check(3000 < seen["boxes"] <= 10001, f"{seen['boxes']} elements")
+            best[place] = {"drawn": min(best[place]["drawn"], seen["drawn"]), "zoomed": min(best[place]["zoomed"], seen["zoomed"] - seen["drawn"])}
+        if all(best[1][what] < 3 * best[0][what] for what in best[0]):
+            return
+    check(False, f"milliseconds of the widest boxes, and of all: {best}")
 
 
 # A box that is too narrow in the drawing is there once a part is enlarged, and is found before.

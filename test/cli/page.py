@@ -70,33 +70,7 @@ def open_page(browser, path, state=""):
 
 
 def check_quiet(browser, path):
-    check_equal(browser.problems, [], "complaints of the console and the policy")
-    others = [url for url in browser.requests if not url.startswith((path.as_uri(), "blob:", "about:blank"))]
-    check_equal(others, [], "requests")
-
-
-def a_browser(**more):
-    if not chromium.find():
-        skip("chromium is not installed")
-    return chromium.Browser(**more)
-
-
-def settle(browser):
-    """Until the page has answered what was asked of it: twice the same, some frames apart."""
-    browser.run("new Promise((resolve) => setTimeout(resolve, 350))")
-
-
-def screenshot(browser, name):
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    browser.screenshot(PICTURES / f"{name}.png")
-
-
-def items(browser, view="flame", level=None):
-    """{name: [level, total, self]} of the tree beside the canvas, of one LEVEL or of all."""
-    browser.wait(f"!!document.querySelector('.view.{view} [role=treeitem]')")
-    found = browser.run(f"""[...document.querySelectorAll('.view.{view} [role=treeitem]')].map((item) => [item.textContent.split(':')[0],
-      Number(item.getAttribute('aria-level')), Number(item.dataset.total), Number(item.dataset.self)])""")
-    return {name: rest for name, *rest in found if level in (None, rest[0])}
+    browser.check_quiet(path.as_uri(), "blob:")
 
 
 def shown(name):
@@ -123,7 +97,7 @@ def body_of(folder, number, directory):
 @case
 def numbers_agree_with_top_for_every_real_profile():
     count = 0
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         folder = pathlib.Path(name)
         for expected in sorted((REAL / "expected").glob("*.vroom.json*")):
             directory, number = expected.name.split(".vroom.json")[0].rsplit(".", 1)
@@ -162,18 +136,18 @@ def every_view_works_in_both_themes_and_leaves_a_screenshot():
     with tempfile.TemporaryDirectory() as name:
         path = write_page(pathlib.Path(name), perf_text())
         for theme in ("light", "dark"):
-            with a_browser(dark=theme == "dark") as browser:
+            with chromium.started(dark=theme == "dark") as browser:
                 open_page(browser, path)
                 for number, view in enumerate(("flame", "top", "sandwich", "tree", "time"), 1):
                     browser.press(str(number))
                     browser.wait(f"!document.querySelector('.view.{view}').hidden")
                     if view == "sandwich":
                         browser.press("Enter")  # the first function of the table
-                    settle(browser)
-                    screenshot(browser, f"{view}-{theme}")
+                    browser.settle()
+                    browser.keep(PICTURES, f"{view}-{theme}")
                 browser.press("?")
                 browser.wait("document.querySelector('dialog').open")
-                screenshot(browser, f"help-{theme}")
+                browser.keep(PICTURES, f"help-{theme}")
                 colour = browser.run("getComputedStyle(document.body).backgroundColor")
                 check_equal(colour, "rgb(255, 255, 255)" if theme == "light" else "rgb(21, 24, 30)", "background")
                 check_quiet(browser, path)
@@ -181,7 +155,7 @@ def every_view_works_in_both_themes_and_leaves_a_screenshot():
 
 @case
 def the_page_fits_widths_from_360_to_2560_pixels():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), perf_text())
         open_page(browser, path)
         for width in (360, 640, 2560):
@@ -189,25 +163,25 @@ def the_page_fits_widths_from_360_to_2560_pixels():
             for number, view in enumerate(("flame", "top", "sandwich", "tree", "time"), 1):
                 browser.press(str(number))
                 browser.wait(f"!document.querySelector('.view.{view}').hidden")
-                settle(browser)
+                browser.settle()
                 check_equal(browser.run("document.documentElement.scrollWidth"), width, f"width of {view} at {width} pixels")
-                screenshot(browser, f"{view}-{width}")
+                browser.keep(PICTURES, f"{view}-{width}")
         check_quiet(browser, path)
 
 
 @case
 def the_tree_beside_the_canvas_has_the_numbers_of_the_boxes():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), STACKS)
         open_page(browser, path)
-        check_equal(items(browser), {"all": [1, 100, 0], "main": [2, 100, 5], "work": [3, 75, 0], "hash": [4, 65, 60], "mix": [5, 5, 5],
+        check_equal(browser.items(), {"all": [1, 100, 0], "main": [2, 100, 5], "work": [3, 75, 0], "hash": [4, 65, 60], "mix": [5, 5, 5],
                                      "copy": [4, 10, 10], "idle": [3, 20, 20]}, "flame graph")
         browser.press("i")
-        settle(browser)
-        inverted = items(browser, level=2)
+        browser.settle()
+        inverted = browser.items(level=2)
         check_equal([inverted[leaf] for leaf in ("hash", "idle", "copy")], [[2, 60, 0], [2, 20, 0], [2, 10, 0]], "inverted")
         browser.run("location.hash = 'v=1&view=top'")
-        settle(browser)
+        browser.settle()
         rows = dict((row[0], row) for row in browser.run(ROWS))
         check_equal(rows["hash"], ["hash", 60, 65], "row of hash")
         check_quiet(browser, path)
@@ -215,7 +189,7 @@ def the_tree_beside_the_canvas_has_the_numbers_of_the_boxes():
 
 @case
 def the_keyboard_selects_zooms_searches_and_opens_functions():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), STACKS)
         open_page(browser, path)
         selected = "document.querySelector('.view:not([hidden]) [aria-selected=true][role=treeitem]')?.textContent || ''"
@@ -225,8 +199,8 @@ def the_keyboard_selects_zooms_searches_and_opens_functions():
             browser.wait(f"({selected}).startsWith('{wanted}:')")
         browser.press("Enter")
         browser.wait("location.hash.includes('zoom=0~0.75')")
-        settle(browser)
-        check("idle" not in items(browser), "idle is visible in the zoom to work")
+        browser.settle()
+        check("idle" not in browser.items(), "idle is visible in the zoom to work")
         browser.press("Escape")
         browser.wait("!location.hash.includes('zoom')")
         browser.press("f", control=True)
@@ -234,25 +208,25 @@ def the_keyboard_selects_zooms_searches_and_opens_functions():
         browser.wait("document.querySelector('.result').textContent === '65.00% · 1'")
         browser.press("Enter")
         browser.wait("document.querySelector('.status').textContent.startsWith('match 1 of 1: hash')")
-        screenshot(browser, "search")
+        browser.keep(PICTURES, "search")
         browser.press("Escape")
         browser.press("g")
         browser.wait("!document.querySelector('.view.sandwich').hidden")
         browser.wait("document.querySelector('.view.sandwich h2').textContent.startsWith('hash')")
-        settle(browser)
-        screenshot(browser, "sandwich-hash")
+        browser.settle()
+        browser.keep(PICTURES, "sandwich-hash")
         check_quiet(browser, path)
 
 
 @short
 @case
 def a_link_reproduces_the_view_and_back_leads_to_the_one_before():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), STACKS)
         open_page(browser, path)
         for key in ("2", "4", "i"):
             browser.press(key)
-            settle(browser)
+            browser.settle()
         state = browser.run("location.hash")
         check_equal(state, "#v=1&view=tree&inverted=1", "state")
         browser.run("history.back()")
@@ -270,7 +244,7 @@ def a_link_reproduces_the_view_and_back_leads_to_the_one_before():
 
 @case
 def the_time_view_chooses_threads_by_name_and_a_range_is_a_flame_graph():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), perf_text())
         open_page(browser, path)
         browser.press("5")
@@ -286,10 +260,10 @@ def the_time_view_chooses_threads_by_name_and_a_range_is_a_flame_graph():
             browser.mouse("mouseMoved", x, y, button="left", buttons=1, modifiers=8)
         browser.mouse("mouseReleased", right, y, button="left", clickCount=1, modifiers=8)
         browser.wait("!document.querySelector('.view.flame').hidden && !!document.querySelector('.chips button')")
-        settle(browser)
-        total = items(browser)["all"][1]
+        browser.settle()
+        total = browser.items()["all"][1]
         check(700e6 < total < 800e6, f"a quarter of 3 s: {total}")
-        check(set(items(browser)) <= {"all", "start", "load_0", "load_1", "load_2", "load_3"}, f"other threads: {set(items(browser))}")
+        check(set(browser.items()) <= {"all", "start", "load_0", "load_1", "load_2", "load_3"}, f"other threads: {set(browser.items())}")
         check_quiet(browser, path)
 
 
@@ -306,7 +280,7 @@ def chunk(source="x.c", **more):
 
 @case
 def measurements_are_below_the_flamechart():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         source = pathlib.Path(name, "x.json")
         source.write_text(json.dumps(chunk()))
         path = write_page(pathlib.Path(name), source)
@@ -316,27 +290,27 @@ def measurements_are_below_the_flamechart():
         place = browser.run("((each) => (({x, y, width}) => [x, y, width])(each.getBoundingClientRect()))([...document.querySelectorAll('.track')].find((each) => each.textContent.includes('cpu_usage')))")
         browser.mouse("mouseMoved", place[0] + place[2] / 2, place[1] + 20)
         browser.wait("[...document.querySelectorAll('.track .value')].some((each) => /^20.% at 1\\.000.s$/.test(each.textContent))")
-        screenshot(browser, "measurements")
+        browser.keep(PICTURES, "measurements")
         check_quiet(browser, path)
 
 
 @case
 def times_without_samples_are_hatched():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         text = perf_text().decode().replace(" 3.", " 9.")  # from 3 s on, 6 s later
         path = write_page(pathlib.Path(name), text.encode())
         open_page(browser, path, "#v=1&view=time")
         browser.wait("/Hatched: 5\\.998.s without a sample of any thread, in 1 part/.test(document.querySelector('.view.time').textContent)")
-        screenshot(browser, "gap")
+        browser.keep(PICTURES, "gap")
         open_page(browser, write_page(pathlib.Path(name), perf_text(), "y"), "#v=1&view=time")
         browser.wait("document.querySelectorAll('.lane').length === 2")
-        settle(browser)
+        browser.settle()
         check("Hatched" not in browser.run("document.querySelector('.view.time').textContent"), "a gap where none is")
 
 
 @case
 def two_files_are_compared():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         base = pathlib.Path(name, "base.collapsed")
         base.write_text("main;work;hash 10\nmain;idle 90\n")
         path = write_page(pathlib.Path(name), STACKS, "x", "--diff-base", base)
@@ -354,13 +328,13 @@ def two_files_are_compared():
 
 @case
 def the_flame_graph_rises_from_below_and_two_fingers_zoom():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), STACKS)
         open_page(browser, path)
         browser.press("u")
         browser.wait("location.hash.includes('up=1')")
-        settle(browser)
-        screenshot(browser, "upwards")
+        browser.settle()
+        browser.keep(PICTURES, "upwards")
         place = browser.run("(({x, y, width, height}) => [x, y, width, height])(document.querySelector('.view.flame .boxes').getBoundingClientRect())")
         browser.click(place[0] + place[2] / 2, place[1] + place[3] - 12)  # the root is below
         browser.wait("document.querySelector('.view.flame [aria-selected=true]')?.textContent.startsWith('all')")
@@ -400,7 +374,7 @@ VIEWS = ("flame", "top", "sandwich", "tree", "time")
 
 @case
 def the_overlay_of_keys_lists_every_shortcut():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         open_page(browser, write_page(pathlib.Path(name), STACKS))
         browser.press("?")
         listed = " ".join(browser.wait("[...document.querySelectorAll('dialog[open] dt')].map((each) => each.textContent)"))
@@ -413,12 +387,12 @@ def the_overlay_of_keys_lists_every_shortcut():
 
 @case
 def tab_reaches_every_control_of_every_view_and_shows_where_it_is():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), perf_text())
         open_page(browser, path)
         for state in [f"#v=1&view={view}" for view in VIEWS] + ["#v=1&view=sandwich&function=1", "#v=1&range=0~1000000000&search=work"]:
             browser.run(f"location.hash = {json.dumps(state)}")
-            settle(browser)
+            browser.settle()
             check_equal(browser.faults_of_tab(), [], f"controls of {state}")
             check(len(browser.controls()) > 8, f"{state}: {browser.controls()}")
         for key in "e?":
@@ -444,7 +418,7 @@ def focus_by_tab(browser, name):
 
 @case
 def the_keyboard_operates_every_control_of_every_view():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), perf_text())
         open_page(browser, path)
         browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
@@ -465,7 +439,7 @@ def the_keyboard_operates_every_control_of_every_view():
         for key, part in (("i", "inverted"), ("t", "theme=light"), ("o", "order=name"), ("c", "colors=system"), ("1", "view=top")):
             browser.press(key)
             becomes(part, part in ("theme=light", "order=name", "colors=system"))
-        settle(browser)
+        browser.settle()
         selected = "document.querySelector('.view:not([hidden]) .boxes:not([hidden]) [aria-selected=true][role=treeitem]')?.textContent || ''"
         browser.press("Home")
         browser.wait(f"({selected}).startsWith('all')")
@@ -540,13 +514,13 @@ class View:
         """Ctrl-C: the exit status, and the lines on standard error."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        lines = self.process.communicate(timeout=20)[1]
+        lines = self.process.communicate(timeout=chromium.WAIT_SECONDS)[1]
         return self.process.returncode, lines
 
 
 def answer_of(url, method="GET"):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=chromium.WAIT_SECONDS) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -555,16 +529,16 @@ def answer_of(url, method="GET"):
 @short
 @case
 def view_serves_the_page_until_ctrl_c_to_the_one_who_knows_the_url():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         with View(pathlib.Path(name), STACKS, "--no-browser") as view:
             if "built without its web page" in (view.url or view.end()[1]):
                 skip("offbeat was built without its page: esbuild is not installed")
             check(re.fullmatch("http://127.0.0.1:[0-9]+/[0-9a-f]{32}/", view.url), f"URL: {view.url!r}")
             browser.open(view.url)
-            check_equal(items(browser)["hash"], [4, 65, 60], "a box")
+            check_equal(browser.items()["hash"], [4, 65, 60], "a box")
             browser.press("4")
-            settle(browser)
-            screenshot(browser, "view-tree")
+            browser.settle()
+            browser.keep(PICTURES, "view-tree")
             check_equal(browser.problems, [], "complaints of the console and the policy")
             check(all(url.startswith(view.url) for url in browser.requests if url != "about:blank"), f"requests: {browser.requests}")
             status, headers, _ = answer_of(view.url)
@@ -589,7 +563,7 @@ def view_opens_the_browser_unless_it_must_not():
         with View(folder, STACKS, PATH=path) as view:
             if "built without its web page" in (view.url or view.end()[1]):
                 skip("offbeat was built without its page: esbuild is not installed")
-            end = time.monotonic() + 20
+            end = time.monotonic() + chromium.WAIT_SECONDS
             while not seen.exists() and time.monotonic() < end:
                 time.sleep(0.02)
             check_equal(seen.read_text().strip(), view.url, "what the browser opens")
@@ -619,7 +593,7 @@ def pprof_http_serves_the_page_at_the_port_that_it_names():
 @case
 def view_shows_source_lines_with_their_costs():
     code = "int hash(int x) {\n\tx ^= x >> 3; // <b>\n\treturn x;\n}\nint main(void) {\n\treturn hash(1);\n}\n"
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         source, profile = pathlib.Path(name, "x.c"), pathlib.Path(name, "x.json")
         source.write_text(code)
         profile.write_text(json.dumps(chunk(str(source))))
@@ -637,7 +611,7 @@ def view_shows_source_lines_with_their_costs():
             check_equal(costs, {each["line"]: (each["self"], each["total"]) for each in listed["lines"]}, "costs of lines")
             texts = {line: text for line, _, _, text in rows}
             check_equal(texts[2], "    x ^= x >> 3; // <b>", "text of a line")
-            screenshot(browser, "source")
+            browser.keep(PICTURES, "source")
             source.unlink()
             browser.open("about:blank")
             browser.open(url + "#v=1&view=source")
@@ -656,7 +630,7 @@ TOTAL = "Number(document.querySelector('.total').dataset.total)"
 
 @case
 def view_shows_a_command_while_it_runs():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         folder, flag = pathlib.Path(name), pathlib.Path(name, "runs")
         (folder / "tmp").mkdir()
         flag.touch()
@@ -676,26 +650,24 @@ def view_shows_a_command_while_it_runs():
             selected = browser.wait("document.querySelector('.view.flame [aria-selected=true]')?.textContent.split(':')[0]")
             before = browser.run(TOTAL)
             browser.wait(f"{TOTAL} > {before}")
-            settle(browser)
-            check_equal(browser.wait("document.querySelector('.view.flame [aria-selected=true]')?.textContent.split(':')[0]"), selected, "selected function")
+            browser.wait(f"document.querySelector('.view.flame [aria-selected=true]')?.textContent.split(':')[0] === {json.dumps(selected)}")
             browser.press("l")
             browser.wait("document.querySelector('.live').textContent === 'paused'")
-            settle(browser)
-            paused = browser.run(TOTAL)
+            paused = browser.unchanged(TOTAL)  # an update may have been under way
             browser.run("new Promise((resolve) => setTimeout(resolve, 1500))")
             check_equal(browser.run(TOTAL), paused, "total while the page is paused")
             browser.press("l")
-            screenshot(browser, "live")
+            browser.keep(PICTURES, "live")
             flag.unlink()
             browser.wait("document.querySelector('.live').hidden")
-            settle(browser)
+            browser.settle()
             top = json.loads(run("top", "--json", folder / "x.pb.gz", check=True).stdout)
             check_equal(browser.run(TOTAL), top["total"], "total of the final profile")
             check(top["total"] > paused, "the page has shown more than the file has")
             check_equal(browser.problems, [], "complaints of the console and the policy")
             check(process.poll() is None, "view ended with the command")
             process.send_signal(signal.SIGINT)
-            lines = process.communicate(timeout=20)[1]
+            lines = process.communicate(timeout=chromium.WAIT_SECONDS)[1]
             check_equal(process.returncode, 7, f"exit status of the command: {lines}")
             check("x.pb.gz" in lines and "until Ctrl-C" in lines, f"messages: {lines}")
             check_equal(list((folder / "tmp").iterdir()), [], "recordings that are left")
@@ -708,19 +680,19 @@ def hostile_names_are_shown_and_never_executed():
     hostile = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "<!--<script>", "\x1b[31mred", "a\u202egnp.exe", "&ltb&gt",
                "javascript:alert(3)", "'\"><svg onload=alert(4)>", "\ufeffbom", "line\u2028break", "n" * 1_000_000, "__proto__", "constructor"]
     stacks = "".join(f"main;{name};leaf 10\n" for name in hostile)
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), stacks)
         open_page(browser, path)
         for number, view in enumerate(("flame", "top", "sandwich", "tree", "time"), 1):
             browser.press(str(number))
             browser.wait(f"!document.querySelector('.view.{view}').hidden")
-            settle(browser)
+            browser.settle()
             elements = browser.run("[document.querySelectorAll('main img, main svg, main script, main b').length, document.scripts.length]")
             check_equal(elements, [0, 2], f"elements of the page in {view}")
             if view == "top":
                 names = {row[0] for row in browser.run(ROWS)}
                 check({shown(each) for each in hostile} <= names, f"missing: {({shown(each) for each in hostile} - names)}")
-            screenshot(browser, f"hostile-{view}")
+            browser.keep(PICTURES, f"hostile-{view}")
         text = browser.run("document.body.innerText")
         check(not re.search("[\u202a-\u202e\u2066-\u2069\x1b\ufeff]", text), "a dangerous character is in the page")
         check_quiet(browser, path)
@@ -730,18 +702,18 @@ def hostile_names_are_shown_and_never_executed():
 def a_million_threads_are_shown_or_counted():
     count, tail = 1_000_000, "\t1000 work (prog)\n\t2000 main (prog)\n\n"
     stacks = "".join(f"t 9/{i} {1 + i / 1e6:.6f}: 1000 cpu-clock:\n{tail}" for i in range(1, count + 1)).encode()
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), stacks)
         open_page(browser, path)
         check_equal(browser.wait("document.querySelector('select[aria-label=Thread]')?.options[0].textContent"), f"all {count} threads", "the list of threads")
         options = browser.run("[...document.querySelector('select[aria-label=Thread]').options].map((each) => each.textContent)")
         check(len(options) < 10_000 and f"{count - len(options) + 2} more" in options[-1], f"{len(options)} options, the last one: {options[-1]}")
         browser.press("5")
-        line = browser.wait("[...document.querySelectorAll('.view.time .hint')].find((each) => !each.hidden && /threads/.test(each.textContent))?.textContent", 60)
+        line = browser.wait("[...document.querySelectorAll('.view.time .hint')].find((each) => !each.hidden && /threads/.test(each.textContent))?.textContent")
         lanes = browser.run("document.querySelectorAll('.lane').length")
         check(line.startswith(f"{count - lanes} more threads"), f"{lanes} lanes; {line}")
-        browser.wait("!!document.querySelector('.view.time [role=treeitem]')", 60)
-        screenshot(browser, "million-threads")
+        browser.wait("!!document.querySelector('.view.time [role=treeitem]')")
+        browser.keep(PICTURES, "million-threads")
         check_quiet(browser, path)
 
 
@@ -749,7 +721,7 @@ def a_million_threads_are_shown_or_counted():
 def the_page_of_the_large_bench_file_is_at_most_3_MB_and_asks_for_nothing():
     if missing_tools():
         skip(f"not found: {missing_tools()}")
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), pprof_files("m")[0])
         check(path.stat().st_size <= 3_000_000, f"{path.stat().st_size} bytes")
         open_page(browser, path)
@@ -760,7 +732,7 @@ def the_page_of_the_large_bench_file_is_at_most_3_MB_and_asks_for_nothing():
 
 @case
 def a_damaged_file_is_one_line_and_no_empty_page():
-    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         path = write_page(pathlib.Path(name), STACKS)
         text = path.read_text()
         path.write_text(re.sub('(id="data">.{40})....', r"\1AAAA", text))
