@@ -162,19 +162,6 @@ static void add_loss(struct completeness *completeness, const char *cause, doubl
     completeness->losses[place] = (struct lost_samples){cause, samples};
 }
 
-/* Every fact "lost_…" counts samples. */
-static void count_losses(const struct profile *profile, struct completeness *completeness)
-{
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *fact = &profile->metadata.items[i];
-        const char *key = profile_c_string(profile, fact->key);
-        double number = fact->is_number ? (double)fact->number : 0;
-        if (strncmp(key, "lost_", strlen("lost_")) == 0) add_loss(completeness, key, number);
-        if (strcmp(key, "threads_missed") == 0) completeness->threads_missed = number;
-        if (strcmp(key, "bytes_lost") == 0) completeness->bytes_lost = number;
-    }
-}
-
 /* ------------------------------------------------------------------------------------------------------------------ */
 
 enum status completeness_compute(const struct profile *profile, struct completeness *ret_completeness,
@@ -182,7 +169,15 @@ enum status completeness_compute(const struct profile *profile, struct completen
 {
     struct completeness completeness = {0};
     if (!count_stacks(profile, &completeness)) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-    count_losses(profile, &completeness);
+    /* Every fact "lost_…" counts samples. */
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *fact = &profile->metadata.items[i];
+        const char *key = profile_c_string(profile, fact->key);
+        double number = fact->is_number ? (double)fact->number : 0;
+        if (strncmp(key, "lost_", strlen("lost_")) == 0) add_loss(&completeness, key, number);
+        if (strcmp(key, "threads_missed") == 0) completeness.threads_missed = number;
+        if (strcmp(key, "bytes_lost") == 0) completeness.bytes_lost = number;
+    }
     *ret_completeness = completeness;
     return STATUS_OK;
 }

@@ -85,16 +85,6 @@ static bool is_in_time(struct sample_filter *filter, size_t sample)
     return is_within;
 }
 
-/* Times count from the start of the profile, or from the first sample if the start is not known. */
-static void place_times(struct sample_filter *filter, const struct filter_options *options)
-{
-    uint64_t start_ns = times_origin_ns(filter->profile);
-    filter->has_times = true;
-    if (__builtin_add_overflow(start_ns, options->from_ns, &filter->from_ns)) filter->from_ns = UINT64_MAX;
-    bool is_open = options->to_ns == 0 || __builtin_add_overflow(start_ns, options->to_ns, &filter->end_ns);
-    if (is_open) filter->end_ns = UINT64_MAX;
-}
-
 static bool select_samples(struct sample_filter *filter)
 {
     bool *kept = calloc(filter->profile->samples.count + 1, sizeof(*kept));
@@ -123,7 +113,11 @@ static enum status prepare(struct sample_filter *filter, const struct filter_opt
         return error_set(error, STATUS_UNSUPPORTED, 0,
                          "--from and --to-time need the times of samples, and the profile "
                          "has none; a recording, a chunk and a V1 profile have them");
-    place_times(filter, options);
+    uint64_t start_ns = times_origin_ns(filter->profile);
+    filter->has_times = true;
+    if (__builtin_add_overflow(start_ns, options->from_ns, &filter->from_ns)) filter->from_ns = UINT64_MAX;
+    bool is_open = options->to_ns == 0 || __builtin_add_overflow(start_ns, options->to_ns, &filter->end_ns);
+    if (is_open) filter->end_ns = UINT64_MAX;
     return STATUS_OK;
 }
 

@@ -152,14 +152,6 @@ static enum status check_values(const struct chart *chart, int64_t *ret_total, s
 
 /* --- Boxes -------------------------------------------------------------------------------------------------------- */
 
-static void add_left_out(struct left_out *into, const struct left_out *from)
-{
-    into->narrow_count += from->narrow_count;
-    into->narrow_sum += from->narrow_sum;
-    into->deep_count += from->deep_count;
-    into->deep_sum += from->deep_sum;
-}
-
 static void open_box(struct chart *chart, uint32_t group, uint64_t start)
 {
     struct flame_layout *layout = chart->layout;
@@ -215,7 +207,10 @@ static void close_box(struct chart *chart)
         layout->count = closed.box;
         merge(chart, &narrow);
     } else {
-        add_left_out(&parent->left_out, &closed.left_out);
+        parent->left_out.narrow_count += closed.left_out.narrow_count;
+        parent->left_out.narrow_sum += closed.left_out.narrow_sum;
+        parent->left_out.deep_count += closed.left_out.deep_count;
+        parent->left_out.deep_sum += closed.left_out.deep_sum;
     }
 }
 
@@ -244,9 +239,13 @@ static void find_frames(struct chart *chart, struct stack_id stack)
     chart->frame_count = depth_max > 0 && count > depth_max ? (size_t)depth_max + 1 : count;
 }
 
-/* Closes the boxes that INTERVAL does not continue. */
-static void close_others(struct chart *chart, const struct interval *interval)
+static void add_interval(struct chart *chart, const struct interval *interval)
 {
+    int64_t value = profile_sample_values(chart->profile, interval->sample)[chart->options->column];
+    if (value == 0) return;
+    find_frames(chart, chart->profile->samples.stack[interval->sample]);
+    if (chart->failed) return;
+    /* The boxes that INTERVAL does not continue end. */
     uint64_t slack_ns = (interval->end_ns - interval->start_ns) / JITTER;
     size_t kept = 1;
     bool is_gap = interval->start_ns > later(chart->end_ns, slack_ns);
@@ -254,15 +253,6 @@ static void close_others(struct chart *chart, const struct interval *interval)
            chart->open[kept].group == chart->frames[kept - 1])
         kept++;
     while (chart->open_count > kept) close_box(chart);
-}
-
-static void add_interval(struct chart *chart, const struct interval *interval)
-{
-    int64_t value = profile_sample_values(chart->profile, interval->sample)[chart->options->column];
-    if (value == 0) return;
-    find_frames(chart, chart->profile->samples.stack[interval->sample]);
-    if (chart->failed) return;
-    close_others(chart, interval);
     uint64_t start = interval->start_ns - chart->intervals[0].start_ns;
     while (chart->open_count <= chart->frame_count && !chart->failed)
         open_box(chart, chart->frames[chart->open_count - 1], start);

@@ -316,13 +316,6 @@ static int compare_tags(const void *left, const void *right)
     return (a->node > b->node) - (a->node < b->node);
 }
 
-static void find_first(struct graph_tags *tags, size_t node_count)
-{
-    memset(tags->first, 0, (node_count + 1) * sizeof(*tags->first));
-    for (size_t i = 0; i < tags->count; i++) tags->first[tags->items[i].node + 1]++;
-    for (size_t n = 1; n <= node_count; n++) tags->first[n] += tags->first[n - 1];
-}
-
 /* Removes tags whose flat and cum are both below the cutoff. */
 static void drop_small(struct graph_tags *tags, int64_t cutoff)
 {
@@ -353,7 +346,9 @@ static bool sum_up(struct computation *all)
     if (!is_done || !tags->first || tags->strings.failed != STATUS_OK || all->text.failed) return false;
     drop_small(tags, all->options->cutoff);
     if (tags->count > 1) qsort(tags->items, tags->count, sizeof(*tags->items), compare_tags);
-    find_first(tags, all->graph->node_count);
+    memset(tags->first, 0, (all->graph->node_count + 1) * sizeof(*tags->first));
+    for (size_t i = 0; i < tags->count; i++) tags->first[tags->items[i].node + 1]++;
+    for (size_t n = 1; n <= all->graph->node_count; n++) tags->first[n] += tags->first[n - 1];
     return true;
 }
 

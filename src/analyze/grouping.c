@@ -44,13 +44,6 @@ static void append_name(struct builder *builder, struct name_id name)
     buffer_append(&builder->text, text.data, text.size);
 }
 
-static void append_object(struct builder *builder, struct string_id object)
-{
-    const char *path = profile_c_string(builder->profile, object), *slash = strrchr(path, '/');
-    if (builder->text.size > 0) buffer_append_byte(&builder->text, ' ');
-    buffer_append_format(&builder->text, "[%s]", slash ? slash + 1 : path);
-}
-
 /* Address, function, file and line, as far as they are there; the mapping or <unknown> if there is no name. */
 static struct name_id printable_name(struct builder *builder, const struct group *group)
 {
@@ -66,7 +59,9 @@ static struct name_id printable_name(struct builder *builder, const struct group
     } else if (group->file.index != 0) {
         append_name(builder, group->file);
     } else if (group->name.index == 0 && group->object.index != 0) {
-        append_object(builder, group->object);
+        const char *path = profile_c_string(builder->profile, group->object), *slash = strrchr(path, '/');
+        if (builder->text.size > 0) buffer_append_byte(&builder->text, ' ');
+        buffer_append_format(&builder->text, "[%s]", slash ? slash + 1 : path);
     } else if (group->name.index == 0) {
         buffer_append_text(&builder->text, builder->text.size > 0 ? " <unknown>" : "<unknown>");
     }

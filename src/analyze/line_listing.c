@@ -76,17 +76,6 @@ static bool compute_rows(struct builder *builder, bool by_line)
                              builder->costs);
 }
 
-/* Lines that only other samples have are removed: the matches keep those that are used. */
-static void keep_used(struct builder *builder)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < builder->match_count; i++) {
-        uint32_t group = builder->matches[i];
-        if (builder->costs[builder->row_of_group[group]].is_used) builder->matches[kept++] = group;
-    }
-    builder->match_count = kept;
-}
-
 static void extend(struct listed_function *function, const struct group *group)
 {
     if (group->line <= 0 || group->line > INT64_MAX - LISTING_MARGIN) return;
@@ -124,7 +113,12 @@ static bool build(struct builder *builder, struct line_listing *listing)
 {
     qsort_r(builder->matches, builder->match_count, sizeof(*builder->matches), compare_groups, builder);
     if (!compute_rows(builder, true)) return false;
-    keep_used(builder);
+    size_t kept = 0;
+    for (size_t i = 0; i < builder->match_count; i++) {
+        uint32_t group = builder->matches[i];
+        if (builder->costs[builder->row_of_group[group]].is_used) builder->matches[kept++] = group;
+    }
+    builder->match_count = kept;
     listing->functions = calloc(builder->match_count + 1, sizeof(*listing->functions));
     listing->lines = calloc(builder->match_count + 1, sizeof(*listing->lines));
     if (!listing->functions || !listing->lines) return false;
@@ -164,4 +158,12 @@ void line_listing_fini(struct line_listing *listing)
     free(listing->functions);
     free(listing->lines);
     *listing = (struct line_listing){0};
+}
+
+bool line_listing_has_file(const struct line_listing *listing)
+{
+    for (size_t i = 0; i < listing->function_count; i++) {
+        if (listing->functions[i].file[0] != '\0') return true;
+    }
+    return false;
 }

@@ -35,4 +35,7 @@ enum status line_listing_init(struct line_listing *listing, const struct profile
                               struct error *error);
 void line_listing_fini(struct line_listing *listing); /* accepts {0} */
 
+/* Returns whether any function has a file. */
+bool line_listing_has_file(const struct line_listing *listing);
+
 #endif

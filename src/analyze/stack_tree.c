@@ -3,17 +3,6 @@
 
 #include "base/pages.h"
 
-/* Stacks between the last end and a branch are in no sample and in no run. */
-static void find_ends(struct stack_tree *tree)
-{
-    const struct profile *profile = tree->profile;
-    ranked_bits_add(&tree->ends, 0);
-    for (size_t i = 0; i < profile->samples.count; i++) ranked_bits_add(&tree->ends, profile->samples.stack[i].index);
-    for (uint32_t i = 1; i < profile_stack_limit(profile); i++) {
-        if (!profile_is_stack(profile, i)) ranked_bits_add(&tree->ends, profile_branch_parent(profile, i));
-    }
-}
-
 /* The parent of a branch may be anywhere in the table: its memory is prefetched. */
 static inline void fetch_ahead(const struct stack_tree *tree, uint32_t i)
 {
@@ -43,7 +32,12 @@ bool stack_tree_init(struct stack_tree *tree, const struct profile *profile)
 {
     *tree = (struct stack_tree){.profile = profile, .walk = 1};
     if (!ranked_bits_init(&tree->ends, profile_stack_limit(profile))) return false;
-    find_ends(tree);
+    /* Stacks between the last end and a branch are in no sample and in no run. */
+    ranked_bits_add(&tree->ends, 0);
+    for (size_t i = 0; i < profile->samples.count; i++) ranked_bits_add(&tree->ends, profile->samples.stack[i].index);
+    for (uint32_t i = 1; i < profile_stack_limit(profile); i++) {
+        if (!profile_is_stack(profile, i)) ranked_bits_add(&tree->ends, profile_branch_parent(profile, i));
+    }
     tree->run_count = ranked_bits_count(&tree->ends);
     tree->runs = calloc((size_t)tree->run_count + 1, sizeof(*tree->runs));
     tree->nodes = calloc((size_t)tree->run_count + 1, sizeof(*tree->nodes));
@@ -75,15 +69,6 @@ static bool include(struct stack_tree *tree, uint32_t run)
     return true;
 }
 
-static void reverse(uint32_t *items, size_t count)
-{
-    for (size_t i = 0; i < count / 2; i++) {
-        uint32_t item = items[i];
-        items[i] = items[count - 1 - i];
-        items[count - 1 - i] = item;
-    }
-}
-
 void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t value)
 {
     struct stack_node *nodes = tree->nodes;
@@ -95,7 +80,13 @@ void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t valu
         is_new = include(tree, parent);
         run = parent;
     }
-    reverse(tree->included + included_before, tree->included_count - included_before);
+    uint32_t *items = tree->included + included_before;
+    size_t count = tree->included_count - included_before;
+    for (size_t i = 0; i < count / 2; i++) { /* from the leaf to the root, and the other way round */
+        uint32_t item = items[i];
+        items[i] = items[count - 1 - i];
+        items[count - 1 - i] = item;
+    }
 }
 
 /* Children come after their parents in the list, so their sums and sizes are complete when they are added. */

@@ -43,27 +43,22 @@ static bool cut_sample(struct profile *profile, size_t sample, uint64_t end_ns, 
     return true;
 }
 
-/* Cuts from the last sample to the first, so that the next one of each thread is known. */
-static void cut_samples(struct profile *profile, const struct time_cut *cut, uint64_t *next_ns, bool *is_kept)
-{
-    for (size_t i = profile->samples.count; i-- > 0;) {
-        uint32_t thread = profile->samples.thread[i].index;
-        uint64_t time_ns = profile->samples.time_ns[i], end_ns = next_ns[thread];
-        if (end_ns == 0 && __builtin_add_overflow(time_ns, longest_value(profile, i), &end_ns)) end_ns = UINT64_MAX;
-        next_ns[thread] = time_ns;
-        bool is_of_thread = !cut->has_thread || thread == cut->thread.index;
-        is_kept[i] = is_of_thread && cut_sample(profile, i, end_ns, cut);
-    }
-}
-
 enum status time_cut_apply(struct profile *profile, const struct time_cut *cut, struct error *error)
 {
     enum status status = profile_sort_by_time(profile, error);
     if (status != STATUS_OK) return status;
-    uint64_t *next_ns = calloc(profile->threads.count, sizeof(*next_ns)); /* time of each thread's next sample; 0: no sample follows */
+    uint64_t *next_ns = calloc(profile->threads.count, sizeof(*next_ns)); /* next sample of each thread; 0: none */
     bool *is_kept = calloc(profile->samples.count + 1, sizeof(*is_kept));
     if (next_ns && is_kept) {
-        cut_samples(profile, cut, next_ns, is_kept);
+        /* Cuts from the last sample to the first, so that the next one of each thread is known. */
+        for (size_t i = profile->samples.count; i-- > 0;) {
+            uint32_t thread = profile->samples.thread[i].index;
+            uint64_t time_ns = profile->samples.time_ns[i], end_ns = next_ns[thread];
+            if (end_ns == 0 && __builtin_add_overflow(time_ns, longest_value(profile, i), &end_ns)) end_ns = UINT64_MAX;
+            next_ns[thread] = time_ns;
+            bool is_of_thread = !cut->has_thread || thread == cut->thread.index;
+            is_kept[i] = is_of_thread && cut_sample(profile, i, end_ns, cut);
+        }
         profile_keep_samples(profile, is_kept);
     } else {
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to cut the profile");

@@ -108,12 +108,6 @@ static int compare_functions(const void *left, const void *right, void *context)
     return strcmp(names_text(order->names, a->name), names_text(order->names, b->name));
 }
 
-static void sort_functions(const struct computation *all, struct top_group *part)
-{
-    struct order order = {.names = &all->grouping.names, .by_cumulative = all->options->by_cumulative};
-    qsort_r(part->functions, part->function_count, sizeof(*part->functions), compare_functions, &order);
-}
-
 static struct top_function describe(const struct computation *all, uint32_t index)
 {
     const struct group *group = &all->grouping.items[index];
@@ -167,7 +161,8 @@ static bool compute_group(struct computation *all, uint32_t index, struct top_gr
     if (all->options->is_mean && !divide_sums(all, first, end)) return false;
     if (!take_functions(all, group)) return false;
     group_sums_clear(&all->sums);
-    sort_functions(all, group);
+    struct order order = {.names = &all->grouping.names, .by_cumulative = all->options->by_cumulative};
+    qsort_r(group->functions, group->function_count, sizeof(*group->functions), compare_functions, &order);
     return true;
 }
 

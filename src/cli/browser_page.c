@@ -130,27 +130,6 @@ static void print_url(const struct browser_page *page, const char *url)
     message("the profile is at this URL until Ctrl-C");
 }
 
-static void list_files(struct browser_page *page, struct static_server_options *options)
-{
-    struct page_asset assets[PAGE_ASSETS_MAX];
-    options->file_count = page_assets(assets);
-    for (size_t i = 0; i < options->file_count; i++)
-        page->files[i] = (struct static_file){.path = assets[i].path,
-                                              .content_type = assets[i].content_type,
-                                              .bytes = assets[i].gzip,
-                                              .is_compressed = true};
-    options->files = page->files;
-}
-
-/* The server's thread leaves the signals to this one. */
-static void block_ends(struct browser_page *page)
-{
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-    (void)sigemptyset(&page->ends);
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) (void)sigaddset(&page->ends, ends[i]);
-    (void)pthread_sigmask(SIG_BLOCK, &page->ends, &page->before);
-}
-
 enum status browser_page_open(const struct browser_page_options *options, struct browser_page **ret_page,
                               struct error *error)
 {
@@ -161,10 +140,21 @@ enum status browser_page_open(const struct browser_page_options *options, struct
     struct static_server_options server = {
         .port = options->port, .folder = page->token, .policy = PAGE_POLICY, .answer = answer, .context = page};
     (void)pthread_mutex_init(&page->lock, NULL);
-    list_files(page, &server);
+    struct page_asset assets[PAGE_ASSETS_MAX];
+    server.file_count = page_assets(assets);
+    for (size_t i = 0; i < server.file_count; i++)
+        page->files[i] = (struct static_file){.path = assets[i].path,
+                                              .content_type = assets[i].content_type,
+                                              .bytes = assets[i].gzip,
+                                              .is_compressed = true};
+    server.files = page->files;
     enum status status = STATUS_OK;
     if (!uuid_new(page->token)) status = error_set(error, STATUS_IO, 0, "the system has no random bytes for the URL");
-    block_ends(page);
+    /* The server's thread leaves the signals to this one. */
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    (void)sigemptyset(&page->ends);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) (void)sigaddset(&page->ends, ends[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &page->ends, &page->before);
     if (status == STATUS_OK) status = static_server_start(&server, &page->server, error);
     if (status != STATUS_OK) {
         (void)pthread_sigmask(SIG_SETMASK, &page->before, NULL);

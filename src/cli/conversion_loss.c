@@ -213,16 +213,6 @@ static bool has_callers(const struct profile *profile)
     return false;
 }
 
-/* Names what one format loses of a part that it keeps. */
-static void add_lost_members(const struct profile *profile, const struct format *format, struct buffer *names)
-{
-    if (format == &format_callgrind && has_callers(profile))
-        add_name(names, "stacks, but the calls that they consist of");
-    if (format == &format_firefox && has_addresses_outside_images(profile))
-        add_name(names, "addresses outside of images");
-    if (format->sentry_version == 1 && profile->profiler_id.index) add_name(names, "profiler_id");
-}
-
 /* Whether PROFILE has values beside the one in COLUMN. A count of one for each sample is none. */
 static bool has_other_values(const struct profile *profile, int column)
 {
@@ -262,7 +252,12 @@ void warn_conversion_loss(const struct profile *profile, const char *path, const
     for (size_t i = 0; i < PART_COUNT; i++) {
         if (!(keeps & parts[i].bit) && has[i]) add_name(&names, parts[i].name);
     }
-    add_lost_members(profile, format, &names);
+    /* Names what one format loses of a part that it keeps. */
+    if (format == &format_callgrind && has_callers(profile))
+        add_name(&names, "stacks, but the calls that they consist of");
+    if (format == &format_firefox && has_addresses_outside_images(profile))
+        add_name(&names, "addresses outside of images");
+    if (format->sentry_version == 1 && profile->profiler_id.index) add_name(&names, "profiler_id");
     add_values(profile, format, &names);
     if (names.size > 0) {
         message("%s: %s cannot store %.*s", message_name(path, true), format_name(format),

@@ -394,16 +394,6 @@ static void visit(struct descendants *descendants, pid_t pid)
     add_children_of(descendants, pid);
 }
 
-static void forget_ended(struct descendants *descendants)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < descendants->live.count; i++) {
-        uint32_t index = descendants->live.items[i];
-        if (descendants->processes.items[index].scan == descendants->scan) descendants->live.items[kept++] = index;
-    }
-    descendants->live.count = kept;
-}
-
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0};
@@ -438,22 +428,17 @@ static bool is_quiet(struct descendants *descendants)
            clock_ns(CLOCK_MONOTONIC) < descendants->scanned_ns + QUIET_NS_MAX;
 }
 
-/* Reads the CPU times of all processes, which count also if a process is killed before the next scan. */
-static void see_cpu_times(struct descendants *descendants)
-{
-    for (size_t i = 0; i < descendants->live.count; i++) {
-        struct process *process = &descendants->processes.items[descendants->live.items[i]];
-        struct stat_line line;
-        if (read_stat(process->pid, &line) && line.start_time == process->start_time)
-            process->cpu_ticks = line.cpu_ticks;
-    }
-}
-
 uint64_t descendants_scan(struct descendants *descendants, pid_t root)
 {
     uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (is_quiet(descendants)) {
-        see_cpu_times(descendants);
+        /* Reads the CPU times of all processes, which count also if a process is killed before the next scan. */
+        for (size_t i = 0; i < descendants->live.count; i++) {
+            struct process *process = &descendants->processes.items[descendants->live.items[i]];
+            struct stat_line line;
+            if (read_stat(process->pid, &line) && line.start_time == process->start_time)
+                process->cpu_ticks = line.cpu_ticks;
+        }
         return SCAN_NS_MAX;
     }
     descendants->scanned_ns = clock_ns(CLOCK_MONOTONIC);
@@ -464,7 +449,12 @@ uint64_t descendants_scan(struct descendants *descendants, pid_t root)
         add_pending(descendants, descendants->processes.items[descendants->live.items[i]].pid);
     add_pending(descendants, root);
     while (descendants->pending.count > 0) visit(descendants, descendants->pending.items[--descendants->pending.count]);
-    forget_ended(descendants);
+    size_t kept = 0;
+    for (size_t i = 0; i < descendants->live.count; i++) {
+        uint32_t index = descendants->live.items[i];
+        if (descendants->processes.items[index].scan == descendants->scan) descendants->live.items[kept++] = index;
+    }
+    descendants->live.count = kept;
     uint64_t pause_ns = descendants->pause_ns + descendants->pause_ns / 4;
     if (pause_ns > SCAN_NS_MAX) pause_ns = SCAN_NS_MAX;
     if (descendants->processes.count != known || pause_ns < SCAN_NS_MIN) pause_ns = SCAN_NS_MIN;
@@ -537,14 +527,6 @@ static void count_in_group(struct group *groups, size_t *group_count, const stru
     if (*group_count < NAMED_MAX) groups[(*group_count)++] = *one;
 }
 
-static void append_group(const struct descendants *descendants, const struct group *group, struct buffer *names)
-{
-    if (names->size > 0) buffer_append_text(names, ", ");
-    if (group->count > 1) buffer_append_format(names, "%zu × ", group->count);
-    append_printable(names, descendants->programs.items[group->program].name);
-    buffer_append_format(names, " (%s)", reason_names[group->reason]);
-}
-
 struct not_sampled descendants_not_sampled(const struct descendants *descendants, struct buffer *names)
 {
     struct group groups[NAMED_MAX];
@@ -560,7 +542,10 @@ struct not_sampled descendants_not_sampled(const struct descendants *descendants
         count_in_group(groups, &group_count, &(struct group){process->program, reason, 1});
     }
     for (size_t i = 0; i < group_count; i++) {
-        append_group(descendants, &groups[i], names);
+        if (names->size > 0) buffer_append_text(names, ", ");
+        if (groups[i].count > 1) buffer_append_format(names, "%zu × ", groups[i].count);
+        append_printable(names, descendants->programs.items[groups[i].program].name);
+        buffer_append_format(names, " (%s)", reason_names[groups[i].reason]);
         named += groups[i].count;
     }
     if (result.count > named) buffer_append_format(names, ", %zu others", result.count - named);

@@ -18,13 +18,6 @@ static const char *version_of(const struct profile *profile)
                                                            : "";
 }
 
-/* Sets the environment that servers read where it is missing (V2-11). */
-static void set_default_environment(struct profile *profile)
-{
-    if (sentry_extension(profile)->sample_format != 0 && profile->environment.index == 0)
-        profile->environment = profile_text(profile, "production");
-}
-
 /* The contents of one file. */
 struct contents {
     struct profile profile;
@@ -49,7 +42,9 @@ static bool read_contents(const char *path, struct contents *contents)
     bool is_without_profile = contents->opened.format == &format_envelope && contents->items.profile_count == 0;
     if (is_read && !is_without_profile) {
         is_read = decode_input(path, contents->opened.format, &bytes, &contents->profile);
-        set_default_environment(&contents->profile);
+        /* Sets the environment that servers read where it is missing (V2-11). */
+        if (sentry_extension(&contents->profile)->sample_format != 0 && contents->profile.environment.index == 0)
+            contents->profile.environment = profile_text(&contents->profile, "production");
     }
     buffer_fini(&bytes);
     return is_read;

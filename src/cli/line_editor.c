@@ -93,19 +93,6 @@ static char *read_plain(const char *prompt, bool is_terminal)
     return line;
 }
 
-/* Ctrl-C is a key meanwhile: it empties the line. As a signal it would end the program. */
-static char *read_edited(const char *prompt)
-{
-    struct termios before, without;
-    bool is_known = tcgetattr(STDIN_FILENO, &before) == 0;
-    without = before;
-    without.c_cc[VINTR] = _POSIX_VDISABLE;
-    if (is_known) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &without);
-    char *line = state.editor.read(prompt);
-    if (is_known) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
-    return line;
-}
-
 char *line_editor_read(const char *prompt, line_words words, void *context)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -113,7 +100,14 @@ char *line_editor_read(const char *prompt, line_words words, void *context)
     state.context = context;
     if (is_terminal && !state.is_loaded) load();
     if (!is_terminal || !state.editor.read) return read_plain(prompt, is_terminal);
-    char *line = read_edited(prompt);
+    /* Ctrl-C is a key meanwhile: it empties the line. As a signal it would end the program. */
+    struct termios before, without;
+    bool is_known = tcgetattr(STDIN_FILENO, &before) == 0;
+    without = before;
+    without.c_cc[VINTR] = _POSIX_VDISABLE;
+    if (is_known) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &without);
+    char *line = state.editor.read(prompt);
+    if (is_known) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     if (line && line[0]) (void)state.editor.add_history(line);
     return line;
 }

@@ -87,24 +87,6 @@ static int finish(int status)
     return EXIT_FAILED;
 }
 
-/* Keeps each large block in a separate mapping, which grows without being copied and is returned to the system when it
- * is freed. By default, malloc takes the freeing of one as a hint to keep the next ones, up to 32 MB. */
-static void keep_large_blocks_apart(void)
-{
-    enum { LARGE_BLOCK_BYTES = 1 << 20 };
-    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
-}
-
-/* Opens the standard streams that the caller closed, so that no file or connection of ours gets their numbers and
- * receives our output. A descriptor that can be neither read nor written fails as the closed one would; the program
- * that record runs does not inherit it. */
-static void hold_standard_streams(void)
-{
-    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
-        if (fcntl(stream, F_GETFD) < 0) (void)open("/", O_PATH | O_CLOEXEC);
-    }
-}
-
 static bool is_one_of(const char *word, const char *const *words)
 {
     while (*words && strcmp(*words, word) != 0) words++;
@@ -132,8 +114,16 @@ static bool is_called_pprof(const char *path)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], SYMBOL_READER_ARGUMENT) == 0) return command_read_symbols();
-    hold_standard_streams();
-    keep_large_blocks_apart();
+    /* Opens the standard streams that the caller closed, so that no file or connection of ours gets their numbers and
+     * receives our output. A descriptor that can be neither read nor written fails as the closed one would; the program
+     * that record runs does not inherit it. */
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) < 0) (void)open("/", O_PATH | O_CLOEXEC);
+    }
+    /* Keeps each large block in a separate mapping, which grows without being copied and is returned to the system when
+     * it is freed. By default, malloc takes the freeing of one as a hint to keep the next ones, up to 32 MB. */
+    enum { LARGE_BLOCK_BYTES = 1 << 20 };
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
     if (is_called_pprof(argv[0])) return finish(command_pprof(argc, argv));
     if (argc < 2) {
         print_help(stderr);

@@ -323,11 +323,6 @@ static bool take_short(struct parse *parse, const char *word)
     return true;
 }
 
-static bool is_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
-
 /* Takes one word that is an option, or the start of one. */
 static bool take_word(struct parse *parse, const char *word)
 {
@@ -364,7 +359,7 @@ bool options_parse(const struct command_syntax *syntax, int argc, char **argv, s
         } else if (strcmp(word, "--") == 0) {
             is_ended = true;
             before_dashes = operand_count;
-        } else if (is_help(word)) {
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             print_help(syntax);
             *ret_status = EXIT_DONE;
             return false;

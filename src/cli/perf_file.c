@@ -123,13 +123,6 @@ static enum status open_recording(struct recording *recording, const char *path,
     return STATUS_OK;
 }
 
-static void close_recording(struct recording *recording)
-{
-    for (size_t i = 0; i < recording->count; i++) (void)close(recording->descriptors[i]);
-    free(recording->descriptors);
-    free(recording->sources);
-}
-
 bool perf_file_detect(const char *path, uint64_t *ret_size)
 {
     char name[PATH_MAX];
@@ -240,7 +233,9 @@ enum status perf_file_decode(const char *path, struct buffer *bytes, struct prof
                                           recording.count ? recording.count : 1, &code, profile, error);
     profile->source_bytes = size;
     if (status == STATUS_OK) status = profile_check_inlined(profile, size, error);
-    close_recording(&recording);
+    for (size_t i = 0; i < recording.count; i++) (void)close(recording.descriptors[i]);
+    free(recording.descriptors);
+    free(recording.sources);
     for (size_t i = 0; i < files.count; i++) free_file(files.items[i]);
     free(files.items);
     if (ret_kernel) *ret_kernel = files.kernel;

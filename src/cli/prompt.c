@@ -139,17 +139,6 @@ static void print_text(const char *name, const char *value)
     printf("  %-22s = %s\n", name, value ? value : "");
 }
 
-/* "cpu (samples, cpu)" */
-static void print_value_types(const struct prompt *prompt)
-{
-    const struct profile *profile = prompt->profile;
-    int chosen = choose_value_type(profile, prompt->flags.request.value_type);
-    printf("  %-22s = %s (", "sample_index", profile_c_string(profile, profile->value_types[chosen].type));
-    for (size_t i = 0; i < profile->value_type_count; i++)
-        printf("%s%s", i > 0 ? ", " : "", profile_c_string(profile, profile->value_types[i].type));
-    puts(")");
-}
-
 static void print_settings(const struct prompt *prompt)
 {
     static const char *const granularities[] = {"functions", "filefunctions", "files", "lines", "addresses"};
@@ -185,7 +174,12 @@ static void print_settings(const struct prompt *prompt)
                     {"relative_percentages", request->relative},
                     {"compact_labels", request->compact}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) print_text(texts[i].name, texts[i].value);
-    print_value_types(prompt);
+    const struct profile *profile = prompt->profile;
+    int chosen = choose_value_type(profile, prompt->flags.request.value_type);
+    printf("  %-22s = %s (", "sample_index", profile_c_string(profile, profile->value_types[chosen].type));
+    for (size_t i = 0; i < profile->value_type_count; i++)
+        printf("%s%s", i > 0 ? ", " : "", profile_c_string(profile, profile->value_types[i].type));
+    puts(")");
     for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
         print_text(switches[i].name, switches[i].value ? "true" : "false");
     printf("  %-22s = %g\n  %-22s = %g\n  %-22s = %g\n", "divide_by", request->divide_by, "nodefraction",

@@ -125,12 +125,6 @@ static void list_recordings(struct record *record)
               record_folder_compare);
 }
 
-static void set_metadata(struct profile *profile, const struct record *record)
-{
-    if (record->release) profile->release = profile_text(profile, record->release);
-    if (record->environment) profile->environment = profile_text(profile, record->environment);
-}
-
 static bool add_process(struct record *record, struct profile *all, struct profile *profile)
 {
     struct profile_extra_labels labels = {.count = 2};
@@ -144,16 +138,6 @@ static bool add_process(struct record *record, struct profile *all, struct profi
     message("%s", error.message);
     record->is_failed = true;
     return false;
-}
-
-/* The outputs that hold one process in each file. */
-static void write_process(struct record *record, struct profile *profile)
-{
-    struct profile labelled;
-    profile_init(&labelled);
-    bool is_ready = !record->outputs.splits_processes || add_process(record, &labelled, profile);
-    if (is_ready) record->is_failed |= !record_outputs_write_process(&record->outputs, profile, &labelled);
-    profile_fini(&labelled);
 }
 
 static void count_process(struct record *record, const struct profile *profile)
@@ -189,16 +173,6 @@ static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
     return greatest(known_ns, seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_TICKS_NS;
 }
 
-static void note_process(struct record *record, struct profile *profile)
-{
-    pid_t pid = (pid_t)strtol(fact_text(profile, "pid"), NULL, 10);
-    uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, fact_text(profile, "executable"));
-    record->sampled_cpu_ns += cpu_ns_of(profile, seen_ns);
-    struct process_start before = {.cpu_ns = fact_number(profile, "process_cpu_before_ns"),
-                                   .wait_ns = fact_number(profile, "wait_before_ns")};
-    record->sampled_cpu_ns += process_starts_add(&record->starts, profile, pid, before);
-}
-
 static void take_recording(struct record *record, struct profile *all, const char *name)
 {
     struct buffer bytes;
@@ -210,11 +184,22 @@ static void take_recording(struct record *record, struct profile *all, const cha
     record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
     if (is_open) {
         bool was_sampled = profile.samples.count > 0; /* its start alone is too little for Sentry */
-        note_process(record, &profile);
+        pid_t pid = (pid_t)strtol(fact_text(&profile, "pid"), NULL, 10);
+        uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, fact_text(&profile, "executable"));
+        record->sampled_cpu_ns += cpu_ns_of(&profile, seen_ns);
+        struct process_start before = {.cpu_ns = fact_number(&profile, "process_cpu_before_ns"),
+                                       .wait_ns = fact_number(&profile, "wait_before_ns")};
+        record->sampled_cpu_ns += process_starts_add(&record->starts, &profile, pid, before);
         if (was_sampled) {
             count_process(record, &profile);
-            set_metadata(&profile, record);
-            write_process(record, &profile);
+            if (record->release) profile.release = profile_text(&profile, record->release);
+            if (record->environment) profile.environment = profile_text(&profile, record->environment);
+            /* Some outputs hold one process in each file. */
+            struct profile labelled;
+            profile_init(&labelled);
+            bool is_ready = !record->outputs.splits_processes || add_process(record, &labelled, &profile);
+            if (is_ready) record->is_failed |= !record_outputs_write_process(&record->outputs, &profile, &labelled);
+            profile_fini(&labelled);
         }
         (void)add_process(record, all, &profile);
     }
@@ -367,18 +352,6 @@ static void write_outputs(struct record *record, struct profile *all, const char
     buffer_fini(&missing.names);
 }
 
-static void take_recordings(struct record *record, struct profile *all)
-{
-    size_t count = record->recordings.count;
-    record->decoding.modules = symbol_module_cache_new();
-    for (size_t i = 0; i < count; i++) {
-        progress_part(&record->decoding.progress, i, count + 1); /* the last part is the writing */
-        take_recording(record, all, record->recordings.names[i]);
-    }
-    symbol_module_cache_free(record->decoding.modules);
-    progress_part(&record->decoding.progress, count, count + 1);
-}
-
 static void write_everything(struct record *record, const char *program)
 {
     struct profile all;
@@ -386,24 +359,20 @@ static void write_everything(struct record *record, const char *program)
     record->decoding.progress = progress_begin("writing the profile");
     record->decoding.progress.is_quiet = record->is_quiet;
     list_recordings(record);
-    take_recordings(record, &all);
+    size_t count = record->recordings.count;
+    record->decoding.modules = symbol_module_cache_new();
+    for (size_t i = 0; i < count; i++) {
+        progress_part(&record->decoding.progress, i, count + 1); /* the last part is the writing */
+        take_recording(record, &all, record->recordings.names[i]);
+    }
+    symbol_module_cache_free(record->decoding.modules);
+    progress_part(&record->decoding.progress, count, count + 1);
     write_outputs(record, &all, program);
     for (size_t i = 0; i < record->outputs.count; i++)
         report_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
     if (!record->is_failed && !record->is_quiet && record->stack_count > 0) print_result(record);
     if (record->watcher) record->watcher->written(record->watcher->context, &all);
     profile_fini(&all);
-}
-
-/* Prints where the recordings are, for a user who interrupts the writing. */
-static void prepare_last_words(const struct record *record)
-{
-    char words[PATH_MAX + 160];
-    (void)snprintf(words, sizeof(words),
-                   "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
-                   "offbeat top read them\n",
-                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
-    run_end_with_words(words);
 }
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
@@ -462,7 +431,13 @@ static void record_begin(struct record *record, const struct record_arguments *a
     if (!record->has_run) return;
     if (record->watcher) record->watcher->ended(record->watcher->context);
     print_end(command[0], record->result.status);
-    prepare_last_words(record);
+    /* A user who interrupts the writing learns where the recordings are. */
+    char words[PATH_MAX + 160];
+    (void)snprintf(words, sizeof(words),
+                   "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
+                   "offbeat top read them\n",
+                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
+    run_end_with_words(words);
     write_everything(record, command[0]);
 }
 

@@ -59,16 +59,6 @@ static bool link_path(char path[PATH_MAX], const char *directory)
     return length > 0 && length < PATH_MAX;
 }
 
-/* Finds the library that comes first. Without it, constructors of needed libraries are not seen; that is no reason to
- * record nothing. */
-static void link_first(const char *library, const char *link)
-{
-    char first[PATH_MAX], first_link[PATH_MAX];
-    bool is_there = record_library_first(library, first);
-    (void)record_library_first(link, first_link);
-    if (is_there && symlink(first, first_link) != 0) message("cannot write %s: %s", first_link, strerror(errno));
-}
-
 bool record_library_is_plain(const char *path)
 {
     return !strpbrk(path, NOT_IN_LD_PRELOAD);
@@ -89,7 +79,12 @@ bool record_library_link(char path[PATH_MAX], const char *directory)
         message("cannot write %s: %s", link, strerror(errno));
         return false;
     }
-    link_first(path, link);
+    /* Finds the library that comes first. Without it, constructors of needed libraries are not seen; that is no reason
+     * to record nothing. */
+    char first[PATH_MAX], first_link[PATH_MAX];
+    bool is_there = record_library_first(path, first);
+    (void)record_library_first(link, first_link);
+    if (is_there && symlink(first, first_link) != 0) message("cannot write %s: %s", first_link, strerror(errno));
     (void)snprintf(path, PATH_MAX, "%s", link);
     return true;
 }

@@ -185,13 +185,6 @@ static int read_failure(int pipe_end)
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
-static void add_watched(sigset_t *signals)
-{
-    static const int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
-    (void)sigemptyset(signals);
-    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(signals, watched[i]);
-}
-
 enum { SAME_STOP_NS = 250000000, SAME_STOP_MAX = 16, CONTINUED_NS = 20000000 };
 
 /* The shell must see that the job has stopped. A stop from the terminal stops this process too; when the shell
@@ -266,7 +259,9 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
         message("cannot make a pipe: %s", strerror(errno));
         return false;
     }
-    add_watched(&signals);
+    static const int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
+    (void)sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
     (void)sigprocmask(SIG_BLOCK, &signals, &inherited.mask);
     (void)sigaction(SIGCHLD, &usual, &inherited.of_children);
     uint64_t started_ns = monotonic_ns();

@@ -425,17 +425,12 @@ static enum exit_status write_text(const struct report_request *request, struct 
     return EXIT_FAILED;
 }
 
-/* -trim_path and -source_path change the names of files in each report of pprof that has nodes. */
-static void trim_paths(struct run *run)
+static enum exit_status dispatch(struct run *run, struct buffer *out)
 {
+    /* -trim_path and -source_path change the names of files in each report of pprof that has nodes. */
     enum report_kind kind = run->request->kind;
     bool has_nodes = kind != REPORT_TRACES && kind != REPORT_TAGS && kind != REPORT_RAW && kind != REPORT_PROTO;
     if (run->request->is_pprof && has_nodes) code_source_trim_paths(run->request, run->profile);
-}
-
-static enum exit_status dispatch(struct run *run, struct buffer *out)
-{
-    trim_paths(run);
     switch (run->request->kind) {
     case REPORT_TOP:
         return report_top(run->request, &run->report, &run->completeness, out);

@@ -170,6 +170,15 @@ struct report_request {
     {"trim-path", 0, OPTION_TEXT, &(r).trim_path, .argument = "DIR", .help = "remove this start from the paths of source files"}
 /* clang-format on */
 
+/* Returns the grouping of reports that name each place of the code. */
+static inline struct grouping_options report_grouping(const struct report_request *request)
+{
+    return (struct grouping_options){.granularity = (enum granularity)request->granularity,
+                                     .no_inlines = request->no_inlines,
+                                     .has_columns = request->columns,
+                                     .names_places = true};
+}
+
 /* Reads FILES, merged, and writes the report. */
 enum exit_status report_run(struct report_request *request, char *const *files, size_t count);
 

@@ -55,23 +55,18 @@ static size_t print_failures(const struct report_request *request, const struct 
     return count;
 }
 
-static struct diff_options options_of(const struct report_request *request, const struct report *report)
-{
-    return (struct diff_options){.value_index = report->choice.index,
-                                 .by_cumulative = request->by_cumulative,
-                                 .normalizes = request->normalize,
-                                 .granularity = (enum granularity)request->granularity,
-                                 .no_inlines = request->no_inlines,
-                                 .has_columns = request->columns,
-                                 .level = NOISE_LEVEL};
-}
-
 enum exit_status report_diff(const struct report_request *request, const struct report *report, const char *file,
                              struct buffer *out)
 {
     struct diff diff;
     struct error error = {0};
-    const struct diff_options options = options_of(request, report);
+    const struct diff_options options = (struct diff_options){.value_index = report->choice.index,
+                                                              .by_cumulative = request->by_cumulative,
+                                                              .normalizes = request->normalize,
+                                                              .granularity = (enum granularity)request->granularity,
+                                                              .no_inlines = request->no_inlines,
+                                                              .has_columns = request->columns,
+                                                              .level = NOISE_LEVEL};
     if (diff_compute(report->profile, &options, &diff, &error) != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;

@@ -208,10 +208,7 @@ static enum exit_status draw(struct flame *flame, struct buffer *out)
 {
     const struct report_request *request = flame->request;
     struct error error = {0};
-    const struct grouping_options grouping = {.granularity = (enum granularity)request->granularity,
-                                              .no_inlines = request->no_inlines,
-                                              .has_columns = request->columns,
-                                              .names_places = true};
+    const struct grouping_options grouping = report_grouping(request);
     enum status status = grouping_init(&flame->grouping, flame->report.profile, &grouping, &error);
     if (status == STATUS_OK) status = lay_out(flame, &error);
     if (status != STATUS_OK) {

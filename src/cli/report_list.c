@@ -4,14 +4,6 @@
 #include "cli/message.h"
 #include "cli/report_code.h"
 
-static bool has_file(const struct line_listing *listing)
-{
-    for (size_t i = 0; i < listing->function_count; i++) {
-        if (listing->functions[i].file[0] != '\0') return true;
-    }
-    return false;
-}
-
 static enum exit_status write_listing(const struct report_request *request, const struct report *report,
                                       const struct line_listing *listing, struct buffer *out)
 {
@@ -37,7 +29,7 @@ static enum exit_status check_and_write(const struct report_request *request, co
         message("no function matches \"%s\"; offbeat top --nodecount 0 lists them all", request->peek);
         return EXIT_NO;
     }
-    if (!has_file(listing) && !request->is_pprof) {
+    if (!line_listing_has_file(listing) && !request->is_pprof) {
         message("the profile has no source lines for \"%s\"; offbeat symbolize adds them if the program has debug "
                 "information",
                 request->peek);

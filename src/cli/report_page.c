@@ -16,10 +16,7 @@ static enum status encode(const struct report_request *request, const struct rep
                           struct error *error)
 {
     struct grouping grouping;
-    const struct grouping_options grouping_options = {.granularity = (enum granularity)request->granularity,
-                                                      .no_inlines = request->no_inlines,
-                                                      .has_columns = request->columns,
-                                                      .names_places = true};
+    const struct grouping_options grouping_options = report_grouping(request);
     const struct page_options options = {.title = report->title, .column = report->choice.index};
     enum status status = grouping_init(&grouping, report->profile, &grouping_options, error);
     if (status == STATUS_OK) status = page_data_encode(report->profile, &grouping, &options, data, error);
@@ -88,13 +85,6 @@ static void append_expression(const char *name, struct buffer *out)
     buffer_append(out, "$", sizeof("$"));
 }
 
-static bool has_file(const struct line_listing *listing)
-{
-    bool found = false;
-    for (size_t i = 0; i < listing->function_count; i++) found |= listing->functions[i].file[0] != '\0';
-    return found;
-}
-
 static void write_line(struct json_writer *json, const struct source_text *text, const char *file,
                        const struct listed_line *line)
 {
@@ -151,7 +141,7 @@ static bool write_lines(const struct shown *shown, const struct report *report, 
     enum status status = grouping_init(&grouping, report->profile, &options, &error);
     if (status == STATUS_OK)
         status = line_listing_init(&listing, report->profile, &grouping, expression, report->choice, &error);
-    bool has_lines = status == STATUS_OK && has_file(&listing);
+    bool has_lines = status == STATUS_OK && line_listing_has_file(&listing);
     if (has_lines) {
         struct code_source source;
         code_source_init(&source, shown->request, report->profile);

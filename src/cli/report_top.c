@@ -26,9 +26,12 @@ static void append_completeness(const struct completeness *completeness, struct 
     buffer_fini(&line);
 }
 
-static struct top_options options_of(const struct report_request *request, const struct report *report)
+enum exit_status report_top(const struct report_request *request, const struct report *report,
+                            const struct completeness *completeness, struct buffer *out)
 {
-    return (struct top_options){
+    struct top top;
+    struct error error = {0};
+    const struct top_options options = (struct top_options){
         .value_index = report->choice.index,
         .grouping = request->by_thread    ? TOP_BY_THREAD
                     : request->by_process ? TOP_BY_PROCESS
@@ -40,14 +43,6 @@ static struct top_options options_of(const struct report_request *request, const
         .no_inlines = request->no_inlines,
         .has_columns = request->columns,
     };
-}
-
-enum exit_status report_top(const struct report_request *request, const struct report *report,
-                            const struct completeness *completeness, struct buffer *out)
-{
-    struct top top;
-    struct error error = {0};
-    const struct top_options options = options_of(request, report);
     if (top_compute(report->profile, &options, &top, &error) != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
