@@ -159,7 +159,7 @@ static void give_turn(void)
 }
 
 /* Ends the library without a lock: a thread of the program that holds one may be under the filter, too. */
-static void end_library(void)
+static void end_without_locks(void)
 {
     atomic_store(&library.is_on, false);
     callbacks_forbid();
@@ -193,7 +193,7 @@ void sdk_come_back(void)
     if (!is_started) {
         sdk_debug("no thread can be made any more: the next launch sends what is left");
         atomic_store(&library.is_without_threads, true);
-        end_library();
+        end_without_locks();
     }
     callbacks_give_lock(LOCK_PROFILER);
     if (!is_started) sender_keep();
@@ -202,7 +202,7 @@ void sdk_come_back(void)
 
 void sdk_stay_away(void)
 {
-    end_library();
+    end_without_locks();
     atomic_store(&library.is_running, false);
     atomic_store(&library.is_confined, true);
     give_turn();

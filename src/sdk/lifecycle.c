@@ -36,7 +36,7 @@ static struct lifecycle_step run_with(struct lifecycle *lifecycle, enum lifecycl
     return (struct lifecycle_step){.action = action};
 }
 
-static struct lifecycle_step stop(struct lifecycle *lifecycle)
+static struct lifecycle_step stop_profiler(struct lifecycle *lifecycle)
 {
     bool is_idle = lifecycle->profiler == LIFECYCLE_IDLE;
     lifecycle->profiler = LIFECYCLE_IDLE;
@@ -118,7 +118,7 @@ struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle)
     if (follows_roots(lifecycle)) return no_operation("stop_profiler does nothing: profile_lifecycle is trace");
     if (lifecycle->profiler == LIFECYCLE_IDLE)
         return no_operation("stop_profiler does nothing: the profiler is not running");
-    return stop(lifecycle);
+    return stop_profiler(lifecycle);
 }
 
 /* --- Roots -------------------------------------------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool i
 static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
 {
     if (lifecycle->profiler != LIFECYCLE_RUNNING) return nothing;
-    if (lifecycle->options.has_v1) return lifecycle->roots == 0 ? stop(lifecycle) : nothing;
+    if (lifecycle->options.has_v1) return lifecycle->roots == 0 ? stop_profiler(lifecycle) : nothing;
     if (lifecycle->carried_roots > 0 || lifecycle->app_start != LIFECYCLE_STARTED) return nothing;
     if (lifecycle->roots == 0) return finish_chunk(lifecycle);
     if (lifecycle->profiler_session == lifecycle->session) return nothing;
@@ -224,7 +224,7 @@ struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle)
 {
     bool has_no_root = lifecycle->app_start == LIFECYCLE_AWAITS_ROOT;
     if (lifecycle->profiler != LIFECYCLE_FINISHING && !has_no_root) return nothing;
-    struct lifecycle_step step = stop(lifecycle);
+    struct lifecycle_step step = stop_profiler(lifecycle);
     if (has_no_root)
         step.message = "the profile of the program's start ends: no root span started within its first chunk";
     return step;
@@ -243,7 +243,7 @@ struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle)
     bool has_root = lifecycle->roots > 0 || lifecycle->carried_roots > 0 || lifecycle->app_start == LIFECYCLE_IN_ROOT;
     /* A profile that only completes its last chunk does not belong to a trace. */
     bool carries_trace = follows_roots(lifecycle) && lifecycle->profiler == LIFECYCLE_RUNNING && has_root;
-    return carries_trace ? nothing : stop(lifecycle);
+    return carries_trace ? nothing : stop_profiler(lifecycle);
 }
 
 struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw)
@@ -269,7 +269,7 @@ struct lifecycle_step lifecycle_set_limited(struct lifecycle *lifecycle, bool is
     bool begins = is_limited && !lifecycle->is_limited;
     lifecycle->is_limited = is_limited;
     if (lifecycle->is_closed || !begins) return nothing;
-    struct lifecycle_step step = stop(lifecycle);
+    struct lifecycle_step step = stop_profiler(lifecycle);
     if (step.action == LIFECYCLE_STOP) step.message = "the profiler stops: the server wants no profiles now";
     return step;
 }
@@ -278,5 +278,5 @@ struct lifecycle_step lifecycle_close(struct lifecycle *lifecycle)
 {
     if (lifecycle->is_closed) return nothing;
     lifecycle->is_closed = true;
-    return stop(lifecycle);
+    return stop_profiler(lifecycle);
 }

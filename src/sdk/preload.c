@@ -52,7 +52,7 @@ bool preload_is_recording(void)
     return is_recording;
 }
 
-static void stop(void *unused)
+static void stop_recording(void *unused)
 {
     KEEP_ERRNO;
     if (is_recording) sampler_stop();
@@ -63,7 +63,7 @@ void sdk_end_recording(void)
     if (is_recording && sampler_is_present()) sampler_stop();
 }
 
-static void record(const char *directory)
+static void record_process(const char *directory)
 {
     const char *mode = environment_get(RECORD_ENVIRONMENT_MODE);
     uint64_t frequency = number_or(RECORD_ENVIRONMENT_FREQUENCY, SAMPLER_FREQUENCY_DEFAULT);
@@ -86,7 +86,7 @@ static void record(const char *directory)
     is_recording = sampler_start(&options);
     if (!is_recording) return;
     (void)pthread_atfork(sampler_before_fork, NULL, sampler_after_fork_in_child);
-    ends_last = __cxa_atexit(stop, NULL, NULL) == 0; /* this library is never unloaded */
+    ends_last = __cxa_atexit(stop_recording, NULL, NULL) == 0; /* this library is never unloaded */
 }
 
 static const char *wanted_directory(void)
@@ -101,7 +101,7 @@ void sdk_record_first(char **environment)
     KEEP_ERRNO;
     environment_begin(environment);
     const char *directory = wanted_directory();
-    if (directory) record(directory);
+    if (directory) record_process(directory);
 }
 
 __attribute__((constructor)) static void preload_start(void)
@@ -113,12 +113,12 @@ __attribute__((constructor)) static void preload_start(void)
     bool is_preloaded = libraries && strstr(libraries, "liboffbeat") && !is_translated();
     if (getauxval(AT_SECURE)) return;
     if (directory && !is_recording)
-        record(directory);
+        record_process(directory);
     else if (!directory && dsn && *dsn && is_preloaded)
         sdk_init_preloaded();
 }
 
 __attribute__((destructor)) static void preload_stop(void)
 {
-    if (!ends_last) stop(NULL);
+    if (!ends_last) stop_recording(NULL);
 }

@@ -106,7 +106,7 @@ bool thread_start(void *(*run)(void *context), void *context)
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-static void begin(bool starts_profiler)
+static void begin_library(bool starts_profiler)
 {
     const struct settings *settings = sdk_settings();
     struct lifecycle_options lifecycle = settings_lifecycle(settings);
@@ -152,7 +152,7 @@ static uint64_t end_time(void)
     return clock_monotonic_ns() + atomic_load(&library.shutdown_timeout_ms) * (SECOND_NS / 1000);
 }
 
-static void end(void)
+static void end_library(void)
 {
     uint64_t deadline_ns = end_time();
     tracer_free(profiler_set_tracer(NULL));
@@ -196,7 +196,7 @@ void offbeat_shutdown(void)
     KEEP_ERRNO;
     if (!sdk_is_ours()) return;
     lock_take(LOCK_TURN);
-    if (atomic_load(&library.is_on)) end();
+    if (atomic_load(&library.is_on)) end_library();
     lock_give(LOCK_TURN);
 }
 
@@ -281,7 +281,7 @@ static void *begin_again(void *context)
         return NULL;
     }
     callbacks_continue();
-    if (!atomic_load(&library.is_on)) begin(starts_profiler);
+    if (!atomic_load(&library.is_on)) begin_library(starts_profiler);
     lock_give(LOCK_TURN);
     end_rebirth(NULL);
     return NULL;
@@ -305,7 +305,7 @@ static void shutdown_before_libraries(void)
     (void)atexit(at_exit_run);
 }
 
-static void prepare(void)
+static void prepare_library(void)
 {
     own_process();
     (void)pthread_atfork(sampler_before_fork, NULL, after_fork_in_child);
@@ -317,7 +317,7 @@ static void prepare(void)
 __attribute__((constructor)) static void prepare_at_load(void)
 {
     KEEP_ERRNO;
-    (void)pthread_once(&once, prepare);
+    (void)pthread_once(&once, prepare_library);
 }
 
 __attribute__((destructor)) static void shutdown_at_the_end(void)
@@ -330,7 +330,7 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
 {
     struct error error;
     struct dsn dsn;
-    if (atomic_load(&library.is_on)) end();
+    if (atomic_load(&library.is_on)) end_library();
     struct settings *settings = malloc(sizeof(*settings));
     if (!settings) return false;
     enum status status = settings_resolve(options, settings, &error);
@@ -356,15 +356,15 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
         sdk_say("%s; nothing is profiled", error.message);
         return false;
     }
-    begin(starts_profiler);
+    begin_library(starts_profiler);
     return true;
 }
 
-static bool init(const struct offbeat_options *options, bool starts_profiler)
+static bool init_library(const struct offbeat_options *options, bool starts_profiler)
 {
     KEEP_ERRNO;
     if (atomic_load(&library.process) == 0)
-        (void)pthread_once(&once, prepare); /* another constructor is earlier than ours */
+        (void)pthread_once(&once, prepare_library); /* another constructor is earlier than ours */
     if (!sdk_is_ours() || atomic_load(&library.is_confined)) return false;
     lock_take(LOCK_TURN);
     bool is_on = begin_with(options, starts_profiler);
@@ -374,7 +374,7 @@ static bool init(const struct offbeat_options *options, bool starts_profiler)
 
 bool offbeat_init(const struct offbeat_options *options)
 {
-    return init(options, false);
+    return init_library(options, false);
 }
 
 void sdk_init_preloaded(void)
@@ -384,5 +384,5 @@ void sdk_init_preloaded(void)
         environment_get("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE") || environment_get("OFFBEAT_PROFILES_SAMPLE_RATE");
     struct offbeat_options options = {.size = sizeof(options), .profile_session_sample_rate = has_rate ? 0 : 1};
     filter_try();
-    (void)init(&options, true);
+    (void)init_library(&options, true);
 }

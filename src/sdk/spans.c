@@ -121,8 +121,8 @@ struct tracer *spans_tracer_new(const struct settings *settings)
 
 /* --- The envelope of a transaction -------------------------------------------------------------------------------- */
 
-static void wrap(struct trace_transaction *transaction, struct slice payload, struct slice profile,
-                 struct buffer *envelope)
+static void write_transaction_envelope(struct trace_transaction *transaction, struct slice payload,
+                                       struct slice profile, struct buffer *envelope)
 {
     struct trace_facts facts = trace_transaction_facts(transaction);
     struct buffer context = {.maximum = TRACE_PAYLOAD_BYTES_MAX};
@@ -148,7 +148,8 @@ void spans_send(struct trace_transaction *transaction, struct slice profile)
         sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_SPAN, facts.span_count + 1);
     } else if (sender_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload))) {
         bool has_profile = profile.size > 0 && sender_may_send("profile", CATEGORY_PROFILE, profile);
-        wrap(transaction, buffer_slice(&payload), has_profile ? profile : slice_of(NULL, 0), &envelope);
+        write_transaction_envelope(transaction, buffer_slice(&payload), has_profile ? profile : slice_of(NULL, 0),
+                                   &envelope);
         sender_send(&envelope);
     } else {
         sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
@@ -161,12 +162,13 @@ void spans_send(struct trace_transaction *transaction, struct slice profile)
 
 /* --- Starting ----------------------------------------------------------------------------------------------------- */
 
-static struct slice header(const char *text)
+static struct slice header_slice(const char *text)
 {
     return text ? slice_of_text(text) : slice_of(NULL, 0);
 }
 
-static struct offbeat_span *start(const struct offbeat_transaction *transaction, const struct trace_incoming *incoming)
+static struct offbeat_span *start_transaction(const struct offbeat_transaction *transaction,
+                                              const struct trace_incoming *incoming)
 {
     const struct trace_start begin = {
         .name = transaction->name,
@@ -221,12 +223,12 @@ struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transac
     struct trace_incoming incoming = {0};
     if (!sdk_is_ours()) return NULL;
     const struct offbeat_transaction known = known_part(transaction);
-    const struct trace_headers headers = {.sentry_trace = header(known.sentry_trace),
-                                          .traceparent = header(known.traceparent),
-                                          .baggage = header(known.baggage)};
+    const struct trace_headers headers = {.sentry_trace = header_slice(known.sentry_trace),
+                                          .traceparent = header_slice(known.traceparent),
+                                          .baggage = header_slice(known.baggage)};
     const struct trace_continuation continuation = {0};
     trace_incoming_read(&incoming, &headers, &continuation);
-    struct offbeat_span *span = start(&known, &incoming);
+    struct offbeat_span *span = start_transaction(&known, &incoming);
     trace_incoming_fini(&incoming);
     return span;
 }
@@ -364,7 +366,7 @@ bool offbeat_span_headers(struct offbeat_span *span, const char *others, struct 
     if (has_parent) {
         trace_parent_write(&parent, ret_headers->sentry_trace);
         trace_parent_write_w3c(&parent, ret_headers->traceparent);
-        if (trace_span_baggage(inner(span), header(others), &baggage) && !baggage.failed)
+        if (trace_span_baggage(inner(span), header_slice(others), &baggage) && !baggage.failed)
             memcpy(ret_headers->baggage, baggage.data, baggage.size);
     }
     buffer_fini(&baggage);

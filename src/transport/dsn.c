@@ -9,7 +9,7 @@
 
 enum { KEY_DIGITS = 32, PORT_HTTP = 80, PORT_HTTPS = 443 };
 
-static enum status reject(struct error *error, const char *what)
+static enum status reject_dsn(struct error *error, const char *what)
 {
     return error_set(error, STATUS_MALFORMED, 0, "the DSN %s; it looks like https://KEY@HOST/PROJECT", what);
 }
@@ -86,11 +86,11 @@ static bool parse_project(const char *text, struct dsn *dsn, enum status *status
     const char *last = strrchr(text, '/');
     size_t path_length = last ? (size_t)(last - text) : 0;
     if (!last || !parse_number(last + 1, strlen(last + 1), UINT64_MAX, &dsn->project)) {
-        *status = reject(error, "does not end with the number of a project");
+        *status = reject_dsn(error, "does not end with the number of a project");
         return false;
     }
     if (path_length >= DSN_PATH_SIZE || !is_plain(text, path_length, "/-._~%")) {
-        *status = reject(error, "has a path that is too long or no path of a URL");
+        *status = reject_dsn(error, "has a path that is too long or no path of a URL");
         return false;
     }
     memcpy(dsn->path, text, path_length);
@@ -102,13 +102,13 @@ enum status dsn_parse(const char *text, struct dsn *ret_dsn, struct error *error
     struct dsn dsn = {0};
     enum status status = STATUS_OK;
     text = parse_scheme(text, &dsn);
-    if (!text) return reject(error, "does not begin with https:// or http://");
+    if (!text) return reject_dsn(error, "does not begin with https:// or http://");
     text = parse_key(text, &dsn);
-    if (!text) return reject(error, "has no key of 32 hex digits and an @ after it");
+    if (!text) return reject_dsn(error, "has no key of 32 hex digits and an @ after it");
     text = parse_host(text, &dsn);
-    if (!text) return reject(error, "has no host, or not a valid one");
+    if (!text) return reject_dsn(error, "has no host, or not a valid one");
     text = parse_port(text, &dsn);
-    if (!text) return reject(error, "has a port that is not a number from 1 to 65535");
+    if (!text) return reject_dsn(error, "has a port that is not a number from 1 to 65535");
     if (parse_project(text, &dsn, &status, error)) *ret_dsn = dsn;
     return status;
 }

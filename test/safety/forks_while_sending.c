@@ -1,5 +1,5 @@
-/* Forks all the time while the library sends, for at least some seconds (the argument) and until it has sent enough. Each
- * child uses OpenSSL, which libcurl has loaded, and ends. The last line counts the children that did not.
+/* Forks all the time while the library sends, for at least some seconds (the argument) and until it has sent enough.
+ * Each child uses OpenSSL, which libcurl has loaded, and ends. The last line counts the children that did not.
  * SPDX-License-Identifier: MIT */
 #include <dlfcn.h>
 #include <offbeat.h>

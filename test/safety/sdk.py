@@ -564,7 +564,7 @@ def two_processes_with_equal_pids_share_one_spool_safely():
             first = in_namespace(folder, server, "first", 4, *prefix)
             check(wait_until(lambda: any(path.stat().st_size for path in folder.rglob("*.recording")), 20), "nothing is recorded")
             second = in_namespace(folder, server, "second", 1, *prefix)
-            said = [text(child.communicate(timeout=60)[1]) for child in (first, second)]
+            said = [text(child.communicate(timeout=300)[1]) for child in (first, second)]
             check_equal([child.returncode for child in (first, second)], [0, 0], said)
             chunks = [payload if isinstance(payload, dict) else json.loads(payload) for body in server.bodies
                       for header, payload in items_of(body) if header["type"] == "profile_chunk"]
