@@ -107,8 +107,8 @@ def trace_mode_runs_from_first_sampled_root_to_last_chunk_SES_5_SES_11():
     """SES-5, SES-11"""
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init unsampled u id finish u transaction a id await work 200 transaction b finish a id work 200 "
-                    "finish b id work_in_child 300 transaction d id finish d sleep 3500 flush 60000 id transaction c id await work 300 finish c",
-                    profile_lifecycle="trace", traces_sample_rate=1, chunk_seconds=3)
+                    "finish b id work_in_child 300 transaction d id finish d sleep 6500 flush 60000 id transaction c id await work 300 finish c",
+                    profile_lifecycle="trace", traces_sample_rate=1, chunk_seconds=6)
         got = arrived(server, folder, {"sample_rate:transaction": 1, "sample_rate:span": 1})
         of_none, of_a, of_b, finishing, of_d, over, of_c = ran.printed["id"]
         check_equal((of_none, over), ("", ""), "with no sampled root")
