@@ -2,6 +2,7 @@
 #include "symbolize/disassembly.h"
 
 #include "base/array.h"
+#include "base/partition_point.h"
 
 #include <capstone/capstone.h>
 #include <dlfcn.h>
@@ -186,13 +187,6 @@ enum status disassemble(struct disassembly *disassembly, const struct elf_file *
 
 size_t disassembly_find(const struct disassembly *disassembly, uint64_t address)
 {
-    size_t low = 0, high = disassembly->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (disassembly->items[middle].address <= address)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    size_t after = PARTITION_POINT(disassembly->count, i, disassembly->items[i].address <= address);
+    return after > 0 ? after - 1 : 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/partition_point.h"
 #include "symbolize/place.h"
 
 enum { CLIPS_MAX = 1 << 20 };
@@ -363,20 +364,6 @@ static uint64_t address_of_row(Dwarf_Lines *lines, size_t index)
     return dwarf_lineaddr(dwarf_onesrcline(lines, index), &address) == 0 ? address : 0;
 }
 
-/* The first of COUNT rows, which libdw has sorted, that begins after ADDRESS. */
-static size_t first_row_after(Dwarf_Lines *lines, size_t count, uint64_t address)
-{
-    size_t low = 0;
-    while (low < count) {
-        size_t middle = low + (count - low) / 2;
-        if (address_of_row(lines, middle) <= address)
-            low = middle + 1;
-        else
-            count = middle;
-    }
-    return low;
-}
-
 static void add_line(struct walk *walk, uint64_t place, uint64_t start, uint64_t end)
 {
     struct dwarf_names *names = walk->names;
@@ -399,7 +386,7 @@ static void add_line(struct walk *walk, uint64_t place, uint64_t start, uint64_t
 static void add_lines(struct walk *walk, Dwarf_Lines *lines, size_t count, struct clip clip)
 {
     uint64_t base = walk->reader->code->base, start = clip.start;
-    size_t index = first_row_after(lines, count, base + start);
+    size_t index = PARTITION_POINT(count, i, address_of_row(lines, i) <= base + start); /* libdw has sorted the rows */
     struct row row = index > 0 ? read_row(walk, lines, index - 1) : (struct row){0};
     for (; index < count && take_step(walk); index++) {
         struct row next = read_row(walk, lines, index);

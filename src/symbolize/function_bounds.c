@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/partition_point.h"
 #include "unwind/cfi.h"
 
 static int compare_bounds(const void *left, const void *right)
@@ -47,15 +48,8 @@ bool function_bounds_read(struct function_bounds *bounds, const struct elf_file 
 
 const struct function_bound *function_bounds_find(const struct function_bounds *bounds, uint64_t address)
 {
-    size_t low = 0, high = bounds->count; /* all below LOW start at or before ADDRESS, none from HIGH on does */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bounds->items[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 && address < bounds->items[low - 1].end ? &bounds->items[low - 1] : NULL;
+    size_t after = PARTITION_POINT(bounds->count, i, bounds->items[i].start <= address);
+    return after > 0 && address < bounds->items[after - 1].end ? &bounds->items[after - 1] : NULL;
 }
 
 void function_bounds_fini(struct function_bounds *bounds)

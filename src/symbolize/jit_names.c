@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "symbolize/jit_names.h"
 
+#include "base/partition_point.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -68,24 +70,12 @@ static bool read_function(char *line, struct jit_function *ret_function)
     return ok && size > 0 && line[0] != '\0';
 }
 
-static size_t first_not_below(const uint64_t *addresses, size_t count, uint64_t address)
-{
-    size_t low = 0;
-    while (low < count) {
-        size_t middle = low + (count - low) / 2;
-        if (addresses[middle] < address)
-            low = middle + 1;
-        else
-            count = middle;
-    }
-    return low;
-}
-
 static void take_line(struct jit_names *names, char *line, const uint64_t *addresses, size_t count)
 {
     struct jit_function function;
     if (!read_function(line, &function)) return;
-    for (size_t i = first_not_below(addresses, count, function.start); i < count && addresses[i] < function.end; i++) {
+    size_t first = PARTITION_POINT(count, i, addresses[i] < function.start);
+    for (size_t i = first; i < count && addresses[i] < function.end; i++) {
         if (names->matches == JIT_MATCHES_MAX) return;
         names->by_address[i] = function.name;
         names->matches++;

@@ -7,6 +7,7 @@
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/partition_point.h"
 
 #include <elf.h>
 #include <limits.h>
@@ -149,16 +150,9 @@ static bool parse_symbols(struct kernel_symbols *kernel)
 
 static const struct symbol *find_symbol(const struct kernel_symbols *kernel, uint64_t address)
 {
-    size_t low = 0, high = kernel->symbols.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (kernel->symbols.items[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || address - kernel->symbols.items[low - 1].address > MODULE_GAP) return NULL;
-    return &kernel->symbols.items[low - 1];
+    size_t after = PARTITION_POINT(kernel->symbols.count, i, kernel->symbols.items[i].address <= address);
+    if (after == 0 || address - kernel->symbols.items[after - 1].address > MODULE_GAP) return NULL;
+    return &kernel->symbols.items[after - 1];
 }
 
 /* --- Places ------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
+#include "base/partition_point.h"
 #include "symbolize/demangler.h"
 #include "symbolize/symbol_index_private.h"
 #include "symbolize/parallel.h"
@@ -339,15 +340,8 @@ static struct step *make_steps(struct address_ranges *ranges, size_t *ret_count)
 /* The place of the row of the line table that holds ADDRESS; 0 if none does. */
 static uint64_t place_at(const struct build *build, const struct step *steps, size_t count, uint32_t address)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (steps[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    uint32_t value = low > 0 ? steps[low - 1].value : 0;
+    size_t after = PARTITION_POINT(count, i, steps[i].start <= address);
+    uint32_t value = after > 0 ? steps[after - 1].value : 0;
     return value ? build->places.items[value - 1] : 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/partition_point.h"
 
 void perf_spaces_init(struct perf_spaces *spaces, struct profile *profile)
 {
@@ -184,15 +185,7 @@ static struct perf_space *own_space(struct perf_spaces *spaces, struct perf_proc
 /* The first map that ends after ADDRESS. */
 static size_t first_ending_after(const struct perf_space *space, uint64_t address)
 {
-    size_t low = 0, high = space->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (space->maps[middle].end > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return PARTITION_POINT(space->count, i, space->maps[i].end <= address);
 }
 
 /* Moves what begins at FROM to TO. */

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/hex.h"
+#include "base/partition_point.h"
 #include "format/common/text_line.h"
 
 #include <stdlib.h>
@@ -108,15 +109,8 @@ static bool find_ranges(struct raw_thread *raw, const struct process_parts *proc
 /* The library that was at ADDRESS, or NULL. */
 static const struct memory_range *range_at(const struct raw_thread *raw, uint64_t address)
 {
-    size_t low = 0, high = raw->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (raw->ranges[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 && address < raw->ranges[low - 1].end ? &raw->ranges[low - 1] : NULL;
+    size_t after = PARTITION_POINT(raw->range_count, i, raw->ranges[i].start <= address);
+    return after > 0 && address < raw->ranges[after - 1].end ? &raw->ranges[after - 1] : NULL;
 }
 
 /* Takes ":NUMBER" from the end of TEXT; false if there is none. */
