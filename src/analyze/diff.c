@@ -253,7 +253,7 @@ static bool prepare(struct comparison *all, struct error *error)
     const struct grouping_options grouping = {.granularity = options->granularity,
                                               .no_inlines = options->no_inlines,
                                               .has_columns = options->has_columns,
-                                              .names_places = true};
+                                              .names_unsymbolized = true};
     if (grouping_init(&all->grouping, all->profile, &grouping, error) != STATUS_OK) return false;
     for (int side = 0; side < SIDES; side++) {
         all->sides[side] = calloc(all->grouping.count + 1, sizeof(**all->sides));

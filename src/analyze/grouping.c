@@ -131,7 +131,7 @@ static struct group describe(struct builder *builder, const struct location *loc
         struct function function = *profile_function(profile, line->function);
         group.function = line->function;
         if (has_names(builder)) group.name = name_of_string(function.name);
-        if (has_names(builder) && options->names_places && group.name.index == 0)
+        if (has_names(builder) && options->names_unsymbolized && group.name.index == 0)
             group.name = name_of_string(function.system_name);
         if (has_files(builder)) group.file = clean_path(builder, function.file_name);
         if (has_lines) group.line = line->line;
@@ -142,7 +142,7 @@ static struct group describe(struct builder *builder, const struct location *loc
         if (options->keeps_objects || is_nameless) group.start_line = function.start_line;
     }
     bool is_named = group.name.index != 0 || (group.file.index != 0 && !has_names(builder)) || group.address != 0;
-    if (options->names_places && !is_named) {
+    if (options->names_unsymbolized && !is_named) {
         group.name = place_name(&builder->grouping->names, location);
         if (group.name.index != 0) group.object = (struct string_id){0};
     }

@@ -15,10 +15,10 @@ enum granularity {
 
 struct grouping_options {
     enum granularity granularity;
-    bool no_inlines;    /* an inlined frame counts as the function that it was inlined into */
-    bool has_columns;   /* columns, with lines and addresses */
-    bool keeps_objects; /* the same function of two mappings, or with two start lines, is two */
-    bool names_places;  /* a frame without a name is called by its place, unless there are addresses */
+    bool no_inlines;         /* an inlined frame counts as the function that it was inlined into */
+    bool has_columns;        /* columns, with lines and addresses */
+    bool keeps_objects;      /* the same function of two mappings, or with two start lines, is two */
+    bool names_unsymbolized; /* a frame without a name is called by its place, unless there are addresses */
     /* Rule of pprof: frames without a function name are one only with the same mapping and start line, also of one
      * file. */
     bool splits_nameless;

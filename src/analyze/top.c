@@ -197,7 +197,7 @@ static bool make_groups(struct computation *all, struct error *error)
     const struct grouping_options grouping = {.granularity = all->options->granularity,
                                               .no_inlines = all->options->no_inlines,
                                               .has_columns = all->options->has_columns,
-                                              .names_places = true};
+                                              .names_unsymbolized = true};
     return grouping_init(&all->grouping, all->profile, &grouping, error) == STATUS_OK &&
            stack_tree_init(&all->tree, all->profile) && group_sums_init(&all->sums, &all->grouping, &all->tree);
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/convert_profile.h"
 
+#include "base/clock.h"
 #include "cli/conversion_loss.h"
 #include "cli/message.h"
 #include "cli/write_profile.h"
@@ -13,10 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#define NANOSECONDS ((uint64_t)1000000000)
 
 /* Returns the format of number CHOICE in CONVERT_TARGETS. */
 static const struct format *target_format(unsigned choice)
@@ -70,11 +68,8 @@ bool convert_choose_format(const struct command_syntax *syntax, struct convert_t
  * the profile ends now. */
 static void give_day(struct profile *profile, const char *path)
 {
-    struct timespec now;
-    uint64_t last_ns = 0;
+    uint64_t last_ns = 0, now_ns = clock_utc_ns();
     if (!profile->has_times || profile->time_ns != 0 || profile->samples.count == 0) return;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * NANOSECONDS + (uint64_t)now.tv_nsec;
     uint64_t *times = profile->samples.time_ns;
     for (size_t i = 0; i < profile->samples.count; i++) last_ns = times[i] > last_ns ? times[i] : last_ns;
     if (last_ns > now_ns) return;

@@ -3,6 +3,7 @@
 #include "cli/descendants.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/plain_text.h"
 #include "binary/preload_check.h"
 #include "report/text.h"
@@ -25,7 +26,6 @@ enum {
     SCAN_NS_MAX = 100000000,
     QUIET_NS_MAX = 1000000000, /* without a new process: one that runs may call exec */
     SCAN_COST_FACTOR = 200,
-    NANOSECONDS = 1000000000,
     NAME_SIZE = 64,
     NAMED_MAX = 12,
     SIGHTINGS_TO_BE_SURE = 2, /* a process is seen once in the middle of its start */
@@ -394,13 +394,6 @@ static void visit(struct descendants *descendants, pid_t pid)
     add_children_of(descendants, pid);
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NANOSECONDS + (uint64_t)now.tv_nsec;
-}
-
 /* The number that the kernel gave to the newest process or thread; 0: not known. */
 static long newest_pid(void)
 {
@@ -468,7 +461,7 @@ uint64_t descendants_scan(struct descendants *descendants, pid_t root)
 static uint64_t ns_of_ticks(uint64_t ticks)
 {
     long of_second = sysconf(_SC_CLK_TCK);
-    return ticks * NANOSECONDS / (uint64_t)(of_second > 0 ? of_second : 100);
+    return ticks * SECOND_NS / (uint64_t)(of_second > 0 ? of_second : 100);
 }
 
 uint64_t descendants_note_recorded(struct descendants *descendants, pid_t pid, const char *executable)

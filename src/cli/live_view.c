@@ -4,6 +4,7 @@
 #include "cli/live_view.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/browser_page.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define PERIOD_NS ((uint64_t)1000000000)
+#define PERIOD_NS SECOND_NS
 #define FIRST_NS ((uint64_t)300000000)
 enum { PAUSE_FACTOR = 9, NICE = 10, RECORDINGS_MAX = 100000 };
 
@@ -39,13 +40,6 @@ struct live_view {
     pthread_cond_t wake;
     bool is_ended; /* the command */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static bool is_ended(struct live_view *live)
 {
@@ -125,8 +119,8 @@ static bool update(struct live_view *live, struct decoding *decoding)
 /* False if the command has ended. */
 static bool pause_for(struct live_view *live, uint64_t pause_ns)
 {
-    uint64_t end_ns = now_ns() + pause_ns;
-    const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000), .tv_nsec = (long)(end_ns % 1000000000)};
+    uint64_t end_ns = clock_monotonic_ns() + pause_ns;
+    const struct timespec end = {.tv_sec = (time_t)(end_ns / SECOND_NS), .tv_nsec = (long)(end_ns % SECOND_NS)};
     (void)pthread_mutex_lock(&live->lock);
     int result = 0;
     while (!live->is_ended && result == 0) result = pthread_cond_timedwait(&live->wake, &live->lock, &end);
@@ -143,9 +137,9 @@ static void *update_often(void *context)
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* priority of this thread: Linux has one for each */
     bool is_shown = true;
     for (uint64_t pause_ns = FIRST_NS; is_shown && pause_for(live, pause_ns);) {
-        uint64_t start_ns = now_ns();
+        uint64_t start_ns = clock_monotonic_ns();
         is_shown = update(live, &decoding);
-        uint64_t taken_ns = now_ns() - start_ns;
+        uint64_t taken_ns = clock_monotonic_ns() - start_ns;
         pause_ns = PAUSE_FACTOR * taken_ns > PERIOD_NS ? PAUSE_FACTOR * taken_ns : PERIOD_NS;
     }
     symbol_module_cache_free(decoding.modules);

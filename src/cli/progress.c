@@ -1,26 +1,20 @@
 /* One line, written over itself ten times a second at most.  SPDX-License-Identifier: MIT */
 #include "cli/progress.h"
 
+#include "base/clock.h"
 #include "cli/message.h"
 
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS ((uint64_t)1000000000)
+#define PATIENCE_NS SECOND_NS
 #define BETWEEN_NS ((uint64_t)100000000)
-#define LONG_NS ((uint64_t)5000000000)
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+#define LONG_NS (5 * SECOND_NS)
 
 struct progress progress_begin(const char *what)
 {
-    return (struct progress){.what = what, .started_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+    return (struct progress){.what = what, .started_ns = clock_monotonic_ns(), .is_terminal = isatty(STDERR_FILENO)};
 }
 
 static bool is_due(const struct progress *progress, uint64_t now)
@@ -33,7 +27,7 @@ static bool is_due(const struct progress *progress, uint64_t now)
 void progress_step(void *context, size_t done, size_t all)
 {
     struct progress *progress = context;
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     if (all == 0 || !is_due(progress, now)) return;
     double within = (double)done / (double)all;
     double share = progress->part_count ? ((double)progress->part + within) / (double)progress->part_count : within;

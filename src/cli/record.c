@@ -3,6 +3,7 @@
  * liboffbeat.so is preloaded into the program and leaves one recording a process in a temporary folder; the
  * expensive work (names, formats, files) is done here, when the program has ended.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/percent.h"
@@ -33,7 +34,7 @@
 #include <unistd.h>
 
 #define DURATION_NS_MIN ((uint64_t)1000000)
-#define DURATION_NS_MAX (365 * 86400 * (uint64_t)1000000000)
+#define DURATION_NS_MAX (365 * 86400 * SECOND_NS)
 
 enum {
     CPU_PPM_MIN = 1000,

@@ -2,6 +2,7 @@
  * signal from the terminal reached it already, any other that we get is passed on.  SPDX-License-Identifier: MIT */
 #include "cli/record_run.h"
 
+#include "base/clock.h"
 #include "base/environment.h"
 #include "base/percent.h"
 #include "binary/preload_check.h"
@@ -225,8 +226,8 @@ static void wait_for(pid_t child, const sigset_t *signals, struct descendants *d
     while (!has_ended(child, result)) {
         siginfo_t information = {0};
         uint64_t wait_ns = descendants ? descendants_scan(descendants, child) : UINT64_MAX;
-        const struct timespec timeout = {.tv_sec = (time_t)(wait_ns / 1000000000),
-                                         .tv_nsec = (long)(wait_ns % 1000000000)};
+        const struct timespec timeout = {.tv_sec = (time_t)(wait_ns / SECOND_NS),
+                                         .tv_nsec = (long)(wait_ns % SECOND_NS)};
         int number = descendants ? sigtimedwait(signals, &information, &timeout) : sigwaitinfo(signals, &information);
         bool is_from_terminal = information.si_code > 0;
         was_signalled |= number > 0 && number != SIGCHLD;
@@ -237,13 +238,6 @@ static void wait_for(pid_t child, const sigset_t *signals, struct descendants *d
     struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(result->status) ? SAME_STOP_NS : 0};
     for (unsigned i = 0; i < SAME_STOP_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
     }
-}
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 bool run_program(const char *path, char *const *arguments, const struct run_options *options,
@@ -264,7 +258,7 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
     (void)sigprocmask(SIG_BLOCK, &signals, &inherited.mask);
     (void)sigaction(SIGCHLD, &usual, &inherited.of_children);
-    uint64_t started_ns = monotonic_ns();
+    uint64_t started_ns = clock_monotonic_ns();
     pid_t child = fork();
     if (child == 0) become_program(path, arguments, options, &inherited, failure[1]);
     int errno_value = child < 0 ? errno : 0;
@@ -273,7 +267,7 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     (void)close(failure[0]);
     if (child > 0 && errno_value == 0 && options->started) options->started(options->context);
     if (child > 0) wait_for(child, &signals, errno_value == 0 ? descendants : NULL, ret_result);
-    ret_result->wall_ns = monotonic_ns() - started_ns;
+    ret_result->wall_ns = clock_monotonic_ns() - started_ns;
     (void)sigaction(SIGCHLD, &inherited.of_children, NULL);
     (void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
     if (errno_value == 0) return true;

@@ -167,7 +167,7 @@ static struct grouping_options choose_grouping(const struct run *run)
         .no_inlines = request->no_inlines,
         .has_columns = request->columns || (by_address && !request->no_inlines),
         .keeps_objects = request->kind == REPORT_CALLGRIND,
-        .names_places = !request->is_pprof,
+        .names_unsymbolized = !request->is_pprof,
         .splits_nameless = request->is_pprof,
     };
 }

@@ -176,7 +176,7 @@ static inline struct grouping_options report_grouping(const struct report_reques
     return (struct grouping_options){.granularity = (enum granularity)request->granularity,
                                      .no_inlines = request->no_inlines,
                                      .has_columns = request->columns,
-                                     .names_places = true};
+                                     .names_unsymbolized = true};
 }
 
 /* Reads FILES, merged, and writes the report. */

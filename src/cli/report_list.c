@@ -46,7 +46,7 @@ enum exit_status report_list(const struct report_request *request, const struct 
     const struct grouping_options options = {.granularity = GRANULARITY_LINES,
                                              .no_inlines = request->no_inlines,
                                              .keeps_objects = true,
-                                             .names_places = !request->is_pprof};
+                                             .names_unsymbolized = !request->is_pprof};
     enum exit_status exit_status = EXIT_FAILED;
     enum status status = grouping_init(&grouping, report->profile, &options, &error);
     if (status == STATUS_OK)

@@ -137,7 +137,7 @@ static bool write_lines(const struct shown *shown, const struct report *report, 
     const struct grouping_options options = {.granularity = GRANULARITY_LINES,
                                              .no_inlines = shown->request->no_inlines,
                                              .keeps_objects = true,
-                                             .names_places = true};
+                                             .names_unsymbolized = true};
     enum status status = grouping_init(&grouping, report->profile, &options, &error);
     if (status == STATUS_OK)
         status = line_listing_init(&listing, report->profile, &grouping, expression, report->choice, &error);

@@ -1,6 +1,7 @@
 /* offbeat send: sends envelopes to a server, one after the other over one connection, and prints the answers.
  * SPDX-License-Identifier: MIT */
 #include "base/environment.h"
+#include "base/clock.h"
 #include "base/json_writer.h"
 #include "cli/commands.h"
 #include "cli/message.h"
@@ -14,8 +15,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 /* The result of one file. The transport's thread writes it, the main thread reads it when that is done. */
 struct sender {

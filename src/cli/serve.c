@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "serve/serve.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_writer.h"
 #include "cli/commands.h"
@@ -51,9 +52,7 @@ static void say_json(void *context, const char *text)
 {
     struct buffer out = {.maximum = LOG_LINE_BYTES_MAX};
     struct json_writer json = json_writer_of(&out);
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    begin_line(&json, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, "message");
+    begin_line(&json, clock_utc_ns(), "message");
     json_member_text(&json, "text", text);
     end_line(&json);
 }
@@ -423,10 +422,10 @@ int command_serve(int argc, char **argv)
     }
     folder = store_folder_choose("serve", folder, path);
     if (!folder) return EXIT_WRONG_USE;
-    serve.keep_ns = keep_days * 86400 * 1000000000U;
+    serve.keep_ns = keep_days * 86400 * SECOND_NS;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;
-    serve.debug_keep_ns = debug_days * 86400 * 1000000000U;
+    serve.debug_keep_ns = debug_days * 86400 * SECOND_NS;
     serve.debug_bytes_max = debug_megabytes << 20;
     if (logs_json) {
         serve.log = say_json;

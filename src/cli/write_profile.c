@@ -2,6 +2,7 @@
  * be sent leaves no files.  SPDX-License-Identifier: MIT */
 #include "cli/write_profile.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/gzip.h"
 #include "cli/message.h"
@@ -15,8 +16,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 enum {
     ONE_CHUNK_SECONDS_MAX = 66,

@@ -79,7 +79,7 @@ static void write_neighbours(struct neighbours *all, uint32_t node)
 static void find_neighbours(struct neighbours *all)
 {
     struct error error = {0};
-    const struct grouping_options grouping = {.names_places = true};
+    const struct grouping_options grouping = {.names_unsymbolized = true};
     struct slice name = request_slice(all->request, "name");
     enum status status = grouping_init(&all->grouping, all->profile, &grouping, &error);
     bool has_memory = status == STATUS_OK &&

@@ -48,7 +48,7 @@ void query_page(struct request *request)
     if (keeps_times && !request_names_session(request)) return;
     if (query_merge(request, keeps_times, &profile) && query_choose_value(request, &profile, &column)) {
         struct grouping grouping;
-        const struct grouping_options options = {.names_places = true};
+        const struct grouping_options options = {.names_unsymbolized = true};
         const char *service = request_parameter(request, "service");
         const struct page_options page = {.title = service ? service : "", .column = column};
         query_name_functions(&profile);

@@ -256,7 +256,7 @@ static enum status lay_out(struct drawing *drawing, size_t boxes_max, struct err
 static void write_flame(struct request *request, struct drawing *drawing)
 {
     struct error error = {0};
-    const struct grouping_options grouping = {.names_places = true};
+    const struct grouping_options grouping = {.names_unsymbolized = true};
     size_t column;
     if (!query_choose_value(request, drawing->profile, &column)) return;
     query_name_functions(drawing->profile);
