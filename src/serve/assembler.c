@@ -92,7 +92,7 @@ static enum status describe_file(struct store_debug_file *file, const struct ass
     file->machine = read->machine;
     file->contents = read->contents;
     file->size = size;
-    file->added_ns = file->used_ns = utc_now_ns();
+    file->added_ns = file->used_ns = clock_utc_ns();
     return STATUS_OK;
 }
 

@@ -14,7 +14,7 @@ static struct rate *find_rate(struct rates *rates, const struct serve_options *o
         rates->items[rates->count++] = (struct rate){.project = project,
                                                      .requests = (double)options->requests_max,
                                                      .bytes = (double)options->bytes_max,
-                                                     .updated_ns = monotonic_ns()};
+                                                     .updated_ns = clock_monotonic_ns()};
     }
     return &rates->items[i];
 }
@@ -39,7 +39,7 @@ unsigned rates_take(struct server *server, uint64_t project)
     (void)pthread_mutex_lock(&server->rates.lock);
     struct rate *rate = find_rate(&server->rates, options, project);
     if (rate) {
-        uint64_t now_ns = monotonic_ns();
+        uint64_t now_ns = clock_monotonic_ns();
         fill(&rate->requests, options->requests_max, (double)(now_ns - rate->updated_ns));
         fill(&rate->bytes, options->bytes_max, (double)(now_ns - rate->updated_ns));
         rate->updated_ns = now_ns;
@@ -72,7 +72,7 @@ static void store_rejected(struct server *server, uint64_t project, uint64_t cou
     const struct store_outcome outcome = {slice_of_text("rate_limited"), slice_of_text("default"),
                                           slice_of_text("too_many_requests"), count};
     const struct store_batch batch = {
-        .project = project, .received_ns = utc_now_ns(), .outcomes = &outcome, .outcome_count = 1};
+        .project = project, .received_ns = clock_utc_ns(), .outcomes = &outcome, .outcome_count = 1};
     if (store_add(server->store, &batch, &duplicates, &error) != STATUS_OK)
         server_log(server, "cannot store what was limited: %s", error.message);
 }

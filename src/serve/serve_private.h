@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_SERVE_SERVE_PRIVATE_H
 #define OFFBEAT_SERVE_SERVE_PRIVATE_H
 
+#include "base/clock.h"
 #include "base/json_writer.h"
 #include "profile/profile.h"
 #include "serve/http_library.h"
@@ -10,8 +11,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
-
-#define SECOND_NS ((uint64_t)1000000000)
 
 enum { ANSWER_BYTES_MAX = 256 << 20, STATUS_CODES_MAX = 600 };
 
@@ -126,8 +125,6 @@ struct server {
         rolled_up;
 };
 
-uint64_t utc_now_ns(void);
-uint64_t monotonic_ns(void);
 void server_log(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query

@@ -13,28 +13,10 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Set before the first connection. */
 static const struct http_library *http;
-
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-    (void)clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
-uint64_t utc_now_ns(void)
-{
-    return now_ns(CLOCK_REALTIME);
-}
-
-uint64_t monotonic_ns(void)
-{
-    return now_ns(CLOCK_MONOTONIC);
-}
 
 void server_log(const struct server *server, const char *format, ...)
 {
@@ -84,8 +66,8 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
     request->authorization = copy_header(connection, "Authorization");
     request->encoding = copy_header(connection, "Content-Encoding");
     request->content = copy_header(connection, "Content-Type");
-    request->begun_ns = monotonic_ns();
-    request->received_ns = utc_now_ns();
+    request->begun_ns = clock_monotonic_ns();
+    request->received_ns = clock_utc_ns();
     request->status = 200;
     const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     request->socket = info ? info->connect_fd : -1;
@@ -400,7 +382,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return reads_body ? MHD_YES : send_answer(request);
     }
     if (*size > 0) {
-        if (monotonic_ns() - request->begun_ns > SERVE_REQUEST_SECONDS * SECOND_NS) return MHD_NO;
+        if (clock_monotonic_ns() - request->begun_ns > SERVE_REQUEST_SECONDS * SECOND_NS) return MHD_NO;
         take_bytes(request, bytes, *size);
         *size = 0;
         return MHD_YES;
@@ -425,7 +407,7 @@ static void complete(void *context, struct MHD_Connection *connection, void **of
                                           .path = request->path,
                                           .status = request->status,
                                           .time_ns = request->received_ns,
-                                          .duration_ns = monotonic_ns() - request->begun_ns,
+                                          .duration_ns = clock_monotonic_ns() - request->begun_ns,
                                           .body_bytes = request->body_bytes};
         options->log_request(&event);
     }
@@ -528,8 +510,8 @@ static void expire_debug_files(struct server *server)
 {
     uint64_t removed = 0;
     struct error error;
-    if (store_debug_expire(server->store, utc_now_ns(), server->options.debug_keep_ns, server->options.debug_bytes_max,
-                           &removed, &error) != STATUS_OK)
+    if (store_debug_expire(server->store, clock_utc_ns(), server->options.debug_keep_ns,
+                           server->options.debug_bytes_max, &removed, &error) != STATUS_OK)
         server_log(server, "cannot remove old debug files: %s", error.message);
     else if (removed > 0)
         server_log(server, "removed %llu debug files", (unsigned long long)removed);
@@ -540,13 +522,13 @@ static void maintain_store(struct server *server)
 {
     uint64_t removed = 0, rolled_up = 0;
     struct error error;
-    if (store_expire(server->store, utc_now_ns(), server->options.keep_ns, server->options.disk_bytes_max, &removed,
+    if (store_expire(server->store, clock_utc_ns(), server->options.keep_ns, server->options.disk_bytes_max, &removed,
                      &error) != STATUS_OK)
         server_log(server, "cannot remove old data: %s", error.message);
     else if (removed > 0)
         server_log(server, "removed %llu days of data", (unsigned long long)removed);
     expire_debug_files(server);
-    if (store_update_rollups(server->store, utc_now_ns(), &rolled_up, &error) != STATUS_OK)
+    if (store_update_rollups(server->store, clock_utc_ns(), &rolled_up, &error) != STATUS_OK)
         server_log(server, "cannot add up old data: %s", error.message);
     atomic_fetch_add(&server->rolled_up, rolled_up);
     rates_report(server);
@@ -561,7 +543,7 @@ static void *run_maintenance(void *context)
     (void)pthread_mutex_lock(&server->lock);
     while (!server->is_stopping) {
         (void)pthread_mutex_unlock(&server->lock);
-        uint64_t now = monotonic_ns();
+        uint64_t now = clock_monotonic_ns();
         if (maintained_ns == 0 || now - maintained_ns >= MAINTENANCE_SECONDS * SECOND_NS) {
             maintain_store(server);
             maintained_ns = now;

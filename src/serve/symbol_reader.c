@@ -18,13 +18,6 @@ struct running {
     uint64_t begun_ms;
 };
 
-uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void close_open(int *descriptor)
 {
     if (*descriptor >= 0) (void)close(*descriptor);

@@ -4,6 +4,7 @@
 #define OFFBEAT_SERVE_SYMBOL_READER_H
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
@@ -35,6 +36,9 @@ struct symbol_reader {
 enum status symbol_reader_ask(const struct symbol_reader *reader, struct slice request, struct buffer *answer,
                               struct error *error);
 
-uint64_t monotonic_ms(void);
+static inline uint64_t monotonic_ms(void)
+{
+    return clock_monotonic_ns() / MILLISECOND_NS;
+}
 
 #endif

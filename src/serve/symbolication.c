@@ -427,9 +427,7 @@ static enum status name_image(struct naming *naming, const struct unnamed *items
 
 static enum status name_all(struct naming *naming)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    uint64_t now_ns = clock_utc_ns();
     enum status status = STATUS_OK;
     if (naming->count) qsort(naming->items, naming->count, sizeof(*naming->items), compare_unnamed);
     for (size_t i = 0, size; i < naming->count && status == STATUS_OK; i += size) {

@@ -80,7 +80,7 @@ static void make_room(const struct store *store, uint64_t scope)
 
 void debug_expire_chunks(struct store *store, uint64_t now_ns)
 {
-    time_t before = (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / 1000000000);
+    time_t before = (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / SECOND_NS);
     char path[STORE_DEBUG_PATH_SIZE];
     (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
     DIR *scopes = opendir(path);

@@ -37,7 +37,7 @@ const char *const day_file_endings[DAY_FILES] = {"", "-wal", "-shm"};
 
 void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE])
 {
-    time_t seconds = (time_t)(time_ns / 1000000000);
+    time_t seconds = (time_t)(time_ns / SECOND_NS);
     struct tm date;
     if (!gmtime_r(&seconds, &date) || date.tm_year > 9999 - 1900)
         date = (struct tm){.tm_year = 9999 - 1900, .tm_mday = 1};

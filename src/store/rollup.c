@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const uint64_t LEVEL_NS[LEVELS] = {
-    [LEVEL_10_MINUTES] = (uint64_t)600 * 1000000000, [LEVEL_HOUR] = (uint64_t)3600 * 1000000000, [LEVEL_DAY] = DAY_NS};
+    [LEVEL_10_MINUTES] = 600 * SECOND_NS, [LEVEL_HOUR] = 3600 * SECOND_NS, [LEVEL_DAY] = DAY_NS};
 
 uint64_t rollup_level_start(int level, uint64_t time_ns)
 {
@@ -402,7 +402,7 @@ static enum status list_stale(struct day *day, int level, uint64_t now_ns, struc
         "stale WHERE level=?1-1 AND start_ns>=whole.start_ns AND start_ns<whole.start_ns+?4 AND "
         "sum_group=whole.sum_group) LIMIT ?3";
     int code = sqlite3_prepare_v2(day->db, sql, -1, &stale, NULL);
-    uint64_t quiet_ns = LEVEL_NS[level] + (uint64_t)QUIET_SECONDS * 1000000000;
+    uint64_t quiet_ns = LEVEL_NS[level] + QUIET_SECONDS * SECOND_NS;
     if (code == SQLITE_OK && now_ns > quiet_ns) {
         (void)sqlite3_bind_int(stale, 1, level);
         sql_bind_u64(stale, 2, now_ns - quiet_ns);

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_STORE_STORE_PRIVATE_H
 #define OFFBEAT_STORE_STORE_PRIVATE_H
 
+#include "base/clock.h"
 #include "store/debug_files.h"
 #include "store/stack_dictionary.h"
 #include "store/store.h"
@@ -10,7 +11,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
-#define DAY_NS ((uint64_t)86400 * 1000000000)
+#define DAY_NS (86400 * SECOND_NS)
 
 enum {
     SCHEMA_VERSION = 3,

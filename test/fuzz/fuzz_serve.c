@@ -155,7 +155,7 @@ static void give(struct slice rest)
                                 .content = type,
                                 .authorization = access,
                                 .status = 200,
-                                .received_ns = utc_now_ns()};
+                                .received_ns = clock_utc_ns()};
     if (strcmp(access, "ok") == 0) {
         bool writes = strcmp(target, "POST") == 0;
         (void)snprintf(right, sizeof(right), writes ? "Sentry sentry_key=%s" : "Bearer %s",
