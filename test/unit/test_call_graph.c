@@ -130,7 +130,7 @@ TEST(granularity_decides_what_is_one_node)
     build((struct grouping_options){.no_inlines = true}, false, (struct trim_options){0});
     CHECK(!node_called("g") && node_called("f"));
     end();
-    build((struct grouping_options){.names_places = true}, false, (struct trim_options){0});
+    build((struct grouping_options){.names_unsymbolized = true}, false, (struct trim_options){0});
     CHECK(!node_called("[x.so]"));
     CHECK_UINT(trimmed.graph.listed_count, 4);
 }

@@ -162,7 +162,7 @@ static void compute_in_threads(const compute_report *reports, size_t count)
 TEST(eight_threads_compute_reports_with_one_grouping)
 {
     static const compute_report reports[] = {graph, tree, flame, listing, tags, summary, top, diff};
-    const struct grouping_options options = {.granularity = GRANULARITY_LINES, .names_places = true};
+    const struct grouping_options options = {.granularity = GRANULARITY_LINES, .names_unsymbolized = true};
     begin();
     size_t string_count = filled.strings.count, stack_count = profile_stack_limit(&filled);
     CHECK_INT(grouping_init(&shared_grouping, &filled, &options, NULL), STATUS_OK);
