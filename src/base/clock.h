@@ -2,11 +2,7 @@
 #ifndef OFFBEAT_BASE_CLOCK_H
 #define OFFBEAT_BASE_CLOCK_H
 
-#include <stdint.h>
-#include <time.h>
-
-#define MILLISECOND_NS ((uint64_t)1000000)
-#define SECOND_NS ((uint64_t)1000000000)
+#include "base/timespec.h"
 
 static inline uint64_t clock_ns(clockid_t clock)
 {

@@ -4,6 +4,8 @@
 #ifndef OFFBEAT_BASE_KERNEL_H
 #define OFFBEAT_BASE_KERNEL_H
 
+#include "base/timespec.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,7 +100,7 @@ static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
 {
     struct timespec now = {0};
     if (kernel_call3(SYS_clock_gettime, clock, kernel_address(&now), 0) != 0) return false;
-    *ret_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    *ret_ns = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
     return true;
 }
 

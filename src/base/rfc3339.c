@@ -1,10 +1,12 @@
 /* Points in time as text; the calendar is libc's.  SPDX-License-Identifier: MIT */
 #include "base/rfc3339.h"
 
+#include "base/timespec.h"
+
 #include <stdio.h>
 #include <time.h>
 
-enum { DECIMALS = 9, NS_PER_SECOND = 1000000000 };
+enum { DECIMALS = 9 };
 
 /* Takes COUNT digits from the front of TEXT. */
 static bool take_number(struct slice *text, size_t count, int *ret_number)
@@ -94,7 +96,7 @@ bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns)
     (void)timegm(&normal);
     if (!is_in_calendar(&day, &normal)) return false;
     int64_t seconds = (int64_t)timegm(&time) - zone_seconds;
-    if (seconds < 0 || __builtin_mul_overflow((uint64_t)seconds, NS_PER_SECOND, &ns) ||
+    if (seconds < 0 || __builtin_mul_overflow((uint64_t)seconds, SECOND_NS, &ns) ||
         __builtin_add_overflow(ns, (uint64_t)fraction_ns, &ns))
         return false;
     *ret_time_ns = ns;
@@ -103,10 +105,10 @@ bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns)
 
 void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE])
 {
-    time_t seconds = (time_t)(time_ns / NS_PER_SECOND);
+    time_t seconds = (time_t)(time_ns / SECOND_NS);
     struct tm utc = {0};
     (void)gmtime_r(&seconds, &utc);
-    uint64_t fraction_ns = time_ns % NS_PER_SECOND;
+    uint64_t fraction_ns = time_ns % SECOND_NS;
     bool needs_ns = fraction_ns % 1000 != 0;
     /* 64 bits of nanoseconds end in 2554: the year has four digits. */
     (void)snprintf(ret_text, RFC3339_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%0*uZ",

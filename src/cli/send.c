@@ -3,6 +3,7 @@
 #include "base/environment.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/timespec.h"
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/gzip.h"
+#include "base/timespec.h"
 #include "cli/message.h"
 #include "cli/staging.h"
 #include "deliver/complete.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/report.h"
 
+#include "base/timespec.h"
 #include "profile/units.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -9,7 +10,7 @@
 
 static void append_time(const struct report *report, struct buffer *out)
 {
-    time_t seconds = (time_t)(report->profile->time_ns / 1000000000u);
+    time_t seconds = (time_t)(report->profile->time_ns / (int64_t)SECOND_NS);
     struct tm parts;
     char text[64];
     if (report->profile->time_ns == 0 || !localtime_r(&seconds, &parts)) return;

@@ -5,7 +5,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/clock.h"
+#include "sampler/vdso_clock.h"
 
 #include <sched.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/unsigned.h"
 #include "sampler/remote_unwind.h"
 #include "sampler/chance.h"
-#include "sampler/clock.h"
+#include "sampler/vdso_clock.h"
 #include "sampler/sampler_private.h"
 #include "sampler/process_info.h"
 

@@ -8,7 +8,7 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
-#include "sampler/clock.h"
+#include "sampler/vdso_clock.h"
 #include "sampler/sampler_lifecycle.h"
 #include "sampler/privileges.h"
 #include "sampler/process_info.h"

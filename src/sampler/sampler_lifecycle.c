@@ -8,7 +8,7 @@
 #include "sampler/sampler_lifecycle.h"
 
 #include "base/futex.h"
-#include "sampler/clock.h"
+#include "sampler/vdso_clock.h"
 #include "sampler/raw_thread.h"
 #include "sampler/process_info.h"
 #include "sampler/signal_gate.h"

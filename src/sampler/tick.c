@@ -16,7 +16,7 @@
 #include "sampler/ledger.h"
 #include "sampler/remote_unwind.h"
 #include "sampler/chance.h"
-#include "sampler/clock.h"
+#include "sampler/vdso_clock.h"
 #include "sampler/process_info.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"

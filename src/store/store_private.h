@@ -11,8 +11,6 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
-#define DAY_NS (86400 * SECOND_NS)
-
 enum {
     SCHEMA_VERSION = 3,
     STORE_DAYS_MAX = 4096,

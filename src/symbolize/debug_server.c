@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "symbolize/debug_server.h"
 
+#include "base/clock.h"
 #include "base/environment.h"
 
 #include <dlfcn.h>
@@ -32,13 +33,6 @@ struct debug_server {
     unsigned file_count;
 };
 
-static time_t now_seconds(void)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 /* Loads the library, which stays loaded: those that it loads itself cannot all be unloaded. */
 static bool load_library(struct client_library *library)
 {
@@ -66,7 +60,7 @@ static int report_progress(struct debuginfod_client *client, long done, long all
 {
     const struct debug_server *server = get_user_data(client);
     if (done > DEBUG_SERVER_FILE_BYTES_MAX || all > DEBUG_SERVER_FILE_BYTES_MAX) return 1;
-    if (now_seconds() >= server->end_seconds) return 1;
+    if ((time_t)(clock_monotonic_ns() / SECOND_NS) >= server->end_seconds) return 1;
     if (server->progress && done >= 0) server->progress(server->context, (size_t)done, all > 0 ? (size_t)all : 0);
     return 0;
 }
@@ -83,7 +77,7 @@ struct debug_server *debug_server_open(debug_server_progress progress, void *con
     }
     server->progress = progress;
     server->context = context;
-    server->end_seconds = now_seconds() + DEBUG_SERVER_SECONDS_MAX;
+    server->end_seconds = (time_t)(clock_monotonic_ns() / SECOND_NS) + DEBUG_SERVER_SECONDS_MAX;
     get_user_data = server->library.get_user_data;
     server->library.set_user_data(server->client, server);
     server->library.set_progressfn(server->client, report_progress);
@@ -93,7 +87,9 @@ struct debug_server *debug_server_open(debug_server_progress progress, void *con
 char *debug_server_find(struct debug_server *server, const char *build_id)
 {
     char *path = NULL;
-    if (!*build_id || server->file_count >= DEBUG_SERVER_FILES_MAX || now_seconds() >= server->end_seconds) return NULL;
+    if (!*build_id || server->file_count >= DEBUG_SERVER_FILES_MAX ||
+        (time_t)(clock_monotonic_ns() / SECOND_NS) >= server->end_seconds)
+        return NULL;
     server->file_count++;
     /* A size of 0 says that the build id is a string of hex digits. */
     int descriptor = server->library.find_debuginfo(server->client, (const unsigned char *)build_id, 0, &path);

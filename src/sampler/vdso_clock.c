@@ -2,7 +2,7 @@
  * dynamic symbols name a clock_gettime that needs no system call (vdso(7)). The image comes from the kernel; every
  * place in it is checked against its size all the same. A process that unmaps its vdso loses libc's clock, too.
  * SPDX-License-Identifier: MIT */
-#include "sampler/clock.h"
+#include "sampler/vdso_clock.h"
 
 #include "base/kernel.h"
 #include "base/slice.h"

@@ -2,13 +2,10 @@
  *
  * libc's clock_gettime can be interposed (libfaketime does it), and the other function would run on the sampler thread,
  * which has no thread-local storage, or in the signal handler. SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SAMPLER_CLOCK_H
-#define OFFBEAT_SAMPLER_CLOCK_H
+#ifndef OFFBEAT_SAMPLER_VDSO_CLOCK_H
+#define OFFBEAT_SAMPLER_VDSO_CLOCK_H
 
-#include <stdint.h>
-#include <time.h>
-
-enum { SECOND_NS = 1000000000 };
+#include "base/timespec.h"
 
 /* Finds the vdso's clock_gettime. Call it on a thread of the program before the sampler thread starts. Without it, or
  * without a vdso, clock_ns makes the system call. */
