@@ -355,14 +355,6 @@ static enum status find_instructions(struct code_functions *all, struct error *e
     return STATUS_OK;
 }
 
-static void set_directories(struct code_functions *all)
-{
-    size_t count = all->options.debug_folder_count;
-    for (size_t i = 0; i < count; i++) all->folders[i] = all->options.debug_folders[i];
-    all->folders[count] = "/usr/lib/debug";
-    all->directories = (struct debug_sources){.items = all->folders, .count = count + 1};
-}
-
 enum status code_functions_find(struct code_functions *functions, struct profile *profile, const bool *is_used,
                                 const struct code_options *options, struct error *error)
 {
@@ -371,7 +363,10 @@ enum status code_functions_find(struct code_functions *functions, struct profile
                                          .options = *options,
                                          .modules = symbol_module_cache_new(),
                                          .unnamed_problem = CODE_PROBLEMS};
-    set_directories(functions);
+    size_t folder_count = options->debug_folder_count;
+    for (size_t i = 0; i < folder_count; i++) functions->folders[i] = options->debug_folders[i];
+    functions->folders[folder_count] = "/usr/lib/debug";
+    functions->directories = (struct debug_sources){.items = functions->folders, .count = folder_count + 1};
     buffer_init(&finder.text, DEMANGLED_BYTES_MAX + 1);
     finder.wanted = calloc(profile->locations.count, sizeof(*finder.wanted));
     bool is_done = functions->modules && finder.wanted;

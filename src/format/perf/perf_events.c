@@ -111,12 +111,6 @@ static bool is_clock(const struct perf_event *event)
            (event->config == PERF_SOFTWARE_CPU_CLOCK || event->config == PERF_SOFTWARE_TASK_CLOCK);
 }
 
-/* Returns whether EVENT exists only to have records of mappings: it takes no samples. */
-static bool is_dummy(const struct perf_event *event)
-{
-    return event->type == PERF_TYPE_SOFTWARE && event->config == PERF_SOFTWARE_DUMMY;
-}
-
 /* Returns perf's name of an event to which its file gives none. */
 static struct string_id name_of(const struct perf_event *event, struct profile *profile)
 {
@@ -154,7 +148,8 @@ bool perf_events_give_columns(struct perf_events *events, struct profile *profil
     profile_add_value_type(profile, "samples", "count");
     for (size_t i = 0; i < events->count; i++) {
         struct perf_event *event = &events->items[i];
-        if (is_dummy(event)) continue;
+        /* A dummy exists only to have records of mappings: it takes no samples. */
+        if (event->type == PERF_TYPE_SOFTWARE && event->config == PERF_SOFTWARE_DUMMY) continue;
         event->column = column_of(profile, name_of(event, profile), is_clock(event));
         if (event->column == 0 && profile->failed == STATUS_OK) return false;
     }

@@ -247,13 +247,6 @@ static void write_track(struct encoder *encoder, struct json_writer *writer, con
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-static void sort_samples(struct encoder *encoder)
-{
-    struct tracks *tracks = &encoder->tracks;
-    for (size_t i = 0; !encoder->is_timed && i < tracks->count; i++) tracks->samples[i].time_ns = 0;
-    tracks_sort(tracks);
-}
-
 static uint64_t first_time_ns(const struct profile *profile)
 {
     uint64_t first_ns = UINT64_MAX;
@@ -331,7 +324,9 @@ static enum status encode(struct encoder *encoder, struct buffer *out, struct er
     if (!encoder->frame_of_line || !encoder->frame_of_location || !has_tracks) {
         fail(encoder, STATUS_NO_MEMORY);
     } else {
-        sort_samples(encoder);
+        struct tracks *tracks = &encoder->tracks;
+        for (size_t i = 0; !encoder->is_timed && i < tracks->count; i++) tracks->samples[i].time_ns = 0;
+        tracks_sort(tracks);
         write_tracks(encoder);
         if (encoder->status == STATUS_OK) write_file(encoder, out);
     }
