@@ -59,20 +59,14 @@ bool access_names_key(const struct request *request)
     return find_keys(request, &key) > 0;
 }
 
-static int base64_digit(char digit)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = digit ? strchr(digits, digit) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
 /* RFC 4648; what does not fit is cut. */
 static void decode_base64(const char *text, char *ret_plain, size_t size)
 {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned bits = 0, count = 0;
     size_t used = 0;
-    for (; base64_digit(*text) >= 0 && used + 1 < size; text++) {
-        bits = (bits << 6 | (unsigned)base64_digit(*text)) & 0xffff;
+    for (const char *digit; *text && (digit = strchr(digits, *text)) && used + 1 < size; text++) {
+        bits = (bits << 6 | (unsigned)(digit - digits)) & 0xffff;
         count += 6;
         if (count < 8) continue;
         count -= 8;

@@ -147,15 +147,6 @@ static void write_state(struct json_writer *json, const char *state, const char 
         json_write_null(json);
 }
 
-static void write_missing(struct json_writer *json, struct store *store, const struct assembly *assembly)
-{
-    json_begin_array_member(json, "missingChunks");
-    for (size_t i = 0; i < assembly->chunk_count; i++)
-        if (!store_debug_has_chunk(store, assembly->scope, assembly->chunks[i]))
-            json_write_text(json, assembly->chunks[i]);
-    json_end_array(json);
-}
-
 static bool has_all_chunks(struct store *store, const struct assembly *assembly)
 {
     for (size_t i = 0; i < assembly->chunk_count; i++)
@@ -188,12 +179,11 @@ static void answer_file(struct request *request, struct json_writer *json, const
     else
         write_state(json, "error", "too many debug files wait; try again");
     bool is_missing = !is_there && state == ASSEMBLY_UNKNOWN && !is_whole;
-    if (is_missing) {
-        write_missing(json, server->store, assembly);
-    } else {
-        json_begin_array_member(json, "missingChunks");
-        json_end_array(json);
-    }
+    json_begin_array_member(json, "missingChunks");
+    for (size_t i = 0; i < assembly->chunk_count && is_missing; i++)
+        if (!store_debug_has_chunk(server->store, assembly->scope, assembly->chunks[i]))
+            json_write_text(json, assembly->chunks[i]);
+    json_end_array(json);
     json_write_key(json, "dif");
     if (is_there)
         write_file(json, &file);

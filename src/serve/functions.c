@@ -24,13 +24,6 @@ static void write_numbers(struct json_writer *json, const char *key, const int64
     json_end_array(json);
 }
 
-static void write_moment(struct json_writer *json, uint64_t time_ns)
-{
-    char text[RFC3339_TEXT_SIZE];
-    rfc3339_format(time_ns, text);
-    json_write_text(json, text);
-}
-
 /* --- Callers and callees ------------------------------------------------------------------------------------------ */
 
 struct neighbours {
@@ -246,7 +239,11 @@ static void write_trend(struct trend *trend)
     json_begin_object(&json);
     write_type(&json, trend->type, trend->unit);
     json_begin_array_member(&json, "starts");
-    for (size_t i = 0; i <= trend->bucket_count; i++) write_moment(&json, bucket_start(trend, i));
+    for (size_t i = 0; i <= trend->bucket_count; i++) {
+        char text[RFC3339_TEXT_SIZE];
+        rfc3339_format(bucket_start(trend, i), text);
+        json_write_text(&json, text);
+    }
     json_end_array(&json);
     write_numbers(&json, "totals", trend->totals, trend->bucket_count);
     json_begin_array_member(&json, "functions");

@@ -14,15 +14,19 @@ struct list {
     struct buffer last;        /* value of the last entry, in a list of values */
     bool is_cut, only_transactions;
     struct span_choice spans;
+    struct store_query query;
+    struct error error;
 };
 
 enum { LAST_BYTES_MAX = 1 << 16 };
 
-/* False: the list is full. */
+/* False if the next entry is one of a page before, or if the list is full: then it is cut. */
 static bool begin_entry(struct list *list)
 {
-    list->is_cut = list->count == list->limit;
-    if (list->is_cut) return false;
+    bool is_before = list->skipped < list->to_skip;
+    list->skipped += is_before;
+    list->is_cut = !is_before && list->count == list->limit;
+    if (is_before || list->is_cut) return false;
     list->count++;
     json_begin_object(&list->json);
     return true;
@@ -34,21 +38,13 @@ static bool end_entry(struct list *list)
     return !list->json.out->failed;
 }
 
-/* Whether the next entry is one of a page before. */
-static bool skip_entry(struct list *list)
-{
-    bool is_before = list->skipped < list->to_skip;
-    list->skipped += is_before;
-    return is_before;
-}
-
 /* "after" is the member "next" of the page before: the last value, or how many entries the pages have. */
-static bool read_after(struct request *request, bool has_values, struct list *list, struct store_query *query)
+static bool read_after(struct request *request, bool has_values, struct list *list)
 {
     const char *after = request_parameter(request, "after");
     if (!after) return true;
     if (has_values) {
-        query->after = slice_of_text(after);
+        list->query.after = slice_of_text(after);
         return true;
     }
     size_t digits = strspn(after, "0123456789");
@@ -61,23 +57,24 @@ static bool read_after(struct request *request, bool has_values, struct list *li
 }
 
 /* Reads the parameters and begins {"NAME":[. False: answered. */
-static bool begin_list(struct request *request, const char *name, bool has_values, struct list *list,
-                       struct store_query *query)
+static bool begin_list(struct request *request, const char *name, bool has_values, struct list *list)
 {
     struct selection selection;
     const char *limit = request_parameter(request, "limit");
     if (!selection_read(request, "", &selection)) return false;
-    *query = selection.query;
-    *list = (struct list){.json = json_writer_of(&request->answer), .limit = SERVE_LIST_MAX, .spans = selection.spans};
+    *list = (struct list){.json = json_writer_of(&request->answer),
+                          .limit = SERVE_LIST_MAX,
+                          .spans = selection.spans,
+                          .query = selection.query};
     if (limit && strtoull(limit, NULL, 10) < SERVE_LIST_MAX) list->limit = (size_t)strtoull(limit, NULL, 10);
     buffer_init(&list->last, LAST_BYTES_MAX);
-    if (!read_after(request, has_values, list, query)) return false;
+    if (!read_after(request, has_values, list)) return false;
     json_begin_object(&list->json);
     json_begin_array_member(&list->json, name);
     return true;
 }
 
-static void end_list(struct request *request, struct list *list, enum status status, const struct error *error)
+static void end_list(struct request *request, struct list *list, enum status status)
 {
     char number[24];
     struct slice next = buffer_slice(&list->last);
@@ -89,7 +86,7 @@ static void end_list(struct request *request, struct list *list, enum status sta
     }
     if (list->is_cut && list->count > 0) json_member_string(&list->json, "next", next);
     json_end_object(&list->json);
-    answer_result(request, status, error, "application/json");
+    answer_result(request, status, &list->error, "application/json");
     buffer_fini(&list->last);
 }
 
@@ -99,8 +96,7 @@ static void end_list(struct request *request, struct list *list, enum status sta
 static bool write_project(void *context, const struct store_project *project)
 {
     struct list *list = context;
-    if (skip_entry(list)) return true;
-    if (!begin_entry(list)) return false;
+    if (!begin_entry(list)) return !list->is_cut;
     json_member_u64(&list->json, "id", project->id);
     json_member_string(&list->json, "name", slice_of_text(project->name));
     return end_entry(list);
@@ -109,11 +105,9 @@ static bool write_project(void *context, const struct store_project *project)
 void list_projects(struct request *request)
 {
     struct list list;
-    struct store_query query;
-    struct error error = {0};
-    if (!begin_list(request, "projects", false, &list, &query)) return;
-    enum status status = store_each_project(request->server->store, write_project, &list, &error);
-    end_list(request, &list, status, &error);
+    if (!begin_list(request, "projects", false, &list)) return;
+    enum status status = store_each_project(request->server->store, write_project, &list, &list.error);
+    end_list(request, &list, status);
 }
 
 /* --- Chunks ------------------------------------------------------------------------------------------------------- */
@@ -123,8 +117,7 @@ static bool write_chunk(void *context, const struct store_chunk *chunk)
     static const char *const kinds[] = {[STORE_CHUNK] = "chunk", [STORE_PROFILE] = "profile", [STORE_FILE] = "file"};
     struct list *list = context;
     struct json_writer *json = &list->json;
-    if (skip_entry(list)) return true;
-    if (!begin_entry(list)) return false;
+    if (!begin_entry(list)) return !list->is_cut;
     bool is_known = chunk->kind >= STORE_CHUNK && chunk->kind <= STORE_FILE;
     json_member_string(json, "kind", slice_of_text(is_known ? kinds[chunk->kind] : "unknown"));
     json_member_string(json, "profiler", chunk->profiler_id);
@@ -145,11 +138,9 @@ static bool write_chunk(void *context, const struct store_chunk *chunk)
 void list_chunks(struct request *request)
 {
     struct list list;
-    struct store_query query;
-    struct error error = {0};
-    if (!begin_list(request, "chunks", false, &list, &query)) return;
-    enum status status = store_each_chunk(request->server->store, &query, write_chunk, &list, &error);
-    end_list(request, &list, status, &error);
+    if (!begin_list(request, "chunks", false, &list)) return;
+    enum status status = store_each_chunk(request->server->store, &list.query, write_chunk, &list, &list.error);
+    end_list(request, &list, status);
 }
 
 static bool copy_payload(void *context, const struct store_chunk *chunk)
@@ -201,14 +192,12 @@ void list_values(struct request *request)
         [STORE_HOST] = "hosts",       [STORE_PLATFORM] = "platforms",       [STORE_PROFILER] = "sessions",
     };
     struct list list;
-    struct store_query query;
-    struct error error = {0};
     unsigned column = 0;
     while (column + 1 < STORE_COLUMNS && strcmp(names[column], request->route) != 0) column++;
-    if (!begin_list(request, names[column], true, &list, &query)) return;
-    enum status status =
-        store_each_value(request->server->store, &query, (enum store_column)column, write_value, &list, &error);
-    end_list(request, &list, status, &error);
+    if (!begin_list(request, names[column], true, &list)) return;
+    enum status status = store_each_value(request->server->store, &list.query, (enum store_column)column, write_value,
+                                          &list, &list.error);
+    end_list(request, &list, status);
 }
 
 /* --- Spans -------------------------------------------------------------------------------------------------------- */
@@ -218,8 +207,8 @@ static bool write_span(void *context, const struct store_span *span)
     struct list *list = context;
     struct json_writer *json = &list->json;
     if (list->only_transactions && !span->is_transaction) return true;
-    if (!span_is_chosen(&list->spans, span) || skip_entry(list)) return true;
-    if (!begin_entry(list)) return false;
+    if (!span_is_chosen(&list->spans, span)) return true;
+    if (!begin_entry(list)) return !list->is_cut;
     json_member_string(json, "trace", span->trace_id);
     json_member_string(json, "span", span->span_id);
     json_member_string(json, "name", span->name);
@@ -239,13 +228,11 @@ static bool write_span(void *context, const struct store_span *span)
 void list_spans(struct request *request)
 {
     struct list list;
-    struct store_query query;
-    struct error error = {0};
     bool only_transactions = strcmp(request->route, "transactions") == 0;
-    if (!begin_list(request, only_transactions ? "transactions" : "spans", false, &list, &query)) return;
+    if (!begin_list(request, only_transactions ? "transactions" : "spans", false, &list)) return;
     list.only_transactions = only_transactions;
-    enum status status = store_each_span(request->server->store, &query, write_span, &list, &error);
-    end_list(request, &list, status, &error);
+    enum status status = store_each_span(request->server->store, &list.query, write_span, &list, &list.error);
+    end_list(request, &list, status);
 }
 
 /* --- What came of the items --------------------------------------------------------------------------------------- */
@@ -254,8 +241,7 @@ static bool write_rejected(void *context, const struct store_rejected *rejected)
 {
     struct list *list = context;
     struct json_writer *json = &list->json;
-    if (skip_entry(list)) return true;
-    if (!begin_entry(list)) return false;
+    if (!begin_entry(list)) return !list->is_cut;
     json_member_time(json, "received", rejected->received_ns);
     json_member_string(json, "type", rejected->type);
     json_member_string(json, "reason", rejected->reason);
@@ -271,19 +257,16 @@ static bool write_rejected(void *context, const struct store_rejected *rejected)
 void list_rejected(struct request *request)
 {
     struct list list;
-    struct store_query query;
-    struct error error = {0};
-    if (!begin_list(request, "rejected", false, &list, &query)) return;
-    if (query.to_ns == 0) query.to_ns = UINT64_MAX;
-    enum status status = store_each_rejected(request->server->store, &query, write_rejected, &list, &error);
-    end_list(request, &list, status, &error);
+    if (!begin_list(request, "rejected", false, &list)) return;
+    if (list.query.to_ns == 0) list.query.to_ns = UINT64_MAX;
+    enum status status = store_each_rejected(request->server->store, &list.query, write_rejected, &list, &list.error);
+    end_list(request, &list, status);
 }
 
 static bool write_outcome(void *context, const struct store_outcome *outcome)
 {
     struct list *list = context;
-    if (skip_entry(list)) return true;
-    if (!begin_entry(list)) return false;
+    if (!begin_entry(list)) return !list->is_cut;
     json_member_string(&list->json, "outcome", outcome->outcome);
     json_member_string(&list->json, "category", outcome->category);
     json_member_string(&list->json, "reason", outcome->reason);
@@ -294,11 +277,9 @@ static bool write_outcome(void *context, const struct store_outcome *outcome)
 void list_outcomes(struct request *request)
 {
     struct list list;
-    struct store_query query;
-    struct error error = {0};
-    if (!begin_list(request, "outcomes", false, &list, &query)) return;
-    enum status status = store_each_outcome(request->server->store, &query, write_outcome, &list, &error);
-    end_list(request, &list, status, &error);
+    if (!begin_list(request, "outcomes", false, &list)) return;
+    enum status status = store_each_outcome(request->server->store, &list.query, write_outcome, &list, &list.error);
+    end_list(request, &list, status);
 }
 
 /* --- Metrics ------------------------------------------------------------------------------------------------------ */

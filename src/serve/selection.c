@@ -312,7 +312,7 @@ static enum status merge_spans(struct merge *merge, const struct selection *sele
         ret_range->query.from_ns = range.query.from_ns;
         ret_range->query.to_ns = range.query.to_ns;
     }
-    windows_fini(&list);
+    free(list.items);
     return status;
 }
 

@@ -289,10 +289,9 @@ struct window_list {
     size_t count, span_count;
     bool is_full;
 };
-/* The spans that SELECTION chooses; at least one. LIST is to be finished in every case. */
+/* The spans that SELECTION chooses; at least one. LIST->items are to be freed in every case. */
 enum status windows_find(struct store *store, const struct selection *selection, struct window_list *list,
                          struct error *error);
-void windows_fini(struct window_list *list);
 /* Makes SELECTION that of WINDOW. */
 void window_narrow(const struct window *window, struct selection *selection);
 

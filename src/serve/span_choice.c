@@ -53,11 +53,6 @@ enum status windows_find(struct store *store, const struct selection *selection,
     return STATUS_OK;
 }
 
-void windows_fini(struct window_list *list)
-{
-    free(list->items);
-}
-
 void window_narrow(const struct window *window, struct selection *selection)
 {
     struct store_query *query = &selection->query;

@@ -14,11 +14,7 @@
 
 enum { WAITING_MAX = 16384, JOIN_BYTES = 1 << 20 };
 
-static void folder_of(const struct store *store, uint64_t scope, char ret_path[STORE_DEBUG_PATH_SIZE])
-{
-    (void)snprintf(ret_path, STORE_DEBUG_PATH_SIZE, "%s/debug/waiting/%llu", store->folder, (unsigned long long)scope);
-}
-
+/* Writes the path of the chunk NAME; of the folder, if NAME is "". */
 static void path_of(const struct store *store, uint64_t scope, const char *name, char ret_path[STORE_DEBUG_PATH_SIZE])
 {
     (void)snprintf(ret_path, STORE_DEBUG_PATH_SIZE, "%s/debug/waiting/%llu/%s", store->folder,
@@ -66,7 +62,7 @@ static void make_room(const struct store *store, uint64_t scope)
 {
     char path[STORE_DEBUG_PATH_SIZE];
     struct waiting_chunks chunks;
-    folder_of(store, scope, path);
+    path_of(store, scope, "", path);
     DIR *folder = opendir(path);
     if (!folder) return;
     scan_chunks(folder, 0, &chunks);
@@ -78,48 +74,40 @@ static void make_room(const struct store *store, uint64_t scope)
     (void)closedir(folder);
 }
 
-void debug_expire_chunks(struct store *store, uint64_t now_ns)
+/* Removes chunks that were written before BEFORE, and unfinished files if REMOVES_PARTS, in the folder of each scope.
+ */
+static void clean_scopes(const struct store *store, time_t before, bool removes_parts)
 {
-    time_t before = (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / SECOND_NS);
     char path[STORE_DEBUG_PATH_SIZE];
     (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
     DIR *scopes = opendir(path);
-    if (!scopes) return;
-    for (struct dirent *entry; (entry = readdir(scopes));) {
+    for (struct dirent *entry; scopes && (entry = readdir(scopes));) {
         struct waiting_chunks chunks;
-        int descriptor = entry->d_name[0] == '.'
-                             ? -1
-                             : openat(dirfd(scopes), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        DIR *folder = descriptor >= 0 ? fdopendir(descriptor) : NULL;
-        if (folder) {
-            scan_chunks(folder, before, &chunks);
-            (void)closedir(folder);
-        } else if (descriptor >= 0) {
-            (void)close(descriptor);
+        char *end;
+        unsigned long long scope = strtoull(entry->d_name, &end, 10);
+        if (*end || end == entry->d_name) continue;
+        path_of(store, scope, "", path);
+        DIR *folder = opendir(path);
+        if (!folder) continue;
+        scan_chunks(folder, before, &chunks);
+        rewinddir(folder);
+        for (struct dirent *file; removes_parts && (file = readdir(folder));) {
+            if (strncmp(file->d_name, "part-", 5) == 0) (void)unlinkat(dirfd(folder), file->d_name, 0);
         }
+        (void)closedir(folder);
     }
-    (void)closedir(scopes);
+    if (scopes) (void)closedir(scopes);
+}
+
+void debug_expire_chunks(struct store *store, uint64_t now_ns)
+{
+    clean_scopes(store, (time_t)((now_ns > DAY_NS ? now_ns - DAY_NS : 0) / SECOND_NS), false);
 }
 
 /* Removes files that a killed server was writing. Chunks stay: their client need not send them again. */
 void debug_sweep_chunks(struct store *store)
 {
-    char path[STORE_DEBUG_PATH_SIZE];
-    (void)snprintf(path, sizeof(path), "%s/debug/waiting", store->folder);
-    DIR *scopes = opendir(path);
-    if (!scopes) return;
-    for (struct dirent *entry; (entry = readdir(scopes));) {
-        char *end;
-        unsigned long long scope = strtoull(entry->d_name, &end, 10);
-        if (*end || end == entry->d_name) continue;
-        folder_of(store, scope, path);
-        DIR *folder = opendir(path);
-        for (struct dirent *file; folder && (file = readdir(folder));) {
-            if (strncmp(file->d_name, "part-", 5) == 0) (void)unlinkat(dirfd(folder), file->d_name, 0);
-        }
-        if (folder) (void)closedir(folder);
-    }
-    (void)closedir(scopes);
+    clean_scopes(store, 0, true);
 }
 
 void debug_remove_chunks(struct store *store, const struct store_debug_parts *parts)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,13 +47,7 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE])
 
 bool is_day_name(const char *name)
 {
-    static const char pattern[] = "dddd-dd-dd.db";
-    if (strlen(name) != sizeof(pattern) - 1) return false;
-    for (size_t i = 0; i < sizeof(pattern) - 1; i++) {
-        bool is_digit = name[i] >= '0' && name[i] <= '9';
-        if (i < 10 && pattern[i] == 'd' ? !is_digit : name[i] != pattern[i]) return false;
-    }
-    return true;
+    return fnmatch("[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].db", name, 0) == 0;
 }
 
 static int compare_names(const void *a, const void *b)
