@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/convert_profile.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "cli/conversion_loss.h"
 #include "cli/message.h"
 #include "cli/write_profile.h"

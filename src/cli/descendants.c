@@ -3,7 +3,7 @@
 #include "cli/descendants.h"
 
 #include "base/array.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/plain_text.h"
 #include "binary/preload_check.h"
 #include "report/text.h"

@@ -4,7 +4,7 @@
 #include "cli/live_view.h"
 
 #include "base/array.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "cli/browser_page.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"

@@ -1,7 +1,7 @@
 /* One line, written over itself ten times a second at most.  SPDX-License-Identifier: MIT */
 #include "cli/progress.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "cli/message.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * liboffbeat.so is preloaded into the program and leaves one recording a process in a temporary folder; the
  * expensive work (names, formats, files) is done here, when the program has ended.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/percent.h"

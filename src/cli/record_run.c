@@ -2,7 +2,7 @@
  * signal from the terminal reached it already, any other that we get is passed on.  SPDX-License-Identifier: MIT */
 #include "cli/record_run.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/environment.h"
 #include "base/percent.h"
 #include "binary/preload_check.h"

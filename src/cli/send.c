@@ -1,7 +1,7 @@
 /* offbeat send: sends envelopes to a server, one after the other over one connection, and prints the answers.
  * SPDX-License-Identifier: MIT */
 #include "base/environment.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/json_writer.h"
 #include "base/timespec.h"
 #include "cli/commands.h"

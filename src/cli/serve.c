@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "serve/serve.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/file.h"
 #include "base/json_writer.h"
 #include "cli/commands.h"

@@ -2,7 +2,7 @@
  * be sent leaves no files.  SPDX-License-Identifier: MIT */
 #include "cli/write_profile.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/file.h"
 #include "base/gzip.h"
 #include "base/timespec.h"

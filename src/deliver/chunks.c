@@ -7,7 +7,7 @@
 #include "deliver/chunks.h"
 
 #include "base/array.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/uuid.h"
 #include "format/format.h"
 #include "format/sentry/envelope_profile.h"

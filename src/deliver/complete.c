@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "deliver/complete.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/sentry/sentry_extension.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "deliver/recordings.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/file.h"
 #include "base/invariant.h"
 #include "deliver/chunks.h"

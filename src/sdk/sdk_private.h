@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_SDK_SDK_PRIVATE_H
 #define OFFBEAT_SDK_SDK_PRIVATE_H
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/keep_errno.h"
 #include "base/process.h"
 #include "sdk/settings.h"

@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_SERVE_SERVE_PRIVATE_H
 #define OFFBEAT_SERVE_SERVE_PRIVATE_H
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/json_writer.h"
 #include "profile/profile.h"
 #include "serve/http_library.h"

@@ -4,7 +4,7 @@
 #define OFFBEAT_SERVE_SYMBOL_READER_H
 
 #include "base/buffer.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/status.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_STORE_STORE_PRIVATE_H
 #define OFFBEAT_STORE_STORE_PRIVATE_H
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "store/debug_files.h"
 #include "store/stack_dictionary.h"
 #include "store/store.h"

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "symbolize/debug_server.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/environment.h"
 
 #include <dlfcn.h>

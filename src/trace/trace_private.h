@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_TRACE_TRACE_PRIVATE_H
 #define OFFBEAT_TRACE_TRACE_PRIVATE_H
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "trace/current_thread.h"
 #include "trace/trace.h"
 

@@ -2,7 +2,7 @@
  * ended at any time.  SPDX-License-Identifier: MIT */
 #include "transport/http.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/file_descriptor.h"
 #include "base/environment.h"
 #include "transport/curl_library.h"

@@ -1,7 +1,7 @@
 /* X-Sentry-Rate-Limits: "60:transaction;profile:organization:reason, 2.5::project".  SPDX-License-Identifier: MIT */
 #include "transport/rate_limits.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 
 #include <stdio.h>
 #include <time.h>

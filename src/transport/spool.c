@@ -7,7 +7,7 @@
  * .tmp files need to be tidied: a process that finds one that is not locked deletes it. SPDX-License-Identifier: MIT */
 #include "transport/spool.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/array.h"
 #include "base/file_descriptor.h"
 #include "base/uuid.h"

@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 #define OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/timespec.h"
 #include "transport/dsn.h"
 #include "transport/http.h"

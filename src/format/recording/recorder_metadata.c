@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/recording/recorder_metadata.h"
 
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/percent.h"
 #include "base/unsigned.h"
 

@@ -1,7 +1,7 @@
 /* The rules for a profile of sample format V1 (V1-1…4; facts §1.4), in the order of the real service. The decoder notes
  * which types of values break a rule; here a note gets its place, and the rules for samples, stacks and metadata
  * follow. SPDX-License-Identifier: MIT */
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "format/sentry/rules_private.h"
 
 #include <inttypes.h>

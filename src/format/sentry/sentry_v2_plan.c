@@ -4,7 +4,7 @@
 #include "format/sentry/sentry_v2_private.h"
 
 #include "base/array.h"
-#include "base/clock.h"
+#include "base/clocks.h"
 #include "base/hash.h"
 #include "profile/sample_times.h"
 

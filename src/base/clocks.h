@@ -1,6 +1,6 @@
 /* The clocks of libc, in nanoseconds.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_BASE_CLOCK_H
-#define OFFBEAT_BASE_CLOCK_H
+#ifndef OFFBEAT_BASE_CLOCKS_H
+#define OFFBEAT_BASE_CLOCKS_H
 
 #include "base/timespec.h"
 
