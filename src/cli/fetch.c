@@ -3,6 +3,7 @@
 
 #include "cli/fetched_file.h"
 #include "cli/progress.h"
+#include "format/common/text_line.h"
 #include "transport/curl_library.h"
 
 #include <inttypes.h>
@@ -22,14 +23,10 @@ void fetch_set(const struct fetch_settings *wanted)
     settings = *wanted;
 }
 
-static bool begins_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
 bool fetch_is_url(const char *path)
 {
-    return begins_with(path, scheme) || begins_with(path, secure_scheme) || begins_with(path, insecure_scheme);
+    return text_begins_with(slice_of_text(path), scheme) || text_begins_with(slice_of_text(path), secure_scheme) ||
+           text_begins_with(slice_of_text(path), insecure_scheme);
 }
 
 /* --- A request ---------------------------------------------------------------------------------------------------- */
@@ -60,7 +57,7 @@ static uint64_t seconds_of(const char *url)
     static const char name[] = "seconds=";
     for (const char *at = strchr(url, '?'); at; at = strchr(at, '&')) {
         at++;
-        if (begins_with(at, name)) return strtoull(at + strlen(name), NULL, 10);
+        if (text_begins_with(slice_of_text(at), name)) return strtoull(at + strlen(name), NULL, 10);
     }
     return 0;
 }
@@ -84,7 +81,7 @@ static bool set_tls(const struct curl_library *curl, CURL *easy)
 static bool set_options(const struct curl_library *curl, CURL *easy, const char *url, struct request *request,
                         char message[CURL_ERROR_SIZE])
 {
-    bool is_insecure = begins_with(url, insecure_scheme);
+    bool is_insecure = text_begins_with(slice_of_text(url), insecure_scheme);
     char *place = NULL;
     if (is_insecure && asprintf(&place, "%s%s", secure_scheme, url + strlen(insecure_scheme)) < 0) return false;
     bool is_set = curl->easy_setopt(easy, CURLOPT_URL, place ? place : url) == CURLE_OK &&

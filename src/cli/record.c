@@ -78,22 +78,22 @@ struct record_arguments {
 
 /* --- Afterwards --------------------------------------------------------------------------------------------------- */
 
-static const char *fact_text(const struct profile *profile, const char *key)
+static const char *metadata_text(const struct profile *profile, const char *key)
 {
     for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *fact = &profile->metadata.items[i];
-        if (!fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) {
-            return profile_c_string(profile, fact->text);
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        if (!entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) {
+            return profile_c_string(profile, entry->text);
         }
     }
     return "";
 }
 
-static uint64_t fact_number(const struct profile *profile, const char *key)
+static uint64_t metadata_number(const struct profile *profile, const char *key)
 {
     for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *fact = &profile->metadata.items[i];
-        if (fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) return (uint64_t)fact->number;
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        if (entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) return (uint64_t)entry->number;
     }
     return 0;
 }
@@ -130,10 +130,10 @@ static bool add_process(struct record *record, struct profile *all, struct profi
 {
     struct profile_extra_labels labels = {.count = 2};
     labels.items[0].key = "pid";
-    labels.items[0].number = strtoll(fact_text(profile, "pid"), NULL, 10);
+    labels.items[0].number = strtoll(metadata_text(profile, "pid"), NULL, 10);
     labels.items[0].is_number = true;
     labels.items[1].key = "process";
-    labels.items[1].text = fact_text(profile, "process");
+    labels.items[1].text = metadata_text(profile, "process");
     struct error error;
     if (profile_merge(all, profile, &labels, &error) == STATUS_OK) return true;
     message("%s", error.message);
@@ -153,13 +153,13 @@ static void count_process(struct record *record, const struct profile *profile)
         record->tick_count += (uint64_t)profile_sample_values(profile, i)[0];
     }
     for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
-        record->lost_ticks += fact_number(profile, losses[i]);
+        record->lost_ticks += metadata_number(profile, losses[i]);
     for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
-        record->stack_count += fact_number(profile, stacks[i]);
-    if (fact_number(profile, "bytes_lost") > 0) {
+        record->stack_count += metadata_number(profile, stacks[i]);
+    if (metadata_number(profile, "bytes_lost") > 0) {
         message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
-                fact_text(profile, "process"), fact_text(profile, "pid"),
-                (unsigned long long)fact_number(profile, "bytes_lost"), record->folder.path);
+                metadata_text(profile, "process"), metadata_text(profile, "pid"),
+                (unsigned long long)metadata_number(profile, "bytes_lost"), record->folder.path);
     }
 }
 
@@ -169,8 +169,8 @@ static void count_process(struct record *record, const struct profile *profile)
  * missing that is there. */
 static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
 {
-    uint64_t known_ns = greatest(fact_number(profile, "process_cpu_ns"), recorded_cpu_ns(profile));
-    if (fact_number(profile, "processes_cut_off") == 0) return known_ns;
+    uint64_t known_ns = greatest(metadata_number(profile, "process_cpu_ns"), recorded_cpu_ns(profile));
+    if (metadata_number(profile, "processes_cut_off") == 0) return known_ns;
     return greatest(known_ns, seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_TICKS_NS;
 }
 
@@ -185,11 +185,11 @@ static void take_recording(struct record *record, struct profile *all, const cha
     record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
     if (is_open) {
         bool was_sampled = profile.samples.count > 0; /* its start alone is too little for Sentry */
-        pid_t pid = (pid_t)strtol(fact_text(&profile, "pid"), NULL, 10);
-        uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, fact_text(&profile, "executable"));
+        pid_t pid = (pid_t)strtol(metadata_text(&profile, "pid"), NULL, 10);
+        uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, metadata_text(&profile, "executable"));
         record->sampled_cpu_ns += cpu_ns_of(&profile, seen_ns);
-        struct process_start before = {.cpu_ns = fact_number(&profile, "process_cpu_before_ns"),
-                                       .wait_ns = fact_number(&profile, "wait_before_ns")};
+        struct process_start before = {.cpu_ns = metadata_number(&profile, "process_cpu_before_ns"),
+                                       .wait_ns = metadata_number(&profile, "wait_before_ns")};
         record->sampled_cpu_ns += process_starts_add(&record->starts, &profile, pid, before);
         if (was_sampled) {
             count_process(record, &profile);
@@ -302,8 +302,8 @@ static void print_completeness(const struct profile *all)
     buffer_clear(&line);
     if (completeness_append_too_short(all, &completeness, &line) || completeness_append_late(all, &line))
         message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    if (*fact_text(all, "sampler_ended"))
-        message("the sampler ended before the program did: %s", fact_text(all, "sampler_ended"));
+    if (*metadata_text(all, "sampler_ended"))
+        message("the sampler ended before the program did: %s", metadata_text(all, "sampler_ended"));
     if (completeness.threads_missed > 0)
         message("%.0f threads were not sampled: a process had more threads than the sampler follows",
                 completeness.threads_missed);

@@ -4,7 +4,7 @@
 #include "analyze/row_costs.h"
 #include "cli/code_source.h"
 #include "cli/message.h"
-#include "cli/report_code.h"
+#include "cli/reports.h"
 #include "symbolize/code_functions.h"
 
 #include <stdlib.h>

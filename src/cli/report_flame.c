@@ -8,6 +8,7 @@
 #include "cli/file_extension.h"
 #include "cli/report_page.h"
 #include "cli/thread_text.h"
+#include "format/common/text_line.h"
 #include "page/page.h"
 #include "report/flame_report.h"
 
@@ -37,24 +38,19 @@ static bool is_standard_output(const struct report_request *request)
     return !request->output || strcmp(request->output, "-") == 0;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 bool report_flame_is_text(const struct report_request *request)
 {
     if (request->json) return false;
     if (request->flame_form != FLAME_FORM_AUTO) return request->flame_form == FLAME_FORM_TEXT;
-    return is_standard_output(request) ? isatty(STDOUT_FILENO) : ends_with(request->output, ".txt");
+    return is_standard_output(request) ? isatty(STDOUT_FILENO) : text_ends_with(slice_of_text(request->output), ".txt");
 }
 
 bool report_flame_is_page(const struct report_request *request)
 {
     if (request->json) return false;
     if (request->flame_form != FLAME_FORM_AUTO) return request->flame_form == FLAME_FORM_HTML;
-    return !is_standard_output(request) && (ends_with(request->output, ".html") || ends_with(request->output, ".htm"));
+    return !is_standard_output(request) && (text_ends_with(slice_of_text(request->output), ".html") ||
+                                            text_ends_with(slice_of_text(request->output), ".htm"));
 }
 
 /* Rejects options whose work the page does itself, or cannot do. */

@@ -2,7 +2,7 @@
 #include "analyze/line_listing.h"
 #include "cli/code_source.h"
 #include "cli/message.h"
-#include "cli/report_code.h"
+#include "cli/reports.h"
 
 static enum exit_status write_listing(const struct report_request *request, const struct report *report,
                                       const struct line_listing *listing, struct buffer *out)

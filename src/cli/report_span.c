@@ -1,6 +1,6 @@
 /* Searches the transactions and spans of an envelope, which either came with the profile, or are read again from a
  * file.  SPDX-License-Identifier: MIT */
-#include "cli/report_span.h"
+#include "cli/reports.h"
 
 #include "analyze/time_cut.h"
 #include "base/buffer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/report_top.h"
+#include "cli/reports.h"
 
 #include "cli/message.h"
 #include "cli/output.h"

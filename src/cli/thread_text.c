@@ -15,15 +15,15 @@ bool has_several_processes(const struct profile *profile)
 
 void append_thread_name(const struct profile *profile, struct thread_id thread, struct buffer *out)
 {
-    const struct thread *facts = profile_thread(profile, thread);
-    const char *name = profile_c_string(profile, facts->name), *id = profile_c_string(profile, facts->id);
+    const struct thread *named = profile_thread(profile, thread);
+    const char *name = profile_c_string(profile, named->name), *id = profile_c_string(profile, named->id);
     char process[PROCESS_LABEL_SIZE];
     if (name[0] == '\0' && id[0] == '\0') {
         buffer_append_text(out, "(none)");
         return;
     }
     if (name[0] != '\0') buffer_append_format(out, "%s (", name);
-    if (has_several_processes(profile) && process_label(profile, facts->process, process))
+    if (has_several_processes(profile) && process_label(profile, named->process, process))
         buffer_append_format(out, "%s/", process);
     buffer_append_format(out, "%s%s", id, name[0] != '\0' ? ")" : "");
 }

@@ -80,12 +80,12 @@ bool completeness_append_stacks(const struct profile *profile, const struct comp
 
 /* --- Losses ------------------------------------------------------------------------------------------------------- */
 
-static const char *fact_text(const struct profile *profile, const char *key)
+static const char *metadata_text(const struct profile *profile, const char *key)
 {
     for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *fact = &profile->metadata.items[i];
-        if (!fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0)
-            return profile_c_string(profile, fact->text);
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        if (!entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0)
+            return profile_c_string(profile, entry->text);
     }
     return "";
 }
@@ -93,7 +93,7 @@ static const char *fact_text(const struct profile *profile, const char *key)
 /* Returns what helps where there were no perf timers, which do not depend on an answer of the thread; or NULL. */
 static const char *perf_remedy(const struct profile *profile)
 {
-    const char *running = fact_text(profile, "running_threads");
+    const char *running = metadata_text(profile, "running_threads");
     if (strstr(running, "Permission denied"))
         return "perf timers avoid this, but the system does not permit them: set kernel.perf_event_paranoid to 1 "
                "(sysctl), or record as root";
@@ -134,11 +134,11 @@ static struct explained_loss explain(const struct profile *profile, const char *
     return (struct explained_loss){key, "offbeat-info(1) explains it"};
 }
 
-static double fact_number(const struct profile *profile, const char *key)
+static double metadata_number(const struct profile *profile, const char *key)
 {
     for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *fact = &profile->metadata.items[i];
-        if (fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) return (double)fact->number;
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        if (entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) return (double)entry->number;
     }
     return 0;
 }
@@ -146,11 +146,11 @@ static double fact_number(const struct profile *profile, const char *key)
 bool completeness_append_calls(const struct profile *profile, struct buffer *out)
 {
     const double answers_min = 50, excess_max = 0.1;
-    double answers = fact_number(profile, "signals_answered"), cpu_ns = fact_number(profile, "process_cpu_ns");
+    double answers = metadata_number(profile, "signals_answered"), cpu_ns = metadata_number(profile, "process_cpu_ns");
     if (answers < answers_min || cpu_ns <= 0) return false;
-    bool has_timers = fact_number(profile, "timer_stacks") >= answers; /* timers know the part of system calls */
-    double in_calls = fact_number(profile, "answers_in_call") / answers;
-    double in_kernel = fact_number(profile, "system_cpu_ns") / cpu_ns;
+    bool has_timers = metadata_number(profile, "timer_stacks") >= answers; /* timers know the part of system calls */
+    double in_calls = metadata_number(profile, "answers_in_call") / answers;
+    double in_kernel = metadata_number(profile, "system_cpu_ns") / cpu_ns;
     if (has_timers || in_calls <= in_kernel + excess_max) return false;
     const char *remedy = perf_remedy(profile);
     buffer_append_text(out, "short stretches of user code are attributed to the following system calls: calls have ");
@@ -173,7 +173,7 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
                                struct buffer *out)
 {
     const double samples_min = 100, share_min = 0.03;
-    double all_ns = all_time_ns(profile, completeness), unseen_ns = fact_number(profile, "unseen_waits_ns");
+    double all_ns = all_time_ns(profile, completeness), unseen_ns = metadata_number(profile, "unseen_waits_ns");
     if (completeness->samples < samples_min || all_ns <= 0 || unseen_ns < share_min * all_ns) return false;
     const char *remedy = perf_remedy(profile);
     append_percent(out, unseen_ns / all_ns);
@@ -189,9 +189,9 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
 bool completeness_append_late(const struct profile *profile, struct buffer *out)
 {
     const double ticks_min = 100, share_min = 0.1;
-    double ticks =
-        fact_number(profile, "ticks") + fact_number(profile, "ticks_missed") + fact_number(profile, "ticks_spared");
-    double all_ns = ticks * (double)profile->period, late_ns = fact_number(profile, "late_ns");
+    double ticks = metadata_number(profile, "ticks") + metadata_number(profile, "ticks_missed") +
+                   metadata_number(profile, "ticks_spared");
+    double all_ns = ticks * (double)profile->period, late_ns = metadata_number(profile, "late_ns");
     if (ticks < ticks_min || all_ns <= 0 || late_ns < share_min * all_ns) return false;
     buffer_append_text(out, "for ");
     append_percent(out, late_ns / all_ns);
@@ -206,10 +206,11 @@ bool completeness_append_too_short(const struct profile *profile, const struct c
 {
     const double samples_min = 100, share_min = 0.1;
     double all_ns = all_time_ns(profile, completeness);
-    double too_short_ns = fact_number(profile, "too_short_ns"), borrowed_ns = fact_number(profile, "borrowed_ns");
+    double too_short_ns = metadata_number(profile, "too_short_ns"),
+           borrowed_ns = metadata_number(profile, "borrowed_ns");
     if (completeness->samples < samples_min || all_ns <= 0 || too_short_ns + borrowed_ns < share_min * all_ns)
         return false;
-    bool is_starved = fact_number(profile, "ticks_missed") > fact_number(profile, "ticks");
+    bool is_starved = metadata_number(profile, "ticks_missed") > metadata_number(profile, "ticks");
     append_percent(out, (borrowed_ns > 0 ? borrowed_ns : too_short_ns) / all_ns);
     buffer_append_text(out, borrowed_ns > 0 ? " of the time has stacks of other threads with the same start routine"
                                             : " of the time has no stack ([too short to sample])");
