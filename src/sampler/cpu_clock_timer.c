@@ -2,10 +2,10 @@
  * Ubuntu. A signal from the sampler thread comes from another processor, is seen some 10 to 80 µs later, mostly in the
  * thread's next system call, and ends that call if it sleeps. A timer on the thread's CPU clock has neither fault
  * (sample_requests.h). It goes off at the kernel's ticks only, mostly each 4 ms, and these meet a thread with the same
- * chance at each instant of its CPU time, unless it is in step with them. One of the signals between two scans is kept
- * by chance and stands for all of them; each stands for the time between two ticks. So no place has more weight because
- * the thread sleeps before or after it. Where ticks do not meet the thread, signals are sent. SPDX-License-Identifier:
- * MIT */
+ * chance at each instant of its CPU time, unless it is in step with them. One of the signals between two scans is
+ * chosen at random and stands for all of them; each stands for the time between two ticks. So no place has more weight
+ * because the thread sleeps before or after it. If the ticks do not meet the thread, the sampler thread sends signals.
+ * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
 #include "base/kernel.h"

@@ -1,7 +1,7 @@
 /* Modules are found in /proc/self/maps and in the headers that are in memory, never through the loader's list, which
- * only the loader's lock makes safe to read. That nothing has changed since is asked of _dl_find_object, which takes no
- * lock and is signal-safe (glibc 2.35): of each module in use at every tick, and of each address that is in no known
- * module. It does not see that a module was unloaded and another one loaded at the same addresses, so dlclose is
+ * only the loader's lock makes safe to read. Changes are noticed through _dl_find_object, which takes no lock and is
+ * signal-safe (glibc 2.35): it is called for each module in use at every tick, and for each address that is in no known
+ * module. It does not show that a module was unloaded and another one loaded at the same addresses, so dlclose is
  * counted (interpose/notices.c), and a module is the same only with the same build id and the same file. Frame
  * information is copied with process_read_memory, so that a module which is unmapped meanwhile costs an incomplete
  * table and not a crash.  SPDX-License-Identifier: MIT */

@@ -83,7 +83,7 @@ void modules_write_again(struct modules *modules, struct recording_writer *write
 /* Returns true if walks can continue in at least one module. */
 bool modules_have_any(const struct modules *modules);
 
-/* Works within BUDGET on COUNT tables that nobody has asked for, until walks can look rules up. The modules with the
+/* Works within BUDGET on COUNT tables that no walk needs yet, until walks can look rules up. The modules with the
  * lowest addresses come first: the program itself, then mostly libc, which the loader maps last. */
 void modules_build_more(struct modules *modules, size_t count, struct modules_budget budget);
 

@@ -1,10 +1,10 @@
 /* The kernel takes the stack of a thread that runs: a timer of the thread's own CPU time (perf's cpu-clock event) goes
  * off on its own processor and copies its registers and the top of its stack into memory that it shares with us. That
  * is exact where a signal is not: a signal from another processor is seen at once by a thread that is inside the
- * kernel, but some 10 µs later by one that is not, and bursts of user code that are shorter are reported as the system
- * call that follows them. It wakes nobody and breaks no wait off. To see time inside the kernel, it needs the right to
- * look there (perf_event_paranoid of at most 1, or CAP_PERFMON). With perf_event_paranoid 2 anybody may have a timer
- * that takes a stack only if it goes off while its thread runs user code. SPDX-License-Identifier: MIT */
+ * kernel, but some 10 µs later by one that is not, and shorter bursts of user code are attributed to the following
+ * system call. The timer wakes no thread and interrupts no wait. To see time inside the kernel, it needs a right
+ * (perf_event_paranoid of at most 1, or CAP_PERFMON). With perf_event_paranoid 2 any user may have a timer that takes a
+ * stack only if it goes off while its thread runs user code. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_PERF_TIMER_H
 #define OFFBEAT_SAMPLER_PERF_TIMER_H
 

@@ -1,5 +1,5 @@
-/* /proc/self/status says what the leader has. It stays open, so that it can be read after a chroot. System calls say
- * what this thread has: an open file would leave an entry in the kernel (threads.c). The order of the steps in
+/* /proc/self/status shows the leader's rights. It stays open, so that it can be read after a chroot. System calls show
+ * the rights of this thread: an open file would leave an entry in the kernel (threads.c). The order of the steps in
  * take_over is that of a program that gives up root: groups first, then users, capabilities last.
  * SPDX-License-Identifier: MIT */
 #include "sampler/privileges.h"
@@ -48,7 +48,7 @@ static bool read_status(int file, const char *path)
     ssize_t got = file >= 0 ? kernel_read_at(file, status_text, STATUS_SIZE - 1, 0)
                             : read_small_file(path, status_text, STATUS_SIZE);
     status_text[got > 0 ? got : 0] = '\0';
-    return got > 0 && got < STATUS_SIZE - 1; /* one that was cut says nothing reliable */
+    return got > 0 && got < STATUS_SIZE - 1; /* a text that was cut is not reliable */
 }
 
 static void read_ids(const char *text, const char *key, uint32_t ids[IDS])

@@ -5,7 +5,7 @@
  * tick recording_tick() and the samples; at the end recording_stop() and recording_writer_close().
  *
  * One thread at a time uses a writer. No function allocates or calls libc. When a batch cannot be written (disk full)
- * the recording breaks off there, because later values are written as differences; what is lost is counted, and only
+ * the recording breaks off there, because later values are written as differences; lost bytes are counted, and only
  * the last batch is tried again. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_RECORDING_WRITER_H
 #define OFFBEAT_SAMPLER_RECORDING_WRITER_H

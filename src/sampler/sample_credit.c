@@ -85,13 +85,13 @@ uint64_t sample_credit_accounted_cpu_ns(const struct sample_credit *credit, uint
 
 /* --- Calls, and the rest ------------------------------------------------------------------------------------------
  *
- * Hits come at moments that do not depend on what the thread does. So the part of them that comes from inside calls is
- * the part of its time that it spends in calls, and as many periods are due to stacks in calls. What the timer has seen
- * inside the kernel beyond that remains for page faults, interrupts, and switches to other threads, during which no
- * reply can be taken. It is given to replies from outside, unless the thread's sleeps explain it: then to stacks where
- * it sleeps. Both numbers vary, the signals' more: the kernel looks at its ticks only. So calls get no more than the
- * timer has seen, a difference that can be chance counts for less, and what replies from outside had too much until
- * then is lent by stacks of user code. */
+ * Timer signals come at moments that do not depend on what the thread does. So the share of them inside calls is the
+ * share of its time that the thread spends in calls, and as many periods are due to stacks in calls. The timer sees
+ * further periods inside the kernel: page faults, interrupts, and switches to other threads, during which no reply can
+ * be taken. These are given to replies from outside, unless the thread's sleeps explain them: then to stacks where it
+ * sleeps. Both numbers vary, that of the signals more, because they come at the kernel's ticks only. So calls get no
+ * more than the timer has seen, a difference that can be chance counts for less, and if replies from outside had too
+ * much, stacks of user code lend periods to calls. */
 
 /* Returns the share of calls in time without signals of its own: that of all replies together, but no more than the
  * share inside the kernel. As long as there are few replies, all of that is taken to be calls. */

@@ -3,18 +3,18 @@
  * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers, errno untouched, under 1 KB
  * of stack, which is the request's (signal_entry.S). The handler learns what to do from the signal's value, so that it
  * needs neither thread-local storage nor the thread's id. It ignores signals that are not the sampler's: it is
- * installed only where the kernel ignores them, too.
+ * installed only for signals that the kernel ignores, too.
  *
  * Memory. Another thread may unmap any memory but the live part of the interrupted thread's own stack, at any time. An
  * address that a walk reads is not always in that part: code without frame tables may use the frame pointer for
- * anything. So the handler never loads from the interrupted program, but for the code that the thread is in:
- * process_vm_readv copies a block into the request, and returns an error where the memory is gone.
+ * anything. So the handler never loads from the interrupted program, except the code that the thread is in:
+ * process_vm_readv copies a block into the request, and returns an error if the memory is gone.
  *
  * Seccomp. The sampler sends no signal to a thread that has added a filter to the filters of its process. A filter that
  * was inherited, as in a container, may kill for process_vm_readv (base/seccomp_filter.h). Then the handler asks
  * rt_sigprocmask, which every program needs, whether memory is readable, and then loads from it. It accepts only the
  * page of the stack pointer and, one after the other, the pages above it, so that a stray frame pointer does not lead
- * it elsewhere. What remains is a thread with an inherited filter that unmaps a page right above another thread's
+ * it elsewhere. The remaining risk is a thread with an inherited filter that unmaps a page right above another thread's
  * stack. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 

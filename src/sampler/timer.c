@@ -1,8 +1,8 @@
-/* Threads that run get their own timer (perf_timer.h), where the kernel allows it. It takes a first stack 10 µs
- * after the thread was met running, so that this stack stands for a moment which does not depend on the program, and
- * then one in each period of the thread's CPU time. The period is drawn by chance around the one asked for, and drawn
- * again after some samples, so that no program is in step with it. A timer makes each context switch of its thread a
- * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
+/* Threads that run get their own timer (perf_timer.h), where the kernel allows it. It takes a first stack 10 µs after a
+ * tick saw the thread running, so that this stack stands for a moment which does not depend on the program, and then
+ * one in each period of the thread's CPU time. The period is drawn at random around the requested one, and drawn again
+ * after some samples, so that no program is in step with it. A timer makes each context switch of its thread slightly
+ * more expensive, so threads that sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
 #include "base/kernel.h"

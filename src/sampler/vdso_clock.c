@@ -1,6 +1,6 @@
 /* The kernel maps a small ELF image, the vdso, into every process and passes its address in AT_SYSINFO_EHDR. Its
- * dynamic symbols name a clock_gettime that needs no system call (vdso(7)). The image comes from the kernel; every
- * place in it is checked against its size all the same. A process that unmaps its vdso loses libc's clock, too.
+ * dynamic symbols name a clock_gettime that needs no system call (vdso(7)). Although the image comes from the kernel,
+ * every place in it is checked against its size. A process that unmaps its vdso loses libc's clock, too.
  * SPDX-License-Identifier: MIT */
 #include "sampler/vdso_clock.h"
 
