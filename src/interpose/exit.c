@@ -24,7 +24,7 @@ INTERPOSED void _Exit(int status)
     _exit(status);
 }
 
-static int fail(void)
+static int fail_with_enosys(void)
 {
     errno = ENOSYS;
     return -1;
@@ -36,5 +36,5 @@ void *interpose_before_exec(unsigned number)
     sampler_flush();
     sampler_expect_exec();
     void *next = next_functions()->exec[number];
-    return next ? next : (void *)(uintptr_t)fail;
+    return next ? next : (void *)(uintptr_t)fail_with_enosys;
 }

@@ -27,7 +27,7 @@ struct call {
     const long *arguments;
 };
 
-static long make(const struct call *call)
+static long make_call(const struct call *call)
 {
     const long *arguments = call->arguments;
     return interpose_next_syscall(call->number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
@@ -37,7 +37,7 @@ static long make(const struct call *call)
 #define MAKER(name, number)                                                                                            \
     static long make_##name(const long arguments[6])                                                                   \
     {                                                                                                                  \
-        return make(&(struct call){number, arguments});                                                                \
+        return make_call(&(struct call){number, arguments});                                                           \
     }
 MAKER(unshare, SYS_unshare)
 MAKER(setns, SYS_setns)
@@ -62,7 +62,7 @@ long interpose_syscall(long number, long a, long b, long c, long d, long e, long
 {
     const long arguments[6] = {a, b, c, d, e, f};
     if (number == SYS_sigaltstack) return interpose_sigaltstack(make_sigaltstack, arguments);
-    if (!interpose_is_watched()) return make(&(struct call){number, arguments});
+    if (!interpose_is_watched()) return make_call(&(struct call){number, arguments});
     switch (number) {
     case SYS_prctl:
         return call_prctl(arguments);
@@ -80,6 +80,6 @@ long interpose_syscall(long number, long a, long b, long c, long d, long e, long
     default:
         break;
     }
-    long result = make(&(struct call){number, arguments});
+    long result = make_call(&(struct call){number, arguments});
     return interpose_is_leader() ? interpose_followed(result) : result;
 }

@@ -58,7 +58,7 @@ static struct start *take_place(void)
     return NULL;
 }
 
-static void *begin(void *place)
+static void *run_routine(void *place)
 {
     struct start *start = place;
     void *(*routine)(void *) = start->routine;
@@ -77,7 +77,7 @@ INTERPOSED int pthread_create(pthread_t *thread, const pthread_attr_t *attribute
     start->routine = routine;
     start->argument = argument;
     start->created_ns = monotonic_ns();
-    int result = next_functions()->pthread_create(thread, attributes, begin, start);
+    int result = next_functions()->pthread_create(thread, attributes, run_routine, start);
     if (result != 0) atomic_store(&start->is_taken, false);
     return result;
 }

@@ -27,7 +27,7 @@ static bool has_same_start(int descriptor, const struct image_file *file)
 }
 
 /* Opens FILE. Returns a negative number if it is gone, or another one. */
-static int open_file(const struct image_file *file)
+static int open_mapped_file(const struct image_file *file)
 {
     if (file->path[0] != '/') return -1; /* the vdso, which has no file */
     int descriptor = kernel_open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -42,7 +42,7 @@ static int open_file(const struct image_file *file)
 
 bool image_file_find_frames(const struct image_file *file, struct elf_frame_sections *ret_sections)
 {
-    int descriptor = open_file(file);
+    int descriptor = open_mapped_file(file);
     if (descriptor < 0) return false;
     bool found = elf_frame_sections_find(read_at, &descriptor, ret_sections);
     kernel_close(descriptor);
@@ -51,7 +51,7 @@ bool image_file_find_frames(const struct image_file *file, struct elf_frame_sect
 
 bool image_file_copy(const struct image_file *file, uint64_t offset, void *bytes, size_t size)
 {
-    int descriptor = open_file(file);
+    int descriptor = open_mapped_file(file);
     if (descriptor < 0) return false;
     bool copied = read_at(&descriptor, offset, bytes, size);
     kernel_close(descriptor);

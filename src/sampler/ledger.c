@@ -297,7 +297,7 @@ static uint64_t blocked_ns(const struct sampler *sampler, const struct target_th
     return whole_units(difference(rest_ns, kept_back_ns(thread)));
 }
 
-static void take(const struct sampler *sampler, struct target_thread *thread, struct recording_time time)
+static void note_written(const struct sampler *sampler, struct target_thread *thread, struct recording_time time)
 {
     struct ledger *ledger = &thread->ledger;
     ledger->cpu_written_ns += time.cpu_ns;
@@ -314,7 +314,7 @@ static void write_sample(struct sampler *sampler, struct target_thread *thread, 
         thread->ledger.has_blocked = true;
     else
         thread->ledger.has_run = true;
-    take(sampler, thread, time);
+    note_written(sampler, thread, time);
     thread->ran = sampler->has_news = true;
     thread->written_tick = sampler->tick;
 }
@@ -373,7 +373,7 @@ static void write_lost(struct sampler *sampler, struct target_thread *thread, st
     recording_number(sampler->writer, thread->number);
     recording_number(sampler->writer, cause);
     recording_time(sampler->writer, time);
-    take(sampler, thread, time);
+    note_written(sampler, thread, time);
 }
 
 void ledger_write_lost(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
@@ -486,7 +486,7 @@ void ledger_write_rest(struct sampler *sampler, struct target_thread *thread)
     divide_unknown_waits(sampler, thread, true);
     thread->ledger.woken_ns = 0;
     struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
-    take(sampler, thread, running);
+    note_written(sampler, thread, running);
     struct recording_time blocked = {0};
     if (!sampler_is_cpu_mode(sampler)) {
         uint64_t rest_ns = whole_units(thread->ledger.pending_ns);

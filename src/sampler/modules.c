@@ -244,7 +244,7 @@ static void write_module(const struct module *module, struct recording_writer *w
 }
 
 /* Takes over the modules in FOUND. Known ones keep their number and table; the other known ones are gone. */
-static void take_over(struct modules *modules, struct pages_array *found, struct recording_writer *writer)
+static void take_over_modules(struct modules *modules, struct pages_array *found, struct recording_writer *writer)
 {
     struct module *fresh = found->items;
     struct module *old = modules->items.items;
@@ -420,7 +420,7 @@ static void relist(struct modules *modules, struct recording_writer *writer)
     bool is_listed = list_modules(&found);
     if (!is_listed && modules->current) return; /* a jail without /proc: the known modules stay */
     sort_in_place(found.items, found.count, sizeof(struct module), compare_modules);
-    take_over(modules, &found, writer);
+    take_over_modules(modules, &found, writer);
     pages_array_fini(&modules->items);
     modules->items = found;
     publish(modules);

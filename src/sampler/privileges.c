@@ -1,6 +1,6 @@
 /* /proc/self/status shows the leader's rights. It stays open, so that it can be read after a chroot. System calls show
  * the rights of this thread: an open file would leave an entry in the kernel (threads.c). The order of the steps in
- * take_over is that of a program that gives up root: groups first, then users, capabilities last.
+ * take_over_rights is that of a program that gives up root: groups first, then users, capabilities last.
  * SPDX-License-Identifier: MIT */
 #include "sampler/privileges.h"
 
@@ -61,7 +61,7 @@ static void read_ids(const char *text, const char *key, uint32_t ids[IDS])
 }
 
 /* All but the list of groups, which is long. */
-static void clear(struct privileges *privileges)
+static void clear_rights(struct privileges *privileges)
 {
     memset(privileges, 0, offsetof(struct privileges, supplementary));
 }
@@ -75,9 +75,9 @@ static void parse_groups(const char *text, struct privileges *privileges)
     }
 }
 
-static void parse(struct privileges *privileges)
+static void parse_status(struct privileges *privileges)
 {
-    clear(privileges);
+    clear_rights(privileges);
     read_ids(status_text, "Uid", privileges->users);
     read_ids(status_text, "Gid", privileges->groups);
     const char *groups = status_line(status_text, "Groups"), *end = groups ? strchr(groups, '\n') : NULL;
@@ -94,7 +94,7 @@ static void parse(struct privileges *privileges)
 static bool read_leader(void)
 {
     if (!read_status(leader_file, "/proc/self/status")) return false;
-    parse(&leader);
+    parse_status(&leader);
     thread_count = status_number(status_text, "Threads", 10);
     const char *state = status_line(status_text, "State");
     leader_has_ended = state && (*state == 'Z' || *state == 'X');
@@ -118,7 +118,7 @@ static uint64_t both_halves(uint32_t low, uint32_t high)
 static bool ask_kernel(void)
 {
     struct __user_cap_data_struct sets[2];
-    clear(&own);
+    clear_rights(&own);
     long users = kernel_call3(SYS_getresuid, kernel_address(&own.users[0]), kernel_address(&own.users[1]),
                               kernel_address(&own.users[2]));
     long groups = kernel_call3(SYS_getresgid, kernel_address(&own.groups[0]), kernel_address(&own.groups[1]),
@@ -139,7 +139,7 @@ static bool read_own(void)
 {
     if (!was_confined) return ask_kernel();
     if (!read_status(-1, "/proc/thread-self/status")) return false;
-    parse(&own);
+    parse_status(&own);
     return true;
 }
 
@@ -221,7 +221,7 @@ static void set_capabilities(void)
 /* The permitted capabilities are kept while the users change, as a program that keeps some of them does; those that the
  * leader does not have go last. A change of the effective user makes the process not dumpable: if the program has made
  * itself dumpable again since its own change, it stays so. */
-static void take_over(void)
+static void take_over_rights(void)
 {
     enum { IS_DUMPABLE = 1 };
     long dumpable = read_dumpable();
@@ -250,7 +250,7 @@ enum recording_end privileges_follow(void)
         return RECORDING_END_SECCOMP;
     if (!read_own()) return RECORDING_END_UNKNOWN_RIGHTS;
     if (is_no_more_powerful()) return RECORDING_END_NONE;
-    take_over();
+    take_over_rights();
     note_cheap_signs();
     if (!read_leader() || !read_own()) return RECORDING_END_UNKNOWN_RIGHTS;
     return is_no_more_powerful() ? RECORDING_END_NONE : RECORDING_END_RIGHTS;

@@ -56,14 +56,14 @@ static bool write_whole(int descriptor, const void *bytes, size_t size)
     return true;
 }
 
-static bool open_file(struct recording_writer *writer)
+static bool open_recording_file(struct recording_writer *writer)
 {
     int flags = O_WRONLY | O_APPEND | (writer->is_created ? 0 : O_CREAT | O_EXCL);
     if (writer->descriptor < 0) writer->descriptor = kernel_open(writer->path, flags, 0600);
     return writer->descriptor >= 0;
 }
 
-static void close_file(struct recording_writer *writer)
+static void close_recording_file(struct recording_writer *writer)
 {
     if (writer->descriptor >= 0) kernel_close(writer->descriptor);
     writer->descriptor = -1;
@@ -76,7 +76,8 @@ void recording_writer_flush(struct recording_writer *writer)
         begin_batch(writer, start);
         return;
     }
-    if (!writer->is_broken_off && open_file(writer) && write_whole(writer->descriptor, writer->buffer, writer->size)) {
+    if (!writer->is_broken_off && open_recording_file(writer) &&
+        write_whole(writer->descriptor, writer->buffer, writer->size)) {
         writer->is_created = true;
     } else {
         if (!writer->is_created && writer->descriptor >= 0) {
@@ -85,14 +86,14 @@ void recording_writer_flush(struct recording_writer *writer)
         writer->is_broken_off = true;
         writer->bytes_lost += writer->size - start - BATCH_HEADER;
     }
-    if (!writer->keeps_descriptor || writer->is_broken_off) close_file(writer);
+    if (!writer->keeps_descriptor || writer->is_broken_off) close_recording_file(writer);
     begin_batch(writer, writer->is_created ? 0 : RECORDING_MAGIC_SIZE);
 }
 
 void recording_writer_release(struct recording_writer *writer)
 {
     recording_writer_flush(writer);
-    close_file(writer);
+    close_recording_file(writer);
 }
 
 void recording_writer_resume(struct recording_writer *writer, int descriptor, bool keeps_descriptor)
@@ -105,7 +106,7 @@ void recording_writer_close(struct recording_writer *writer)
 {
     if (writer->is_created) writer->is_broken_off = false;
     recording_writer_flush(writer);
-    close_file(writer);
+    close_recording_file(writer);
 }
 
 void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room)

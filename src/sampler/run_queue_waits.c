@@ -42,7 +42,7 @@ static void leave_alone(const struct sampler *sampler, struct target_thread *thr
 
 /* Opens a stop timer with room for twice as many samples as are expected: a wait that has not ended is read at the next
  * tick. Small copies are enough, unless frames are large: the rest of the stack hardly changes during a wait. */
-static void open_timer(struct sampler *sampler, struct target_thread *thread)
+static void open_stop_timer(struct sampler *sampler, struct target_thread *thread)
 {
     uint32_t large = thread->timer_stack_size;
     uint32_t size = thread->has_large_stack ? large : (uint32_t)least(SMALL_COPY, large);
@@ -79,7 +79,8 @@ void run_queue_waits_note(struct sampler *sampler, struct target_thread *thread,
     }
     /* If the kernel can lock no further memory, threads without any timer need it more. */
     bool may_open = sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
-    if (may_open && perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX) open_timer(sampler, thread);
+    if (may_open && perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX)
+        open_stop_timer(sampler, thread);
 }
 
 static void note_place(struct run_queue_waits *waits, bool is_elsewhere)

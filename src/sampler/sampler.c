@@ -553,7 +553,7 @@ static uint64_t end_of_recording_ns(void)
     return stop_ns > sampler.before_ns ? stop_ns : sampler.before_ns;
 }
 
-static void finish(void)
+static void finish_sampling(void)
 {
     sampler.is_ending = sampler.has_finished = true;
     if (sampler.end_reason == RECORDING_END_NONE && atomic_load(&lifecycle.is_too_late))
@@ -598,7 +598,7 @@ static void note_unseen_before(void)
     sampler.cpu_ns_of_ended += before_ns;
 }
 
-static void begin(void)
+static void begin_sampling(void)
 {
     begin_thread(-1);
     choose_id_and_clock();
@@ -662,7 +662,7 @@ static bool is_handed_file(struct handed_file file)
            status.st_dev == file.device && status.st_ino == file.inode;
 }
 
-static void resume(void)
+static void resume_sampling(void)
 {
     begin_thread(sampler.handed.descriptor);
     bool is_handed = process_has_own_descriptors() && is_handed_file(sampler.handed);
@@ -684,15 +684,15 @@ static void resume(void)
 int sampler_run(void *unused)
 {
     if (sampler.is_resumed)
-        resume();
+        resume_sampling();
     else
-        begin();
+        begin_sampling();
     run_ticks();
     bool is_aside = (atomic_load(&lifecycle.commands) & (COMMAND_STOP | COMMAND_STEP_ASIDE)) == COMMAND_STEP_ASIDE;
     if (is_aside && sampler.end_reason == RECORDING_END_NONE)
         step_aside();
     else
-        finish();
+        finish_sampling();
     futex_set(&lifecycle.gone);
     return 0;
 }

@@ -70,7 +70,7 @@ static bool await(_Atomic uint32_t *word, uint64_t limit_ns)
     return true;
 }
 
-static void enter(void)
+static void lock_lifecycle(void)
 {
     enum { WAIT_NS = 100000000 };
     uint64_t all = UINT64_MAX, mask = 0;
@@ -82,7 +82,7 @@ static void enter(void)
     life.kept_mask = mask;
 }
 
-static void leave(void)
+static void unlock_lifecycle(void)
 {
     uint64_t mask = life.kept_mask;
     if (atomic_exchange(&life.lock, 0) == 2) futex_wake(&life.lock);
@@ -126,13 +126,13 @@ void sampler_stop(void)
         atomic_store(&life.state, STATE_ABSENT);
         return;
     }
-    enter();
+    lock_lifecycle();
     bool is_aside = atomic_load(&life.state) == STATE_ASIDE && atomic_load(&lifecycle.gone);
     if (is_aside && !sampler_has_finished()) sampler_finish_in_its_place(-1);
     atomic_store(&life.state, STATE_ABSENT);
     atomic_store(&lifecycle.stop_ns, monotonic_ns());
     if (!is_aside) command(COMMAND_STOP);
-    leave();
+    unlock_lifecycle();
     (void)await(&lifecycle.gone, atomic_load(&lifecycle.sampler_starved) ? STARVED_STOP_WAIT_NS : STOP_WAIT_NS);
 }
 
@@ -191,7 +191,7 @@ bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_a
 {
     *ret_absence = (struct sampler_absence){.descriptor = -1};
     if (!sampler_is_present()) return false;
-    enter();
+    lock_lifecycle();
     uint32_t state = atomic_load(&life.state);
     bool takes_part = state == STATE_PRESENT || state == STATE_ASIDE;
     if (takes_part) life.aside_count++;
@@ -200,7 +200,7 @@ bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_a
         atomic_store(&life.state, STATE_ASIDE);
         command(COMMAND_STEP_ASIDE);
     }
-    leave();
+    unlock_lifecycle();
     if (!takes_part) return false;
     (void)raw_thread_await_end(ASIDE_WAIT_NS);
     if (reason == RECORDING_END_SECCOMP) return true; /* the descriptor could not be closed again under the filter */
@@ -239,12 +239,12 @@ static void bring_back(struct handed_file file)
 void sampler_come_back(const struct sampler_absence *absence)
 {
     struct handed_file file = {absence->descriptor, absence->device, absence->inode};
-    enter();
+    lock_lifecycle();
     if (--life.aside_count == 0 && atomic_load(&life.state) == STATE_ASIDE)
         bring_back(file);
     else
         close_recording(file);
-    leave();
+    unlock_lifecycle();
 }
 
 void sampler_stay_away(void)

@@ -19,34 +19,34 @@ void signal_gate_after_fork(void)
 
 /* --- On the sampler thread ---------------------------------------------------------------------------------------- */
 
-static void leave(void)
+static void leave_gate(void)
 {
     atomic_store(&asked, 0);
 }
 
-/* Returns true if THREAD may be sent a signal until leave: until then it does not change to a small stack. */
-static bool enter(pid_t thread)
+/* Returns true if THREAD may be sent a signal until leave_gate: until then it does not change to a small stack. */
+static bool enter_gate(pid_t thread)
 {
     atomic_store(&asked, thread);
     if (signal_stacks_have_room(thread) && atomic_load(&handlers_changing) == 0) return true;
-    leave();
+    leave_gate();
     return false;
 }
 
 bool signal_gate_send(struct sample_request *request, int number)
 {
-    if (!enter(request->thread)) return false;
+    if (!enter_gate(request->thread)) return false;
     bool is_sent = signal_handler_is_ready(number) && sample_request_send(request, number);
-    leave();
+    leave_gate();
     return is_sent;
 }
 
 bool signal_gate_arm(struct sample_request *request, int number, struct request_timing timing)
 {
-    if (!enter(request->thread)) return false;
+    if (!enter_gate(request->thread)) return false;
     bool may_arm = monotonic_ns() >= atomic_load(&exec_until_ns) && signal_handler_is_ready(number);
     bool is_armed = may_arm && sample_request_arm(request, number, timing);
-    leave();
+    leave_gate();
     return is_armed;
 }
 

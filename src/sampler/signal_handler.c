@@ -43,7 +43,7 @@ struct kernel_action {
 /* --- Reading the stack -------------------------------------------------------------------------------------------- */
 
 /* Copies memory of the process. Returns the number of bytes, or less than 0. */
-static long copy(const struct sample_request *request, uint64_t address, void *bytes, size_t size)
+static long copy_memory(const struct sample_request *request, uint64_t address, void *bytes, size_t size)
 {
     struct {
         uint64_t address, size;
@@ -51,11 +51,11 @@ static long copy(const struct sample_request *request, uint64_t address, void *b
     return kernel_call6(SYS_process_vm_readv, request->thread, kernel_address(&to), 1, kernel_address(&from), 1, 0);
 }
 
-static bool copy_block(struct unwind_memory *memory, uint64_t address)
+static bool copy_stack_block(struct unwind_memory *memory, uint64_t address)
 {
     struct sample_request *request = memory->context;
     if (address % sizeof(uint64_t) != 0) return false;
-    long got = copy(request, address, request->words, sizeof(request->words));
+    long got = copy_memory(request, address, request->words, sizeof(request->words));
     if (got < (long)sizeof(uint64_t)) return false;
     memory->low = address;
     memory->high = address + (uint64_t)got / sizeof(uint64_t) * sizeof(uint64_t);
@@ -65,7 +65,7 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
 
 static bool copy_code(void *context, uint64_t address, void *bytes, size_t size)
 {
-    return copy(context, address, bytes, size) == (long)size;
+    return copy_memory(context, address, bytes, size) == (long)size;
 }
 
 /* Extends MEMORY by the next page if it is readable. rt_sigprocmask reads the new set before it checks the operation:
@@ -136,12 +136,13 @@ static bool may_have_new_filter(const struct unwind_modules *modules, const ucon
 
 /* --- The reply ---------------------------------------------------------------------------------------------------- */
 
-static void walk(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
+static void write_reply(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
 {
     unwind_prefetch(request->modules, &request->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
     struct unwind_registers registers = reply->registers = unwind_registers_of(context);
     const struct unwind_code code = {.read = copy_code, .context = request};
-    struct unwind_memory memory = {.extend = copy_block, .context = request, .work = &request->work, .code = &code};
+    struct unwind_memory memory = {
+        .extend = copy_stack_block, .context = request, .work = &request->work, .code = &code};
     if (may_have_new_filter(request->modules, context)) {
         memory.extend = deny;
         memory.code = NULL;
@@ -197,12 +198,12 @@ void signal_handler_reply(struct sample_request *request, const ucontext_t *cont
         calls->count++;
         calls->intervals += intervals;
         bool is_chosen = chance_number(&request->chance) % calls->intervals < intervals;
-        if (is_chosen) walk(request, &request->long_call_reply, context);
+        if (is_chosen) write_reply(request, &request->long_call_reply, context);
         return;
     }
     uint32_t place = choose_place(request, origin);
     if (place == REPLIES_MAX) return;
-    walk(request, &request->replies[place], context);
+    write_reply(request, &request->replies[place], context);
     if (place == request->reply_count) request->reply_count++;
 }
 

@@ -45,7 +45,7 @@ static bool has_room(size_t bytes)
 
 /* --- Threads with small ones -------------------------------------------------------------------------------------- */
 
-static bool put(pid_t old, pid_t new)
+static bool replace_thread(pid_t old, pid_t new)
 {
     for (size_t i = 0; i < SMALL_STACKS_MAX; i++) {
         pid_t expected = old;
@@ -77,9 +77,9 @@ void signal_stacks_expect_small(pid_t thread)
 {
     if (is_listed(thread)) return;
     atomic_fetch_add(&small.count, 1); /* first, so that IS_LISTED never misses it */
-    if (put(0, thread)) return;
+    if (replace_thread(0, thread)) return;
     forget_ended();
-    if (put(0, thread)) return;
+    if (replace_thread(0, thread)) return;
     atomic_fetch_sub(&small.count, 1);
     atomic_store(&small.has_more, true);
 }
@@ -92,7 +92,7 @@ void sampler_note_alternate_stack(void)
     bool has_alternate = !(present.ss_flags & SS_DISABLE); /* a thread's own stack has room */
     if (has_alternate && !has_room(present.ss_size))
         signal_stacks_expect_small(thread);
-    else if (is_listed(thread) && put(thread, 0))
+    else if (is_listed(thread) && replace_thread(thread, 0))
         atomic_fetch_sub(&small.count, 1);
 }
 

@@ -14,7 +14,7 @@ static bool copy_from(struct unwind_memory *memory, uint64_t address)
 }
 
 /* Copies a block. The first one begins a little below the stack pointer, where registers are that were just popped. */
-static bool copy_block(struct unwind_memory *memory, uint64_t address)
+static bool read_stack_block(struct unwind_memory *memory, uint64_t address)
 {
     if (address % 8 != 0) return false;
     bool is_first = memory->high == 0 && address > MACHINE_RED_ZONE;
@@ -32,5 +32,5 @@ static const struct unwind_code code = {.read = read_code};
 
 struct unwind_memory stack_reader_memory(struct stack_reader *reader)
 {
-    return (struct unwind_memory){.extend = copy_block, .context = reader, .work = &reader->work, .code = &code};
+    return (struct unwind_memory){.extend = read_stack_block, .context = reader, .work = &reader->work, .code = &code};
 }

@@ -214,7 +214,7 @@ static void prepare_lookup(struct table_job *job)
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-static void load(struct table_job *job)
+static void load_table(struct table_job *job)
 {
     const struct table_source *source = &job->source;
     job->phase = LOCATE;
@@ -257,7 +257,7 @@ static void take_table(struct table_job *job)
     job->build = NULL;
 }
 
-static void keep(struct table_job *job)
+static void keep_table(struct table_job *job)
 {
     const struct table_source *source = &job->source;
     struct slice key = slice_of(source->key, source->key_size);
@@ -270,7 +270,7 @@ bool table_job_step(struct table_job *job)
 {
     switch (job->phase) {
     case LOAD:
-        load(job);
+        load_table(job);
         break;
     case LOCATE:
         begin_copying(job);
@@ -293,7 +293,7 @@ bool table_job_step(struct table_job *job)
         if (!frame_build_step(job->build)) take_table(job);
         break;
     case KEEP:
-        keep(job);
+        keep_table(job);
         break;
     case DONE:
         break;

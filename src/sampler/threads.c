@@ -34,7 +34,7 @@ int thread_syscall_file(struct target_thread *thread)
 
 enum { DESCRIPTORS_KEPT_MAX = 768 };
 
-static void release(int file, int *kept)
+static void keep_or_close(int file, int *kept)
 {
     if (file < 0) return;
     if (process_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
@@ -45,7 +45,7 @@ static void release(int file, int *kept)
 
 void thread_release_syscall_file(struct target_thread *thread, int file)
 {
-    release(file, &thread->syscall_file);
+    keep_or_close(file, &thread->syscall_file);
 }
 
 /* Reads THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
@@ -56,7 +56,7 @@ static bool read_kept(const struct target_thread *thread, const char *name, int 
     int file = *kept >= 0 ? *kept : kernel_open(path, O_RDONLY, 0);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
-    release(file, kept);
+    keep_or_close(file, kept);
     return got > 0;
 }
 
@@ -150,7 +150,7 @@ bool threads_changed(const struct threads *threads)
     return count == 0 || count != threads->listed_count;
 }
 
-static size_t place_of(const struct threads *threads, pid_t tid)
+static size_t thread_place(const struct threads *threads, pid_t tid)
 {
     size_t low = 0, high = threads->count;
     while (low < high) {
@@ -165,12 +165,12 @@ static size_t place_of(const struct threads *threads, pid_t tid)
 
 struct target_thread *threads_find(const struct threads *threads, pid_t tid)
 {
-    size_t place = place_of(threads, tid);
+    size_t place = thread_place(threads, tid);
     bool is_listed = place < threads->count && threads->items[place].thread->tid == tid;
     return is_listed ? threads->items[place].thread : NULL;
 }
 
-static bool reserve(struct threads *threads)
+static bool reserve_thread(struct threads *threads)
 {
     if (threads->count < threads->capacity) return true;
     size_t capacity = threads->capacity ? threads->capacity * 2 : 512;
@@ -187,9 +187,9 @@ static bool reserve(struct threads *threads)
 /* The thread and its stacks share one allocation, of which only the pages in use exist. */
 enum { THREAD_MEMORY = sizeof(struct target_thread) + sizeof(struct recording_stack) };
 
-static struct target_thread *add(struct threads *threads, size_t place, pid_t tid)
+static struct target_thread *add_thread(struct threads *threads, size_t place, pid_t tid)
 {
-    if (!reserve(threads)) return NULL;
+    if (!reserve_thread(threads)) return NULL;
     uint8_t *memory = pages_allocate(THREAD_MEMORY);
     if (!memory) return NULL;
     struct target_thread *thread = (struct target_thread *)(void *)memory;
@@ -211,7 +211,7 @@ static void write_thread(const struct target_thread *thread, struct recording_wr
 }
 
 /* Reads THREAD's name. Returns true if it has changed. */
-static bool read_name(struct target_thread *thread)
+static bool read_thread_name(struct target_thread *thread)
 {
     char path[TASK_PATH_SIZE], name[32];
     task_path(path, thread->tid, "comm");
@@ -234,9 +234,9 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
 {
     threads->listed_count++;
     if (tid == threads->sampler_tid || is_left_out(tid)) return;
-    size_t place = place_of(threads, tid);
+    size_t place = thread_place(threads, tid);
     if (place == threads->count || threads->items[place].thread->tid != tid) {
-        struct target_thread *thread = add(threads, place, tid);
+        struct target_thread *thread = add_thread(threads, place, tid);
         if (!thread) {
             threads->missed++;
             return;
@@ -245,14 +245,14 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
             thread_release_syscall_file(thread, thread_syscall_file(thread));
         /* The names of many new threads are read later, a few at each tick. */
         thread->ran = threads->listed_names_count++ >= names_max(threads);
-        if (!thread->ran) (void)read_name(thread);
+        if (!thread->ran) (void)read_thread_name(thread);
         write_thread(thread, writer);
     }
     threads->items[place].thread->is_listed = true;
 }
 
 /* Lists the threads with getdents64, because opendir would call malloc. */
-static void list(struct threads *threads, int directory, struct recording_writer *writer)
+static void list_threads(struct threads *threads, int directory, struct recording_writer *writer)
 {
     static _Alignas(struct kernel_entry) char buffer[16 << 10];
     const struct kernel_entry *entry;
@@ -297,7 +297,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
         note_listed(threads, process_id(), writer);
         note_listed(threads, threads->sampler_tid, writer);
     } else {
-        list(threads, directory, writer);
+        list_threads(threads, directory, writer);
     }
     if (threads->keeps_descriptor)
         threads->directory = directory;
@@ -329,7 +329,7 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
         if (!thread->ran) continue;
         if (room-- == 0) return false;
         thread->ran = false;
-        if (read_name(thread)) write_thread(thread, writer);
+        if (read_thread_name(thread)) write_thread(thread, writer);
     }
     return true;
 }

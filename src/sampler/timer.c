@@ -112,7 +112,7 @@ static int open_for_all(struct sampler *sampler, struct target_thread *thread)
     return result;
 }
 
-static int open_timer(struct sampler *sampler, struct target_thread *thread)
+static int open_perf_timer(struct sampler *sampler, struct target_thread *thread)
 {
     const uint64_t *sees_user_code = &sampler->counters[RECORDING_TIMERS_SEE_USER_CODE];
     int result = EPERM;
@@ -140,7 +140,7 @@ void timer_note_busy(struct sampler *sampler, struct target_thread *thread)
     if (!timer_may_open(sampler)) return;
     if (thread->timer_stack_size == 0) thread->timer_stack_size = FIRST_COPY;
     sampler->timers_in_tick++;
-    int result = open_timer(sampler, thread);
+    int result = open_perf_timer(sampler, thread);
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
     else if (result == EPERM && count > 0)

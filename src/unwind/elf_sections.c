@@ -26,7 +26,7 @@ static bool read_section_headers(const struct file *file, uint64_t index, uint64
     return file->read(file->context, place, ret_headers, count * sizeof(*ret_headers));
 }
 
-static bool open_file(struct file *file)
+static bool read_file_header(struct file *file)
 {
     const Elf64_Ehdr *header = &file->header;
     if (!file->read(file->context, 0, &file->header, sizeof(file->header))) return false;
@@ -49,7 +49,7 @@ static bool open_file(struct file *file)
 }
 
 /* Writes the first characters of SECTION's name into NAME: enough to distinguish those that are looked for. */
-static bool read_name(const struct file *file, const Elf64_Shdr *section, char name[NAME_SIZE + 1])
+static bool read_section_name(const struct file *file, const Elf64_Shdr *section, char name[NAME_SIZE + 1])
 {
     if (section->sh_name >= file->names.sh_size) return false;
     size_t size = least(file->names.sh_size - section->sh_name, NAME_SIZE);
@@ -65,7 +65,7 @@ static void note_section(const struct file *file, const Elf64_Shdr *section, str
     char name[NAME_SIZE + 1];
     bool is_usable = section->sh_type != SHT_NOBITS && !(section->sh_flags & SHF_COMPRESSED) && section->sh_size > 0 &&
                      section->sh_offset + section->sh_size > section->sh_offset;
-    if (!is_usable || !read_name(file, section, name)) return;
+    if (!is_usable || !read_section_name(file, section, name)) return;
     struct elf_section_place place = {
         .address = section->sh_addr, .offset = section->sh_offset, .size = section->sh_size};
     if (strcmp(name, ".eh_frame") == 0)
@@ -80,7 +80,7 @@ bool elf_frame_sections_find(elf_read read, void *context, struct elf_frame_sect
 {
     struct file file = {.read = read, .context = context};
     struct elf_frame_sections found = {0};
-    if (!open_file(&file)) return false;
+    if (!read_file_header(&file)) return false;
     for (uint64_t first = 1, count = 0; first < file.section_count; first += count) {
         Elf64_Shdr sections[SECTIONS_AT_ONCE];
         count = least(file.section_count - first, SECTIONS_AT_ONCE);

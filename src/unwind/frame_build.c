@@ -52,7 +52,7 @@ enum {
     STEP_BLOCKS = 1024,
 };
 
-static void fail(struct frame_build *build, enum frame_build_failure failure)
+static void fail_build(struct frame_build *build, enum frame_build_failure failure)
 {
     build->phase = FAILED;
     build->failure = failure;
@@ -108,7 +108,7 @@ static void list_header(struct frame_build *build)
         uint64_t start = source->header_address + (uint64_t)(int64_t)(int32_t)cursor_u32(&build->header);
         uint64_t fde = source->header_address + (uint64_t)(int64_t)(int32_t)cursor_u32(&build->header);
         if (!add_place(build, start, (fde - source->eh_frame.address) * 2)) {
-            fail(build, FRAME_BUILD_TOO_LARGE);
+            fail_build(build, FRAME_BUILD_TOO_LARGE);
             return;
         }
     }
@@ -123,7 +123,7 @@ static void list_section(struct frame_build *build, const struct cfi_section *se
         /* Code that the linker left out is still described, at 0. */
         if (section->is_debug_frame && build->fde.start == section->bias) continue;
         if (!add_place(build, build->fde.start, offset * 2 + section->is_debug_frame)) {
-            fail(build, FRAME_BUILD_TOO_LARGE);
+            fail_build(build, FRAME_BUILD_TOO_LARGE);
             return;
         }
     }
@@ -166,7 +166,7 @@ static void add_row(struct frame_build *build, uint64_t pc, uint32_t number)
         *row = (struct row){.pc = (uint32_t)pc, .number = number};
 }
 
-static bool take_row(void *context, uint64_t start, uint64_t end, const struct cfi_row *row)
+static bool add_cfi_row(void *context, uint64_t start, uint64_t end, const struct cfi_row *row)
 {
     struct frame_build *build = context;
     uint64_t base = build->source.base;
@@ -222,7 +222,7 @@ static void run_place(struct frame_build *build, const struct fde_place *place)
     bool has_gap = build->fde.start - base > build->end && gap > 0;
     if (has_gap) add_row(build, build->end, RULE_NONE);
     if (build->rows.count == 0) build->end = build->fde.start - base;
-    if (!cfi_run(build->section, &build->fde, &build->machine, take_row, build)) build->broken_count++;
+    if (!cfi_run(build->section, &build->fde, &build->machine, add_cfi_row, build)) build->broken_count++;
     if (has_gap) fill_gap(build, gap);
     /* Code that a broken FDE leaves out has no rule. */
     if (build->end < build->fde.end - base && build->rows.count > 0) {
@@ -304,13 +304,13 @@ static void run_some(struct frame_build *build)
         run_place(build, &places[build->next_place++]);
     }
     if (build->full)
-        fail(build, FRAME_BUILD_TOO_LARGE);
+        fail_build(build, FRAME_BUILD_TOO_LARGE);
     else if (build->next_place < build->places.count)
         return;
     else if (build->rows.count == 0 || build->end == 0)
-        fail(build, FRAME_BUILD_NOTHING);
+        fail_build(build, FRAME_BUILD_NOTHING);
     else if (!begin_packing(build))
-        fail(build, FRAME_BUILD_NO_MEMORY);
+        fail_build(build, FRAME_BUILD_NO_MEMORY);
 }
 
 struct frame_build *frame_build_begin(const struct frame_table_source *source)

@@ -57,7 +57,7 @@ static bool read_function(const struct frame_lookup *lookup, size_t pair, struct
     return false;
 }
 
-static bool take_row(void *context, uint64_t start, uint64_t end, const struct cfi_row *row)
+static bool compile_row(void *context, uint64_t start, uint64_t end, const struct cfi_row *row)
 {
     struct frame_lookup_work *work = context;
     if (work->address < start || work->address >= end) return true;
@@ -76,7 +76,7 @@ bool frame_lookup_find(const struct frame_lookup *lookup, uint64_t address, stru
     work->address = address;
     work->is_found = false;
     if (!read_function(lookup, pair, work) || address < work->fde.start || address >= work->fde.end) return false;
-    (void)cfi_run(&lookup->eh_frame, &work->fde, &work->machine, take_row, work);
+    (void)cfi_run(&lookup->eh_frame, &work->fde, &work->machine, compile_row, work);
     work->table = (struct frame_table){
         .rules = &work->rule, .wide = &work->wide, .wide_count = 1, .expressions = lookup->eh_frame.bytes.data};
     return work->is_found;

@@ -45,7 +45,7 @@ void resume_cache_note(struct resume_cache *cache, const struct machine_rule *ru
     };
 }
 
-static bool holds(const struct resume_frame *frame, struct unwind_memory *memory)
+static bool is_unchanged(const struct resume_frame *frame, struct unwind_memory *memory)
 {
     uint64_t ip, fp = frame->fp;
     if (!unwind_read(memory, machine_ip_place(frame->sp), &ip)) return false;
@@ -66,7 +66,7 @@ size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *mem
     size_t count = 0;
     for (size_t i = cache->count; i > 0; i--) {
         const struct resume_frame *frame = &cache->frames[i - 1];
-        if (count == addresses_max || !holds(frame, memory)) {
+        if (count == addresses_max || !is_unchanged(frame, memory)) {
             cache->count = 0;
             return 0;
         }

@@ -3,7 +3,7 @@
 #include "unwind/plt_stub.h"
 #include "unwind/unwind_private.h"
 
-static bool holds(const struct unwind_module *module, uint64_t address)
+static bool module_holds(const struct unwind_module *module, uint64_t address)
 {
     return address >= module->start && address < module->end;
 }
@@ -47,7 +47,7 @@ static const struct unwind_module *find_first_module(const struct unwind_modules
     struct rule_cache *cache = modules->cache;
     if (!cache) return unwind_find_module(modules, address);
     uint32_t number = atomic_load_explicit(&cache->first_module, memory_order_relaxed);
-    if (number < modules->count && holds(&modules->items[number], address)) return &modules->items[number];
+    if (number < modules->count && module_holds(&modules->items[number], address)) return &modules->items[number];
     const struct unwind_module *found = unwind_find_module(modules, address);
     if (found) atomic_store_explicit(&cache->first_module, (uint32_t)(found - modules->items), memory_order_relaxed);
     return found;
@@ -59,7 +59,7 @@ void unwind_prefetch(const struct unwind_modules *modules, const struct resume_c
     uint32_t number = modules->cache ? atomic_load_explicit(&modules->cache->first_module, memory_order_relaxed) : 0;
     if (number >= modules->count) return;
     const struct unwind_module *module = &modules->items[number];
-    if (holds(module, ip) && module->table) frame_table_prefetch(module->table, (uint32_t)(ip - module->base));
+    if (module_holds(module, ip) && module->table) frame_table_prefetch(module->table, (uint32_t)(ip - module->base));
 }
 
 /* Returns the number of the rule for ADDRESS. *MODULE, the module of the previous frame, becomes that of ADDRESS, or
@@ -75,7 +75,7 @@ static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address
         *module = &modules->items[number];
         return rule;
     }
-    if (!*module || !holds(*module, address)) *module = unwind_find_module(modules, address);
+    if (!*module || !module_holds(*module, address)) *module = unwind_find_module(modules, address);
     if (!*module || !(*module)->table) return RULE_NONE;
     rule = frame_table_rule_at((*module)->table, (uint32_t)(address - (*module)->base));
     if (cache && may_come_again) rule_cache_keep(cache, address, (size_t)(*module - modules->items), rule);
@@ -137,9 +137,9 @@ struct walk_aids {
     bool begins_after_call; /* true if the first address is a return address less one */
 };
 
-static enum unwind_outcome walk(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                struct unwind_memory *memory, const struct walk_aids *aids, uint64_t *addresses,
-                                size_t addresses_max, size_t *ret_count)
+static enum unwind_outcome walk_frames(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                       struct unwind_memory *memory, const struct walk_aids *aids, uint64_t *addresses,
+                                       size_t addresses_max, size_t *ret_count)
 {
     uint64_t lookup = registers->values[MACHINE_IP];
     const struct unwind_module *module = find_first_module(modules, lookup);
@@ -193,7 +193,7 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
 {
     const struct walk_aids aids = {.resume_cache = resume_cache};
     if (resume_cache) resume_cache_begin(resume_cache, modules->generation, registers->values[MACHINE_SP], memory);
-    enum unwind_outcome outcome = walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
+    enum unwind_outcome outcome = walk_frames(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
     if (resume_cache) resume_cache_end(resume_cache, outcome == UNWIND_ROOT);
     return outcome;
 }
@@ -203,7 +203,7 @@ enum unwind_outcome unwind_walk_from_caller(const struct unwind_modules *modules
                                             size_t *ret_count)
 {
     const struct walk_aids aids = {.begins_after_call = true};
-    return walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
+    return walk_frames(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
 }
 
 enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules, struct unwind_registers *registers,
@@ -211,5 +211,5 @@ enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules,
                                            uint64_t *addresses, size_t addresses_max, size_t *ret_count)
 {
     const struct walk_aids aids = {.recovery = recovery};
-    return walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
+    return walk_frames(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
 }

@@ -30,7 +30,7 @@ static bool is_same_rule(struct rule_words a, struct rule_words b)
     return a.first == b.first && a.second == b.second;
 }
 
-static uint32_t reject(struct rule_builder *builder)
+static uint32_t reject_row(struct rule_builder *builder)
 {
     builder->rejected_count++;
     return RULE_NONE;
@@ -42,7 +42,7 @@ static uint64_t hash_of(struct rule_words rule)
 }
 
 /* Returns the place of RULE in the index, or the free place for it. */
-static uint16_t *place_of(struct rule_builder *builder, struct rule_words rule)
+static uint16_t *rule_place(struct rule_builder *builder, struct rule_words rule)
 {
     for (uint64_t place = hash_of(rule) >> 32;; place++) {
         uint16_t *number = &builder->index[place & (builder->index_size - 1)];
@@ -55,16 +55,16 @@ static uint16_t *place_of(struct rule_builder *builder, struct rule_words rule)
  * it is read before it is written. */
 static uint32_t indexed_number(struct rule_builder *builder, struct rule_words rule)
 {
-    uint16_t *number = place_of(builder, rule);
+    uint16_t *number = rule_place(builder, rule);
     if (*number != 0) return *number - 1u;
-    if (builder->rule_count == FRAME_TABLE_RULES_MAX) return reject(builder);
+    if (builder->rule_count == FRAME_TABLE_RULES_MAX) return reject_row(builder);
     memcpy(&builder->rules[builder->rule_count++], &rule, sizeof(rule));
     *number = (uint16_t)builder->rule_count;
     if (builder->rule_count > builder->index_size / INDEX_PART) {
         memset(builder->index, 0, builder->index_size * sizeof(builder->index[0]));
         builder->index_size *= 2;
         for (uint32_t i = 1; i < builder->rule_count; i++)
-            *place_of(builder, words_of(&builder->rules[i])) = (uint16_t)(i + 1);
+            *rule_place(builder, words_of(&builder->rules[i])) = (uint16_t)(i + 1);
     }
     return builder->rule_count - 1;
 }
@@ -132,12 +132,12 @@ static uint32_t wide_number(const struct cfi_fde *fde, const struct cfi_row *row
         return rule_number(builder, rule_words(RULE_WIDE, 0, number));
     }
     builder->expressions.count = expressions_before;
-    return reject(builder);
+    return reject_row(builder);
 }
 
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
 {
-    if (fde->cie.return_register != DWARF_RETURN) return reject(builder);
+    if (fde->cie.return_register != DWARF_RETURN) return reject_row(builder);
     if (row->registers[DWARF_RETURN].kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
     if (row->registers_version != builder->registers_version) { /* half of the rows change nothing but the CFA */
         builder->registers_version = row->registers_version;
@@ -152,7 +152,7 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
     case COMPILED_REJECTED:
         break;
     }
-    return reject(builder);
+    return reject_row(builder);
 }
 
 /* Recognizes the system call in glibc's clone and clone3, and the code that follows until it is clear which thread this
