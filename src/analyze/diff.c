@@ -42,7 +42,7 @@ static uint64_t to_count(int64_t value)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static void add(struct diff_side *side, bool is_count, int64_t self, int64_t total)
+static void add_to_side(struct diff_side *side, bool is_count, int64_t self, int64_t total)
 {
     if (is_count) {
         side->self_samples += to_count(self);
@@ -61,16 +61,16 @@ static void sum_column(struct comparison *all, int side, size_t column, bool is_
         bool is_base = all->is_base && all->is_base[profile->samples.labels[i].index];
         int64_t value = profile_sample_values(profile, i)[column];
         if (value == 0 || is_base != (side == BASE)) continue;
-        add(&all->all[side], is_count, value, value);
+        add_to_side(&all->all[side], is_count, value, value);
         if (profile->samples.stack[i].index == 0)
-            add(without_stack, is_count, value, value);
+            add_to_side(without_stack, is_count, value, value);
         else
             stack_tree_add(&all->tree, profile->samples.stack[i], value);
     }
     group_sums_walk(&all->sums, &all->tree);
     for (size_t i = 0; i < all->sums.used_count; i++) {
         uint32_t group = all->sums.used[i];
-        add(&all->sides[side][group], is_count, all->sums.self[group], all->sums.total[group]);
+        add_to_side(&all->sides[side][group], is_count, all->sums.self[group], all->sums.total[group]);
     }
     group_sums_clear(&all->sums);
 }
@@ -247,7 +247,7 @@ static bool classify_all(const struct comparison *all, struct diff *diff)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-static bool prepare(struct comparison *all, struct error *error)
+static bool prepare_sides(struct comparison *all, struct error *error)
 {
     const struct diff_options *options = all->options;
     const struct grouping_options grouping = {.granularity = options->granularity,
@@ -279,7 +279,7 @@ enum status diff_compute(const struct profile *profile, const struct diff_option
     struct comparison all = {.profile = profile, .options = options, .count_column = diff_count_column(profile)};
     struct diff diff = {
         .value_index = options->value_index, .by_cumulative = options->by_cumulative, .level = options->level};
-    bool is_done = prepare(&all, error) && compute(&all, &diff);
+    bool is_done = prepare_sides(&all, error) && compute(&all, &diff);
     diff.names = all.grouping.names;
     all.grouping.names = (struct names){0};
     grouping_fini(&all.grouping);

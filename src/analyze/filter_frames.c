@@ -214,7 +214,7 @@ static bool move_samples(struct frame_filter *filter)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-static bool run(struct frame_filter *filter)
+static bool apply_to_profile(struct frame_filter *filter)
 {
     struct profile *profile = filter->profile;
     uint32_t location_count = (uint32_t)profile->locations.count, stack_count = profile_stack_limit(profile);
@@ -249,7 +249,7 @@ enum status filter_frames(struct profile *profile, const struct filter_options *
     enum status status = compile(&filter, options, error);
     bool is_set = false;
     for (unsigned i = 0; i < MATCHERS; i++) is_set |= filter.matches[i].is_set;
-    if (status == STATUS_OK && is_set && !run(&filter)) {
+    if (status == STATUS_OK && is_set && !apply_to_profile(&filter)) {
         status = profile_failed(profile, error);
         if (status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
     }

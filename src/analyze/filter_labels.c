@@ -109,7 +109,7 @@ static bool show_labels(struct label_filter *filter)
 
 /* --- Both --------------------------------------------------------------------------------------------------------- */
 
-static bool prepare(struct label_filter *filter)
+static bool collect_groups(struct label_filter *filter)
 {
     sample_labels_fini(&filter->labels);
     label_units_fini(&filter->units);
@@ -131,12 +131,12 @@ static enum status compile(struct label_filter *filter, const struct filter_opti
     return status;
 }
 
-static bool run(struct label_filter *filter)
+static bool filter_groups(struct label_filter *filter)
 {
     bool selects = filter->focus.is_set || filter->ignore.is_set;
-    if (selects && !(prepare(filter) && select_samples(filter))) return false;
+    if (selects && !(collect_groups(filter) && select_samples(filter))) return false;
     if (!filter->shows && !filter->hides) return true;
-    return prepare(filter) && show_labels(filter);
+    return collect_groups(filter) && show_labels(filter);
 }
 
 static enum status check_tag_steps(const struct tag_filter *filter, const char *option, struct error *error)
@@ -170,7 +170,7 @@ enum status filter_labels(struct profile *profile, const struct filter_options *
 {
     struct label_filter filter = {.profile = profile};
     enum status status = compile(&filter, options, error);
-    if (status == STATUS_OK && !run(&filter)) {
+    if (status == STATUS_OK && !filter_groups(&filter)) {
         status = profile_failed(profile, error);
         if (status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
     }

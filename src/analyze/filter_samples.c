@@ -98,7 +98,8 @@ static bool select_samples(struct sample_filter *filter)
     return true;
 }
 
-static enum status prepare(struct sample_filter *filter, const struct filter_options *options, struct error *error)
+static enum status prepare_filter(struct sample_filter *filter, const struct filter_options *options,
+                                  struct error *error)
 {
     struct profile *profile = filter->profile;
     enum status status = who_init(&filter->thread, profile, "thread", options->thread, error);
@@ -132,7 +133,7 @@ enum status filter_samples(struct profile *profile, const struct filter_options 
                            struct filter_outcome *outcome, struct error *error)
 {
     struct sample_filter filter = {.profile = profile};
-    enum status status = prepare(&filter, options, error);
+    enum status status = prepare_filter(&filter, options, error);
     bool is_set = filter.thread.name.is_set || filter.process.name.is_set || filter.has_times;
     if (status == STATUS_OK && is_set && !select_samples(&filter))
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");

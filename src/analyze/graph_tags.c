@@ -290,7 +290,7 @@ static bool *find_wanted(const struct computation *all)
     return is_wanted;
 }
 
-static bool prepare(struct computation *all)
+static bool prepare_marks(struct computation *all)
 {
     all->marks.mark_of_node = calloc(all->graph->node_count + 1, sizeof(*all->marks.mark_of_node));
     all->is_wanted = find_wanted(all);
@@ -335,7 +335,7 @@ static bool sum_up(struct computation *all)
     bool is_done = label_groups_init(&all->groups, profile) && label_units_init(&all->units, profile) &&
                    sample_labels_init(&all->labels, profile) && find_large_groups(all, &large_count);
     if (is_done) find_unit(all);
-    if (is_done && large_count > 0) is_done = prepare(all);
+    if (is_done && large_count > 0) is_done = prepare_marks(all);
     size_t wanted = large_count > 0 ? least(all->options->node_max, all->graph->listed_count) : 0;
     for (size_t i = 0; i < wanted && is_done; i += all->marked_count) {
         all->marked = all->graph->listed + i;

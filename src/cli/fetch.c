@@ -113,8 +113,8 @@ static enum status reject_status(long status, const struct buffer *body, struct 
                      (int)size, size ? (const char *)text.data : "");
 }
 
-static enum status run(const struct curl_library *curl, CURL *easy, struct request *request, const char *said,
-                       struct error *error)
+static enum status perform_request(const struct curl_library *curl, CURL *easy, struct request *request,
+                                   const char *said, struct error *error)
 {
     CURLcode code = curl->easy_perform(easy);
     long status = 0;
@@ -135,7 +135,7 @@ enum status fetch(const char *url, struct buffer *out, struct error *error)
     struct request request = {out, progress_begin("fetching the profile")};
     enum status status = STATUS_NO_MEMORY;
     if (easy && set_tls(curl, easy) && set_options(curl, easy, url, &request, said))
-        status = run(curl, easy, &request, said, error);
+        status = perform_request(curl, easy, &request, said, error);
     else
         (void)error_set(error, status, 0, "libcurl cannot be set up for this address");
     progress_end(&request.progress);

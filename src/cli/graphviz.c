@@ -31,20 +31,22 @@ struct library {
 };
 
 /* dlsym gives functions as pointers to data. */
-static bool find(void *library, const char *name, void *ret_function)
+static bool find_function(void *library, const char *name, void *ret_function)
 {
     void *found = dlsym(library, name);
     memcpy(ret_function, &found, sizeof(found));
     return found != NULL;
 }
 
-static bool load(struct library *library)
+static bool load_graphviz(struct library *library)
 {
     void *graphs = dlopen("libcgraph.so.6", RTLD_NOW | RTLD_LOCAL), *layouts = NULL;
     if (graphs) layouts = dlopen("libgvc.so.6", RTLD_NOW | RTLD_LOCAL);
-    return layouts && find(layouts, "gvContext", &library->gvContext) &&
-           find(layouts, "gvLayout", &library->gvLayout) && find(layouts, "gvRenderData", &library->gvRenderData) &&
-           find(graphs, "agmemread", &library->agmemread) && find(graphs, "agseterrf", &library->agseterrf);
+    return layouts && find_function(layouts, "gvContext", &library->gvContext) &&
+           find_function(layouts, "gvLayout", &library->gvLayout) &&
+           find_function(layouts, "gvRenderData", &library->gvRenderData) &&
+           find_function(graphs, "agmemread", &library->agmemread) &&
+           find_function(graphs, "agseterrf", &library->agseterrf);
 }
 
 /* Warnings of Graphviz, as of fonts and sizes, help nobody. */
@@ -59,7 +61,7 @@ static enum child_result draw(const char *text, const char *format, int file)
     struct library library;
     char *data = NULL;
     unsigned size = 0;
-    if (!load(&library)) return CHILD_NO_LIBRARY;
+    if (!load_graphviz(&library)) return CHILD_NO_LIBRARY;
     (void)library.agseterrf(drop_message);
     void *context = library.gvContext(), *graph = library.agmemread(text);
     if (!context || !graph || library.gvLayout(context, graph, "dot") != 0) return CHILD_NO_DRAWING;

@@ -51,25 +51,26 @@ static char **complete(const char *word, int start, int end)
 }
 
 /* dlsym gives functions as pointers to data. */
-static bool find(void *library, const char *name, void *ret_function)
+static bool find_function(void *library, const char *name, void *ret_function)
 {
     void *found = dlsym(library, name);
     memcpy(ret_function, &found, sizeof(found));
     return found != NULL;
 }
 
-static void load(void)
+static void load_editor(void)
 {
     struct editor editor;
     state.is_loaded = true;
     void *library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
-    bool is_whole = find(library, "readline", &editor.read) && find(library, "add_history", &editor.add_history) &&
-                    find(library, "rl_completion_matches", &editor.matches) &&
-                    find(library, "rl_attempted_completion_function", &editor.complete) &&
-                    find(library, "rl_attempted_completion_over", &editor.is_complete) &&
-                    find(library, "rl_initialize", &editor.initialize) &&
-                    find(library, "rl_parse_and_bind", &editor.bind);
+    bool is_whole = find_function(library, "readline", &editor.read) &&
+                    find_function(library, "add_history", &editor.add_history) &&
+                    find_function(library, "rl_completion_matches", &editor.matches) &&
+                    find_function(library, "rl_attempted_completion_function", &editor.complete) &&
+                    find_function(library, "rl_attempted_completion_over", &editor.is_complete) &&
+                    find_function(library, "rl_initialize", &editor.initialize) &&
+                    find_function(library, "rl_parse_and_bind", &editor.bind);
     if (!is_whole || editor.initialize() != 0) return;
     state.editor = editor;
     *editor.complete = complete;
@@ -98,7 +99,7 @@ char *line_editor_read(const char *prompt, line_words words, void *context)
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     state.words = words;
     state.context = context;
-    if (is_terminal && !state.is_loaded) load();
+    if (is_terminal && !state.is_loaded) load_editor();
     if (!is_terminal || !state.editor.read) return read_plain(prompt, is_terminal);
     /* Ctrl-C is a key meanwhile: it empties the line. As a signal it would end the program. */
     struct termios before, without;

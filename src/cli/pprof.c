@@ -71,7 +71,7 @@ static bool check(const struct pprof_flags *flags, int file_count)
     return false;
 }
 
-static int run(struct pprof_flags *flags, char **files, size_t count)
+static int run_flags(struct pprof_flags *flags, char **files, size_t count)
 {
     if (flags->report_count == 0) return (int)prompt_run(flags, files, count);
     return (int)report_run(&flags->request, files, count);
@@ -85,7 +85,7 @@ static int run_sources(struct pprof_flags *flags, char **sources, size_t count)
     char **files = calloc(count, sizeof(*files));
     while (files && named < count && (files[named] = fetch_source(sources[named], flags->seconds))) named++;
     if (named == count)
-        status = run(flags, files, count);
+        status = run_flags(flags, files, count);
     else
         message("not enough memory for the names of the files");
     for (size_t i = 0; i < named; i++) free(files[i]);

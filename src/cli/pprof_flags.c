@@ -81,7 +81,7 @@ static bool take_nothing(struct pprof_flags *flags, const struct flag *flag, con
     return true;
 }
 
-static bool reject(struct pprof_flags *flags, const struct flag *flag, const char *text)
+static bool reject_flag(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)flags, (void)text;
     message("offbeat pprof has no -%s yet; %s", flag->name, flag->text);
@@ -323,16 +323,16 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("pdf", .take = take_picture, .text = "pdf"),
         SWITCH("ps", .take = take_picture, .text = "ps"),
         SWITCH("web", .take = take_picture, .text = "svg"),
-        SWITCH("eog", .take = reject, .text = "-svg writes a file for it"),
-        SWITCH("evince", .take = reject, .text = "-pdf writes a file for it"),
-        SWITCH("gv", .take = reject, .text = "-ps writes a file for it"),
-        SWITCH("kcachegrind", .take = reject, .text = "-callgrind -output=FILE writes a file for it"),
+        SWITCH("eog", .take = reject_flag, .text = "-svg writes a file for it"),
+        SWITCH("evince", .take = reject_flag, .text = "-pdf writes a file for it"),
+        SWITCH("gv", .take = reject_flag, .text = "-ps writes a file for it"),
+        SWITCH("kcachegrind", .take = reject_flag, .text = "-callgrind -output=FILE writes a file for it"),
         VALUE("seconds", .take = take_seconds, .value = &flags->seconds),
         VALUE("timeout", .take = take_seconds, .value = &flags->fetch.timeout_seconds),
         VALUE("tls_cert", .take = take_text, .value = &flags->fetch.certificate),
         VALUE("tls_key", .take = take_text, .value = &flags->fetch.key),
         VALUE("tls_ca", .take = take_text, .value = &flags->fetch.authority),
-        VALUE("buildid", .take = reject, .text = "the profile's own build ids are used; offbeat symbolize --trust-paths uses files without one"),
+        VALUE("buildid", .take = reject_flag, .text = "the profile's own build ids are used; offbeat symbolize --trust-paths uses files without one"),
         VALUE("tools", .take = take_nothing),
         {0},
     };

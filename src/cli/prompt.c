@@ -310,7 +310,7 @@ static size_t split_words(char *line, char *words[WORDS_MAX], char number[16])
     return count + 1;
 }
 
-static void reject(const char *word)
+static void reject_word(const char *word)
 {
     static const char *const own[] = {"help", "quit", "options"};
     const char *names[160], *name;
@@ -334,7 +334,7 @@ static void run_words(struct prompt *prompt, char **words, size_t count)
     else if (kind != PPROF_UNKNOWN)
         message("%s needs a value: %s=VALUE", words[0], words[0]);
     else
-        reject(words[0]);
+        reject_word(words[0]);
 }
 
 /* "focus = main # a comment". False: the line is not an assignment. */

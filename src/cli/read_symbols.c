@@ -169,7 +169,7 @@ static enum status read_request(struct buffer *request, struct error *error)
     }
 }
 
-static enum status run(struct answer *answer, struct error *error)
+static enum status answer_request(struct answer *answer, struct error *error)
 {
     static const struct sandbox_limits limits = {.memory_bytes = SYMBOL_READER_MEMORY_MAX,
                                                  .file_bytes = SYMBOL_READER_INDEX_MAX,
@@ -213,7 +213,7 @@ int command_read_symbols(void)
     struct answer answer = {.text_count = 0};
     struct error error = {0};
     buffer_init(&answer.bytes, SYMBOL_ANSWER_BYTES_MAX);
-    if (run(&answer, &error) != STATUS_OK) write_failure(&answer.bytes, &error);
+    if (answer_request(&answer, &error) != STATUS_OK) write_failure(&answer.bytes, &error);
     /* The end of the process frees the rest. */
     _exit(write_all(buffer_slice(&answer.bytes)) ? EXIT_DONE : EXIT_FAILED);
 }

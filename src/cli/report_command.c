@@ -44,7 +44,7 @@ struct run {
     const char *filters[FILTER_LINES + 1];
 };
 
-static enum exit_status fail(const struct error *error)
+static enum exit_status report_failure(const struct error *error)
 {
     message("%s", error->message);
     return EXIT_FAILED;
@@ -81,7 +81,7 @@ static enum exit_status filter(struct run *run)
     enum status status = filter_apply(run->profile, options, &outcome, &error);
     if (status != STATUS_OK) {
         bool is_wrong_use = status == STATUS_MALFORMED || status == STATUS_UNSUPPORTED || status == STATUS_TOO_LARGE;
-        (void)fail(&error);
+        (void)report_failure(&error);
         return is_wrong_use ? EXIT_WRONG_USE : EXIT_FAILED;
     }
     if (outcome.tag_focus_is_range) warn_range("tagfocus", options->tag_focus);
@@ -220,7 +220,7 @@ static enum exit_status write_profile_to(const struct report_request *request, s
     unsigned number = 1;
     const char *path = request->output ? request->output : "-";
     struct error error = {0};
-    if (profile_failed(profile, &error) != STATUS_OK) return fail(&error);
+    if (profile_failed(profile, &error) != STATUS_OK) return report_failure(&error);
     if (strcmp(path, "-") == 0 && isatty(STDOUT_FILENO)) {
         message("a profile is binary data and is not written to a terminal; use -output=FILE");
         return EXIT_WRONG_USE;
@@ -256,7 +256,7 @@ static enum exit_status write_drawing(const struct run *run, const struct graph_
     }
     graph_write_dot(graph, out);
     if (!format || out->failed || graphviz_draw(out, format, &error) == STATUS_OK) return EXIT_DONE;
-    return fail(&error);
+    return report_failure(&error);
 }
 
 static enum exit_status write_graph_report(struct run *run, const struct graph_report *graph, struct buffer *out)
@@ -312,7 +312,7 @@ static enum exit_status report_graph(struct run *run, struct buffer *out)
         struct graph_report graph = {.report = &run->report, .source = &source, .trimmed = &trimmed};
         exit_status = write_graph_report(run, &graph, out);
     } else {
-        (void)fail(&error);
+        (void)report_failure(&error);
     }
     trimmed_graph_fini(&trimmed);
     graph_source_fini(&source);
@@ -333,7 +333,7 @@ static enum exit_status report_traces(struct run *run, struct buffer *out)
     else if (status == STATUS_OK)
         traces_write_text(&run->report, &grouping, out);
     grouping_fini(&grouping);
-    return status == STATUS_OK ? EXIT_DONE : fail(&error);
+    return status == STATUS_OK ? EXIT_DONE : report_failure(&error);
 }
 
 static enum exit_status report_tags(struct run *run, struct buffer *out)
@@ -341,7 +341,7 @@ static enum exit_status report_tags(struct run *run, struct buffer *out)
     struct error error = {0};
     struct tag_sums sums;
     if (tag_sums_init(&sums, run->profile, run->report.choice.index, run->report.unit, &error) != STATUS_OK)
-        return fail(&error);
+        return report_failure(&error);
     if (run->request->json)
         tags_write_json(&run->report, &sums, out);
     else
@@ -467,7 +467,7 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
     return report_graph(run, out);
 }
 
-static void describe(struct run *run, int column)
+static void begin_report(struct run *run, int column)
 {
     const struct report_request *request = run->request;
     const struct profile *profile = run->profile;
@@ -516,7 +516,7 @@ static enum exit_status run_report(struct run *run)
     bool has_own_output = kind == REPORT_PROTO || kind == REPORT_TOPPROTO || kind == REPORT_VIEW;
     int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
     if (column < 0 || !check_unit(run, (size_t)column)) return EXIT_WRONG_USE;
-    describe(run, column);
+    begin_report(run, column);
     if (run->request->time_order) run->report.start_ns = times_origin_ns(run->profile);
     if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
     enum exit_status status = filter(run);

@@ -239,7 +239,7 @@ static enum exit_status explain_nothing_found(const struct disasm *disasm)
     return EXIT_NO;
 }
 
-static enum exit_status run(struct disasm *disasm, struct buffer *out)
+static enum exit_status report_instructions(struct disasm *disasm, struct buffer *out)
 {
     struct error error = {0};
     const struct grouping_options options = {
@@ -276,7 +276,7 @@ enum exit_status report_disasm(const struct report_request *request, const struc
                                struct profile *profile, struct buffer *out)
 {
     struct disasm disasm = {.request = request, .report = report, .profile = profile};
-    enum exit_status status = run(&disasm, out);
+    enum exit_status status = report_instructions(&disasm, out);
     grouping_fini(&disasm.grouping);
     regexp_fini(&disasm.regexp);
     code_functions_fini(&disasm.functions);

@@ -12,8 +12,8 @@
 #include <ctype.h>
 #include <string.h>
 
-static enum status encode(const struct report_request *request, const struct report *report, struct buffer *data,
-                          struct error *error)
+static enum status encode_page(const struct report_request *request, const struct report *report, struct buffer *data,
+                               struct error *error)
 {
     struct grouping grouping;
     const struct grouping_options grouping_options = report_grouping(request);
@@ -42,7 +42,7 @@ static enum exit_status encode_base(const struct report_request *request, struct
     return report_run(&of_base, paths, request->diff_base.count);
 }
 
-static enum exit_status finish(enum status status, const struct error *error)
+static enum exit_status exit_after(enum status status, const struct error *error)
 {
     if (status == STATUS_OK) return EXIT_DONE;
     message("%s", error->message);
@@ -58,9 +58,9 @@ enum exit_status report_page_write(const struct report_request *request, const s
     buffer_init(&base, PAGE_DATA_BYTES_MAX);
     enum exit_status exit_status = encode_base(request, &base);
     if (exit_status == EXIT_DONE) {
-        enum status status = encode(request, report, &data, &error);
+        enum status status = encode_page(request, report, &data, &error);
         if (status == STATUS_OK) status = page_file_write(buffer_slice(&data), buffer_slice(&base), out, &error);
-        exit_status = finish(status, &error);
+        exit_status = exit_after(status, &error);
     }
     buffer_fini(&base);
     buffer_fini(&data);
@@ -191,14 +191,14 @@ bool report_page_check(const struct report_request *request)
     return false;
 }
 
-static enum exit_status show(const struct report_request *request, const struct report *report, struct buffer *data,
-                             struct buffer *base)
+static enum exit_status show_page(const struct report_request *request, const struct report *report,
+                                  struct buffer *data, struct buffer *base)
 {
     const struct browser_page_options options = {.port = request->port, .opens_browser = !request->no_browser};
     struct browser_page *page = request->page;
     struct error error = {0};
     enum status status = page ? STATUS_OK : browser_page_open(&options, &page, &error);
-    if (status != STATUS_OK) return finish(status, &error);
+    if (status != STATUS_OK) return exit_after(status, &error);
     browser_page_compare(page, base);
     browser_page_publish(page, data, !request->is_update);
     if (!request->is_update) show_until_end(request, report, page);
@@ -209,12 +209,12 @@ enum exit_status report_page_serve(const struct report_request *request, const s
 {
     struct buffer data, base;
     struct error error = {0};
-    if (request->page_data) return finish(encode(request, report, request->page_data, &error), &error);
+    if (request->page_data) return exit_after(encode_page(request, report, request->page_data, &error), &error);
     buffer_init(&data, PAGE_DATA_BYTES_MAX);
     buffer_init(&base, PAGE_DATA_BYTES_MAX);
     enum exit_status status = encode_base(request, &base);
-    if (status == EXIT_DONE) status = finish(encode(request, report, &data, &error), &error);
-    if (status == EXIT_DONE) status = show(request, report, &data, &base);
+    if (status == EXIT_DONE) status = exit_after(encode_page(request, report, &data, &error), &error);
+    if (status == EXIT_DONE) status = show_page(request, report, &data, &base);
     buffer_fini(&base);
     buffer_fini(&data);
     return status;

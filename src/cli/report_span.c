@@ -47,8 +47,8 @@ static bool is_wanted(const struct search *search, struct slice id)
     return id.size > 0 && slice_equals_text(id, search->wanted);
 }
 
-static void find(struct search *search, const struct span *span, struct slice profiler, struct slice profile,
-                 struct slice thread)
+static void set_found(struct search *search, const struct span *span, struct slice profiler, struct slice profile,
+                      struct slice thread)
 {
     struct found_span *found = &search->found;
     if (found->is_found) return;
@@ -67,12 +67,13 @@ static void search_transaction(struct search *search, struct slice payload)
     list_span(search, root->span_id, transaction.name);
     bool is_root = strcmp(search->wanted, "transaction") == 0 || is_wanted(search, root->span_id) ||
                    is_wanted(search, slice_of_text(transaction.event_id));
-    if (is_root) find(search, root, root->profiler_id, transaction.profile_id, root->thread_id);
+    if (is_root) set_found(search, root, root->profiler_id, transaction.profile_id, root->thread_id);
     for (size_t i = 0; i < transaction.spans.count; i++) {
         const struct span *span = &transaction.spans.items[i];
         list_span(search, span->span_id, span->op);
         if (is_wanted(search, span->span_id))
-            find(search, span, transaction_profiler_of(&transaction, span), transaction.profile_id, root->thread_id);
+            set_found(search, span, transaction_profiler_of(&transaction, span), transaction.profile_id,
+                      root->thread_id);
     }
     transaction_fini(&transaction);
 }
@@ -85,7 +86,7 @@ static void search_spans(struct search *search, struct slice payload)
         const struct span *span = &spans.items[i];
         list_span(search, span->span_id, span->description);
         if (is_wanted(search, span->span_id))
-            find(search, span, span->profiler_id, slice_of_text(""), slice_of_text(""));
+            set_found(search, span, span->profiler_id, slice_of_text(""), slice_of_text(""));
     }
     spans_fini(&spans);
 }

@@ -156,8 +156,8 @@ static void print_urls(const struct server *server, const char *scheme, const ch
     (void)fflush(stdout);
 }
 
-static enum exit_status run(struct store *store, const struct serve_options *options, bool profiles_self,
-                            const sigset_t *ends)
+static enum exit_status run_server(struct store *store, const struct serve_options *options, bool profiles_self,
+                                   const sigset_t *ends)
 {
     struct store_project project;
     struct server *server;
@@ -349,7 +349,7 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
     else if (additions->limited)
         status = limit_project(store, additions->limited, serve);
     else
-        status = run(store, serve, additions->profiles_self, &ends);
+        status = run_server(store, serve, additions->profiles_self, &ends);
     store_close(store);
     return status;
 }

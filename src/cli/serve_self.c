@@ -38,7 +38,7 @@ static bool find_project(struct store *store, struct store_project *ret_project)
     return status == STATUS_OK;
 }
 
-static bool load(__typeof__(offbeat_init) **ret_init, __typeof__(offbeat_start_profiler) **ret_start)
+static bool load_sampler(__typeof__(offbeat_init) **ret_init, __typeof__(offbeat_start_profiler) **ret_start)
 {
     char path[PATH_MAX];
     if (!record_library_find(path)) return false;
@@ -60,7 +60,7 @@ bool serve_self_start(struct store *store, struct server *server, const struct s
     __typeof__(offbeat_start_profiler) *start = NULL;
     struct store_project project;
     char dsn[DSN_SIZE];
-    if (!load(&init, &start) || !find_project(store, &project)) return false;
+    if (!load_sampler(&init, &start) || !find_project(store, &project)) return false;
     unsigned port = server_open_loopback(server);
     (void)snprintf(dsn, sizeof(dsn), "http://%s@127.0.0.1:%u/%" PRIu64, project.key, port, project.id);
     const struct offbeat_options options = {.size = sizeof(options),

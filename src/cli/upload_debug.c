@@ -61,7 +61,7 @@ static const char *why_not(const char *path, struct found *ret_found, struct err
     return ret_found->build_id[0] ? NULL : "has no build id; link it with -Wl,--build-id";
 }
 
-static void add(struct search *search, const char *path, const struct found *found)
+static void add_file(struct search *search, const char *path, const struct found *found)
 {
     if (!array_reserve(&search->items, &search->capacity, search->count + 1, sizeof(*search->items), FILES_MAX)) {
         message("upload-debug: more than %d files, or not enough memory; %s is left out", FILES_MAX, path);
@@ -82,7 +82,7 @@ static void look_at(struct search *search, const char *path, bool was_named)
     struct error error = {0};
     const char *why = why_not(path, &found, &error);
     if (!why) {
-        add(search, path, &found);
+        add_file(search, path, &found);
     } else if (was_named) {
         message("%s: %s", path, why);
         search->status = error.status == STATUS_NOT_FOUND || error.status == STATUS_IO ? EXIT_FAILED : EXIT_NO;
@@ -133,7 +133,7 @@ struct sending {
     size_t counts[UPLOAD_REJECTED + 1];
 };
 
-static void show(void *context, uint64_t sent)
+static void show_progress(void *context, uint64_t sent)
 {
     struct sending *sending = context;
     progress_step(&sending->progress, (size_t)(sending->done + sent), (size_t)sending->all);
@@ -161,7 +161,7 @@ static bool send_one(struct upload_client *client, struct sending *sending, cons
                                      .size = status == STATUS_OK ? (uint64_t)facts.st_size : 0,
                                      .name = name_of(found->path),
                                      .debug_id = debug_id,
-                                     .progress = show,
+                                     .progress = show_progress,
                                      .context = sending};
     if (status == STATUS_OK) status = upload_client_send(client, &file, &state, &error);
     if (descriptor >= 0) (void)close(descriptor);
@@ -196,7 +196,7 @@ static enum exit_status say_nothing(const struct search *search)
     return EXIT_NO;
 }
 
-static enum exit_status run(const struct upload_options *options, struct search *search)
+static enum exit_status upload_all(const struct upload_options *options, struct search *search)
 {
     struct upload_client *client;
     struct error error;
@@ -246,7 +246,7 @@ int command_upload_debug(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     find_files(&search, &operands);
-    status = search.count ? run(&upload, &search) : say_nothing(&search);
+    status = search.count ? upload_all(&upload, &search) : say_nothing(&search);
     for (size_t i = 0; i < search.count; i++) free(search.items[i].path);
     free(search.items);
     return (int)status;

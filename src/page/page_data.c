@@ -409,7 +409,7 @@ static enum status compress(struct encoder *encoder, struct buffer *out, struct 
     return status;
 }
 
-static enum status encode(struct encoder *encoder, struct buffer *out, struct error *error)
+static enum status encode_profile(struct encoder *encoder, struct buffer *out, struct error *error)
 {
     size_t count = encoder->profile->samples.count;
     if (count > PAGE_SAMPLES_MAX)
@@ -437,7 +437,7 @@ enum status page_data_encode(const struct profile *profile, const struct groupin
 {
     struct encoder encoder = {.profile = profile, .grouping = grouping, .options = options};
     for (int i = 0; i < STREAMS; i++) buffer_init(&encoder.streams[i], PAGE_DATA_BYTES_MAX);
-    enum status status = encode(&encoder, out, error);
+    enum status status = encode_profile(&encoder, out, error);
     for (int i = 0; i < STREAMS; i++) buffer_fini(&encoder.streams[i]);
     page_tree_fini(&encoder.tree);
     index_table_fini(&encoder.calls.index);

@@ -183,7 +183,7 @@ static void append_nodes(struct callgrind *all)
     }
 }
 
-static bool prepare(struct callgrind *all)
+static bool number_nodes(struct callgrind *all)
 {
     const struct call_graph *graph = &all->all->trimmed->graph;
     all->nodes_in_order = calloc(graph->node_count + 1, sizeof(*all->nodes_in_order));
@@ -199,7 +199,7 @@ void graph_write_callgrind(const struct graph_report *graph, struct buffer *out)
     buffer_append_format(out, "positions: instr line\nevents: %s%s(%s)\n", report->choice.is_mean ? "mean_" : "", type,
                          report->unit);
     callgrind_text_init(&all.text, out);
-    if (prepare(&all))
+    if (number_nodes(&all))
         append_nodes(&all);
     else
         out->failed = true;
