@@ -66,20 +66,6 @@ static bool add_chunk(void *context, const struct store_chunk *chunk)
     return true;
 }
 
-static void write_service(struct json_writer *json, const struct service *service, size_t bucket_count)
-{
-    json_begin_object(json);
-    json_member_text(json, "name", service->name);
-    json_member_time(json, "first", service->first_ns);
-    json_member_time(json, "last", service->last_ns);
-    json_member_u64(json, "chunks", service->chunks);
-    json_member_u64(json, "samples", service->samples);
-    json_begin_array_member(json, "samples_by_time");
-    for (size_t i = 0; i < bucket_count; i++) json_write_u64(json, (uint64_t)(service->parts[i] + 0.5));
-    json_end_array(json);
-    json_end_object(json);
-}
-
 static void write_activity(struct request *request, const struct activity *activity)
 {
     struct json_writer json = json_writer_of(&request->answer);
@@ -87,7 +73,19 @@ static void write_activity(struct request *request, const struct activity *activ
     json_member_time(&json, "start", activity->start_ns);
     json_member_time(&json, "end", activity->end_ns);
     json_begin_array_member(&json, "services");
-    for (size_t i = 0; i < activity->count; i++) write_service(&json, &activity->services[i], activity->bucket_count);
+    for (size_t i = 0; i < activity->count; i++) {
+        const struct service *service = &activity->services[i];
+        json_begin_object(&json);
+        json_member_text(&json, "name", service->name);
+        json_member_time(&json, "first", service->first_ns);
+        json_member_time(&json, "last", service->last_ns);
+        json_member_u64(&json, "chunks", service->chunks);
+        json_member_u64(&json, "samples", service->samples);
+        json_begin_array_member(&json, "samples_by_time");
+        for (size_t k = 0; k < activity->bucket_count; k++) json_write_u64(&json, (uint64_t)(service->parts[k] + 0.5));
+        json_end_array(&json);
+        json_end_object(&json);
+    }
     json_end_array(&json);
     json_member_bool(&json, "is_cut", activity->is_cut);
     json_end_object(&json);

@@ -124,17 +124,6 @@ static struct job *next_job(struct assembler *assembler)
     return NULL;
 }
 
-/* A chunk that is missing is no failure: its client is asked for it again. */
-static void end_job(struct assembler *assembler, struct job *job, enum status status, const struct error *error)
-{
-    if (status == STATUS_OK || status == STATUS_NOT_FOUND) {
-        remove_job(assembler, find_job(assembler, job->assembly.file.project, job->assembly.file.checksum));
-        return;
-    }
-    (void)snprintf(job->detail, sizeof(job->detail), "%s", error->message);
-    job->state = ASSEMBLY_FAILED;
-}
-
 static void *run_jobs(void *context)
 {
     struct assembler *assembler = context;
@@ -149,7 +138,14 @@ static void *run_jobs(void *context)
         (void)pthread_mutex_unlock(&assembler->lock);
         enum status status = assemble(assembler, &job->assembly, &error);
         (void)pthread_mutex_lock(&assembler->lock);
-        end_job(assembler, job, status, &error);
+        /* A chunk that is missing is no failure: its client is asked for it again. */
+        if (status == STATUS_OK || status == STATUS_NOT_FOUND) {
+            const struct store_debug_file *file = &job->assembly.file;
+            remove_job(assembler, find_job(assembler, file->project, file->checksum));
+        } else {
+            (void)snprintf(job->detail, sizeof(job->detail), "%s", error.message);
+            job->state = ASSEMBLY_FAILED;
+        }
     }
     (void)pthread_mutex_unlock(&assembler->lock);
     return NULL;

@@ -84,15 +84,13 @@ static const struct route routes[] = {
 /* Parameters of requests that read. Another name is a mistake, and would choose too much if it were ignored. */
 static const char *const numbers[] = {"limit", "buckets", NULL};
 static const char *const texts[] = {
-    "service", "environment", "release", "host",     "platform",   "profiler",  "chunk",      "thread",
-    "trace",   "span",        "from",    "to",       "seconds",    "focus",     "ignore",     "hide",
-    "show",    "show_from",   "type",    "order",    "prune_from", "tag_focus", "tag_ignore", "transaction",
-    "by",      "normalize",   "format",  "inverted", "name",       "times",     "after",      NULL,
+    "focus",      "ignore", "hide",      "show",   "show_from", "type", "order", "prune_from", "tag_focus",
+    "tag_ignore", "by",     "normalize", "format", "inverted",  "name", "times", "after",      NULL,
 };
-/* With "base_" in front, too. */
-static const char *const of_bases[] = {
-    "service", "environment", "release", "host",        "platform", "profiler", "chunk", "thread",
-    "trace",   "span",        "from",    "transaction", "to",       "seconds",  NULL,
+/* The base of a comparison has them, too, with "base_" in front. */
+static const char *const selectors[] = {
+    "service", "environment", "release", "host", "platform", "profiler",    "chunk", "thread",
+    "trace",   "span",        "from",    "to",   "seconds",  "transaction", NULL,
 };
 
 static bool is_among(const char *const *names, const char *name)
@@ -111,8 +109,8 @@ static bool check_parameter(struct request *request, const struct parameter *par
         if (!is_number) answer_error(request, 400, "%s: a number is needed", name);
         return is_number;
     }
-    if (is_among(texts, name)) return true;
-    if (strncmp(name, base, strlen(base)) == 0 && is_among(of_bases, name + strlen(base))) return true;
+    if (is_among(texts, name) || is_among(selectors, name)) return true;
+    if (strncmp(name, base, strlen(base)) == 0 && is_among(selectors, name + strlen(base))) return true;
     answer_error(request, 400, "there is no parameter %.100s; see doc/serve.md", name);
     return false;
 }

@@ -16,16 +16,6 @@
 
 enum { BACKUP_PATH_SIZE = STORE_PATH_SIZE + 32 };
 
-static enum status copy_database(sqlite3 *from, sqlite3 *to, const char *name, struct error *error)
-{
-    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-    if (!backup) return sql_failed(to, error, name);
-    int code;
-    while ((code = sqlite3_backup_step(backup, -1)) == SQLITE_BUSY || code == SQLITE_LOCKED) (void)sqlite3_sleep(20);
-    int finished = sqlite3_backup_finish(backup);
-    return code == SQLITE_DONE && finished == SQLITE_OK ? STATUS_OK : sql_failed(to, error, name);
-}
-
 /* STATUS_NOT_FOUND if FOLDER has no such file: retention may have removed it. */
 static enum status copy_file(const char *folder, const char *target, const char *name, struct error *error)
 {
@@ -42,7 +32,14 @@ static enum status copy_file(const char *folder, const char *target, const char 
         status = sql_failed(copy, error, to);
     if (status == STATUS_OK) {
         (void)sqlite3_busy_timeout(source, BUSY_MS);
-        status = copy_database(source, copy, name, error);
+        sqlite3_backup *backup = sqlite3_backup_init(copy, "main", source, "main");
+        int code = SQLITE_BUSY;
+        while (backup && (code == SQLITE_BUSY || code == SQLITE_LOCKED)) {
+            code = sqlite3_backup_step(backup, -1);
+            if (code != SQLITE_DONE) (void)sqlite3_sleep(20);
+        }
+        bool is_finished = backup && sqlite3_backup_finish(backup) == SQLITE_OK;
+        if (!is_finished || code != SQLITE_DONE) status = sql_failed(copy, error, name);
     }
     (void)sqlite3_close(source);
     (void)sqlite3_close(copy);

@@ -186,14 +186,17 @@ enum status query_chunks_without_rollup(struct store *store, struct day *day, co
 
 /* --- Spans -------------------------------------------------------------------------------------------------------- */
 
-struct span_walk {
-    store_visit_span *visit;
+/* The function of the caller for rows of one kind. */
+struct row_visitor {
+    store_visit_span *span;
+    store_visit_rejected *rejected;
+    store_visit_outcome *outcome;
     void *context;
 };
 
 static bool visit_span(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
 {
-    struct span_walk *walk = context;
+    const struct row_visitor *visitor = context;
     const struct store_span span = {
         .trace_id = sql_text(row, 0),
         .span_id = sql_text(row, 1),
@@ -209,30 +212,25 @@ static bool visit_span(void *context, sqlite3_stmt *row, struct error *error, en
         .end_ns = sql_u64(row, 11),
         .is_transaction = sqlite3_column_int(row, 12),
     };
-    return walk->visit(walk->context, &span);
+    return visitor->span(visitor->context, &span);
 }
 
 enum status store_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,
                             void *context, struct error *error)
 {
-    struct span_walk span_walk = {visit, context};
+    struct row_visitor visitor = {.span = visit, .context = context};
     return walk(store, query,
                 "SELECT trace_id,span_id,name,op,service,environment,release,profiler_id,profile_id,thread_id,start_ns,"
                 "end_ns,is_transaction FROM span" WHERE_TIME WHERE_NAMES
                 " AND (?9 IS NULL OR profiler_id=?9) ORDER BY start_ns",
-                visit_span, &span_walk, error);
+                visit_span, &visitor, error);
 }
 
 /* --- Rejected items and outcomes ---------------------------------------------------------------------------------- */
 
-struct rejected_walk {
-    store_visit_rejected *visit;
-    void *context;
-};
-
 static bool visit_rejected(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
 {
-    struct rejected_walk *walk = context;
+    const struct row_visitor *visitor = context;
     const struct store_rejected rejected = {
         .received_ns = sql_u64(row, 0),
         .type = sql_text(row, 1),
@@ -244,38 +242,33 @@ static bool visit_rejected(void *context, sqlite3_stmt *row, struct error *error
         .header = sql_text(row, 7),
         .payload = {.size = sql_u64(row, 8)},
     };
-    return walk->visit(walk->context, &rejected);
+    return visitor->rejected(visitor->context, &rejected);
 }
 
 enum status store_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
                                 void *context, struct error *error)
 {
-    struct rejected_walk rejected_walk = {visit, context};
+    struct row_visitor visitor = {.rejected = visit, .context = context};
     return walk(
         store, query,
         "SELECT received_ns,type,reason,place,found,expected,sdk,header,size FROM rejected WHERE project=?1 AND "
         "received_ns>=?2 AND received_ns<?3 ORDER BY received_ns",
-        visit_rejected, &rejected_walk, error);
+        visit_rejected, &visitor, error);
 }
-
-struct outcome_walk {
-    store_visit_outcome *visit;
-    void *context;
-};
 
 static bool visit_outcome(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
 {
-    struct outcome_walk *walk = context;
+    const struct row_visitor *visitor = context;
     const struct store_outcome outcome = {sql_text(row, 0), sql_text(row, 1), sql_text(row, 2), sql_u64(row, 3)};
-    return walk->visit(walk->context, &outcome);
+    return visitor->outcome(visitor->context, &outcome);
 }
 
 enum status store_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
                                void *context, struct error *error)
 {
-    struct outcome_walk outcome_walk = {visit, context};
+    struct row_visitor visitor = {.outcome = visit, .context = context};
     return walk(store, query, "SELECT outcome,category,reason,quantity FROM outcome WHERE project=?1", visit_outcome,
-                &outcome_walk, error);
+                &visitor, error);
 }
 
 /* --- Values of a column ------------------------------------------------------------------------------------------- */

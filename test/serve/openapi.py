@@ -41,7 +41,8 @@ def parameters_of_program():
     source = (ROOT / "src/serve/routes.c").read_text(encoding="utf-8")
     tables = {name: re.findall(r'"(\w+)"', text) for name, text in
               re.findall(r"static const char \*const (\w+)\[\] = \{(.*?)\};", source, re.DOTALL)}
-    return set(tables["numbers"] + tables["texts"] + ["base_" + name for name in tables["of_bases"]])
+    selectors = tables["selectors"]
+    return set(tables["numbers"] + tables["texts"] + selectors + ["base_" + name for name in selectors])
 
 
 def faults(schema, value, place="answer"):
