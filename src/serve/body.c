@@ -7,19 +7,6 @@
 #include "format/format.h"
 #include "serve/serve_private.h"
 
-/* Half of the workers may wait for the larger body before them: the others stay free for small ones. */
-static bool wait_for_large(struct server *server)
-{
-    struct decode_budget *budget = &server->decode_budget;
-    unsigned waiting_max = server->worker_count / 2;
-    if (budget->has_large && budget->waiting_large >= waiting_max) return false;
-    budget->waiting_large++;
-    while (budget->has_large) (void)pthread_cond_wait(&budget->has_room, &budget->lock);
-    budget->waiting_large--;
-    budget->has_large = true;
-    return true;
-}
-
 enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error)
 {
     struct server *server = request->server;
@@ -36,8 +23,12 @@ enum status decode_budget_acquire(struct request *request, size_t bytes, struct 
             (void)pthread_cond_wait(&budget->has_room, &budget->lock);
         budget->bytes += bytes;
         request->budget_bytes = bytes;
-    } else {
-        request->is_large = wait_for_large(server);
+    } else if (!budget->has_large || budget->waiting_large < server->worker_count / 2) {
+        /* Half of the workers may wait for the large body before them: the others stay free for small ones. */
+        budget->waiting_large++;
+        while (budget->has_large) (void)pthread_cond_wait(&budget->has_room, &budget->lock);
+        budget->waiting_large--;
+        budget->has_large = request->is_large = true;
     }
     (void)pthread_mutex_unlock(&budget->lock);
     if (request->is_large || bytes <= SERVE_SMALL_BYTES_MAX) return STATUS_OK;

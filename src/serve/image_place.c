@@ -29,15 +29,6 @@ struct string_id image_build_id(struct profile *profile, const struct mapping *m
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
-/* An image of Sentry's, or a mapping that says where the file begins. Its address in the file is known if the file's
- * own first address is; 0 may mean that it is not. */
-static uint64_t key_in_image(const struct mapping *mapping, uint64_t address)
-{
-    uint64_t distance = address - mapping->image_start;
-    return mapping->image_vmaddr ? symbol_key(SYMBOL_KEY_ADDRESS, mapping->image_vmaddr + distance)
-                                 : symbol_key(SYMBOL_KEY_FROM_BASE, distance);
-}
-
 bool image_key_of(const struct profile *profile, const struct location *location, uint64_t *ret_key)
 {
     const struct mapping *mapping = profile_mapping(profile, location->mapping);
@@ -45,8 +36,11 @@ bool image_key_of(const struct profile *profile, const struct location *location
     if (location->address == 0 || location->mapping.index == 0 || !is_named) return false;
     if (location->line_count > 0 && !location_has_placeholder(profile, location)) return false;
     bool is_image = mapping->image_start || mapping->image_size;
+    uint64_t distance = location->address - mapping->image_start;
+    /* The address in the file is known if the file's own first address is; 0 may mean that it is not. */
     if (is_image && location->address >= mapping->image_start)
-        *ret_key = key_in_image(mapping, location->address);
+        *ret_key = mapping->image_vmaddr ? symbol_key(SYMBOL_KEY_ADDRESS, mapping->image_vmaddr + distance)
+                                         : symbol_key(SYMBOL_KEY_FROM_BASE, distance);
     else if (!is_image && mapping->limit > mapping->start && location->address >= mapping->start)
         *ret_key = symbol_key(SYMBOL_KEY_FILE_OFFSET, location->address - mapping->start + mapping->file_offset);
     else

@@ -55,16 +55,6 @@ static bool is_named(const struct profile *profile, const struct location *locat
     return location->line_count > 0;
 }
 
-/* The build id, or else what the debug id says of it. */
-static void put_image_id(struct buffer *out, const struct profile *profile, const struct mapping *mapping)
-{
-    char id[IMAGE_ID_SIZE];
-    bool is_derived = mapping->build_id.index == 0 && image_id_of(profile, mapping, id);
-    struct slice text = is_derived ? slice_of_text(id) : profile_slice(profile, mapping->build_id);
-    leb128_append(out, text.size);
-    buffer_append(out, text.data, text.size);
-}
-
 static bool write_frame(const struct profile *profile, const struct location *location, struct buffer *out)
 {
     const struct mapping *mapping = profile_mapping(profile, location->mapping);
@@ -74,10 +64,11 @@ static bool write_frame(const struct profile *profile, const struct location *lo
     if (location->line_count > ROLLUP_LINES_MAX || (!has_name && location->mapping.index && !is_in_image)) return false;
     buffer_append_byte(out, location->mapping.index != 0);
     put_string(out, profile, mapping->file_name);
-    if (is_in_image)
-        put_image_id(out, profile, mapping);
-    else
-        put_string(out, profile, mapping->build_id);
+    char id[IMAGE_ID_SIZE];
+    bool is_derived = is_in_image && mapping->build_id.index == 0 && image_id_of(profile, mapping, id);
+    struct slice image_id = is_derived ? slice_of_text(id) : profile_slice(profile, mapping->build_id);
+    leb128_append(out, image_id.size);
+    buffer_append(out, image_id.data, image_id.size);
     if (!is_in_image) key = has_name ? 0 : location->address;
     leb128_append(out, key);
     leb128_append(out, location->line_count);

@@ -506,17 +506,6 @@ bool query_suspend(struct request *request)
     return request->is_suspended;
 }
 
-static void expire_debug_files(struct server *server)
-{
-    uint64_t removed = 0;
-    struct error error;
-    if (store_debug_expire(server->store, clock_utc_ns(), server->options.debug_keep_ns,
-                           server->options.debug_bytes_max, &removed, &error) != STATUS_OK)
-        server_log(server, "cannot remove old debug files: %s", error.message);
-    else if (removed > 0)
-        server_log(server, "removed %llu debug files", (unsigned long long)removed);
-}
-
 /* Removes and adds up old data. */
 static void maintain_store(struct server *server)
 {
@@ -527,7 +516,11 @@ static void maintain_store(struct server *server)
         server_log(server, "cannot remove old data: %s", error.message);
     else if (removed > 0)
         server_log(server, "removed %llu days of data", (unsigned long long)removed);
-    expire_debug_files(server);
+    if (store_debug_expire(server->store, clock_utc_ns(), server->options.debug_keep_ns,
+                           server->options.debug_bytes_max, &removed, &error) != STATUS_OK)
+        server_log(server, "cannot remove old debug files: %s", error.message);
+    else if (removed > 0)
+        server_log(server, "removed %llu debug files", (unsigned long long)removed);
     if (store_update_rollups(server->store, clock_utc_ns(), &rolled_up, &error) != STATUS_OK)
         server_log(server, "cannot add up old data: %s", error.message);
     atomic_fetch_add(&server->rolled_up, rolled_up);

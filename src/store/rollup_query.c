@@ -79,15 +79,6 @@ static void mark_nodes(struct part *part, const struct stack_dictionary *diction
     }
 }
 
-static uint32_t number_frame(struct part *part, const struct stack_dictionary *dictionary, uint32_t frame)
-{
-    if (part->frames[frame] == 0) {
-        part->part_frames[part->rollup.frame_count++] = stack_dictionary_frame(dictionary, frame);
-        part->frames[frame] = (uint32_t)part->rollup.frame_count;
-    }
-    return part->frames[frame] - 1;
-}
-
 static void fill_part(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
 {
     size_t value_count = values->value_count;
@@ -96,10 +87,15 @@ static void fill_part(struct part *part, const struct stack_dictionary *dictiona
         if (!part->nodes[node]) continue;
         size_t number = part->rollup.node_count++;
         part->nodes[node] = (uint32_t)number + 1;
-        if (node > 0)
+        if (node > 0) {
+            uint32_t frame = dictionary->nodes[node].frame;
+            if (part->frames[frame] == 0) {
+                part->part_frames[part->rollup.frame_count++] = stack_dictionary_frame(dictionary, frame);
+                part->frames[frame] = (uint32_t)part->rollup.frame_count;
+            }
             part->part_nodes[number] =
-                (struct store_node){part->nodes[dictionary->nodes[node].parent] - 1,
-                                    number_frame(part, dictionary, dictionary->nodes[node].frame)};
+                (struct store_node){part->nodes[dictionary->nodes[node].parent] - 1, part->frames[frame] - 1};
+        }
         if (node < values->node_count)
             (void)memcpy(part->values + number * value_count, values->values + node * value_count,
                          value_count * sizeof(uint64_t));

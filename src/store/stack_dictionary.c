@@ -84,36 +84,27 @@ static bool index_node(struct stack_dictionary *dictionary, uint32_t node)
     return index_table_add(&dictionary->node_index, hash_node(dictionary->nodes[node]), node);
 }
 
-static bool number_frame(struct stack_dictionary *dictionary, struct slice bytes, uint32_t *ret_frame)
-{
-    *ret_frame = index_table_find(&dictionary->frame_index, hash_bytes(bytes.data, bytes.size), frame_equals,
-                                  dictionary, &bytes);
-    if (*ret_frame != INDEX_NONE) return true;
-    *ret_frame = (uint32_t)dictionary->frame_count;
-    return append_frame(dictionary, bytes) && index_frame(dictionary, *ret_frame);
-}
-
-static bool number_node(struct stack_dictionary *dictionary, struct store_node node, uint32_t *ret_node)
-{
-    *ret_node = index_table_find(&dictionary->node_index, hash_node(node), node_equals, dictionary, &node);
-    if (*ret_node != INDEX_NONE) return true;
-    if (!append_node(dictionary, node)) return false;
-    *ret_node = (uint32_t)dictionary->node_count - 1;
-    return index_node(dictionary, *ret_node);
-}
-
 bool stack_dictionary_number(struct stack_dictionary *dictionary, const struct store_rollup *rollup,
                              uint32_t *ret_nodes)
 {
     uint32_t *frames = calloc(rollup->frame_count + 1, sizeof(*frames));
     bool is_fine = frames != NULL;
-    for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
-        is_fine = number_frame(dictionary, rollup->frames[i], &frames[i]);
+    for (size_t i = 0; i < rollup->frame_count && is_fine; i++) {
+        struct slice bytes = rollup->frames[i];
+        frames[i] = index_table_find(&dictionary->frame_index, hash_bytes(bytes.data, bytes.size), frame_equals,
+                                     dictionary, &bytes);
+        if (frames[i] != INDEX_NONE) continue;
+        frames[i] = (uint32_t)dictionary->frame_count;
+        is_fine = append_frame(dictionary, bytes) && index_frame(dictionary, frames[i]);
+    }
     ret_nodes[0] = 0;
     for (size_t i = 1; i < rollup->node_count && is_fine; i++) {
-        const struct store_node *node = &rollup->nodes[i];
-        is_fine =
-            number_node(dictionary, (struct store_node){ret_nodes[node->parent], frames[node->frame]}, &ret_nodes[i]);
+        struct store_node node = {ret_nodes[rollup->nodes[i].parent], frames[rollup->nodes[i].frame]};
+        ret_nodes[i] = index_table_find(&dictionary->node_index, hash_node(node), node_equals, dictionary, &node);
+        if (ret_nodes[i] != INDEX_NONE) continue;
+        is_fine = append_node(dictionary, node);
+        ret_nodes[i] = (uint32_t)dictionary->node_count - 1;
+        is_fine = is_fine && index_node(dictionary, ret_nodes[i]);
     }
     free(frames);
     return is_fine;
