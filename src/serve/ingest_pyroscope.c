@@ -151,18 +151,6 @@ static enum status add_labels(struct slice bytes, const struct description *desc
 
 /* --- Collapsed stacks --------------------------------------------------------------------------------------------- */
 
-/* Lines without counts: each is one sample. */
-static void count_lines(struct slice text, struct buffer *counted)
-{
-    while (text.size > 0) {
-        struct slice line = take_until(&text, '\n');
-        if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
-        if (line.size == 0) continue;
-        buffer_append(counted, line.data, line.size);
-        buffer_append_text(counted, " 1\n");
-    }
-}
-
 static void name_values(struct profile *profile, const struct description *description, const struct request *request)
 {
     struct slice units = request_slice(request, "units"), type = description->type;
@@ -191,7 +179,13 @@ static enum status convert_stacks(const struct request *request, struct slice te
     profile_init(&profile);
     buffer_init(&counted, 3 * text.size + 16);
     if (slice_equals_text(request_slice(request, "format"), "lines")) {
-        count_lines(text, &counted);
+        while (text.size > 0) { /* lines without counts: each is one sample */
+            struct slice line = take_until(&text, '\n');
+            if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
+            if (line.size == 0) continue;
+            buffer_append(&counted, line.data, line.size);
+            buffer_append_text(&counted, " 1\n");
+        }
         text = buffer_slice(&counted);
     }
     enum status status = counted.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory")

@@ -65,18 +65,6 @@ void rates_add_bytes(struct server *server, uint64_t project, size_t bytes)
     (void)pthread_mutex_unlock(&server->rates.lock);
 }
 
-static void store_rejected(struct server *server, uint64_t project, uint64_t count)
-{
-    struct error error;
-    uint64_t duplicates;
-    const struct store_outcome outcome = {slice_of_text("rate_limited"), slice_of_text("default"),
-                                          slice_of_text("too_many_requests"), count};
-    const struct store_batch batch = {
-        .project = project, .received_ns = clock_utc_ns(), .outcomes = &outcome, .outcome_count = 1};
-    if (store_add(server->store, &batch, &duplicates, &error) != STATUS_OK)
-        server_log(server, "cannot store what was limited: %s", error.message);
-}
-
 void rates_report(struct server *server)
 {
     (void)pthread_mutex_lock(&server->rates.lock);
@@ -86,7 +74,13 @@ void rates_report(struct server *server)
         if (rejected == 0) continue;
         rate->rejected = 0;
         (void)pthread_mutex_unlock(&server->rates.lock);
-        store_rejected(server, project, rejected);
+        const struct store_outcome outcome = {slice_of_text("rate_limited"), slice_of_text("default"),
+                                              slice_of_text("too_many_requests"), rejected};
+        const struct store_batch batch = {
+            .project = project, .received_ns = clock_utc_ns(), .outcomes = &outcome, .outcome_count = 1};
+        struct error error;
+        if (store_add(server->store, &batch, NULL, &error) != STATUS_OK)
+            server_log(server, "cannot store what was limited: %s", error.message);
         (void)pthread_mutex_lock(&server->rates.lock);
     }
     (void)pthread_mutex_unlock(&server->rates.lock);

@@ -5,10 +5,9 @@
  * in LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a chunk drops the
  * rollups that it belongs to and notes them as stale, in the same transaction, so that a rollup that is there is right.
  * SPDX-License-Identifier: MIT */
-#include "store/rollup.h"
-
 #include "base/cursor.h"
 #include "base/leb128.h"
+#include "store/store_private.h"
 
 #include <stdlib.h>
 #include <string.h>

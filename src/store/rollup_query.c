@@ -1,6 +1,6 @@
 /* Adds up the rollups of a query: of each group the rollups of the longest times that are wholly in its range.
  * SPDX-License-Identifier: MIT */
-#include "store/rollup.h"
+#include "store/store_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

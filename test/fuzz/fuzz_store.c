@@ -2,7 +2,7 @@
  * rollups. The first byte chooses which one the rest is. Text that is split into columns comes back.
  * SPDX-License-Identifier: MIT */
 #include "store/columns.h"
-#include "store/rollup.h"
+#include "store/store_private.h"
 
 enum { SIZE_MAX_BYTES = 1 << 20 };
 
