@@ -24,7 +24,7 @@ struct diff_function {
     struct diff_side base, new;
     enum diff_change change; /* ADDED and REMOVED: it is in one profile only; else of DIFFERENCE */
     int64_t difference;      /* difference of self, or of total */
-    double probability;      /* probability of such a difference without a change (analyze/sampling_noise.h); 1: unknown */
+    double probability; /* probability of such a difference without a change (analyze/sampling_noise.h); 1: unknown */
     enum diff_noise noise;
 };
 

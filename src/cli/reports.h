@@ -1,5 +1,5 @@
-/* The reports that have a file each. Each appends to OUT what is to be printed; another status than EXIT_DONE comes after
- * a line on standard error.  SPDX-License-Identifier: MIT */
+/* The reports that have a file each. Each appends to OUT what is to be printed; another status than EXIT_DONE comes
+ * after a line on standard error.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_REPORTS_H
 #define OFFBEAT_CLI_REPORTS_H
 
