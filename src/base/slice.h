@@ -33,6 +33,37 @@ static inline bool slice_equals_text(struct slice a, const char *text)
     return slice_equal(a, slice_of_text(text));
 }
 
+static inline bool text_begins_with(struct slice text, const char *start)
+{
+    size_t size = strlen(start);
+    return text.size >= size && memcmp(text.data, start, size) == 0;
+}
+
+static inline bool text_ends_with(struct slice text, const char *end)
+{
+    size_t size = strlen(end);
+    return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
+}
+
+static inline bool text_is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/* Returns TEXT without its first START bytes. */
+static inline struct slice text_from(struct slice text, size_t start)
+{
+    return slice_of(text.data + start, text.size - start);
+}
+
+/* Returns TEXT without the blanks around it. */
+static inline struct slice text_trim(struct slice text)
+{
+    while (text.size > 0 && text_is_blank(text.data[0])) text = text_from(text, 1);
+    while (text.size > 0 && text_is_blank(text.data[text.size - 1])) text.size--;
+    return text;
+}
+
 /* For printf's "%.*s". */
 #define SLICE_ARGUMENTS(slice) (int)((slice).size), (const char *)((slice).data)
 

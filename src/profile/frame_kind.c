@@ -6,18 +6,6 @@
 /* Addresses from here on belong to the kernel: x86-64 and arm64 divide their address spaces so. */
 #define KERNEL_ADDRESSES 0xffff000000000000u
 
-static bool begins_with(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
-static bool ends_with(struct slice text, const char *end)
-{
-    size_t size = strlen(end);
-    return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
-}
-
 static struct slice base_name(struct slice path)
 {
     for (size_t i = path.size; i > 0; i--) {
@@ -29,8 +17,8 @@ static struct slice base_name(struct slice path)
 /* perf calls the kernel "[kernel.kallsyms]", that of a virtual machine "[guest.kernel.kallsyms]"; others "[kernel]". */
 static bool is_kernel_file(struct slice file)
 {
-    return begins_with(file, "[kernel") || begins_with(file, "[guest.kernel") ||
-           (begins_with(file, "/lib/modules/") && (ends_with(file, ".ko") || ends_with(file, ".ko.xz")));
+    return text_begins_with(file, "[kernel") || text_begins_with(file, "[guest.kernel") ||
+           (text_begins_with(file, "/lib/modules/") && (text_ends_with(file, ".ko") || text_ends_with(file, ".ko.xz")));
 }
 
 /* Anonymous memory holds code only if the process wrote that code. perf-1234.map has the names of such code; perf
@@ -39,8 +27,8 @@ static bool is_jit_file(struct slice file)
 {
     struct slice name = base_name(file);
     return slice_equals_text(file, JIT_PACKAGE) || slice_equals_text(file, ANONYMOUS_MAPPING) ||
-           (begins_with(name, "perf-") && ends_with(name, ".map")) ||
-           (begins_with(name, "jitted-") && ends_with(name, ".so"));
+           (text_begins_with(name, "perf-") && text_ends_with(name, ".map")) ||
+           (text_begins_with(name, "jitted-") && text_ends_with(name, ".so"));
 }
 
 enum frame_kind frame_kind_of(const struct profile *profile, const struct location *location, uint32_t line)

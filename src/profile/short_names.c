@@ -19,8 +19,7 @@ static bool is_word(uint8_t byte)
 
 static bool begins_with(struct slice name, size_t place, const char *text)
 {
-    size_t size = strlen(text);
-    return place <= name.size && name.size - place >= size && memcmp(name.data + place, text, size) == 0;
+    return place <= name.size && text_begins_with(text_from(name, place), text);
 }
 
 /* --- Operators ---------------------------------------------------------------------------------------------------- */

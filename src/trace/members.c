@@ -92,16 +92,6 @@ const char *trace_members_find(const struct trace_members *members, const char *
 
 /* --- Reading baggage ---------------------------------------------------------------------------------------------- */
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t')) text.size--;
-    return text;
-}
-
 /* Takes the part up to the next SEPARATOR off TEXT; all of it if there is none. */
 static struct slice take_until(struct slice *text, uint8_t separator)
 {
@@ -133,11 +123,11 @@ void trace_members_read_baggage(struct trace_members *members, struct slice head
 {
     uint8_t decoded[TRACE_BAGGAGE_BYTES_MAX];
     while (header.size > 0) {
-        struct slice member = trim(take_until(&header, ','));
+        struct slice member = text_trim(take_until(&header, ','));
         if (!is_ours(member) || !memchr(member.data, '=', member.size)) continue;
         struct slice value = take_until(&member, ';'); /* then come properties, which Sentry does not use */
-        struct slice key = trim(take_until(&value, '='));
-        value = trim(value);
+        struct slice key = text_trim(take_until(&value, '='));
+        value = text_trim(value);
         if (value.size > sizeof(decoded)) continue;
         size_t size = decode_percent(value, decoded);
         key = slice_of(key.data + PREFIX_SIZE, key.size - PREFIX_SIZE);
@@ -197,9 +187,9 @@ static bool is_well_formed(struct slice member)
     do {
         struct slice value = take_until(&member, ';');
         bool has_value = value.size > 0 && memchr(value.data, '=', value.size);
-        struct slice key = trim(take_until(&value, '='));
+        struct slice key = text_trim(take_until(&value, '='));
         if (key.size == 0 || !is_printable_without(key, "\"(),/:;<=>?@[\\]{}")) return false;
-        if (has_value ? !is_printable_without(trim(value), "\",;\\") : needs_value) return false;
+        if (has_value ? !is_printable_without(text_trim(value), "\",;\\") : needs_value) return false;
         needs_value = false; /* a property needs none */
     } while (member.size > 0);
     return true;
@@ -210,7 +200,7 @@ void trace_members_write_baggage(const struct trace_members *members, struct sli
     struct buffer ours = {.maximum = TRACE_BAGGAGE_BYTES_MAX};
     size_t count = append_ours(members, &ours), start = out->size;
     while (others.size > 0) {
-        struct slice member = trim(take_until(&others, ','));
+        struct slice member = text_trim(take_until(&others, ','));
         if (!is_well_formed(member) || is_ours(member)) continue;
         size_t size = out->size - start + member.size + ours.size + 2; /* two commas */
         if (size > TRACE_BAGGAGE_BYTES_MAX || count == TRACE_MEMBERS_MAX) break;
