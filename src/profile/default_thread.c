@@ -1,4 +1,4 @@
-/* Which of a profile's threads a viewer opens on.  SPDX-License-Identifier: MIT */
+/* The thread of a profile that a viewer opens on.  SPDX-License-Identifier: MIT */
 #include "profile/profile.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What kind of code a frame runs.  SPDX-License-Identifier: MIT */
+/* The kind of code that a frame runs.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_FRAME_KIND_H
 #define OFFBEAT_PROFILE_FRAME_KIND_H
 

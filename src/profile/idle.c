@@ -38,7 +38,7 @@ static struct stack_id common_stack(const struct ancestry *of, struct stack_id l
     uint32_t a = left.index, b = right.index;
     a = ancestor_at(of, a, of[b].depth);
     b = ancestor_at(of, b, of[a].depth);
-    while (a != b) { /* of equal depth, so that their jumps are as far */
+    while (a != b) { /* stacks of equal depth, so that their jumps are as far */
         bool jumps = of[a].jump != of[b].jump;
         a = jumps ? of[a].jump : of[a].parent;
         b = jumps ? of[b].jump : of[b].parent;

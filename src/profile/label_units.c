@@ -43,7 +43,7 @@ static bool is_listed(const struct other_unit *listed, size_t count, const struc
 size_t profile_other_units(const struct profile *profile, struct other_unit *ret_units, size_t max)
 {
     size_t count = 0;
-    struct string_id *first = calloc(profile->strings.count + 1, sizeof(*first)); /* by string: the unit of that key */
+    struct string_id *first = calloc(profile->strings.count + 1, sizeof(*first)); /* the unit of each key, by string */
     for (size_t i = 0; first && i < profile->labels.count && count < max; i++) {
         const struct label *label = &profile->labels.items[i];
         if (!label->is_number || label->unit.index == 0) continue;

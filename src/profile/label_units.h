@@ -7,7 +7,7 @@
 
 struct label_units {
     const struct profile *profile;
-    struct string_id *unit_of_key; /* by string; 0: no label of the key has one */
+    struct string_id *unit_of_key; /* the unit of each key, by string; 0: no label of the key has one */
     size_t count;
 };
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Of a name: the first package that has it, and how another one differs. */
+/* The first package that has a name, and how another one differs. */
 struct use {
     uint32_t package;
     bool has_several, has_equal_ends;

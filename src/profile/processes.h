@@ -20,8 +20,8 @@ struct process_key {
 struct processes {
     struct process_key *items;
     size_t count, capacity;
-    uint32_t *of_labels;    /* by label set: index in ITEMS; 0: the labels do not say */
-    uint32_t *of_processes; /* by process of the profile: index in ITEMS */
+    uint32_t *of_labels;    /* index in ITEMS by label set; 0: the labels do not say */
+    uint32_t *of_processes; /* index in ITEMS by process of the profile */
     struct index_table index;
 };
 

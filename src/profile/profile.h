@@ -40,7 +40,7 @@ enum {
     PROFILE_METADATA_MAX = 4096, /* each of comments and metadata */
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_MARKERS_MAX = 16 << 20,
-    PROFILE_MARKER_TEXTS_MAX = 64, /* of one marker */
+    PROFILE_MARKER_TEXTS_MAX = 64, /* the texts of one marker */
     PROFILE_MARKER_SCHEMAS_MAX = 4096,
     PROFILE_ADDED_AT_ONCE = 128, /* stacks or label sets that one call adds; stacks that one call prefetches */
 };
@@ -49,7 +49,7 @@ enum {
  * memory of the profiled process. */
 struct mapping {
     uint64_t start, limit; /* the segment */
-    uint64_t file_offset;  /* of START in the file */
+    uint64_t file_offset;  /* the place of START in the file */
     struct string_id file_name;
     struct string_id build_id;   /* lowercase hex, any length; Sentry's code_id */
     struct string_id debug_id;   /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
@@ -69,7 +69,7 @@ enum in_app { IN_APP_UNKNOWN, IN_APP_NO, IN_APP_YES };
 
 /* Functions with equal fields are the same function. */
 struct function {
-    struct string_id name;        /* for people: demangled */
+    struct string_id name;        /* the demangled name, for people */
     struct string_id system_name; /* the linker's, mangled; "" = the same as NAME */
     struct string_id file_name;   /* path in the debug information */
     int64_t start_line;           /* 0 = not known */
@@ -85,7 +85,7 @@ struct line {
     int64_t column;              /* 0 = not known */
 };
 
-/* What kind of code a frame runs; profile/frame_kind.h derives it where a format does not say. */
+/* The kind of code that a frame runs; profile/frame_kind.h derives it where a format does not say. */
 enum frame_kind {
     FRAME_UNKNOWN,
     FRAME_NATIVE, /* machine code of a file */
@@ -188,12 +188,12 @@ struct measurement {
     size_t count, capacity;
 };
 
-/* What happened in a thread, at one time or over some: a span, or what Firefox calls a marker. */
+/* An event of a thread, at one time or over some: a span, or what Firefox calls a marker. */
 enum marker_kind { MARKER_INSTANT, MARKER_INTERVAL, MARKER_BEGIN, MARKER_END };
 struct marker {
     struct string_id name, category;
     struct string_id details;        /* a JSON object; "" = there are none */
-    uint32_t text_first, text_count; /* in profile.marker_texts: further details */
+    uint32_t text_first, text_count; /* further details, in profile.marker_texts */
     struct thread_id thread;         /* 0 = not known */
     enum marker_kind kind;
     uint64_t start_ns, end_ns; /* UTC since 1970; an end has no start, and only an interval and an end have an end */
@@ -307,7 +307,7 @@ struct stack_frames {
 };
 void profile_add_stacks(struct profile *profile, const struct stack_frames *stacks, size_t count,
                         struct stack_id *ret_ids);
-/* If the process is known, copies the fields that it lacks. */
+/* Copies the fields that the process lacks, if it is known. */
 struct process_id profile_add_process(struct profile *profile, const struct process *process);
 /* The process with this pid; NAME may be "". 0 if PID is not above 0. */
 struct process_id profile_add_pid(struct profile *profile, int64_t pid, struct string_id name);

@@ -1,4 +1,4 @@
-/* How large a profile becomes when its shared parts are written out: the model holds callers and inlined functions
+/* The size that a profile has when its shared parts are written out: the model holds callers and inlined functions
  * once, however often they are used, so that a small file can describe very many frames.  SPDX-License-Identifier: MIT
  */
 #ifndef OFFBEAT_PROFILE_PROFILE_EXTENT_H
@@ -7,7 +7,7 @@
 #include "profile/profile.h"
 
 enum {
-    EXTENT_FRAMES_FREE = 1 << 23, /* of any profile */
+    EXTENT_FRAMES_FREE = 1 << 23, /* frames that each profile may have */
     EXTENT_FRAMES_OF_BYTE = 8,    /* more for each byte that it was read from */
     EXTENT_LINES_FREE = 64,       /* inlined functions of a location that are not counted */
 };

@@ -420,8 +420,8 @@ static void merge_comments(struct merge *merge)
     }
 }
 
-/* If both starts are known, the merged profile covers the time from the first start to the last end; else the durations
- * are added. */
+/* Sets the merged profile's extent. If both starts are known, it covers the time from the first start to the last end;
+ * else the durations are added. */
 static void merge_time(struct profile *into, const struct profile *from)
 {
     if (into->time_ns == 0 || from->time_ns == 0) {

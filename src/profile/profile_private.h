@@ -1,4 +1,4 @@
-/* What the files of profile/ share.  SPDX-License-Identifier: MIT */
+/* The declarations that the files of profile/ share.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_PROFILE_PRIVATE_H
 #define OFFBEAT_PROFILE_PROFILE_PRIVATE_H
 

@@ -14,7 +14,7 @@ enum { PRUNE_STEPS_FREE = 1 << 25, PRUNE_STEPS_OF_BYTE = 32 };
 
 enum match { NOT_MATCHED_YET, IS_KEPT, IS_DROPPED };
 
-/* What is left of a stack. */
+/* The rest of a stack. */
 struct rest {
     uint32_t stack;
     bool has_user; /* a place where nothing matches */
@@ -78,7 +78,7 @@ static uint32_t unmatched_lines(struct pruning *pruning, struct location_id id)
     return kept;
 }
 
-/* What is left of INDEX, whose parent was pruned before. */
+/* Returns what is left of INDEX, whose parent was pruned before. */
 static struct rest prune_stack(struct pruning *pruning, uint32_t index)
 {
     struct profile *profile = pruning->profile;

@@ -87,7 +87,7 @@ static uint64_t multiply_limited(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* How many of TICKS ticks, the first at TIME_NS, are before LIMIT_NS. */
+/* Returns how many of TICKS ticks, the first at TIME_NS, are before LIMIT_NS. */
 static uint64_t ticks_before(uint64_t time_ns, uint64_t ticks, uint64_t spacing_ns, uint64_t limit_ns)
 {
     if (time_ns >= limit_ns) return 0;
@@ -95,7 +95,7 @@ static uint64_t ticks_before(uint64_t time_ns, uint64_t ticks, uint64_t spacing_
     return count < ticks ? count : ticks;
 }
 
-/* Of one sample's ticks, those at FROM_NS or later and before TO_NS: from SKIPPED to END. */
+/* The ticks of one sample at FROM_NS or later and before TO_NS: from SKIPPED to END. */
 struct ticks {
     uint64_t time_ns, count, spacing_ns; /* all of them */
     uint64_t skipped, end;

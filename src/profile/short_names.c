@@ -24,7 +24,8 @@ static bool begins_with(struct slice name, size_t place, const char *text)
 
 /* --- Operators ---------------------------------------------------------------------------------------------------- */
 
-/* What may follow the name of an operator: arguments, template arguments, an ABI tag, a suffix of the compiler. */
+/* Returns whether the name of an operator ends at PLACE. It may be followed by arguments, template arguments, an ABI
+ * tag, a suffix of the compiler. */
 static bool ends_operator(struct slice name, size_t place)
 {
     return place == name.size || strchr("(<[.@,)>", byte_at(name, place)) != NULL || begins_with(name, place, " <");
@@ -102,7 +103,7 @@ static bool begins_arguments(struct slice name, size_t place)
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
-/* As end_of_arguments, but for a name with many brackets that have no end. */
+/* Does the same as end_of_arguments, but for a name with many brackets that have no end. */
 static size_t skip_arguments(struct slice name, size_t place, unsigned *open_brackets)
 {
     size_t end = *open_brackets < OPEN_BRACKETS_MAX ? end_of_arguments(name, place) : 0;

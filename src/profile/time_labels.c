@@ -65,7 +65,7 @@ static bool all_have_times(const struct profile *profile)
     return profile->samples.count > 0;
 }
 
-/* When the sample of LABEL began: one that says when it ended took its wall time until then. */
+/* Returns when the sample of LABEL began: one that says when it ended took its wall time until then. */
 static uint64_t start_of(const struct profile *profile, size_t sample, const struct label *label)
 {
     uint64_t time_ns = (uint64_t)label->number;

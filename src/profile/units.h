@@ -1,12 +1,12 @@
-/* What units measure, and in what size (requirement PPF-3).  SPDX-License-Identifier: MIT */
+/* The quantities that units measure, and their sizes (requirement PPF-3).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_UNITS_H
 #define OFFBEAT_PROFILE_UNITS_H
 
 #include "base/buffer.h"
 
-/* How many TO one FROM is: 1000 for "seconds" in "ms", 1 for equal names. 0 if they measure different things. The names
- * are pprof's, in upper or lower case, with or without an s at the end: times, bytes (1024 each), Google's compute
- * units.
+/* Returns how many TO one FROM is: 1000 for "seconds" in "ms", 1 for equal names. 0 if they measure different things.
+ * The names are pprof's, in upper or lower case, with or without an s at the end: times, bytes (1024 each), Google's
+ * compute units.
  */
 double unit_ratio(const char *from, const char *to);
 

@@ -102,7 +102,8 @@ static bool limit_memory(uint64_t bytes)
 #endif
 }
 
-/* Where memory is short, the kernel ends this process and not its parent. Where that is denied, nothing is lost. */
+/* Asks the kernel to end this process and not its parent where memory is short. Where that is denied, nothing is lost.
+ */
 static void offer_for_oom(void)
 {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

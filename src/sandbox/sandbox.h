@@ -5,9 +5,9 @@
 #include "base/status.h"
 
 struct sandbox_limits {
-    uint64_t memory_bytes, file_bytes; /* of address space; of a file that is written */
+    uint64_t memory_bytes, file_bytes; /* maximum of address space, and of a file that is written */
     unsigned cpu_seconds;
-    int descriptors; /* those below stay open, all others are closed */
+    int descriptors; /* the first descriptor to close; those below stay open */
 };
 
 /* From here on, the process, which has one thread, can read and write its open descriptors, allocate memory up to the
