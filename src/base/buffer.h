@@ -12,7 +12,7 @@ struct buffer {
     size_t capacity;
     size_t maximum;
     bool failed;
-    bool is_full; /* it failed because of MAXIMUM, not for want of memory */
+    bool is_full; /* the failure is due to MAXIMUM, not for want of memory */
 };
 
 void buffer_init(struct buffer *buffer, size_t maximum_bytes);
@@ -27,7 +27,7 @@ static inline void buffer_grow(struct buffer *buffer, size_t size)
     buffer->size += size;
 }
 
-/* What is from FROM to TO is not read again: its memory goes back to the system, and the buffer keeps its size. */
+/* Gives the memory from FROM to TO, which is not read again, back to the system; the buffer keeps its size. */
 void buffer_release(struct buffer *buffer, size_t from, size_t to);
 
 void buffer_append(struct buffer *buffer, const void *data, size_t size);

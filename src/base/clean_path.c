@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clean_path.h"
 
-/* Where the last part of what is at FIRST of OUT begins. */
+/* Returns where the last part of what is at FIRST of OUT begins. */
 static size_t last_part(const struct buffer *out, size_t first)
 {
     size_t at = out->size;

@@ -16,7 +16,7 @@ static inline uint64_t load_word(const uint8_t *bytes)
     return word;
 }
 
-/* For a few tens of bytes, for which a call of memcmp takes longer. */
+/* Compares a few tens of bytes, for which a call of memcmp takes longer. */
 static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t size)
 {
     uint64_t differences = 0;

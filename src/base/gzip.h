@@ -26,7 +26,7 @@ static inline bool zlib_detect(struct slice bytes)
            (bytes.data[0] << 8 | bytes.data[1]) % 31 == 0;
 }
 
-/* As gzip_decompress, of one stream. */
+/* Does the same as gzip_decompress for one stream. */
 enum status zlib_decompress(struct slice bytes, struct buffer *out, struct error *error);
 
 /* Appends BYTES as one gzip member without name and time: equal bytes give equal output. LEVEL: 1 … GZIP_LEVEL_MAX. */

@@ -23,10 +23,10 @@
 /* LINE is written to standard error before the process aborts. */
 void invariant_failed(const char *line) __attribute__((cold, noinline));
 
-/* How many have failed in this process. */
+/* Returns how many have failed in this process. */
 unsigned invariant_failures(void);
 
-/* For unit tests: chooses what a failure does, whatever the environment says. */
+/* Chooses what a failure does, whatever the environment says. For unit tests. */
 void invariant_set_aborts(bool aborts);
 
 #endif

@@ -17,7 +17,7 @@ struct walk {
     uint64_t offset;
     struct step steps[JSON_DEPTH_MAX];
     size_t depth;
-    const uint8_t *value; /* where that which was found begins; NULL = continue */
+    const uint8_t *value; /* start of the value that was found; NULL = continue */
 };
 
 static void set_key(struct step *step, struct slice key)

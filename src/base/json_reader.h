@@ -62,7 +62,7 @@ enum status json_reader_status(const struct json_reader *reader, struct error *e
 /* Makes the reader fail for the caller's own reason (constant text) unless it has failed already. */
 void json_reader_reject(struct json_reader *reader, enum status status, const char *message);
 
-/* How many bytes were taken: the offset right after the last thing that was read. */
+/* Returns how many bytes were taken: the offset right after the last thing that was read. */
 static inline size_t json_reader_taken(const struct json_reader *reader)
 {
     return (size_t)(reader->position - reader->start);
@@ -202,12 +202,12 @@ static inline bool json_null(struct json_reader *reader)
 void json_skip(struct json_reader *reader);
 
 struct json_number {
-    struct slice text; /* as it is in the input */
+    struct slice text; /* the number as it is in the input */
     uint64_t digits;   /* all digits in a row, if IS_EXACT: the value is ±digits × 10^exponent */
     int64_t exponent;
     bool is_negative;
     bool is_integer; /* neither fraction nor exponent */
-    bool is_exact;   /* at most 19 digits */
+    bool is_exact;   /* value of at most 19 digits */
 };
 
 /* All zero on failure. */

@@ -31,7 +31,7 @@ void json_write_text(struct json_writer *writer, const char *text); /* NULL = ""
 void json_write_u64(struct json_writer *writer, uint64_t value);
 void json_write_i64(struct json_writer *writer, int64_t value);
 void json_write_hex(struct json_writer *writer, uint64_t value); /* the string "0x1f" */
-/* With the fewest digits that read back as the same double. */
+/* Writes the fewest digits that read back as the same double. */
 void json_write_double(struct json_writer *writer, double value);
 /* VALUE / 10^PLACES with exactly PLACES (0 to 19) digits after the point. */
 void json_write_fixed(struct json_writer *writer, uint64_t value, unsigned places);

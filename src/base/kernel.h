@@ -75,7 +75,7 @@ static inline int64_t kernel_seek(int descriptor, int64_t offset, int whence)
     return kernel_call3(SYS_lseek, descriptor, offset, whence);
 }
 
-/* What the kernel does with signal NUMBER is the usual thing from now on. For a process that has its own handlers. */
+/* Sets the kernel's default action for signal NUMBER, for a process that has its own handlers. */
 static inline void kernel_handle_as_usual(int number)
 {
     struct {
@@ -87,7 +87,7 @@ static inline void kernel_handle_as_usual(int number)
     (void)kernel_call4(SYS_rt_sigaction, number, kernel_address(&usual), 0, sizeof(usual.mask));
 }
 
-/* Of a directory, as getdents64 gives them. */
+/* An entry of a directory, as getdents64 gives it. */
 struct kernel_entry {
     uint64_t inode;
     int64_t offset;

@@ -6,7 +6,7 @@
 
 enum { LEB128_BYTES_MAX = 10 };
 
-/* At AT, which has room for LEB128_BYTES_MAX; returns the end. */
+/* Writes VALUE at AT, which has room for LEB128_BYTES_MAX; returns the end. */
 static inline uint8_t *leb128_put(uint8_t *at, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7) *at++ = (uint8_t)(value | 0x80);

@@ -7,8 +7,8 @@
 
 enum { PERCENT_PPM = 10000 };
 
-/* In parts of a million, rounded down. False if TEXT is no such number or is over 100. Calls no function: it is used
- * before libc is ready. */
+/* Reads TEXT in parts of a million, rounded down. False if TEXT is no such number or is over 100. Calls no function: it
+ * is used before libc is ready. */
 static inline bool percent_parse(const char *text, uint32_t *ret_ppm)
 {
     uint32_t ppm = 0, unit = PERCENT_PPM;

@@ -41,7 +41,7 @@ static inline uint64_t plain_parse(const char **text, unsigned base)
     }
 }
 
-/* Takes off what the kernel appends to the path of a file that is not there any more. */
+/* Takes off what the kernel appends to the path of a deleted file. */
 static inline void plain_path(char *path)
 {
     static const char deleted[] = " (deleted)";

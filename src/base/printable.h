@@ -4,10 +4,10 @@
 
 #include "base/slice.h"
 
-/* How many bytes at the front of TEXT, which is not empty, are one character that a terminal shows; 0 if the first byte
- * begins none: a control character (C0, DEL, C1: some terminals take U+009B for ESC [), one that turns the direction of
- * the text around it (U+202E and the like) or breaks the line (U+2028, U+2029), or a byte that is not UTF-8. RET_SKIP:
- * how many bytes to pass over then. */
+/* Returns how many bytes at the front of TEXT, which is not empty, are one character that a terminal shows; 0 if the
+ * first byte begins none: a control character (C0, DEL, C1: some terminals take U+009B for ESC [), one that turns the
+ * direction of the text around it (U+202E and the like) or breaks the line (U+2028, U+2029), or a byte that is not
+ * UTF-8. RET_SKIP: how many bytes to pass over then. */
 size_t printable_size(struct slice text, size_t *ret_skip);
 
 /* Replaces each character of the SIZE bytes at TEXT that is not printable by "?" and returns the new size, which is not

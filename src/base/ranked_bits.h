@@ -11,7 +11,7 @@
 
 struct ranked_block {
     uint64_t bits;
-    uint32_t before; /* how many are in the set before these 64 */
+    uint32_t before; /* the number of members before these 64 */
 };
 
 /* {0} is good for ranked_bits_fini only. */
@@ -55,7 +55,7 @@ static inline uint32_t ranked_bits_count(struct ranked_bits *set)
     return count;
 }
 
-/* How many are in the set before NUMBER. */
+/* Returns how many members are less than NUMBER. */
 static inline uint32_t ranked_bits_rank(const struct ranked_bits *set, uint32_t number)
 {
     const struct ranked_block *block = &set->blocks[number / 64];

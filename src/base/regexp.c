@@ -210,7 +210,7 @@ static void add_named_class(struct compiler *compiler)
     reject(compiler, STATUS_MALFORMED, "a class of characters that nobody knows");
 }
 
-/* After "\x". */
+/* Reads the digits after "\x". */
 static uint32_t take_hex(struct compiler *compiler)
 {
     bool has_braces = take(compiler, "{");
@@ -284,7 +284,7 @@ static void compile_class_item(struct compiler *compiler)
     add_characters(compiler, low, high);
 }
 
-/* After "[". */
+/* Compiles the class after "[". */
 static void compile_class(struct compiler *compiler)
 {
     size_t first = compiler->regexp->range_count;
@@ -303,7 +303,7 @@ static void compile_character(struct compiler *compiler, uint32_t character)
     append_ranges(compiler, first, false);
 }
 
-/* After "\Q", up to "\E" or the end. All but the last character are already separate parts. */
+/* Compiles the literal after "\Q", up to "\E" or the end. All but the last character are already separate parts. */
 static void compile_quoted(struct compiler *compiler, size_t *ret_last)
 {
     while (!at_end(compiler) && !take(compiler, "\\E")) {
@@ -312,7 +312,7 @@ static void compile_quoted(struct compiler *compiler, size_t *ret_last)
     }
 }
 
-/* After a backslash. */
+/* Compiles the escape after a backslash. */
 static void compile_escape(struct compiler *compiler, size_t *ret_last)
 {
     size_t first = compiler->regexp->range_count;
@@ -364,7 +364,7 @@ static void skip_name(struct compiler *compiler)
     while (!at_end(compiler) && !take(compiler, ">")) compiler->place++;
 }
 
-/* After "(". */
+/* Compiles the group after "(". */
 static void compile_group(struct compiler *compiler)
 {
     bool ignores_case = compiler->ignores_case, dot_is_all = compiler->dot_is_all;
@@ -435,14 +435,14 @@ static void make_optional(struct compiler *compiler, size_t first)
     insert(compiler, first, (struct regexp_instruction){.operation = SPLIT, .to = 1, .other = size + 1});
 }
 
-/* So often as one likes, but once. */
+/* Appends the operator +. */
 static void make_loop(struct compiler *compiler, size_t first)
 {
     int32_t size = (int32_t)(compiler->regexp->count - first);
     append(compiler, (struct regexp_instruction){.operation = SPLIT, .to = -size, .other = 1});
 }
 
-/* What begins at FIRST, MINIMUM to MAXIMUM times. */
+/* Repeats the part that begins at FIRST, MINIMUM to MAXIMUM times. */
 static void repeat(struct compiler *compiler, size_t first, int minimum, int maximum)
 {
     size_t size = compiler->regexp->count - first;

@@ -18,7 +18,7 @@
 enum {
     CLASSES_MAX = 1000,        /* columns */
     TRANSITIONS_MAX = 1 << 20, /* 4 MiB */
-    SEEDS_MAX = 1 << 20,       /* of all states: 4 MiB */
+    SEEDS_MAX = 1 << 20,       /* memory of all states: 4 MiB */
     ASCII = 128,
 };
 
@@ -36,14 +36,14 @@ struct state {
 
 struct regexp_dfa {
     bool has_given_up, has_edges;
-    uint32_t *lows; /* by class: its first character; ascending */
+    uint32_t *lows; /* first character of each class, ascending */
     size_t class_count, class_capacity;
     uint16_t class_of_ascii[ASCII];
     struct state *states;
     size_t state_count, state_capacity;
     uint32_t *seeds; /* of each state, ascending */
     size_t seed_count, seed_capacity;
-    uint32_t *transitions; /* by state and class; the last class is the end of the text */
+    uint32_t *transitions; /* next state by state and class; the last class is the end of the text */
     size_t transition_capacity;
     struct index_table index;
     uint32_t *scratch;       /* seeds of a new state */
@@ -171,7 +171,7 @@ static uint32_t character_before(enum context context)
     return characters[context];
 }
 
-/* What is in the table for STATE and CLASS; UNKNOWN without room. */
+/* Returns the entry of the table for STATE and CLASS; UNKNOWN without room. */
 static uint32_t find_transition(struct regexp *regexp, uint32_t state_index, size_t class)
 {
     struct regexp_dfa *dfa = regexp->dfa;

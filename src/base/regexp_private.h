@@ -38,7 +38,7 @@ static inline uint32_t regexp_character(const uint8_t **at, const uint8_t *end)
 struct regexp_machine {
     const struct regexp *regexp;
     uint32_t *now, *next; /* states that wait for a character */
-    uint32_t *marks;      /* by state: the round in which it was reached */
+    uint32_t *marks;      /* the round in which each state was reached */
     uint32_t *stack;      /* twice as many as states */
     uint32_t now_count, next_count, round;
     uint64_t steps;

@@ -15,7 +15,7 @@ enum status {
     STATUS_NOT_FOUND, /* no such file, process, symbol, … */
 };
 
-/* What went wrong and where. Filled only on failure. MESSAGE is owned by the struct, so that an error can be
+/* An error and its place. Filled only on failure. MESSAGE is owned by the struct, so that an error can be
  * returned by value and kept. */
 struct error {
     enum status status;
@@ -29,7 +29,7 @@ struct error {
 enum status error_set(struct error *error, enum status status, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* As error_set for STATUS_IO (STATUS_NOT_FOUND for ENOENT), adding the text of errno. */
+/* Does the same as error_set for STATUS_IO (STATUS_NOT_FOUND for ENOENT), adding the text of errno. */
 enum status error_set_errno(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* clang's analyzer reads one file at a time and does not follow variadic functions. These say what status.c returns:

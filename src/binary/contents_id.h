@@ -1,4 +1,4 @@
-/* What stands for the build id of an ELF file without one (facts §3.5).  SPDX-License-Identifier: MIT */
+/* An id for ELF files without a build id (facts §3.5).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BINARY_CONTENTS_ID_H
 #define OFFBEAT_BINARY_CONTENTS_ID_H
 

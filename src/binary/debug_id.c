@@ -5,7 +5,7 @@
 #include "base/hex.h"
 #include "base/uuid.h"
 
-/* Which byte of the build id is at each place of the debug id; and the other way round, as it only exchanges. */
+/* The byte of the build id at each place of the debug id; and the other way round, as it only exchanges. */
 static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
 bool debug_id_from_build_id(struct slice build_id_hex, char ret_text[DEBUG_ID_TEXT_SIZE])

@@ -19,7 +19,7 @@ enum {
     ELF_SECTION_BYTES_MAX = 1 << 30,
 };
 
-/* What the system loads (PT_LOAD), ascending by address as the format demands. */
+/* The segments that the system loads (PT_LOAD), ascending by address as the format demands. */
 struct elf_segment {
     uint64_t address, memory_size;
     uint64_t file_offset, file_size;
