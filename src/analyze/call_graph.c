@@ -2,6 +2,7 @@
 #include "analyze/call_graph.h"
 
 #include "analyze/group_sums.h"
+#include "analyze/stated_sums.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/invariant.h"
@@ -388,8 +389,43 @@ static bool sum_groups(struct call_graph *graph, struct graph_source *source, si
     return is_done;
 }
 
+/* Column COLUMN of the stated costs, of the groups that are kept. The calls across others are not stated. */
+static bool take_stated(struct walk *walk, size_t column, enum pass pass)
+{
+    struct call_graph *graph = walk->graph;
+    const struct stated_query query = {.profile = walk->source->profile,
+                                       .grouping = walk->source->grouping,
+                                       .row_count = graph->node_count,
+                                       .column = column};
+    const struct stated_costs *stated = query.profile->stated;
+    int64_t *self = calloc(query.row_count + 1, sizeof(*self)), *total = calloc(query.row_count + 1, sizeof(*total));
+    bool is_done = self && total && stated_sums_compute(&query, self, total);
+    for (uint32_t i = 0; is_done && i < graph->node_count; i++) {
+        struct call_node *node = &graph->nodes[i];
+        if (walk->kept && !walk->kept[i]) continue;
+        *(pass == PASS_VALUES ? &node->flat : &node->flat_div) = self[i];
+        *(pass == PASS_VALUES ? &node->cum : &node->cum_div) = total[i];
+    }
+    free(self);
+    free(total);
+    for (size_t i = 0; is_done && !walk->no_edges && !walk->failed && i < stated->calls.count; i++) {
+        struct stated_ends ends = stated_call_ends(&query, &stated->calls.items[i]);
+        bool is_left_out = walk->kept && (!walk->kept[ends.from] || !walk->kept[ends.to]);
+        uint32_t none = 0;
+        if (ends.from == ends.to || is_left_out) continue;
+        uint32_t index = find_edge(walk, ends.from, ends.to, &none);
+        if (index == GRAPH_NONE) return false;
+        struct call_edge *edge = &graph->edges[index];
+        edge->is_inline = false;
+        add(pass == PASS_VALUES ? &edge->weight : &edge->weight_div,
+            stated_value(stated, &stated->calls.items[i].values, column));
+    }
+    return is_done && !walk->failed;
+}
+
 static bool sum_column(struct walk *walk, size_t column, enum pass pass)
 {
+    if (walk->source->profile->stated && !walk->source->is_tree) return take_stated(walk, column, pass);
     bool has_nodes_only = walk->no_edges && !walk->kept;
     if (has_nodes_only) return sum_groups(walk->graph, walk->source, column, pass);
     walk->pass = pass;

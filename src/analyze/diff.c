@@ -6,6 +6,7 @@
 #include "analyze/group_sums.h"
 #include "analyze/sampling_noise.h"
 #include "analyze/totals.h"
+#include "profile/stated_costs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +54,21 @@ static void add_to_side(struct diff_side *side, bool is_count, int64_t self, int
     }
 }
 
-static void sum_column(struct comparison *all, int side, size_t column, bool is_count)
+static bool take_stated(struct comparison *all, int side, size_t column)
+{
+    const struct stated_costs *stated = all->profile->stated;
+    bool *is_wanted = calloc(stated->functions.count + 1, sizeof(*is_wanted));
+    for (size_t i = 0; is_wanted && i < stated->functions.count; i++) {
+        bool is_base = all->is_base && all->is_base[stated->functions.items[i].labels.index];
+        is_wanted[i] = is_base == (side == BASE);
+    }
+    bool is_done = is_wanted && group_sums_take_stated(&all->sums, column, is_wanted);
+    free(is_wanted);
+    return is_done;
+}
+
+/* False without memory. */
+static bool sum_column(struct comparison *all, int side, size_t column, bool is_count)
 {
     const struct profile *profile = all->profile;
     struct diff_side *without_stack = &all->sides[side][all->grouping.count];
@@ -68,11 +83,13 @@ static void sum_column(struct comparison *all, int side, size_t column, bool is_
             stack_tree_add(&all->tree, profile->samples.stack[i], value);
     }
     group_sums_walk(&all->sums, &all->tree);
+    if (profile->stated && !take_stated(all, side, column)) return false;
     for (size_t i = 0; i < all->sums.used_count; i++) {
         uint32_t group = all->sums.used[i];
         add_to_side(&all->sides[side][group], is_count, all->sums.self[group], all->sums.total[group]);
     }
     group_sums_clear(&all->sums);
+    return true;
 }
 
 /* The value of one sample if it is the same for all samples, as in profiles of CPU time, else 0. A sum of values
@@ -97,16 +114,14 @@ static void count_samples(struct diff_side *side, int64_t value_of_each)
     side->total_samples = (uint64_t)(side->total / value_of_each);
 }
 
-static void sum_side(struct comparison *all, int side, int64_t value_of_each)
+static bool sum_side(struct comparison *all, int side, int64_t value_of_each)
 {
-    sum_column(all, side, all->options->value_index, false);
-    if (all->count_column < 0) return;
-    if (value_of_each == 0) {
-        sum_column(all, side, (size_t)all->count_column, true);
-        return;
-    }
+    if (!sum_column(all, side, all->options->value_index, false)) return false;
+    if (all->count_column < 0) return true;
+    if (value_of_each == 0) return sum_column(all, side, (size_t)all->count_column, true);
     for (size_t i = 0; i <= all->grouping.count; i++) count_samples(&all->sides[side][i], value_of_each);
     count_samples(&all->all[side], value_of_each);
+    return true;
 }
 
 static int64_t scaled(int64_t value, double ratio)
@@ -266,7 +281,9 @@ static bool prepare_sides(struct comparison *all, struct error *error)
 static bool compute(struct comparison *all, struct diff *diff)
 {
     int64_t value_of_each = all->count_column >= 0 ? value_of_a_sample(all) : 0;
-    for (int side = 0; side < SIDES; side++) sum_side(all, side, value_of_each);
+    for (int side = 0; side < SIDES; side++) {
+        if (!sum_side(all, side, value_of_each)) return false;
+    }
     if (all->options->normalizes) normalize(all);
     if (!list_functions(all, diff) || !classify_all(all, diff)) return false;
     qsort_r(diff->functions, diff->count, sizeof(*diff->functions), compare_functions, &all->grouping.names);

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "analyze/filter.h"
 #include "analyze/name_match.h"
+#include "profile/stated_costs.h"
 
 #include <stdlib.h>
 
@@ -205,7 +206,7 @@ static bool move_samples(struct frame_filter *filter)
     for (size_t i = 0; i < profile->samples.count; i++) {
         const struct rest_of_stack *rest = &filter->stacks[profile->samples.stack[i].index];
         kept[i] = is_kept(filter, rest);
-        profile->samples.stack[i].index = rest->pruned ? rest->pruned : rest->stack;
+        profile_set_stack(profile, i, (struct stack_id){rest->pruned ? rest->pruned : rest->stack});
     }
     profile_keep_samples(profile, kept);
     free(kept);

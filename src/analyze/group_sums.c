@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include "analyze/group_sums.h"
 
+#include "analyze/stated_sums.h"
+
 #include <stdlib.h>
 
 enum { FRAMES_AT_ONCE = 64 };
@@ -111,4 +113,21 @@ void group_sums_clear(struct group_sums *sums)
         sums->state[group] = UNUSED;
     }
     sums->used_count = 0;
+}
+
+bool group_sums_take_stated(struct group_sums *sums, size_t column, const bool *is_wanted)
+{
+    const struct stated_query query = {.profile = sums->profile,
+                                       .grouping = sums->grouping,
+                                       .row_count = sums->grouping->count,
+                                       .column = column,
+                                       .is_wanted = is_wanted};
+    group_sums_clear(sums);
+    if (!stated_sums_compute(&query, sums->self, sums->total)) return false;
+    for (uint32_t i = 0; i < sums->grouping->count; i++) {
+        if (sums->self[i] == 0 && sums->total[i] == 0) continue;
+        sums->used[sums->used_count++] = i;
+        sums->state[i] = USED;
+    }
+    return true;
 }

@@ -27,4 +27,8 @@ void group_sums_fini(struct group_sums *sums); /* accepts {0} */
 void group_sums_walk(struct group_sums *sums, struct stack_tree *tree);
 void group_sums_clear(struct group_sums *sums);
 
+/* Replaces the sums of the last walk by those of column COLUMN that the profile states (profile/stated_costs.h).
+ * IS_WANTED is by stated function; NULL: all. False without memory. */
+bool group_sums_take_stated(struct group_sums *sums, size_t column, const bool *is_wanted);
+
 #endif

@@ -116,7 +116,10 @@ static bool build(struct builder *builder, struct line_listing *listing)
     size_t kept = 0;
     for (size_t i = 0; i < builder->match_count; i++) {
         uint32_t group = builder->matches[i];
-        if (builder->costs[builder->row_of_group[group]].is_used) builder->matches[kept++] = group;
+        if (builder->costs[builder->row_of_group[group]].is_used)
+            builder->matches[kept++] = group;
+        else
+            builder->row_of_group[group] = 0;
     }
     builder->match_count = kept;
     listing->functions = calloc(builder->match_count + 1, sizeof(*listing->functions));

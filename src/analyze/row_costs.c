@@ -2,6 +2,7 @@
 #include "analyze/row_costs.h"
 
 #include "analyze/stack_tree.h"
+#include "analyze/stated_sums.h"
 
 #include <stdlib.h>
 
@@ -43,10 +44,28 @@ static void leave(struct walk *walk, const struct stack_visit *visit)
     }
 }
 
+/* Sets the costs to the stated ones of column SUMMED. */
+static bool take_stated(struct walk *walk, size_t row_count, size_t summed)
+{
+    const struct stated_query query = {.profile = walk->profile,
+                                       .grouping = walk->grouping,
+                                       .row_of_group = walk->row_of_group,
+                                       .row_count = row_count,
+                                       .column = summed};
+    int64_t *self = calloc(row_count, sizeof(*self)), *total = calloc(row_count, sizeof(*total));
+    bool is_done = self && total && stated_sums_compute(&query, self, total);
+    for (size_t i = 0; is_done && i < row_count; i++)
+        walk->costs[i] = (struct row_cost){.flat = self[i], .cum = total[i], .is_used = self[i] != 0 || total[i] != 0};
+    free(self);
+    free(total);
+    return is_done;
+}
+
 /* Adds up column SUMMED of the samples that have a value in column CHOICE. */
-static void sum(struct walk *walk, struct value_choice choice, size_t summed)
+static bool sum(struct walk *walk, struct value_choice choice, size_t row_count, size_t summed)
 {
     const struct profile *profile = walk->profile;
+    if (profile->stated) return take_stated(walk, row_count, summed);
     struct stack_visit visit;
     for (size_t i = 0; i < profile->samples.count; i++) {
         const int64_t *values = profile_sample_values(profile, i);
@@ -59,6 +78,7 @@ static void sum(struct walk *walk, struct value_choice choice, size_t summed)
         else
             leave(walk, &visit);
     }
+    return true;
 }
 
 static bool divide(struct walk *walk, struct value_choice choice, size_t row_count)
@@ -66,14 +86,14 @@ static bool divide(struct walk *walk, struct value_choice choice, size_t row_cou
     struct row_cost *sums = walk->costs, *divisors = calloc(row_count, sizeof(*divisors));
     if (!divisors) return false;
     walk->costs = divisors;
-    sum(walk, choice, 0);
-    for (size_t i = 0; i < row_count; i++) {
+    bool is_done = sum(walk, choice, row_count, 0);
+    for (size_t i = 0; is_done && i < row_count; i++) {
         sums[i].flat = mean_of(sums[i].flat, divisors[i].flat);
         sums[i].cum = mean_of(sums[i].cum, divisors[i].cum);
     }
     walk->costs = sums;
     free(divisors);
-    return true;
+    return is_done;
 }
 
 bool row_costs_compute(const struct profile *profile, const struct grouping *grouping, const uint32_t *row_of_group,
@@ -83,7 +103,7 @@ bool row_costs_compute(const struct profile *profile, const struct grouping *gro
     memset(ret_costs, 0, row_count * sizeof(*ret_costs));
     walk.active = calloc(row_count, sizeof(*walk.active));
     bool is_done = walk.active && stack_tree_init(&walk.tree, profile);
-    if (is_done) sum(&walk, choice, choice.index);
+    if (is_done) is_done = sum(&walk, choice, row_count, choice.index);
     if (is_done && choice.is_mean) is_done = divide(&walk, choice, row_count);
     stack_tree_fini(&walk.tree);
     free(walk.active);

@@ -7,6 +7,7 @@
 
 #include "analyze/label_groups.h"
 #include "profile/sample_labels.h"
+#include "profile/stated_costs.h"
 #include "profile/units.h"
 
 #include <stdlib.h>
@@ -121,7 +122,8 @@ static void tag_group(struct tagging *tagging, uint32_t group, const uint32_t *s
     for (size_t i = 0; i < count && profile->failed == STATUS_OK; i++) {
         struct stack_id stack = profile->samples.stack[samples[i]];
         if (root.index != 0) stack = copy_stack(tagging, root, stack.index);
-        profile->samples.stack[samples[i]] = add_frames(tagging, stack, &tagging->leaf_keys, &tagging->has_leaf);
+        stack = add_frames(tagging, stack, &tagging->leaf_keys, &tagging->has_leaf);
+        profile_set_stack(profile, samples[i], stack);
     }
 }
 

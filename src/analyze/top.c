@@ -4,6 +4,7 @@
 
 #include "analyze/group_sums.h"
 #include "analyze/totals.h"
+#include "profile/stated_costs.h"
 
 #include <stdlib.h>
 
@@ -17,6 +18,8 @@ struct computation {
     size_t *group_first;        /* first place of each group in sample_order; one more at the end */
     struct processes processes; /* TOP_BY_PROCESS */
     bool *is_base;              /* marks of the label sets of a difference's base; NULL: there are none */
+    size_t *stated_samples;     /* sample with the thread and labels of each stated function, or SIZE_MAX */
+    bool *is_stated;            /* marks of the stated functions of the current thread or process */
 };
 
 /* --- Groups -------------------------------------------------------------------------------------------------------
@@ -134,19 +137,43 @@ static bool take_functions(struct computation *all, struct top_group *part)
     return true;
 }
 
+/* Finds the samples that tell the thread or process of each stated function. */
+static bool place_stated(struct computation *all)
+{
+    const struct stated_costs *stated = all->profile->stated;
+    if (!stated) return true;
+    all->stated_samples = calloc(stated->functions.count + 1, sizeof(*all->stated_samples));
+    all->is_stated = calloc(stated->functions.count + 1, sizeof(*all->is_stated));
+    return all->stated_samples && all->is_stated && stated_costs_find_samples(all->profile, all->stated_samples);
+}
+
+/* Sums column COLUMN over the samples of group INDEX, as the file states it or along the stacks. */
+static bool sum_group(struct computation *all, struct group_sums *sums, uint32_t index, size_t column)
+{
+    const struct stated_costs *stated = all->profile->stated;
+    bool is_all = all->options->grouping == TOP_OF_ALL;
+    group_sums_walk(sums, &all->tree);
+    if (!stated) return true;
+    for (size_t i = 0; i < stated->functions.count && !is_all; i++) {
+        size_t sample = all->stated_samples[i];
+        all->is_stated[i] = sample != SIZE_MAX && group_of_sample(all, sample) == index;
+    }
+    return group_sums_take_stated(sums, column, is_all ? NULL : all->is_stated);
+}
+
 /* Divides the sums of the functions by their sums of the first value, which a second walk finds. */
-static bool divide_sums(struct computation *all, size_t first, size_t end)
+static bool divide_sums(struct computation *all, uint32_t index)
 {
     struct group_sums divisors;
     struct top_group ignored = {0};
     bool has_memory = group_sums_init(&divisors, &all->grouping, &all->tree);
     if (has_memory) {
-        add_samples(all, first, end, 0, &ignored);
-        group_sums_walk(&divisors, &all->tree);
-        for (size_t i = 0; i < all->sums.used_count; i++) {
-            uint32_t index = all->sums.used[i];
-            all->sums.self[index] = mean_of(all->sums.self[index], divisors.self[index]);
-            all->sums.total[index] = mean_of(all->sums.total[index], divisors.total[index]);
+        add_samples(all, all->group_first[index], all->group_first[index + 1], 0, &ignored);
+        has_memory = sum_group(all, &divisors, index, 0);
+        for (size_t i = 0; has_memory && i < all->sums.used_count; i++) {
+            uint32_t used = all->sums.used[i];
+            all->sums.self[used] = mean_of(all->sums.self[used], divisors.self[used]);
+            all->sums.total[used] = mean_of(all->sums.total[used], divisors.total[used]);
         }
     }
     group_sums_fini(&divisors);
@@ -157,8 +184,8 @@ static bool compute_group(struct computation *all, uint32_t index, struct top_gr
 {
     size_t first = all->group_first[index], end = all->group_first[index + 1];
     add_samples(all, first, end, all->options->value_index, group);
-    group_sums_walk(&all->sums, &all->tree);
-    if (all->options->is_mean && !divide_sums(all, first, end)) return false;
+    if (!sum_group(all, &all->sums, index, all->options->value_index)) return false;
+    if (all->options->is_mean && !divide_sums(all, index)) return false;
     if (!take_functions(all, group)) return false;
     group_sums_clear(&all->sums);
     struct order order = {.names = &all->grouping.names, .by_cumulative = all->options->by_cumulative};
@@ -207,7 +234,8 @@ enum status top_compute(const struct profile *profile, const struct top_options 
 {
     struct computation all = {.profile = profile, .options = options};
     struct top top = {.value_index = options->value_index, .grouping = options->grouping};
-    bool is_done = make_groups(&all, error) && find_base_sets(profile, &all.is_base) && compute_groups(&all, &top);
+    bool is_done = make_groups(&all, error) && find_base_sets(profile, &all.is_base) && place_stated(&all) &&
+                   compute_groups(&all, &top);
     top.names = all.grouping.names;
     all.grouping.names = (struct names){0};
     grouping_fini(&all.grouping);
@@ -216,6 +244,8 @@ enum status top_compute(const struct profile *profile, const struct top_options 
     free(all.sample_order);
     free(all.group_first);
     free(all.is_base);
+    free(all.stated_samples);
+    free(all.is_stated);
     processes_fini(&all.processes);
     if (!is_done) {
         top_fini(&top);

@@ -253,7 +253,7 @@ void warn_conversion_loss(const struct profile *profile, const char *path, const
         if (!(keeps & parts[i].bit) && has[i]) add_name(&names, parts[i].name);
     }
     /* Names what one format loses of a part that it keeps. */
-    if (format == &format_callgrind && has_callers(profile))
+    if (format == &format_callgrind && !profile->stated && has_callers(profile))
         add_name(&names, "stacks, but the calls that they consist of");
     if (format == &format_firefox && has_addresses_outside_images(profile))
         add_name(&names, "addresses outside of images");
@@ -266,5 +266,8 @@ void warn_conversion_loss(const struct profile *profile, const char *path, const
     buffer_fini(&names);
     if (format->sentry_version && profile_counts_cpu_time(profile))
         message("%s: servers show CPU time as wall time", message_name(path, true));
+    if (profile->has_estimated_stacks && !(format == &format_callgrind && profile->stated))
+        message("%s: the stacks are estimated: the file states the costs of functions and calls, and has no stacks",
+                message_name(path, true));
     warn_idle_filling(profile, path, format);
 }

@@ -208,6 +208,11 @@ enum status merge_opened(const char *path, struct profile *into, struct profile 
                          const struct profile_extra_labels *labels, struct error *error)
 {
     enum status status = keep_common_types(path, into, from, error);
+    bool has_both = into->samples.count > 0 && from->samples.count > 0;
+    if (status == STATUS_OK && has_both && !into->stated != !from->stated)
+        message("%s: one of the files states the costs of calls, and the other one has stacks: the costs of calls are "
+                "estimated",
+                message_name(path, false));
     return status == STATUS_OK ? profile_merge(into, from, labels, error) : status;
 }
 

@@ -510,6 +510,25 @@ static bool check_unit(const struct run *run, size_t column)
     return is_known;
 }
 
+static bool shows_stacks(const struct report_request *request)
+{
+    bool is_tree = request->call_tree && (request->kind == REPORT_DOT || request->kind == REPORT_CALLGRIND);
+    return is_tree || request->kind == REPORT_TRACES || request->kind == REPORT_RAW || request->kind == REPORT_PROTO ||
+           request->kind == REPORT_FLAME || request->kind == REPORT_VIEW;
+}
+
+/* Reports that show what a file states are exact. WAS_STATED: before the filters. */
+static void warn_estimates(const struct run *run, bool was_stated)
+{
+    const struct profile *profile = run->profile;
+    if (run->request->is_update || !profile->has_estimated_stacks) return;
+    if (shows_stacks(run->request))
+        message("the stacks are estimated: the file states the costs of functions and calls, and has no stacks");
+    else if (was_stated && !profile->stated)
+        message("the costs are estimated: a filter needs stacks, and the file states only the costs of functions and "
+                "calls");
+}
+
 static enum exit_status run_report(struct run *run)
 {
     enum report_kind kind = run->request->kind;
@@ -519,9 +538,11 @@ static enum exit_status run_report(struct run *run)
     begin_report(run, column);
     if (run->request->time_order) run->report.start_ns = times_origin_ns(run->profile);
     if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
+    bool was_stated = run->profile->stated;
     enum exit_status status = filter(run);
     if (status != EXIT_DONE) return status;
     if (run->request->relative && !find_total(run)) return EXIT_FAILED;
+    warn_estimates(run, was_stated);
     struct buffer out;
     buffer_init(&out, REPORT_BYTES_MAX);
     status = dispatch(run, &out);

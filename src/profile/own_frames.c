@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "profile/own_frames.h"
 
+#include "profile/stated_costs.h"
+
 #include <stdlib.h>
 
 static bool is_own(const struct profile *profile, const struct mapping *mapping)
@@ -49,7 +51,7 @@ static void rewrite_samples(struct profile *profile, const bool *is_own_location
     }
     for (size_t i = 0; rewritten && i < profile->samples.count; i++) {
         struct stack_id stack = rewritten[profile->samples.stack[i].index];
-        if (stack.index != 0) profile->samples.stack[i] = stack;
+        if (stack.index != 0) profile_set_stack(profile, i, stack);
     }
     free(rewritten);
 }

@@ -95,6 +95,7 @@ void profile_fini(struct profile *profile)
     free(profile->samples.labels);
     free(profile->samples.time_ns);
     free(profile->samples.values);
+    stated_costs_drop(profile);
     *profile = (struct profile){0};
 }
 

@@ -240,6 +240,8 @@ struct profile {
     struct { struct marker_text *items; size_t count, capacity; } marker_texts;
     struct { struct string_id *items; size_t count, capacity; } marker_schemas; /* JSON objects: how a viewer shows details */
     struct sample_columns samples;
+    struct stated_costs *stated;  /* costs that files without stacks state (profile/stated_costs.h); NULL = none */
+    bool has_estimated_stacks;    /* a file stated costs of calls, and had no stacks */
 
     /* The columns of values. In a profile with timestamps, [0] is samples/count and [1] is wall or cpu in nanoseconds. */
     struct value_type value_types[PROFILE_VALUES_MAX];
@@ -469,6 +471,8 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
  * metadata is added. Mappings of one file at different addresses of two processes become one (PPF merge): same build id
  * or else file name, same offset and size; their locations move with them.
  *
+ * Stated costs are added if both have them. If one profile has samples without stated costs, the sum has none.
+ *
  * FROM must have the value types of INTO (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is
  * unchanged. */
 struct profile_extra_labels {
@@ -493,7 +497,8 @@ enum status profile_aggregate(struct profile *profile, struct error *error);
 /* Removes the samples whose values are all 0. */
 void profile_drop_zero_samples(struct profile *profile);
 
-/* Removes the samples whose entry in IS_KEPT is false. */
+/* Removes the samples whose entry in IS_KEPT is false. Stated costs follow if, of each thread and set of labels, all
+ * samples stay or all go; else they are dropped. */
 void profile_keep_samples(struct profile *profile, const bool *is_kept);
 
 /* Gives an idle sample (with the empty stack) between two other samples of its thread the stack that these have in

@@ -344,6 +344,27 @@ static void merge_samples(struct merge *merge)
     }
 }
 
+/* Whether INTO has, or has not yet anything without, stated costs. */
+static bool can_state(const struct profile *into)
+{
+    return into->stated || into->samples.count == 0;
+}
+
+static void merge_stated(struct merge *merge, bool could_state)
+{
+    struct profile *into = merge->into;
+    const struct stated_maps maps = {.mappings = merge->mappings,
+                                     .functions = merge->functions,
+                                     .locations = merge->locations,
+                                     .threads = merge->threads,
+                                     .label_sets = merge->label_sets};
+    into->has_estimated_stacks |= merge->from->has_estimated_stacks;
+    if (merge->from->stated && could_state)
+        stated_costs_merge(into, merge->from, &maps);
+    else if (merge->from->samples.count > 0)
+        stated_costs_drop(into);
+}
+
 /* --- What there is in addition to samples
  * -------------------------------------------------------------------------------- */
 
@@ -526,6 +547,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         return reject_value_types(into, from, error);
     }
     struct merge merge;
+    bool could_state = can_state(into);
     if (merge_init(&merge, into, from)) {
         merge_strings(&merge);
         merge_processes(&merge);
@@ -536,6 +558,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_threads(&merge);
         merge_labels(&merge, extra_labels);
         merge_samples(&merge);
+        merge_stated(&merge, could_state);
         merge_measurements(&merge);
         merge_markers(&merge);
         merge_recorder_metadata(&merge);

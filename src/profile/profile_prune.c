@@ -112,7 +112,7 @@ static void prune(struct pruning *pruning)
     }
     if (profile->failed != STATUS_OK || is_exhausted(pruning)) return;
     for (size_t i = 0; i < profile->samples.count; i++) {
-        profile->samples.stack[i].index = pruning->rests[profile->samples.stack[i].index].stack;
+        profile_set_stack(profile, i, (struct stack_id){pruning->rests[profile->samples.stack[i].index].stack});
     }
 }
 

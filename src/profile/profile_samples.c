@@ -160,6 +160,7 @@ void profile_drop_threads(struct profile *profile, const char *const *names)
 void profile_keep_samples(struct profile *profile, const bool *is_kept)
 {
     size_t kept = 0;
+    if (profile->stated) stated_costs_keep(profile, is_kept);
     for (size_t i = 0; i < profile->samples.count; i++) {
         if (!is_kept[i]) continue;
         profile->samples.time_ns[kept] = profile->samples.time_ns[i];

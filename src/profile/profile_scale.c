@@ -25,6 +25,12 @@ static void multiply(struct profile *profile, const double *ratios)
     for (size_t i = 0; i < profile->samples.count * row; i++) {
         profile->samples.values[i] = scaled(profile->samples.values[i], ratios[i % row]);
     }
+    struct stated_values *values;
+    for (size_t i = 0; profile->stated && (values = stated_costs_values(profile->stated, i)); i++) {
+        int64_t *stated = profile->stated->values.items + values->first;
+        for (uint32_t column = 0; column < values->count; column++)
+            stated[column] = scaled(stated[column], ratios[column]);
+    }
 }
 
 void profile_scale(struct profile *profile, const double *ratios)
@@ -156,6 +162,7 @@ static void keep_columns(struct profile *profile, const size_t *columns, size_t 
         memcpy(old, values + i * row, row * sizeof(*values));
         for (size_t column = 0; column < count; column++) values[i * count + column] = old[columns[column]];
     }
+    stated_costs_keep_columns(profile, columns, (uint32_t)count);
     memcpy(types, profile->value_types, sizeof(types));
     for (size_t column = 0; column < count; column++) profile->value_types[column] = types[columns[column]];
     profile->value_type_count = count;

@@ -1,11 +1,12 @@
 /* Reads what Python's cProfile and profile write, and the module pstats reads: functions with their times and callers,
  * in Python's marshal. marshal writes an object once and refers to it by its number afterwards, so that all of them are
- * kept until the end. Values are time/nanoseconds, in a function itself, and calls/count. Stacks are estimated from who
- * called whom, see cost_graph.h.  SPDX-License-Identifier: MIT */
+ * kept until the end. Values are time/nanoseconds, in a function itself, and calls/count. Cumulative times and the
+ * times of callers are stated costs.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/cursor.h"
-#include "format/common/cost_graph.h"
 #include "format/common/format_ops.h"
+#include "format/common/stack_estimate.h"
+#include "profile/stated_costs.h"
 
 #include <stdlib.h>
 
@@ -42,7 +43,6 @@ struct decoder {
     struct profile *profile;
     ARRAY_OF(struct object) objects; /* 0: something else */
     ARRAY_OF(uint32_t) items, references, pending;
-    struct cost_graph graph;
     enum status status;
     struct error *error;
 };
@@ -247,8 +247,8 @@ static bool is_tuple(const struct object *object, uint32_t count)
     return object->kind == KIND_TUPLE && object->count == count;
 }
 
-/* The node and place of a key: (file, line, name). */
-static uint32_t node_of(struct decoder *decoder, const struct object *key, struct location_id *ret_place)
+/* The function and place of a key: (file, line, name). */
+static uint32_t function_of(struct decoder *decoder, const struct object *key, struct location_id *ret_place)
 {
     struct profile *profile = decoder->profile;
     if (!is_tuple(key, FUNCTION_PARTS)) return reject(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
@@ -260,11 +260,11 @@ static uint32_t node_of(struct decoder *decoder, const struct object *key, struc
     bool is_built_in = slice_equals_text(profile_slice(profile, file->text), "~");
     if (is_built_in) function.file_name.index = 0;
     if (line->number > 0 && line->number < INT32_MAX) function.start_line = (int64_t)line->number;
-    struct cost_node node = {.function = profile_add_function(profile, &function)};
-    struct line at = {.function = node.function, .line = function.start_line};
+    struct stated_function stated = {.function = profile_add_function(profile, &function)};
+    struct line at = {.function = stated.function, .line = function.start_line};
     struct location location = {.kind = is_built_in ? FRAME_NATIVE : FRAME_INTERPRETED};
     *ret_place = profile_add_location(profile, &location, &at, 1);
-    return cost_graph_node(&decoder->graph, &node);
+    return stated_function_add(profile, &stated);
 }
 
 static int64_t nanoseconds(double seconds)
@@ -280,19 +280,30 @@ static double number_at(const struct decoder *decoder, const struct object *tupl
     return item->kind == KIND_NUMBER ? item->number : 0;
 }
 
-/* cProfile knows the time of each caller's calls; profile knows only how many there were, which then is the weight. */
+static int64_t count_of(double calls)
+{
+    return calls > 0 && calls < 0x1p62 ? (int64_t)calls : 0;
+}
+
+/* The profiler cProfile states (calls, primitive calls, own time, time with callees) of the calls of each caller. The
+ * profiler "profile" states only how many calls there were: each then has its share of the SECONDS of all CALLS. */
 static void add_callers(struct decoder *decoder, uint32_t callee, const struct object *callers, double seconds,
                         double calls)
 {
     for (uint32_t i = 0; i + 1 < callers->count && decoder->status == STATUS_OK; i += 2) {
         const struct object *statistics = item_of(decoder, callers, i + 1);
-        struct call_cost call = {.callee = callee};
-        call.caller = node_of(decoder, item_of(decoder, callers, i), &call.place);
-        if (is_tuple(statistics, STATISTICS_PARTS))
-            call.weight = (double)nanoseconds(number_at(decoder, statistics, 3));
-        else if (statistics->kind == KIND_NUMBER && calls > 0)
-            call.weight = (double)nanoseconds(seconds * statistics->number / calls);
-        if (decoder->status == STATUS_OK) cost_graph_add_call(&decoder->graph, &call);
+        struct stated_call call = {.callee = callee};
+        int64_t values[2] = {0};
+        call.caller = function_of(decoder, item_of(decoder, callers, i), &call.location);
+        if (is_tuple(statistics, STATISTICS_PARTS)) {
+            values[0] = nanoseconds(number_at(decoder, statistics, 3));
+            values[1] = count_of(number_at(decoder, statistics, 0));
+        } else if (statistics->kind == KIND_NUMBER && calls > 0) {
+            values[0] = nanoseconds(seconds * statistics->number / calls);
+            values[1] = count_of(statistics->number);
+        }
+        call.count = values[1];
+        if (decoder->status == STATUS_OK) stated_call_add(decoder->profile, &call, values, 2);
     }
 }
 
@@ -300,7 +311,7 @@ static void add_callers(struct decoder *decoder, uint32_t callee, const struct o
 static void add_function(struct decoder *decoder, const struct object *key, const struct object *statistics)
 {
     struct location_id place;
-    uint32_t node = node_of(decoder, key, &place);
+    uint32_t function = function_of(decoder, key, &place);
     if (decoder->status != STATUS_OK) return;
     if (!is_tuple(statistics, STATISTICS_PARTS + 1) ||
         item_of(decoder, statistics, STATISTICS_PARTS)->kind != KIND_DICTIONARY) {
@@ -308,10 +319,12 @@ static void add_function(struct decoder *decoder, const struct object *key, cons
         return;
     }
     double calls = number_at(decoder, statistics, 1);
-    int64_t values[] = {nanoseconds(number_at(decoder, statistics, 2)),
-                        calls > 0 && calls < 0x1p62 ? (int64_t)calls : 0};
-    cost_graph_add_cost(&decoder->graph, node, place, values, 2);
-    add_callers(decoder, node, item_of(decoder, statistics, STATISTICS_PARTS), number_at(decoder, statistics, 3),
+    int64_t count = count_of(calls);
+    stated_cost_add(decoder->profile, function, place,
+                    (int64_t[]){nanoseconds(number_at(decoder, statistics, 2)), count}, 2);
+    stated_inclusive_add(decoder->profile, function, (int64_t[]){nanoseconds(number_at(decoder, statistics, 3)), count},
+                         2);
+    add_callers(decoder, function, item_of(decoder, statistics, STATISTICS_PARTS), number_at(decoder, statistics, 3),
                 calls);
 }
 
@@ -346,10 +359,8 @@ static enum status pstats_decode(struct slice bytes, struct profile *profile, st
     profile_add_value_type(profile, "calls", "count");
     profile->default_value_type = profile_text(profile, "time");
     profile->platform = profile_text(profile, "python");
-    cost_graph_init(&decoder.graph, profile);
     read_file(&decoder);
-    if (decoder.status == STATUS_OK) decoder.status = cost_graph_add_samples(&decoder.graph, bytes.size, error);
-    cost_graph_fini(&decoder.graph);
+    if (decoder.status == STATUS_OK) decoder.status = stack_estimate_add_samples(profile, bytes.size, error);
     free(decoder.objects.items);
     free(decoder.items.items);
     free(decoder.references.items);

@@ -6,9 +6,10 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/hex.h"
-#include "format/common/cost_graph.h"
 #include "format/common/format_ops.h"
+#include "format/common/stack_estimate.h"
 #include "format/common/text_line.h"
+#include "profile/stated_costs.h"
 
 #include <stdlib.h>
 
@@ -23,7 +24,6 @@ struct short_name {
 struct decoder {
     struct slice bytes, line; /* the file, and the line at hand */
     struct profile *profile;
-    struct cost_graph graph;
     INDEXED_ARRAY_OF(struct short_name) names;
     bool has_addresses, has_lines;
     int64_t factors[CALLGRIND_EVENTS_MAX]; /* factor of the values of each event, for its unit */
@@ -33,10 +33,12 @@ struct decoder {
     const char *totals; /* the last key that its program writes; NULL: not known */
     bool has_totals;    /* totals are on the last line, or for Xdebug on any */
     bool is_xdebug;
+    uint32_t part_count, unfinished_count; /* parts of a file of Xdebug that end; those without a summary */
     bool has_function, has_callee_object, has_callee_file, has_callee, is_call;
     struct thread_id thread;
     uint64_t address, line_number; /* the last ones */
-    uint32_t node, callee_node;
+    uint32_t caller, called;       /* stated functions: of the lines at hand, and of the call at hand */
+    int64_t call_count;            /* number of calls of the call at hand */
     enum status status;
     struct error *error;
 };
@@ -237,6 +239,12 @@ static bool is_header_line(struct slice line)
     return line.size == 0;
 }
 
+/* Xdebug writes it before each part if it appends to a file (xdebug.profiler_append). */
+static bool is_banner(struct slice line)
+{
+    return text_begins_with(line, "==== NEW PROFILING FILE ");
+}
+
 bool callgrind_detect(struct slice bytes)
 {
     bool has_mark = text_begins_with(bytes, "# callgrind format") || text_begins_with(bytes, "version: 1\n") ||
@@ -245,21 +253,22 @@ bool callgrind_detect(struct slice bytes)
         struct slice line = text_take_line(&bytes);
         if (text_begins_with(line, "events:")) return true;
         bool is_cut = has_mark && bytes.size == 0;
-        if (!is_header_line(line)) return is_cut;
+        if (!is_header_line(line) && !is_banner(line)) return is_cut;
     }
     return has_mark && bytes.size == 0;
 }
 
 /* --- The body ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t node_of(struct decoder *decoder, struct string_id object, struct string_id file, struct string_id name)
+static uint32_t function_of(struct decoder *decoder, struct string_id object, struct string_id file,
+                            struct string_id name)
 {
     struct profile *profile = decoder->profile;
-    struct cost_node node = {.thread = decoder->thread};
+    struct stated_function stated = {.thread = decoder->thread};
     struct function function = {.name = name, .file_name = file};
-    if (object.index) node.mapping = profile_add_mapping(profile, &(struct mapping){.file_name = object});
-    node.function = profile_add_function(profile, &function);
-    return cost_graph_node(&decoder->graph, &node);
+    if (object.index) stated.mapping = profile_add_mapping(profile, &(struct mapping){.file_name = object});
+    stated.function = profile_add_function(profile, &function);
+    return stated_function_add(profile, &stated);
 }
 
 /* The place of the line at hand. Inlined code is the function's, in another file. */
@@ -268,23 +277,25 @@ static struct location_id place_at_hand(struct decoder *decoder)
     struct profile *profile = decoder->profile;
     struct function function = {.name = decoder->function, .file_name = decoder->file};
     struct line line = {.function = profile_add_function(profile, &function)};
-    struct location location = {.mapping = decoder->graph.nodes.items[decoder->node].mapping};
+    struct location location = {.mapping = decoder->profile->stated->functions.items[decoder->caller].mapping};
     if (decoder->has_addresses) location.address = decoder->address;
     if (decoder->has_lines && decoder->line_number <= INT32_MAX) line.line = (int64_t)decoder->line_number;
     return profile_add_location(profile, &location, &line, 1);
 }
 
-static void begin_call(struct decoder *decoder)
+static void begin_call(struct decoder *decoder, struct slice text)
 {
-    if (!decoder->has_callee || decoder->node == INDEX_NONE) {
+    struct slice count = text_take_word(&text);
+    if (!decoder->has_callee || decoder->caller == INDEX_NONE) {
         reject(decoder, STATUS_MALFORMED, "\"calls=\" without \"fn=\" and \"cfn=\" before it");
         return;
     }
     struct string_id object = decoder->has_callee_object ? decoder->callee_object : decoder->object;
     struct string_id file = decoder->has_callee_file ? decoder->callee_file : decoder->file;
-    decoder->callee_node = node_of(decoder, object, file, decoder->callee);
+    decoder->called = function_of(decoder, object, file, decoder->callee);
     decoder->has_callee_object = decoder->has_callee_file = decoder->has_callee = false;
     decoder->is_call = true;
+    if (!parse_cost(count, &decoder->call_count)) decoder->call_count = 0;
 }
 
 /* Reads "key=value"; false if the line is something else. */
@@ -297,7 +308,7 @@ static bool read_assignment(struct decoder *decoder)
     struct slice value = text_trim(slice_of(sign + 1, line.size - key.size - 1));
     if (slice_equals_text(key, "fn")) {
         decoder->function = read_name(decoder, NAME_FUNCTION, value);
-        decoder->node = node_of(decoder, decoder->object, decoder->file, decoder->function);
+        decoder->caller = function_of(decoder, decoder->object, decoder->file, decoder->function);
     } else if (slice_equals_text(key, "fl") || slice_equals_text(key, "fi") || slice_equals_text(key, "fe")) {
         decoder->file = read_name(decoder, NAME_FILE, value);
     } else if (slice_equals_text(key, "ob")) {
@@ -312,7 +323,7 @@ static bool read_assignment(struct decoder *decoder)
         decoder->callee_object = read_name(decoder, NAME_OBJECT, value);
         decoder->has_callee_object = true;
     } else if (slice_equals_text(key, "calls")) {
-        begin_call(decoder);
+        begin_call(decoder, value);
     } else {
         return slice_equals_text(key, "jump") || slice_equals_text(key, "jcnd") || slice_equals_text(key, "jfi") ||
                slice_equals_text(key, "jfn");
@@ -325,7 +336,7 @@ static void read_costs(struct decoder *decoder)
     int64_t costs[CALLGRIND_EVENTS_MAX];
     uint32_t count = 0;
     struct slice left = decoder->line;
-    if (decoder->event_count == 0 || decoder->node == INDEX_NONE) {
+    if (decoder->event_count == 0 || decoder->caller == INDEX_NONE) {
         reject(decoder, STATUS_MALFORMED, "costs without \"events:\" and \"fn=\" before them");
         return;
     }
@@ -351,19 +362,49 @@ static void read_costs(struct decoder *decoder)
         count++;
     }
     if (decoder->is_call) {
-        struct call_cost call = {.caller = decoder->node, .callee = decoder->callee_node};
-        call.place = place_at_hand(decoder);
-        call.weight = count > 0 && costs[0] > 0 ? (double)costs[0] : 0;
-        cost_graph_add_call(&decoder->graph, &call);
+        struct stated_call call = {.caller = decoder->caller,
+                                   .callee = decoder->called,
+                                   .location = place_at_hand(decoder),
+                                   .count = decoder->call_count};
+        stated_call_add(decoder->profile, &call, costs, count);
         decoder->is_call = false;
     } else if (count > 0) {
-        cost_graph_add_cost(&decoder->graph, decoder->node, place_at_hand(decoder), costs, count);
+        stated_cost_add(decoder->profile, decoder->caller, place_at_hand(decoder), costs, count);
     }
+}
+
+/* Ends a part of a file of Xdebug. The numbers of names begin again in the next one. */
+static void end_part(struct decoder *decoder)
+{
+    decoder->part_count++;
+    decoder->unfinished_count += !decoder->has_totals;
+    decoder->has_totals = decoder->is_call = false;
+    index_table_fini(&decoder->names.index);
+    decoder->names.count = 0;
+}
+
+/* A request that is killed, or that replaces its process, has no summary: functions that had not returned are missing.
+ */
+static void note_unfinished_parts(struct decoder *decoder)
+{
+    struct buffer text = {.maximum = 256};
+    end_part(decoder);
+    if (decoder->unfinished_count == 0) return;
+    if (decoder->profile->stated) decoder->profile->stated->lacks_callers = true;
+    buffer_append_format(&text,
+                         "%u of %u requests in the file did not end: functions that had not returned are missing.",
+                         decoder->unfinished_count, decoder->part_count);
+    profile_add_comment(decoder->profile, buffer_slice(&text));
+    buffer_fini(&text);
 }
 
 static void read_line(struct decoder *decoder)
 {
     struct slice line = decoder->line;
+    if (is_banner(line)) {
+        if (decoder->event_count > 0) end_part(decoder);
+        return;
+    }
     if (line.size == 0 || line.data[0] == '#') return;
     if (!decoder->is_xdebug) decoder->has_totals = false;
     bool is_cost = (line.data[0] >= '0' && line.data[0] <= '9') || line.data[0] == '+' || line.data[0] == '-' ||
@@ -379,8 +420,8 @@ static void read_lines(struct decoder *decoder)
     struct slice left = decoder->bytes;
     while (left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
         decoder->line = text_take_line(&left);
-        read_line(decoder);
-        if (decoder->graph.failed) reject(decoder, STATUS_NO_MEMORY, "no memory for the costs");
+        bool is_cut = decoder->is_xdebug && left.size == 0 && decoder->bytes.data[decoder->bytes.size - 1] != '\n';
+        if (!is_cut) read_line(decoder);
     }
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
 }
@@ -389,16 +430,16 @@ enum status callgrind_decode(struct slice bytes, struct profile *profile, struct
 {
     if (!callgrind_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a file of callgrind");
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .has_lines = true};
-    decoder.node = decoder.callee_node = INDEX_NONE;
-    cost_graph_init(&decoder.graph, profile);
+    decoder.caller = decoder.called = INDEX_NONE;
     read_lines(&decoder);
     if (decoder.status == STATUS_OK && decoder.event_count == 0)
         decoder.status = error_set(error, STATUS_MALFORMED, bytes.size, "the file is cut short: no line \"events:\"");
-    if (decoder.status == STATUS_OK && decoder.totals && !decoder.has_totals)
+    if (decoder.is_xdebug)
+        note_unfinished_parts(&decoder);
+    else if (decoder.status == STATUS_OK && decoder.totals && !decoder.has_totals)
         decoder.status = error_set(error, STATUS_MALFORMED, bytes.size,
                                    "the file is cut short: it does not end with \"%s:\"", decoder.totals);
-    if (decoder.status == STATUS_OK) decoder.status = cost_graph_add_samples(&decoder.graph, bytes.size, error);
-    cost_graph_fini(&decoder.graph);
+    if (decoder.status == STATUS_OK) decoder.status = stack_estimate_add_samples(profile, bytes.size, error);
     free(decoder.names.items);
     index_table_fini(&decoder.names.index);
     return decoder.status;

@@ -15,7 +15,7 @@ enum {
 /* True if BYTES begin with lines of a header, among them "events:". */
 bool callgrind_detect(struct slice bytes);
 
-/* Each event becomes a value type, each place with costs samples, see format/common/cost_graph.h. A name such as
+/* Each event becomes a value type, functions and calls stated costs, see profile/stated_costs.h. A name such as
  * "Time_(10ns)" or "cpu(ms)" contains the unit. Errors have the offset of their line. See format_decode for the rest of
  * the contract. */
 enum status callgrind_decode(struct slice bytes, struct profile *profile, struct error *error);

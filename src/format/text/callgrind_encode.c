@@ -1,14 +1,16 @@
 /* Writes callgrind's format, for KCachegrind: what the code of each function costs, line by line, and what the
  * functions that it calls cost from there.
  *
- * The costs of samples are summed up along the tree of stacks, so that each stack is entered once. A call that is part
- * of a recursion counts where it is entered first.  SPDX-License-Identifier: MIT */
+ * Costs that a file stated are written as they are. The costs of samples are summed up along the tree of stacks, so
+ * that each stack is entered once. A call that is part of a recursion counts where it is entered first.
+ * SPDX-License-Identifier: MIT */
 #include "format/text/callgrind.h"
 
 #include "base/array.h"
 #include "base/hash.h"
 #include "format/common/callgrind_text.h"
 #include "format/common/frame_name.h"
+#include "profile/stated_costs.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,10 +25,12 @@ struct written_function {
 /* The cost of the code of a place, or of one function that is called from there. */
 struct written_cost {
     uint32_t function, callee; /* CALLEE plus one; 0: its own cost */
+    struct string_id file;     /* file of the place, which differs from that of the function in inlined code */
     uint64_t address;
     int64_t line;
-    uint32_t next;    /* number of the next cost of the function, plus one */
-    uint32_t entered; /* times that it is part of the stack at hand */
+    int64_t call_count; /* 0: not known */
+    uint32_t next;      /* number of the next cost of the function, plus one */
+    uint32_t entered;   /* times that it is part of the stack at hand */
 };
 
 struct encoder {
@@ -69,7 +73,8 @@ static uint32_t number_function(struct encoder *encoder, const struct written_fu
 static bool cost_equal(const void *context, uint32_t index, const void *key)
 {
     const struct written_cost *a = &((const struct encoder *)context)->costs.items[index], *b = key;
-    return a->function == b->function && a->callee == b->callee && a->address == b->address && a->line == b->line;
+    return a->function == b->function && a->callee == b->callee && a->file.index == b->file.index &&
+           a->address == b->address && a->line == b->line;
 }
 
 static void append_cost_to_function(struct encoder *encoder, uint32_t number)
@@ -85,8 +90,8 @@ static void append_cost_to_function(struct encoder *encoder, uint32_t number)
 /* INDEX_NONE without memory. */
 static uint32_t number_cost(struct encoder *encoder, const struct written_cost *cost)
 {
-    uint64_t hash =
-        hash_mix(hash_mix((uint64_t)cost->function << 32 | cost->callee, cost->address), (uint64_t)cost->line);
+    uint64_t hash = hash_mix(hash_mix((uint64_t)cost->function << 32 | cost->callee, cost->address),
+                             (uint64_t)cost->line << 32 ^ cost->file.index);
     uint32_t known = index_table_find(&encoder->costs.index, hash, cost_equal, encoder, cost);
     if (known != INDEX_NONE) return known;
     uint32_t number = (uint32_t)encoder->costs.count;
@@ -106,6 +111,7 @@ static uint32_t number_cost(struct encoder *encoder, const struct written_cost *
 /* One function of a stack, at the place where it was executing or calling. */
 struct frame {
     uint32_t function;
+    struct string_id file;
     uint64_t address;
     int64_t line;
 };
@@ -125,7 +131,7 @@ static struct frame frame_of(struct encoder *encoder, const struct location *loc
     };
     int64_t at = line.line > 0 ? line.line : 0;
     written.line = function->start_line > 0 ? function->start_line : at;
-    return (struct frame){number_function(encoder, &written), location->address, at};
+    return (struct frame){number_function(encoder, &written), written.file, location->address, at};
 }
 
 static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *values)
@@ -136,8 +142,11 @@ static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *va
 
 static void enter_call(struct encoder *encoder, const struct frame *caller, uint32_t callee, const int64_t *values)
 {
-    struct written_cost cost = {
-        .function = caller->function, .callee = callee + 1, .address = caller->address, .line = caller->line};
+    struct written_cost cost = {.function = caller->function,
+                                .callee = callee + 1,
+                                .file = caller->file,
+                                .address = caller->address,
+                                .line = caller->line};
     if (encoder->status != STATUS_OK) return;
     uint32_t number = number_cost(encoder, &cost);
     if (number == INDEX_NONE) return;
@@ -196,7 +205,8 @@ static void add_own_costs(struct encoder *encoder)
         else
             frame = innermost_of(encoder, i);
         if (encoder->status != STATUS_OK) return;
-        struct written_cost cost = {.function = frame.function, .address = frame.address, .line = frame.line};
+        struct written_cost cost = {
+            .function = frame.function, .file = frame.file, .address = frame.address, .line = frame.line};
         uint32_t number = number_cost(encoder, &cost);
         if (number != INDEX_NONE) add_values(encoder, number, sums_of(encoder, i));
     }
@@ -256,6 +266,60 @@ static void walk(struct encoder *encoder)
             if (at != 0) leave_stack(encoder, at);
         }
         if (at != 0) at = encoder->next_sibling[at];
+    }
+}
+
+/* --- Stated costs ------------------------------------------------------------------------------------------------- */
+
+static uint32_t number_stated(struct encoder *encoder, uint32_t index)
+{
+    const struct profile *profile = encoder->profile;
+    const struct stated_function *stated = &profile->stated->functions.items[index];
+    const struct function *function = profile_function(profile, stated->function);
+    const struct location *entry = profile_location(profile, stated->entry);
+    struct written_function written = {.object = profile_mapping(profile, stated->mapping)->file_name,
+                                       .file = function->file_name,
+                                       .name = frame_name_of_function(function),
+                                       .address = entry->address,
+                                       .line = function->start_line};
+    if (written.line == 0 && entry->line_count > 0) written.line = profile_lines(profile, entry)[0].line;
+    return number_function(encoder, &written);
+}
+
+/* Adds what is at LOCATION of the stated function INDEX: its own cost, or CALL. */
+static void add_stated(struct encoder *encoder, uint32_t index, struct location_id location,
+                       const struct stated_values *stated_values, const struct stated_call *call)
+{
+    const struct profile *profile = encoder->profile;
+    const struct location *place = profile_location(profile, location);
+    struct line line = {0};
+    if (place->line_count > 0) line = profile_lines(profile, place)[0];
+    struct written_cost cost = {.function = number_stated(encoder, index),
+                                .callee = call ? number_stated(encoder, call->callee) + 1 : 0,
+                                .file = profile_function(profile, line.function)->file_name,
+                                .address = place->address,
+                                .line = line.line > 0 ? line.line : 0};
+    int64_t values[CALLGRIND_EVENTS_MAX];
+    if (encoder->status != STATUS_OK) return;
+    uint32_t number = number_cost(encoder, &cost);
+    if (number == INDEX_NONE) return;
+    for (size_t i = 0; i < encoder->value_count; i++)
+        values[i] = stated_value(profile->stated, stated_values, encoder->columns[i]);
+    add_values(encoder, number, values);
+    int64_t *count = &encoder->costs.items[number].call_count;
+    if (call) *count = profile_add_values(*count, call->count);
+}
+
+static void add_all_stated(struct encoder *encoder)
+{
+    const struct stated_costs *stated = encoder->profile->stated;
+    for (size_t i = 0; i < stated->places.count && encoder->status == STATUS_OK; i++) {
+        const struct stated_place *place = &stated->places.items[i];
+        add_stated(encoder, place->function, place->location, &place->values, NULL);
+    }
+    for (size_t i = 0; i < stated->calls.count && encoder->status == STATUS_OK; i++) {
+        const struct stated_call *call = &stated->calls.items[i];
+        add_stated(encoder, call->caller, call->location, &call->values, call);
     }
 }
 
@@ -325,17 +389,22 @@ static void append_value(struct encoder *encoder, int64_t value)
     buffer_append_format(encoder->out, " %" PRId64, value == INT64_MIN ? -INT64_MAX : value);
 }
 
-static void write_cost(struct encoder *encoder, const struct written_function *function, uint32_t number)
+/* FILE: where the lines before are; it is changed to that of this cost. */
+static void write_cost(struct encoder *encoder, const struct written_function *function, uint32_t number,
+                       struct string_id *file)
 {
     const struct written_cost *cost = &encoder->costs.items[number];
+    if (cost->file.index != file->index)
+        append_name(encoder, cost->file.index == function->file.index ? "fe" : "fi", CALLGRIND_FILE, cost->file);
+    *file = cost->file;
     if (cost->callee) {
         const struct written_function *callee = &encoder->functions.items[cost->callee - 1];
         if (callee->object.index != function->object.index)
             append_name(encoder, "cob", CALLGRIND_OBJECT, callee->object);
         append_name(encoder, "cfi", CALLGRIND_FILE, callee->file);
         append_name(encoder, "cfn", CALLGRIND_FUNCTION, callee->name);
-        /* The number of calls is not known. callgrind_annotate takes the costs of no call for the function's own. */
-        buffer_append_text(encoder->out, "calls=1 ");
+        /* An unknown number is not 0: callgrind_annotate takes the costs of no call for the function's own. */
+        buffer_append_format(encoder->out, "calls=%" PRId64 " ", cost->call_count > 0 ? cost->call_count : 1);
         append_place(encoder, callee->address, callee->line);
         buffer_append_byte(encoder->out, '\n');
     }
@@ -353,8 +422,9 @@ static void write_functions(struct encoder *encoder)
         append_name(encoder, "ob", CALLGRIND_OBJECT, function->object);
         append_name(encoder, "fl", CALLGRIND_FILE, function->file);
         append_name(encoder, "fn", CALLGRIND_FUNCTION, function->name);
+        struct string_id file = function->file;
         for (uint32_t at = function->first_cost; at != 0; at = encoder->costs.items[at - 1].next)
-            write_cost(encoder, function, at - 1);
+            write_cost(encoder, function, at - 1, &file);
     }
 }
 
@@ -371,10 +441,10 @@ static void write_totals(struct encoder *encoder)
     buffer_append_byte(encoder->out, '\n');
 }
 
-static void encode(struct encoder *encoder)
+/* Adds the costs of the samples, along their stacks. */
+static void add_stacks(struct encoder *encoder)
 {
-    const struct profile *profile = encoder->profile;
-    size_t count = profile_stack_limit(profile);
+    size_t count = profile_stack_limit(encoder->profile);
     encoder->sums = calloc(count * encoder->value_count, sizeof(*encoder->sums));
     encoder->first_child = calloc(count, sizeof(*encoder->first_child));
     encoder->next_sibling = calloc(count, sizeof(*encoder->next_sibling));
@@ -382,13 +452,22 @@ static void encode(struct encoder *encoder)
         encoder->status = STATUS_NO_MEMORY;
         return;
     }
-    for (uint32_t i = 1; i < profile->locations.count; i++)
-        encoder->has_addresses |= profile_location(profile, (struct location_id){i})->address != 0;
-    choose_columns(encoder);
     add_samples(encoder);
     add_own_costs(encoder);
     sum_up(encoder);
     walk(encoder);
+}
+
+static void encode(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    for (uint32_t i = 1; i < profile->locations.count; i++)
+        encoder->has_addresses |= profile_location(profile, (struct location_id){i})->address != 0;
+    choose_columns(encoder);
+    if (profile->stated)
+        add_all_stated(encoder);
+    else
+        add_stacks(encoder);
     if (encoder->status != STATUS_OK) return;
     write_header(encoder);
     write_functions(encoder);
