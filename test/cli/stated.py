@@ -120,6 +120,21 @@ def random_call_graphs_come_back_from_callgrind_and_pstats():
             check_graph(Graph(number), folder)
 
 
+@case
+def threads_keep_their_stated_costs():
+    graphs = [Graph(101), Graph(102)]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / f"{i}.callgrind" for i in range(2)]
+        for i, path in enumerate(paths):
+            path.write_bytes(graphs[i].callgrind().replace(b"events:", b"thread: %d\nevents:" % i, 1))
+        for i, graph in enumerate(graphs):
+            stated = {name: (graph.own(name), graph.inclusive(name)) for name in graph.names}
+            check_equal(top("--thread", str(i), *paths), stated, f"--thread {i}")
+            groups = json.loads(run("top", "--json", "-n", "0", "--by-thread", *paths)[0])["threads"]
+            rows = {row["name"]: (row["self"], row["total"]) for row in groups[str(i)]["functions"]}
+            check_equal(rows, stated, f"thread {i} of --by-thread")
+
+
 # --- Files of the trials ---------------------------------------------------------------------------------------------
 
 

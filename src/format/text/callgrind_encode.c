@@ -286,41 +286,45 @@ static uint32_t number_stated(struct encoder *encoder, uint32_t index)
     return number_function(encoder, &written);
 }
 
-/* Adds what is at LOCATION of the stated function INDEX: its own cost, or CALL. */
-static void add_stated(struct encoder *encoder, uint32_t index, struct location_id location,
-                       const struct stated_values *stated_values, const struct stated_call *call)
+/* Adds the values of the functions of COST at LOCATION: an own cost, or COUNT calls. */
+static void add_stated(struct encoder *encoder, struct written_cost cost, struct location_id location,
+                       const struct stated_values *stated_values, int64_t count)
 {
     const struct profile *profile = encoder->profile;
     const struct location *place = profile_location(profile, location);
     struct line line = {0};
     if (place->line_count > 0) line = profile_lines(profile, place)[0];
-    struct written_cost cost = {.function = number_stated(encoder, index),
-                                .callee = call ? number_stated(encoder, call->callee) + 1 : 0,
-                                .file = profile_function(profile, line.function)->file_name,
-                                .address = place->address,
-                                .line = line.line > 0 ? line.line : 0};
+    cost.file = profile_function(profile, line.function)->file_name;
+    cost.address = place->address;
+    cost.line = line.line > 0 ? line.line : 0;
     int64_t values[CALLGRIND_EVENTS_MAX];
-    if (encoder->status != STATUS_OK) return;
     uint32_t number = number_cost(encoder, &cost);
     if (number == INDEX_NONE) return;
     for (size_t i = 0; i < encoder->value_count; i++)
         values[i] = stated_value(profile->stated, stated_values, encoder->columns[i]);
     add_values(encoder, number, values);
-    int64_t *count = &encoder->costs.items[number].call_count;
-    if (call) *count = profile_add_values(*count, call->count);
+    struct written_cost *written = &encoder->costs.items[number];
+    written->call_count = profile_add_values(written->call_count, count);
 }
 
 static void add_all_stated(struct encoder *encoder)
 {
     const struct stated_costs *stated = encoder->profile->stated;
+    uint32_t *written = calloc(stated->functions.count + 1, sizeof(*written));
+    if (!written) encoder->status = STATUS_NO_MEMORY;
+    for (uint32_t i = 0; i < stated->functions.count && encoder->status == STATUS_OK; i++)
+        written[i] = number_stated(encoder, i);
     for (size_t i = 0; i < stated->places.count && encoder->status == STATUS_OK; i++) {
         const struct stated_place *place = &stated->places.items[i];
-        add_stated(encoder, place->function, place->location, &place->values, NULL);
+        struct written_cost cost = {.function = written[place->function]};
+        add_stated(encoder, cost, place->location, &place->values, 0);
     }
     for (size_t i = 0; i < stated->calls.count && encoder->status == STATUS_OK; i++) {
         const struct stated_call *call = &stated->calls.items[i];
-        add_stated(encoder, call->caller, call->location, &call->values, call);
+        struct written_cost cost = {.function = written[call->caller], .callee = written[call->callee] + 1};
+        add_stated(encoder, cost, call->location, &call->values, call->count);
     }
+    free(written);
 }
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
