@@ -17,12 +17,13 @@ int command_convert(int argc, char **argv)
          .help = "only addresses of code in files; offbeat symbolize names it"},
         {"platform", 0, OPTION_TEXT, &target.platform, .argument = "NAME",
          .help = "platform in Sentry's formats: servers count javascript, android and cocoa as user interfaces"},
+        OPEN_OPTION_NO_DEMANGLE,
         CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
         .name = "convert",
-        .usage = "FILE -o OUT [--to FORMAT] [--no-times] [--no-symbols] [--platform NAME]",
+        .usage = "FILE -o OUT [--to FORMAT] [--no-times] [--no-symbols] [--no-demangle] [--platform NAME]",
         .example = "offbeat convert xz.envelope -o xz.pb.gz",
         .about =
             "Writes the profile in FILE in another format. The name of OUT says which: x.pb.gz pprof, x.json\n"

@@ -106,12 +106,13 @@ int command_merge(int argc, char **argv)
          .help = "without these labels, which have commas between them: pid,thread_id,thread"},
         {"no-times", 0, OPTION_SWITCH, &target.drops_times,
          .help = "forget when samples were taken: equal ones are summed"},
+        OPEN_OPTION_NO_DEMANGLE,
         CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
         .name = "merge",
-        .usage = "FILE… -o OUT [--to FORMAT] [--no-times] [--drop-labels KEYS]",
+        .usage = "FILE… -o OUT [--to FORMAT] [--no-times] [--no-demangle] [--drop-labels KEYS]",
         .example = "offbeat merge monday.pb.gz tuesday.pb.gz -o both.pb.gz",
         .about =
             "Writes one profile of all that is in the FILEs, which may be of different formats. Sample types that\n"

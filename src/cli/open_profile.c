@@ -8,6 +8,7 @@
 #include "cli/message.h"
 #include "cli/perf_file.h"
 #include "cli/progress.h"
+#include "demangle/demangled_names.h"
 #include "format/sentry/sentry_extension.h"
 #include "profile/processes.h"
 #include "profile/profile_scale.h"
@@ -15,6 +16,8 @@
 #include "symbolize/symbolizer.h"
 
 enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
+
+struct open_settings open_settings;
 
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file)
 {
@@ -59,11 +62,18 @@ static enum status name_functions(const char *path, struct profile *profile, con
     return status;
 }
 
+static void choose_names(struct profile *profile)
+{
+    (open_settings.no_demangle ? profile_mangle : profile_demangle)(profile);
+}
+
 enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
                            struct error *error)
 {
-    if (format == &format_perf_data) return perf_file_decode(path, bytes, profile, NULL, error);
-    return format_decode_opened(format, bytes, profile, error);
+    enum status status = format == &format_perf_data ? perf_file_decode(path, bytes, profile, NULL, error)
+                                                     : format_decode_opened(format, bytes, profile, error);
+    if (status == STATUS_OK) choose_names(profile);
+    return status;
 }
 
 bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,
@@ -80,6 +90,7 @@ bool decode_one_of_many(const char *path, const struct format *format, struct bu
         message_error(path, &error, false);
         return false;
     }
+    choose_names(profile);
     if (format != &format_pprof) profile_give_system_names(profile);
     return true;
 }

@@ -6,6 +6,18 @@
 #include "format/format.h"
 #include "symbolize/symbol_module_cache.h"
 
+/* Settings of every file that a run opens; options set them. */
+struct open_settings {
+    bool no_demangle; /* names are those of the linker */
+};
+extern struct open_settings open_settings;
+
+#define OPEN_OPTION_NO_DEMANGLE                                                                                        \
+    {                                                                                                                  \
+        "no-demangle", 0, OPTION_SWITCH, &open_settings.no_demangle,                                                   \
+            .help = "names of C++, Rust and D as the linker has them"                                                  \
+    }
+
 struct opened_file {
     const struct format *format;
     size_t size_bytes; /* bytes on disk */
@@ -27,7 +39,7 @@ enum status label_process(struct profile *labelled, const struct profile *profil
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file);
 bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile);
 
-/* The second step without names for addresses, and without messages. */
+/* The second step without names for addresses, and without messages. Names that the file has are readable. */
 enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
                            struct error *error);
 

@@ -170,7 +170,9 @@ static bool take_address(struct pprof_flags *flags, const struct flag *flag, con
 static bool take_symbolize(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)flags, (void)flag;
-    if (strcmp(text, "none") == 0) return true;
+    bool no_demangle = strcmp(text, "demangle=none") == 0 || strcmp(text, "none:demangle=none") == 0;
+    open_settings.no_demangle |= no_demangle;
+    if (no_demangle || strcmp(text, "none") == 0) return true;
     message("-symbolize=%s: offbeat pprof shows the names that the profile has; offbeat symbolize adds names", text);
     return false;
 }

@@ -5,6 +5,7 @@
 
 #include "analyze/filter.h"
 #include "analyze/grouping.h"
+#include "cli/open_profile.h"
 #include "cli/options.h"
 
 struct browser_page;
@@ -141,7 +142,8 @@ struct report_request {
 
 #define REPORT_OPTIONS_NAMES(r)                                                                                        \
     {"all-frames", 0, OPTION_SWITCH, &(r).all_frames, .help = "also those that the profile asks to drop"},                                      \
-    {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"}
+    {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"}, \
+    OPEN_OPTION_NO_DEMANGLE
 
 #define REPORT_OPTIONS_SOURCES(r)                                                                                      \
     {"base", 0, OPTION_TEXTS, &(r).base, .argument = "FILE", .help = "subtract this profile; can be given several times"},                      \

@@ -7,6 +7,7 @@
 #include "cli/open_profile.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "demangle/demangled_names.h"
 #include "profile/placeholder.h"
 
 #include <errno.h>
@@ -119,6 +120,7 @@ static bool name_places(struct profile *profile, const char *path, const struct 
                              : error_set(&error, STATUS_NO_MEMORY, 0, "no memory");
     put_placeholders_back(profile, &placeholders);
     progress_end(&progress);
+    if (open_settings.no_demangle) profile_mangle(profile);
     if (status == STATUS_OK) status = profile_failed(profile, &error);
     if (status == STATUS_OK)
         print_result(path, &result);
@@ -152,17 +154,19 @@ int command_symbolize(int argc, char **argv)
          .help = "where debug files are, as in /usr/lib/debug; may be repeated"},
         {"trust-paths", 0, OPTION_SWITCH, &trusts_paths,
          .help = "use files that the profile names without a build id, too"},
+        OPEN_OPTION_NO_DEMANGLE,
         CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
         .name = "symbolize",
-        .usage = "FILE -o OUT [--debug-dir DIR]… [--trust-paths] [--to FORMAT]",
+        .usage = "FILE -o OUT [--debug-dir DIR]… [--trust-paths] [--no-demangle] [--to FORMAT]",
         .example = "offbeat symbolize server.pb.gz -o named.pb.gz --debug-dir ./debug",
         .about =
             "Adds names to the addresses of a stored profile that have none, from the files that it names\n"
             "for them, and from debug files: DIR/.build-id/ab/cdef.debug, or what .gnu_debuglink names. A file is\n"
-            "used if its build id is the profile's. Existing names are kept. FILE may be\n"
+            "used if its build id is the profile's. Existing names are kept, mangled ones become\n"
+            "readable. FILE may be "
             "of any format; OUT is written as convert does.",
         .options = options,
         .operands_min = 1,

@@ -3,6 +3,7 @@
  * A request is one batch: all of it is on disk when the client gets its 200, or nothing is.
  * SPDX-License-Identifier: MIT */
 #include "base/array.h"
+#include "demangle/demangled_names.h"
 #include "format/sentry/client_report.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
@@ -178,6 +179,7 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
         add_rejected(ingest, item, category);
         return STATUS_OK;
     }
+    profile_demangle(&ingest->profile);
     ingest_describe(ingest->request, &ingest->profile, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload,
                     &ingest->chunk, &ingest->rollup);
     ingest->has_chunk = true;

@@ -1,4 +1,5 @@
 /* Profiles of any format into the store.  SPDX-License-Identifier: MIT */
+#include "demangle/demangled_names.h"
 #include "format/format.h"
 #include "profile/profile_extent.h"
 #include "serve/ingest.h"
@@ -41,6 +42,7 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
     buffer_fini(&storage);
     if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
     if (status != STATUS_OK || file->profile.samples.count == 0) return status;
+    profile_demangle(&file->profile);
     ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->rollup);
     label_chunk(file, request, sent);
     return STATUS_OK;

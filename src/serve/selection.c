@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "analyze/time_cut.h"
 #include "base/rfc3339.h"
+#include "demangle/demangled_names.h"
 #include "format/format.h"
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
@@ -93,14 +94,19 @@ enum status chunk_decode(const struct store_chunk *chunk, struct profile *profil
     enum status status;
     switch (chunk->kind) {
     case STORE_CHUNK:
-        return sentry_v2_decode(chunk->payload, profile, error);
+        status = sentry_v2_decode(chunk->payload, profile, error);
+        break;
     case STORE_PROFILE:
         status = sentry_v1_decode(chunk->payload, profile, error);
-        return status == STATUS_OK ? profile_fill_idle(profile, error) : status;
+        if (status == STATUS_OK) status = profile_fill_idle(profile, error);
+        break;
     case STORE_FILE:
     default:
-        return format_decode(chunk->payload, profile, NULL, error);
+        status = format_decode(chunk->payload, profile, NULL, error);
     }
+    if (status != STATUS_OK) return status;
+    profile_demangle(profile);
+    return profile_failed(profile, error);
 }
 
 struct merge {

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "binary/elf_symbols.h"
-#include "symbolize/demangler.h"
+#include "demangle/demangler.h"
 #include "symbolize/function_bounds.h"
 #include "symbolize/mapped_file.h"
 

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/partition_point.h"
-#include "symbolize/demangler.h"
+#include "demangle/demangler.h"
 #include "symbolize/symbol_index_private.h"
 #include "symbolize/parallel.h"
 #include "symbolize/place.h"

@@ -16,7 +16,7 @@
 #include "base/json_reader.h"
 #include "binary/elf_symbols.h"
 #include "profile/profile.h"
-#include "symbolize/demangler.h"
+#include "demangle/demangler.h"
 #include "symbolize/symbol_module.h"
 #include "symbolize/symbolizer.h"
 
@@ -891,6 +891,25 @@ TEST(names_of_cpp_and_rust_are_demangled_and_others_left_alone)
     CHECK_TEXT(demangled("main"), "main");
     CHECK_TEXT(demangled("_start"), "_start");
     CHECK_TEXT(demangled("_Zbroken"), "_Zbroken");
+    CHECK_TEXT(demangled("_D3std5stdio8readLineFZAya"), "std.stdio.readLine()");
+    CHECK_TEXT(demangled("__ZN3foo3barEv"), "foo::bar()");
+    CHECK_TEXT(demangled("_ZN3foo3barEv@plt"), "foo::bar()@plt");
+    CHECK_TEXT(demangled("_ZN3foo3barEv.cold"), "foo::bar() [clone .cold]");
+}
+
+TEST(hashes_of_rust_are_cut_and_other_names_left_alone)
+{
+    struct buffer name;
+    buffer_init(&name, 1 << 20);
+    CHECK(demangle_hashed(slice_of_text("_$LT$T$u20$as$u20$a..B$GT$::f::h459eee3a05af1eb1"), &name));
+    CHECK_TEXT((const char *)name.data, "<T as a::B>::f");
+    CHECK(demangle_hashed(slice_of_text("<T as a::B>::f::h459eee3a05af1eb1"), &name));
+    CHECK_TEXT((const char *)name.data, "<T as a::B>::f");
+    CHECK(demangle_hashed(slice_of_text("$::::h459eee3a05af1eb1"), &name));
+    CHECK_TEXT((const char *)name.data, "$::");
+    CHECK(!demangle_hashed(slice_of_text("main::h459eee3a05af1ebg"), &name));
+    CHECK(!demangle_hashed(slice_of_text("::h459eee3a05af1eb1"), &name));
+    buffer_fini(&name);
 }
 
 TEST(a_name_that_would_fill_the_memory_stays_mangled)
@@ -903,6 +922,13 @@ TEST(a_name_that_would_fill_the_memory_stays_mangled)
         strcat(name, part);
     }
     CHECK_TEXT(demangled(name), name);
+    strcpy(name, "_D1fFS1aZ"); /* D: a name that refers to itself often, and one that nests deeply */
+    for (size_t i = 0; i < 100; i++) strcat(name, "Qb");
+    CHECK_TEXT(demangled(name), name);
+    static char deep[1 << 20];
+    memset(deep, 'A', sizeof(deep) - 1);
+    memcpy(deep, "_D1fF", 5);
+    CHECK_TEXT(demangled(deep), deep);
 }
 
 TEST_MAIN()
