@@ -150,6 +150,13 @@ def functions_in_a_circle_and_beside_it_have_stated_costs():
 
 
 @case
+def estimated_stacks_divide_a_circle_by_what_its_functions_cost():
+    rows = top("--focus", "render|parse", DATA / "cyc.callgrind")
+    check_equal({name: rows[name][1] for name in ("render", "parse", "visit", "children", "work")},
+                {"render": 90055, "parse": 2641599, "visit": 2641591, "children": 2641272, "work": 2588280}, "with a filter")
+
+
+@case
 def negative_values_come_back_from_callgrinds_format():
     with tempfile.TemporaryDirectory() as folder:
         written = pathlib.Path(folder) / "x.callgrind"

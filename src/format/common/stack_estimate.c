@@ -1,5 +1,6 @@
-/* Follows the calls from the functions that nobody called, the heaviest stack first, until all are made or a maximum is
- * reached. Then each cost is divided among the stacks of its function.  SPDX-License-Identifier: MIT */
+/* Leaves out the calls that close circles and follows the others from the functions that nobody called, the heaviest
+ * stack first, until all are made or a maximum is reached. Then each cost is divided among the stacks of its function.
+ * SPDX-License-Identifier: MIT */
 #include "format/common/stack_estimate.h"
 
 #include "base/array.h"
@@ -23,8 +24,8 @@ struct maker {
     const struct stated_costs *costs;
     bool failed;                        /* memory was short */
     uint32_t *call_first, *place_first; /* first of a node's sorted calls and places; one more at the end */
-    double *weight;                     /* cost of a node and its calls, without calls of itself */
-    uint32_t *seen;                     /* last context that has a node on its stack, plus one */
+    double *call_weight;                /* cost of each call that is followed; 0: it closes a circle */
+    double *weight;                     /* cost of each node and of its calls that are followed */
     ARRAY_OF(struct context) contexts;  /* contexts in the order in which they were found */
     ARRAY_OF(uint32_t) heap;
     uint32_t *order, *order_first; /* contexts by node, the heaviest first */
@@ -46,24 +47,124 @@ static double weight_of(const struct maker *maker, const struct stated_values *v
     return value > 0 ? (double)value : 0;
 }
 
-static void weigh(struct maker *maker)
+static void find_firsts(struct maker *maker)
 {
     const struct stated_costs *costs = maker->costs;
-    for (size_t i = 0; i < costs->places.count; i++) {
-        const struct stated_place *place = &costs->places.items[i];
-        maker->weight[place->function] += weight_of(maker, &place->values);
-        maker->place_first[place->function + 1]++;
-    }
-    for (size_t i = 0; i < costs->calls.count; i++) {
-        const struct stated_call *call = &costs->calls.items[i];
-        if (call->caller != call->callee) maker->weight[call->caller] += weight_of(maker, &call->values);
-        maker->call_first[call->caller + 1]++;
-    }
+    for (size_t i = 0; i < costs->places.count; i++) maker->place_first[costs->places.items[i].function + 1]++;
+    for (size_t i = 0; i < costs->calls.count; i++) maker->call_first[costs->calls.items[i].caller + 1]++;
     for (size_t i = 0; i < costs->functions.count; i++) {
         maker->place_first[i + 1] += maker->place_first[i];
         maker->call_first[i + 1] += maker->call_first[i];
     }
 }
+
+/* --- Weights ------------------------------------------------------------------------------------------------------ */
+
+/* A walk over the calls, depth first. A call that leads back to a function that the walk is in closes a circle: it is
+ * part of what that function costs, and is not followed. */
+struct ranking {
+    uint32_t *ranks;   /* place of each node in the order in which the walk leaves them, from 1; 0: not entered */
+    uint32_t *ordered; /* nodes by rank: callees before their callers */
+    uint32_t *way;     /* nodes that the walk is in */
+    uint32_t *next;    /* next call of each node */
+    bool *is_called;   /* marks of the nodes that others call */
+    uint32_t left_count;
+};
+
+static void rank_from(struct maker *maker, struct ranking *ranking, uint32_t root)
+{
+    size_t depth = 0;
+    if (ranking->ranks[root] != 0) return;
+    ranking->ranks[root] = UINT32_MAX;
+    ranking->way[depth++] = root;
+    while (depth > 0) {
+        uint32_t node = ranking->way[depth - 1], call = maker->call_first[node] + ranking->next[node]++;
+        if (call == maker->call_first[node + 1]) {
+            ranking->ordered[ranking->left_count++] = node;
+            ranking->ranks[node] = ranking->left_count;
+            depth--;
+            continue;
+        }
+        uint32_t callee = maker->costs->calls.items[call].callee;
+        if (ranking->ranks[callee] != 0) continue;
+        ranking->ranks[callee] = UINT32_MAX;
+        ranking->way[depth++] = callee;
+    }
+}
+
+/* Begins with the functions that nobody calls. */
+static void rank_all(struct maker *maker, struct ranking *ranking)
+{
+    const struct stated_costs *costs = maker->costs;
+    for (size_t i = 0; i < costs->calls.count; i++) {
+        const struct stated_call *call = &costs->calls.items[i];
+        ranking->is_called[call->callee] |= call->caller != call->callee;
+    }
+    for (uint32_t i = 0; i < costs->functions.count; i++) {
+        if (!ranking->is_called[i]) rank_from(maker, ranking, i);
+    }
+    for (uint32_t i = 0; i < costs->functions.count; i++) rank_from(maker, ranking, i);
+}
+
+struct incoming {
+    double followed, circular; /* costs of the calls that are followed, and of those that close a circle */
+};
+
+/* Weighs the calls that are followed. A function costs its callers what it costs with all that it calls, but at most
+ * what the file states of all calls of it, those that close circles among them. */
+static void weigh_ranked(struct maker *maker, const struct ranking *ranking, struct incoming *incoming)
+{
+    const struct stated_costs *costs = maker->costs;
+    for (size_t i = 0; i < costs->calls.count; i++) {
+        const struct stated_call *call = &costs->calls.items[i];
+        double weight = weight_of(maker, &call->values);
+        bool is_followed = ranking->ranks[call->callee] < ranking->ranks[call->caller];
+        if (is_followed) maker->call_weight[i] = weight;
+        if (call->callee != call->caller)
+            *(is_followed ? &incoming[call->callee].followed : &incoming[call->callee].circular) += weight;
+    }
+    for (size_t i = 0; i < costs->places.count; i++) {
+        const struct stated_place *place = &costs->places.items[i];
+        maker->weight[place->function] += weight_of(maker, &place->values);
+    }
+    for (uint32_t i = 0; i < costs->functions.count; i++) {
+        uint32_t node = ranking->ordered[i];
+        for (uint32_t k = maker->call_first[node]; k < maker->call_first[node + 1]; k++) {
+            uint32_t callee = costs->calls.items[k].callee;
+            const struct incoming *calls = &incoming[callee];
+            double stated = calls->followed + calls->circular;
+            double whole = maker->weight[callee] < stated ? maker->weight[callee] : stated;
+            if (calls->followed > 0) maker->call_weight[k] *= whole / calls->followed;
+            maker->weight[node] += maker->call_weight[k];
+        }
+    }
+}
+
+static void weigh(struct maker *maker)
+{
+    size_t count = maker->costs->functions.count;
+    struct ranking ranking = {0};
+    ranking.ranks = calloc(count + 1, sizeof(*ranking.ranks));
+    ranking.ordered = calloc(count + 1, sizeof(*ranking.ordered));
+    ranking.way = calloc(count + 1, sizeof(*ranking.way));
+    ranking.next = calloc(count + 1, sizeof(*ranking.next));
+    ranking.is_called = calloc(count + 1, sizeof(*ranking.is_called));
+    struct incoming *incoming = calloc(count + 1, sizeof(*incoming));
+    if (ranking.ranks && ranking.ordered && ranking.way && ranking.next && ranking.is_called && incoming) {
+        rank_all(maker, &ranking);
+        weigh_ranked(maker, &ranking, incoming);
+    } else {
+        maker->failed = true;
+    }
+    free(ranking.ranks);
+    free(ranking.ordered);
+    free(ranking.way);
+    free(ranking.next);
+    free(ranking.is_called);
+    free(incoming);
+}
+
+/* --- Contexts ----------------------------------------------------------------------------------------------------- */
 
 static bool is_heavier(const struct maker *maker, uint32_t a, uint32_t b)
 {
@@ -108,29 +209,13 @@ static void push_roots(struct maker *maker)
     }
     for (size_t i = 0; i < costs->calls.count; i++) {
         const struct stated_call *call = &costs->calls.items[i];
-        if (call->caller != call->callee) called[call->callee] += weight_of(maker, &call->values);
+        called[call->callee] += maker->call_weight[i];
     }
     for (uint32_t i = 0; i < costs->functions.count; i++) {
         double weight = maker->weight[i] - called[i];
         if (weight > 0) push(maker, &(struct context){.weight = weight, .node = i, .parent = INDEX_NONE});
     }
     free(called);
-}
-
-/* A call of what is on the stack already is part of what that one costs: its weight is divided among the other calls.
- */
-static double mark_stack(struct maker *maker, uint32_t context)
-{
-    const struct stated_costs *costs = maker->costs;
-    uint32_t node = maker->contexts.items[context].node;
-    double weight = maker->weight[node];
-    for (uint32_t i = context; i != INDEX_NONE; i = maker->contexts.items[i].parent)
-        maker->seen[maker->contexts.items[i].node] = context + 1;
-    for (uint32_t i = maker->call_first[node]; i < maker->call_first[node + 1]; i++) {
-        const struct stated_call *call = &costs->calls.items[i];
-        if (call->callee != node && maker->seen[call->callee] == context + 1) weight -= weight_of(maker, &call->values);
-    }
-    return weight;
 }
 
 static void follow(struct maker *maker, uint32_t index)
@@ -142,12 +227,10 @@ static void follow(struct maker *maker, uint32_t index)
         maker->steps_left < end - first + context.depth)
         return;
     maker->steps_left -= end - first + context.depth;
-    double divisor = mark_stack(maker, index);
     for (uint32_t i = first; i < end; i++) {
         const struct stated_call *call = &costs->calls.items[i];
-        double weight = context.weight * weight_of(maker, &call->values) / divisor;
-        if (maker->seen[call->callee] == index + 1 || !(weight >= 0.5)) continue;
-        if (weight > context.weight) weight = context.weight;
+        double weight = context.weight * maker->call_weight[i] / maker->weight[context.node];
+        if (!(weight >= 0.5)) continue;
         push(maker, &(struct context){.weight = weight,
                                       .node = call->callee,
                                       .parent = index,
@@ -283,8 +366,9 @@ static void divide_node(struct maker *maker, uint32_t node)
 
 static void make_samples(struct maker *maker)
 {
+    find_firsts(maker);
     weigh(maker);
-    push_roots(maker);
+    if (!maker->failed) push_roots(maker);
     while (maker->heap.count > 0 && !maker->failed) follow(maker, pop(maker));
     if (maker->failed || !order_contexts(maker)) {
         maker->failed = true;
@@ -318,15 +402,15 @@ static enum status estimate(struct profile *profile, size_t source_bytes, struct
     maker.call_first = calloc(count + 2, sizeof(*maker.call_first));
     maker.place_first = calloc(count + 2, sizeof(*maker.place_first));
     maker.weight = calloc(count + 1, sizeof(*maker.weight));
-    maker.seen = calloc(count + 1, sizeof(*maker.seen));
-    if (maker.call_first && maker.place_first && maker.weight && maker.seen)
+    maker.call_weight = calloc(profile->stated->calls.count + 1, sizeof(*maker.call_weight));
+    if (maker.call_first && maker.place_first && maker.weight && maker.call_weight)
         make_samples(&maker);
     else
         maker.failed = true;
     free(maker.call_first);
     free(maker.place_first);
     free(maker.weight);
-    free(maker.seen);
+    free(maker.call_weight);
     free(maker.contexts.items);
     free(maker.heap.items);
     free(maker.order);
