@@ -19,8 +19,8 @@ enum compression {
  * clients are known to send, mean none too (facts §2.3). False if there is no such encoding, or a list of several. */
 bool compression_of_encoding(struct slice encoding, enum compression *ret_compression);
 
-/* What BYTES begin as: gzip and zstd have a magic number, zlib two bytes that a text can have by chance ("x^"), brotli
- * nothing: COMPRESSION_NONE may be brotli. */
+/* Returns the compression that the front of BYTES shows. gzip and zstd have a magic number. zlib has two bytes that a
+ * text can have by chance ("x^"). Brotli has none: COMPRESSION_NONE may be brotli. */
 enum compression compression_detect(struct slice bytes);
 
 /* A small file must not cost what a large one does: a file may hold DECOMPRESSION_RATIO_MAX times its size, or

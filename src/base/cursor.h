@@ -15,7 +15,7 @@ struct cursor {
 
 static inline struct cursor cursor_of(struct slice bytes)
 {
-    const uint8_t *end = bytes.size > 0 ? bytes.data + bytes.size : bytes.data; /* which may be NULL */
+    const uint8_t *end = bytes.size > 0 ? bytes.data + bytes.size : bytes.data; /* DATA of an empty slice may be NULL */
     return (struct cursor){.start = bytes.data, .position = bytes.data, .end = end};
 }
 

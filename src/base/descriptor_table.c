@@ -43,7 +43,7 @@ static void close_up_to_limit(int kept)
     }
 }
 
-/* Before Linux 5.9. The list is opened in the new table. */
+/* Does the same on kernels before Linux 5.9, which lack close_range. The list is opened in the new table. */
 static bool take_with_unshare(int kept)
 {
     if (kernel_call3(SYS_unshare, CLONE_FILES, 0, 0) != 0) return false;

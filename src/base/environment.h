@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Until libc's constructor has run, only the variables in VARIABLES can be read. That constructor uses them, too. */
+/* Makes VARIABLES the environment until libc's constructor has run. That constructor uses the same array. */
 void environment_begin(char **variables);
 
 /* NULL if NAME is not set, or if the environment is not trusted. The string belongs to the environment. */

@@ -11,7 +11,7 @@ enum {
     OUTPUT_BYTES_MIN = 4096,
 };
 
-/* Of libdeflate: one of its functions that decompress and say how much of the input they took. */
+/* A function of libdeflate that decompresses and returns how much input it took. */
 typedef enum libdeflate_result decompress_call(struct libdeflate_decompressor *decompressor, const void *input,
                                                size_t input_size, void *output, size_t output_room, size_t *ret_taken,
                                                size_t *ret_produced);

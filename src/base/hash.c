@@ -6,9 +6,9 @@
 
 uint64_t hash_seed[2] = {HASH_SEED_FIRST, HASH_SEED_SECOND};
 
-/* From the 16 random bytes that the kernel gives every process: no system call, nothing to fail. libc makes its stack
- * guard of the same bytes, so they go through a product that does not lead back to them. The constructors of a program
- * that links us may use tables: this one comes first. */
+/* Derives the seed from the 16 random bytes that the kernel gives every process: this needs no system call and cannot
+ * fail. libc derives its stack guard from the same bytes; the product in hash_mix does not lead back to them.
+ * Runs before other constructors, because those of a program that links us may use tables. */
 __attribute__((constructor(101))) static void seed_hashes(void)
 {
     uint64_t words[2];

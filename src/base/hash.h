@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the seed is before that: everybody can read it here. */
+/* The seed until the constructor in hash.c has run; not a secret. */
 #define HASH_SEED_FIRST 0x9E3779B97F4A7C15u
 #define HASH_SEED_SECOND 0xD6E8FEB86659FD93u
 

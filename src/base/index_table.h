@@ -28,18 +28,18 @@ typedef bool (*index_equal)(const void *context, uint32_t index, const void *key
 uint32_t index_table_find(const struct index_table *table, uint64_t hash, index_equal equal, const void *context,
                           const void *key);
 
-/* For who looks for many items: what is fetched ahead is there when it is asked for. PREFETCH fetches where HASH leads;
- * PEEK then returns the first item with that hash, which is most likely the one wanted, or INDEX_NONE. */
 static inline uint32_t index_table_fold(uint64_t hash)
 {
     return (uint32_t)(hash ^ hash >> 32);
 }
 
+/* Fetches the slot of HASH into the cache, for a caller that looks for many items. */
 static inline void index_table_prefetch(const struct index_table *table, uint64_t hash)
 {
     if (table->capacity > 0) __builtin_prefetch(&table->slots[index_table_fold(hash) & (table->capacity - 1)]);
 }
 
+/* Returns the first item with HASH, most likely the one that index_table_find finds, or INDEX_NONE. */
 static inline uint32_t index_table_peek(const struct index_table *table, uint64_t hash)
 {
     if (table->capacity == 0) return INDEX_NONE;

@@ -12,7 +12,7 @@
 static atomic_uint failures;
 static atomic_bool aborts;
 
-/* At load, because getenv may not be called in a signal handler. */
+/* Reads the setting at load: a signal handler may not call getenv. */
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *value = environment_get("OFFBEAT_INVARIANTS");

@@ -14,8 +14,8 @@ void json_place(struct slice bytes, uint64_t offset, char *ret_text, size_t size
 /* "object", "array", "string", "number", "boolean", "null", or "nothing". */
 const char *json_kind_name(enum json_kind kind);
 
-/* What is at the front of VALUE, for people: the value as it is written where it is short and has no parts, else
- * its kind; what does not fit is cut. */
+/* Writes a description of the value at the front of VALUE for people: the value itself if it is short and has no parts,
+ * else its kind. A description that does not fit is cut. */
 void json_describe(struct slice value, char *ret_text, size_t size);
 
 #endif

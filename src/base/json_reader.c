@@ -17,7 +17,7 @@
 #endif
 
 enum {
-    EXACT_DIGITS_MAX = 19,   /* so many always fit a uint64_t */
+    EXACT_DIGITS_MAX = 19,   /* digits that always fit a uint64_t */
     DOUBLE_DIGITS_MAX = 800, /* further digits matter only in whether all are 0 */
     DOUBLE_EXPONENT_MAX = 9999,
 };

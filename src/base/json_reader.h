@@ -102,8 +102,9 @@ static inline enum json_kind json_peek(struct json_reader *reader)
     }
 }
 
-/* What the functions below fail with: there is no such container, or it is too deep; no comma and no end of it. */
+/* Fails READER: the next value is not a container that BRACKET opens, or it is nested too deeply. */
 void json_reader_reject_begin(struct json_reader *reader, uint8_t bracket);
+/* Fails READER: neither a comma nor BRACKET, which closes the container, is next. */
 void json_reader_reject_item(struct json_reader *reader, uint8_t bracket);
 
 static inline void json_begin(struct json_reader *reader, uint8_t bracket)
@@ -152,9 +153,9 @@ static inline bool json_array_next(struct json_reader *reader)
     return json_next(reader, ']');
 }
 
-/* For who can guess the next key of an object: takes it if it is the guess, without white space, and a value that is
- * not null follows at once. False: nothing is taken, and json_object_next reports it. IN_QUOTES is "\"key\":", of SIZE
- * bytes; most have 8 to 16: two words, which may be over one another. */
+/* Takes the next key of an object if it is IN_QUOTES ("\"key\":", of SIZE bytes), has no white space around it, and a
+ * value other than null follows at once. False takes nothing; json_object_next then returns the key. A guess of 8 to 16
+ * bytes, as most are, is compared as two words, which may overlap. */
 static inline bool json_object_next_is(struct json_reader *reader, const char *in_quotes, size_t size)
 {
     size_t comma = !reader->at_first;

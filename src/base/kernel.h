@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* What the kernel gives: the result, or a negative errno. */
+/* Returns the result of system call NUMBER, or a negative errno. */
 static inline long kernel_call6(long number, long a, long b, long c, long d, long e, long f)
 {
     register long fourth __asm__("r10") = d;
@@ -104,7 +104,8 @@ static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
     return true;
 }
 
-/* At ADDRESS if that is free, else where the kernel likes. NULL if it denies that. */
+/* Maps SIZE bytes at ADDRESS if that is free, else at an address that the kernel chooses. NULL if the kernel denies it.
+ */
 static inline void *kernel_map(uintptr_t address, size_t size, int protection, int flags, int descriptor)
 {
     long result = kernel_call6(SYS_mmap, (long)address, (long)size, protection, flags, descriptor, 0);

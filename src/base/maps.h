@@ -10,15 +10,15 @@
 
 struct maps_entry {
     uint64_t start, end;
-    uint64_t file_offset;   /* of START */
-    uint64_t device, inode; /* of the file; 0: of none */
+    uint64_t file_offset;   /* offset of START in the file */
+    uint64_t device, inode; /* the file; 0: no file */
     bool is_executable;
-    const char *path; /* without " (deleted)"; in brackets what the kernel names ("[vdso]"); "": anonymous memory */
+    const char *path; /* path without " (deleted)", or a name of the kernel ("[vdso]"); "": anonymous memory */
 };
 
 struct maps_reader {
-    int descriptor; /* of the file, at its start; stays the caller's */
-    char *buffer;   /* of SIZE bytes, at least the longest line: 64 KiB are enough for any path */
+    int descriptor; /* descriptor of the maps file, at its start; stays the caller's */
+    char *buffer;   /* SIZE bytes, at least the longest line: 64 KiB are enough for any path */
     size_t size;
     size_t filled, taken; /* private, 0 at the start */
 };

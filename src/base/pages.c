@@ -69,7 +69,7 @@ void pages_prefer_large(void *memory, size_t size)
 
 void pages_prepare(void *memory, size_t size)
 {
-    enum { FEW_BYTES = 128 << 10 }; /* of a heap, mostly, and there already */
+    enum { FEW_BYTES = 128 << 10 }; /* a smaller block is mostly in the heap, whose pages are present */
     uintptr_t start = (uintptr_t)memory;
     if (size >= PAGES_LARGE_BYTES) {
         pages_prefer_large(memory, size);

@@ -18,25 +18,26 @@ void pages_free(void *memory, size_t size);
  * are touched. Before Linux 5.14 it has no effect: the kernel provides each page at the first access. */
 void pages_populate(void *memory, size_t size);
 
-/* Of memory that anybody allocated, the entire pages: gives them back to the kernel. They read as zero afterwards, and
- * stay the owner's to free. */
+/* Gives the entire pages inside MEMORY, from any allocator, back to the kernel. They read as zero afterwards. The owner
+ * still frees MEMORY. */
 void pages_release(void *memory, size_t size);
 
 /* Asks for large pages where MEMORY, just allocated, has not been touched yet: faults and searches are cheaper by far
  * in hundreds of megabytes. A hint; failure is ignored. */
 void pages_prefer_large(void *memory, size_t size);
 
-enum { PAGES_LARGE_BYTES = 4 << 20 }; /* from where on large pages are worth it */
+enum { PAGES_LARGE_BYTES = 4 << 20 }; /* smallest block for which large pages pay */
 
-/* Of what was just allocated and will all be used soon: much of it gets large pages, less is provided at once. Faults
- * one by one take longer, and twice as long where a page is read before it is written, as a table of hashes is. */
+/* Provides the pages of MEMORY, which was just allocated and will all be used soon: asks for large pages if the block
+ * is large, else has the kernel provide all pages at once. Single faults take longer, and twice as long where a page is
+ * read before it is written, as in a hash table. */
 void pages_prepare(void *memory, size_t size);
 
 /* A growing array in pages. {0} is empty. */
 struct pages_array {
     void *items;
     size_t count;
-    size_t size_bytes; /* of the mapping */
+    size_t size_bytes; /* size of the mapping */
 };
 
 /* A pointer to a new item of ITEM_SIZE bytes (the same in each call) at the end, or NULL if there would be more than

@@ -1,7 +1,7 @@
 /* The wire format of protocol buffers: fields out of a cursor, fields into a buffer.
  *
  * Reading is as lenient as the format: unknown fields are the caller's to skip, varints drop what is over 64 bits.
- * Groups, which nobody writes any more, are a failure of the cursor.  SPDX-License-Identifier: MIT */
+ * Groups, which are obsolete, make the cursor fail.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_PROTOBUF_H
 #define OFFBEAT_BASE_PROTOBUF_H
 
@@ -22,8 +22,8 @@ enum { PROTOBUF_VARINT_BYTES_MAX = 10 };
 struct protobuf_field {
     uint32_t number;
     enum protobuf_wire_type wire_type;
-    uint64_t value;     /* of a varint or a fixed one */
-    struct slice bytes; /* of PROTOBUF_BYTES: a text, a message or packed numbers */
+    uint64_t value;     /* value of a varint or fixed field */
+    struct slice bytes; /* content of a PROTOBUF_BYTES field: a text, a message or packed numbers */
 };
 
 /* Reads the varint at POSITION, which is before END. Where the next one begins, or NULL if this one is broken. */

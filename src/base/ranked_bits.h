@@ -20,7 +20,7 @@ struct ranked_bits {
     size_t block_count;
 };
 
-/* For numbers below LIMIT, none of which is in it. False without memory. */
+/* Makes SET empty, with room for numbers below LIMIT. False without memory. */
 static inline bool ranked_bits_init(struct ranked_bits *set, size_t limit)
 {
     set->block_count = limit / 64 + 1;
@@ -44,7 +44,7 @@ static inline bool ranked_bits_has(const struct ranked_bits *set, uint32_t numbe
     return set->blocks[number / 64].bits >> number % 64 & 1;
 }
 
-/* To be called when all have been added, and before any rank is asked for. Returns how many there are. */
+/* Counts the members, which ranked_bits_rank needs: call it after the last addition. Returns their number. */
 static inline uint32_t ranked_bits_count(struct ranked_bits *set)
 {
     uint32_t count = 0;

@@ -117,7 +117,7 @@ static void add_moved(struct compiler *compiler, uint32_t low, uint32_t high, ui
     if (from <= to) add_range(compiler, (uint32_t)((int)from + distance), (uint32_t)((int)to + distance));
 }
 
-/* With the other case, where that is the same. */
+/* Adds the characters from LOW to HIGH, and their other case if the expression ignores case. */
 static void add_characters(struct compiler *compiler, uint32_t low, uint32_t high)
 {
     add_range(compiler, low, high);
@@ -350,7 +350,7 @@ static bool take_flags(struct compiler *compiler)
         } else if (flag == 's') {
             compiler->dot_is_all = is_on;
         } else if (flag == 'U') {
-            continue; /* which match is found is not asked */
+            continue; /* greed does not change whether a text matches */
         } else {
             reject(compiler, STATUS_UNSUPPORTED, "a flag that is not known");
         }
@@ -510,7 +510,7 @@ static void compile_part(struct compiler *compiler)
     int minimum, maximum;
     compile_atom(compiler, &first);
     if (!take_repetition(compiler, &minimum, &maximum)) return;
-    (void)take(compiler, "?"); /* which match is found is not asked */
+    (void)take(compiler, "?"); /* greed does not change whether a text matches */
     repeat(compiler, first, minimum, maximum);
     if (take_repetition(compiler, &minimum, &maximum)) reject(compiler, STATUS_MALFORMED, "a repetition repeated");
 }

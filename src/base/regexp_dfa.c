@@ -22,10 +22,10 @@ enum {
     ASCII = 128,
 };
 
-/* What is before: only as much as an expression can ask. */
+/* The kind of position that a state is at, as far as an expression can ask for it. */
 enum context { AT_BEGIN, AFTER_WORD, AFTER_OTHER, CONTEXTS };
 
-/* In the table: of a state, the place of its row plus FIRST_STATE. */
+/* Entries of TRANSITIONS. Any other entry is the start of the next state's row, plus FIRST_STATE. */
 enum { UNKNOWN, MATCHED, FAILED, FIRST_STATE };
 
 struct state {
@@ -41,13 +41,13 @@ struct regexp_dfa {
     uint16_t class_of_ascii[ASCII];
     struct state *states;
     size_t state_count, state_capacity;
-    uint32_t *seeds; /* of each state, ascending */
+    uint32_t *seeds; /* seeds of all states, ascending in each state */
     size_t seed_count, seed_capacity;
     uint32_t *transitions; /* next state by state and class; the last class is the end of the text */
     size_t transition_capacity;
     struct index_table index;
     uint32_t *scratch;       /* seeds of a new state */
-    uint64_t building_steps; /* of the last transition */
+    uint64_t building_steps; /* steps that the last transition took to compute */
 };
 
 /* --- Classes of characters ---------------------------------------------------------------------------------------- */

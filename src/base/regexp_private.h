@@ -9,8 +9,8 @@ enum operation { RANGES, SPLIT, JUMP, BEGIN, END, WORD_EDGE, NO_WORD_EDGE, MATCH
 
 struct regexp_instruction {
     enum operation operation;
-    bool is_negated;   /* of RANGES */
-    int32_t to, other; /* of JUMP and SPLIT: relative to this one; of RANGES: the first, and how many */
+    bool is_negated;   /* RANGES only */
+    int32_t to, other; /* JUMP and SPLIT: targets, relative to this one; RANGES: first range, range count */
 };
 
 struct regexp_range {

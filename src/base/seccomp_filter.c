@@ -108,8 +108,10 @@ static void try_and_end(unsigned uses)
     (void)kernel_call3(SYS_exit_group, 0, 0, 0);
 }
 
-/* Not with the program's memory, which a core dump of the child would stop on older kernels; and with no signal at its
- * end, so that no wait of the program's finds it. */
+/* Returns whether a child process survives the system calls of USES. The child does not share the program's memory: on
+ * older kernels, its core dump would stop the program. It ends without a signal, so that no wait of the program finds
+ * it.
+ */
 static bool survives(unsigned uses)
 {
     int status = -1;

@@ -1,6 +1,6 @@
-/* What a seccomp filter, as every container has one, lets our threads do in somebody else's process. Some filters kill
- * who makes a system call that they do not know, so a process that ends at once tries the calls that are out of the
- * ordinary. A call that a filter only denies is allowed here: it fails. Nothing here uses libc.
+/* Finds out which system calls a seccomp filter, as every container has one, lets our threads make in the profiled
+ * process. Some filters kill the caller of a system call that they do not know, so a child process tries the unusual
+ * calls and exits. A call that a filter only denies counts as allowed: it fails. Nothing here uses libc.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_SECCOMP_FILTER_H
 #define OFFBEAT_BASE_SECCOMP_FILTER_H
@@ -20,7 +20,8 @@ enum filter_use {
 /* True if the calling thread is under a filter. */
 bool filter_is_there(void);
 
-/* Once, before the process has a second thread. The program's own filters come later; our threads have ended then. */
+/* Tries all uses. Call it once, before the process has a second thread. A filter that the program adds comes later; our
+ * threads have ended then. */
 void filter_try(void);
 
 /* True if no filter kills for USE. Under a filter for which it was not tried it is false. Any thread. */

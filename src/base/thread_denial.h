@@ -14,9 +14,9 @@ struct thread_denial {
     unsigned count;
 };
 
-/* To be called after each attempt. ERROR is an errno; 0: the thread was made. True if the caller shall try again: a
- * millisecond has passed then. After 100 denials the kernel seems to mean it: until a thread is made again, attempts
- * are not repeated. */
+/* Returns whether the caller shall try again to start a thread, after a pause of a millisecond. Call it after each
+ * attempt with its errno, ERROR; 0: the thread has started. After 100 denials the limit counts as lasting: no attempt
+ * is repeated until a thread starts. */
 bool thread_denial_may_end(struct thread_denial *denial, long error);
 
 #endif

@@ -8,7 +8,7 @@
 bool uuid_new(char ret_text[UUID_TEXT_SIZE])
 {
     uint8_t bytes[16];
-    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return false; /* so few are never cut short */
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return false; /* 16 bytes are never cut short */
     bytes[6] = (uint8_t)((bytes[6] & 0x0F) | 0x40);                        /* version 4 */
     bytes[8] = (uint8_t)((bytes[8] & 0x3F) | 0x80);                        /* the variant of RFC 9562 */
     (void)hex_write(ret_text, slice_of(bytes, sizeof(bytes)));

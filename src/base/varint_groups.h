@@ -16,15 +16,15 @@ enum {
     VARINT_GROUP_ORDERS = 3 * 3 * 3 * 3,
 };
 
-/* By pattern, a bit for each last byte. {0}: no group is read. */
+/* Tables by pattern, which has a bit for each byte that ends a number. {0} reads no group. */
 struct varint_groups {
     bool can_read;
-    uint8_t sizes[VARINT_GROUP_PATTERNS];  /* of the first four numbers; 0: one of them is too long */
-    uint8_t orders[VARINT_GROUP_PATTERNS]; /* which of those below */
+    uint8_t sizes[VARINT_GROUP_PATTERNS];  /* bytes of the first four numbers; 0: one of them is too long */
+    uint8_t orders[VARINT_GROUP_PATTERNS]; /* index into BYTES */
     uint8_t bytes[VARINT_GROUP_ORDERS][VARINT_GROUP_ROOM];
 };
 
-/* Where the processor has no SSE4.1, no group is read. */
+/* Fills the tables. GROUPS reads no group if the processor has no SSE4.1. */
 void varint_groups_init(struct varint_groups *groups);
 
 /* Reads groups of four from *POSITION on, which moves after them, as long as VARINT_GROUP_ROOM bytes are there before

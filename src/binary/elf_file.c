@@ -14,8 +14,8 @@
 #include "base/hex.h"
 
 enum {
-    NOTE_BYTES_MAX = 64 << 10, /* of one note segment or section; a build id's is near the front */
-    NOTES_MAX = 64,            /* that are read: a file could name the same bytes a million times */
+    NOTE_BYTES_MAX = 64 << 10, /* size of one note segment or section; a build id is near its front */
+    NOTES_MAX = 64,            /* notes that are read: a file can list the same bytes a million times */
 };
 
 static bool range_is_inside(uint64_t offset, uint64_t size, uint64_t whole)
@@ -258,7 +258,7 @@ enum status elf_file_read_section(const struct elf_file *file, const struct elf_
         return error_set(error, STATUS_TOO_LARGE, section->file_offset, "%s is too large", section->name);
     if (!range_is_inside(section->file_offset, section->size, file->size))
         return error_set(error, STATUS_MALFORMED, section->file_offset, "%s ends after the file", section->name);
-    uint8_t *bytes = buffer_reserve(into, (size_t)section->size + 1); /* so that an empty one is not NULL */
+    uint8_t *bytes = buffer_reserve(into, (size_t)section->size + 1); /* an empty section is not NULL */
     if (!bytes) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for %s", section->name);
     if (!elf_file_read(file, section->file_offset, bytes, (size_t)section->size))
         return error_set(error, STATUS_IO, section->file_offset, "%s cannot be read", section->name);

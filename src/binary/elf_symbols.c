@@ -11,7 +11,7 @@ enum {
     PLT_ENTRY_SIZE = 16, /* x86-64 and aarch64 */
     PLT_X86_64_HEADER_SIZE = 16,
     PLT_AARCH64_HEADER_SIZE = 32,
-    ENCLOSING_SYMBOLS_MAX = 16, /* how many functions that begin later may be inside of one */
+    ENCLOSING_SYMBOLS_MAX = 16, /* symbols that a search for an enclosing function goes back */
 };
 
 /* From the least to the most important reason to take another name. */

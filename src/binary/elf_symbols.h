@@ -30,9 +30,9 @@ bool elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file);
 /* Adds the stubs through which FILE calls other files: "malloc@plt". Else as elf_symbols_add. */
 bool elf_symbols_add_plt(struct elf_symbols *symbols, const struct elf_file *file);
 
-/* To be called once, after adding and before finding. Of several names for one address stays, as in `perf report`: one
- * with a size, not weak, global, with the fewest leading underscores, the longest, the first in the alphabet. A
- * function without a size ends at the next one or with its section. */
+/* Sorts SYMBOLS and keeps one name for each address. Call it once, after adding and before finding. As `perf report`,
+ * it prefers a name with a size, then one that is not weak, a global one, the fewest leading underscores, the longest,
+ * the first in the alphabet. A function without a size ends at the next function or with its section. */
 void elf_symbols_finish(struct elf_symbols *symbols);
 
 /* The function that holds ADDRESS, or NULL. */

@@ -13,7 +13,8 @@ struct ancestry {
     uint32_t depth, parent, jump;
 };
 
-/* By stack. A parent's index is below its children's, so that it is known when they come. NULL without memory. */
+/* Returns the ancestry of each stack, by stack index. One pass is enough: a parent's index is below its children's.
+ * NULL without memory. */
 static struct ancestry *find_ancestry(const struct profile *profile)
 {
     struct ancestry *of = calloc(profile->stack_words.count, sizeof(*of));

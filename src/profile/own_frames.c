@@ -19,7 +19,7 @@ static bool is_own(const struct profile *profile, const struct mapping *mapping)
     return false;
 }
 
-/* By location; NULL if there is none, or without memory. */
+/* Returns whether each location is in our own code, by location index. NULL if none is, or without memory. */
 static bool *find_own(struct profile *profile)
 {
     bool *mappings = calloc(profile->mappings.count, sizeof(*mappings));

@@ -71,7 +71,9 @@ static bool process_of_labels(const struct profile *profile, const struct label_
     return ret_process->pid != 0 || ret_process->name.index != 0;
 }
 
-/* Only the nameless are in the index under a name of "". */
+/* Names the processes that have no name after their main threads. WANTED has no name and equals no process that has
+ * one.
+ */
 static void name_by_main_threads(struct processes *processes, const struct profile *profile)
 {
     for (size_t i = 0; i < profile->threads.count; i++) {

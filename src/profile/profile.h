@@ -56,7 +56,7 @@ struct mapping {
     uint64_t image_start;        /* address of the file's first loaded segment; 0 = not known, use START */
     uint64_t image_size;         /* first to last loaded byte; 0 = not known */
     uint64_t image_vmaddr;       /* address of that segment in the file's program headers */
-    struct string_id attributes; /* of the image, see below */
+    struct string_id attributes; /* attributes of the image, see below */
     struct process_id process;   /* owner of the memory; 0 for a file, which several processes may map */
     bool has_functions, has_filenames, has_line_numbers, has_inline_frames; /* pprof: what has been symbolized */
 };
@@ -80,7 +80,7 @@ struct function {
 
 struct line {
     struct function_id function;
-    struct string_id attributes; /* of its frame */
+    struct string_id attributes; /* attributes of its frame */
     int64_t line;                /* 0 = not known */
     int64_t column;              /* 0 = not known */
 };
@@ -100,12 +100,12 @@ enum frame_kind {
  * stored minus 1. Formats with return addresses (Sentry, facts §3.5) convert them when they are read and written. */
 struct location {
     struct mapping_id mapping;
-    struct string_id attributes; /* of the frame, if it has no lines; else the line has them */
+    struct string_id attributes; /* attributes of the frame if it has no lines; else its lines have them */
     uint64_t address;            /* 0 = none */
-    /* In profile.lines: the innermost inlined function first, the containing function last. LINE_COUNT may be 0. */
+    /* Range of profile.lines: the innermost inlined function first, the containing function last. May be empty. */
     uint32_t line_first, line_count;
     bool is_folded;       /* pprof: several symbols share the address */
-    enum frame_kind kind; /* of the last line, as the format gave it; FRAME_UNKNOWN: frame_kind_of() derives it */
+    enum frame_kind kind; /* kind of the last line, from the format; FRAME_UNKNOWN: frame_kind_of() derives it */
 };
 
 /* A stack is a leaf and the stack of its caller. Stack 0 is empty and is the parent of every root; a parent has a lower
@@ -130,7 +130,7 @@ struct process {
     int64_t pid;                  /* 0 = not known */
     int64_t parent_pid;           /* 0 = not known */
     uint64_t start_ns;            /* UTC since 1970; 0 = not known */
-    struct string_id name;        /* of the program; "" = not known */
+    struct string_id name;        /* name of the program; "" = not known */
     struct string_id profiler_id; /* unique to this process; "" = not known */
     struct string_id host, container;
 };
@@ -153,13 +153,13 @@ struct thread {
 struct label {
     struct string_id key;
     bool is_number;
-    struct string_id text; /* unless IS_NUMBER */
+    struct string_id text; /* the value; "" if IS_NUMBER */
     int64_t number;
     struct string_id unit; /* "" = the rules of PPF-8 decide */
 };
 
 struct label_set {
-    uint32_t first, count; /* in profile.labels, in the order in which they were given */
+    uint32_t first, count; /* range of profile.labels, in the order of the input */
 };
 
 struct value_type {
@@ -264,7 +264,7 @@ struct profile {
     struct string_id active_thread; /* the id of the thread that the profile is about */
     bool has_ticks; /* samples were taken at a period, known or not: a short gap does not end a sample */
 
-    const struct profile_extension_type *extension_type; /* of EXTENSION; see profile_extension */
+    const struct profile_extension_type *extension_type; /* type of EXTENSION; see profile_extension */
     void *extension;
 
     enum status failed; /* the first failure to add, or STATUS_OK */

@@ -86,7 +86,8 @@ static void merge_processes(struct merge *merge)
 {
     const struct profile *from = merge->from;
     struct profile *into = merge->into;
-    bool is_own_id = into->profiler_id.index != 0 && into->processes.count <= 1; /* and not of an earlier FROM */
+    /* With processes, the id may be that of a profile merged into INTO. */
+    bool is_own_id = into->profiler_id.index != 0 && into->processes.count <= 1;
     if (is_own_id && has_thread_without_process(into))
         profile_give_process(into, profile_add_process(into, &(struct process){.profiler_id = into->profiler_id}));
     if (from->profiler_id.index != 0 && has_thread_without_process(from)) {

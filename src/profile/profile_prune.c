@@ -26,8 +26,8 @@ struct pruning {
     struct regexp drop, keep;
     bool has_keep;
     uint8_t *matches;   /* enum match, by string: of functions with this name */
-    struct rest *rests; /* by stack */
-    struct line *lines; /* of the place at hand */
+    struct rest *rests; /* rest of each stack, by stack index */
+    struct line *lines; /* scratch of outer_lines */
     uint32_t line_capacity;
 };
 

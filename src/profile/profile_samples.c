@@ -173,7 +173,7 @@ void profile_keep_samples(struct profile *profile, const bool *is_kept)
 
 struct sort_key {
     uint64_t time_ns;
-    size_t place; /* as it was */
+    size_t place; /* index of the sample in the unsorted columns */
 };
 
 /* The end of the keys from FIRST on that are in order. */

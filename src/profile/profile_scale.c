@@ -99,14 +99,15 @@ enum status profile_compact(struct profile *profile, struct error *error)
 
 /* --- Making two fit ----------------------------------------------------------------------------------------------- */
 
-/* What becomes of the value types of two profiles. */
+/* The value types that two profiles share: their columns, and the ratios that convert values to a common unit. */
 struct fit {
     size_t count;
     size_t into_columns[PROFILE_VALUES_MAX], from_columns[PROFILE_VALUES_MAX];
     double into_ratios[PROFILE_VALUES_MAX], from_ratios[PROFILE_VALUES_MAX];
 };
 
-/* Both in the finer of two units. False if they do not measure the same. */
+/* Returns the ratios that convert values in INTO and in FROM to the finer of the two units. False if the units measure
+ * different things. */
 static bool fit_units(const char *into, const char *from, double *ret_into, double *ret_from)
 {
     double ratio = unit_ratio(from, into);

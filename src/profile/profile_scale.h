@@ -20,8 +20,8 @@ void profile_give_period(struct profile *profile);
  * of zero stays. STATUS_UNSUPPORTED if it has another number. */
 enum status profile_normalize(struct profile *profile, const struct profile *base, struct error *error);
 
-/* Sums equal samples (profile_aggregate) and takes those away that are zero. What nothing refers to any more stays in
- * the tables, and is not written. */
+/* Sums equal samples (profile_aggregate) and removes samples whose values are all zero. The tables keep entries without
+ * a reference; the encoders do not write those. */
 enum status profile_compact(struct profile *profile, struct error *error);
 
 /* Makes INTO and FROM fit for profile_merge where their value types differ: both keep the types that both have, by

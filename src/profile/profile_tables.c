@@ -189,8 +189,8 @@ struct location_id profile_add_location(struct profile *profile, const struct lo
     return (struct location_id){FINISH_ADDING(profile, locations, hash)};
 }
 
-/* The content changes, and with it the hash. The entry is indexed again, under the new one; what the index still
- * has under the old one is no longer equal to anything that is looked up there. */
+/* Replaces the lines of LOCATION. Its hash changes with the content, so LOCATION is indexed again. Its entry under the
+ * old hash stays in the index and equals no key with that hash. */
 void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines,
                        uint32_t line_count)
 {
@@ -231,7 +231,7 @@ struct descent {
     uint32_t left;
     uint32_t at;
     uint32_t candidate; /* perhaps the next stack */
-    uint64_t hash;      /* of the next stack */
+    uint64_t hash;      /* hash of the next stack */
 };
 
 static inline struct stack next_stack(const struct descent *descent)
@@ -408,7 +408,7 @@ void profile_add_stacks(struct profile *profile, const struct stack_frames *stac
 struct stack_move {
     const struct profile *from;
     const uint32_t *locations;
-    uint32_t *stacks; /* by index in FROM: a mark, or the new index */
+    uint32_t *stacks; /* a mark, or the new index, by stack index in FROM */
 };
 
 /* Entries of FROM, each the parent of the next. */
@@ -447,7 +447,7 @@ static void fetch_for_chains(const struct profile *profile, const struct stack_m
                              size_t count)
 {
     struct stack firsts[PROFILE_ADDED_AT_ONCE];
-    size_t known = 0; /* of FIRSTS. The parents that are of these chains themselves have no new index yet */
+    size_t known = 0; /* count of FIRSTS: stacks whose parents have a new index, so not parents in these chains */
     for (size_t i = 0; i < count; i++)
         __builtin_prefetch(&move->stacks[profile_parent_at(move->from, chains[i].first)]);
     for (size_t i = 0; i < count; i++) {

@@ -5,14 +5,15 @@
 
 #include "profile/profile.h"
 
+/* A label of a sample or of its thread. The strings are valid as long as the profile. */
 struct sample_label {
-    struct string_id key_id; /* 0: of a thread */
-    const char *key;         /* this and the other strings: valid as long as the profile */
+    struct string_id key_id; /* 0: a label of the thread */
+    const char *key;
     bool is_number;
-    const char *text; /* unless IS_NUMBER */
+    const char *text; /* the value, if not IS_NUMBER */
     int64_t number;
     const char *unit; /* "": not known */
-    uint32_t place;   /* among the sample's labels */
+    uint32_t place;   /* index among the sample's labels */
 };
 
 struct sample_labels {

@@ -165,7 +165,7 @@ void sample_times_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns
 
 void sample_times_assign(struct profile *profile, uint64_t start_ns)
 {
-    uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)); /* by thread, from the start */
+    uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)); /* time since the start, by thread, ns */
     if (!clocks) {
         profile->failed = STATUS_NO_MEMORY;
         return;

@@ -22,7 +22,7 @@ uint64_t sample_ticks(const struct profile *profile, size_t sample);
 uint64_t sample_times_spacing_ns(const struct profile *profile, size_t sample, uint64_t period_ns);
 
 struct sample_times_part {
-    uint64_t first_ns, last_ns; /* of its ticks */
+    uint64_t first_ns, last_ns; /* times of its first and last tick */
     uint64_t tick_count;        /* 0: no sample */
     uint64_t next_ns;           /* the first tick after it; UINT64_MAX = none */
 };

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { LABELS_MAX = 1 << 17 /* of one sample */ };
+enum { LABELS_MAX = 1 << 17 /* labels of one sample */ };
 
 struct label_list {
     struct label *items;

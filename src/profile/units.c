@@ -8,7 +8,7 @@
 enum kind { TIME, BYTES, COMPUTE };
 
 static const struct {
-    const char *name; /* without the s of many */
+    const char *name; /* singular */
     enum kind kind;
     double size;
 } units[] = {

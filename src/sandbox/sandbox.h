@@ -10,10 +10,10 @@ struct sandbox_limits {
     int descriptors; /* the first descriptor to close; those below stay open */
 };
 
-/* From here on, the process, which has one thread, can read and write its open descriptors, allocate memory up to the
- * limit and end. It can open, find or name no file, connect to nothing, start nothing, signal nothing and map no code:
- * such calls fail with EPERM. It dies with its parent. There is no way back. A failure leaves the process half
- * restricted: the caller has to end it. */
+/* Restricts the process, which has one thread, permanently. It can read and write its open descriptors, allocate memory
+ * up to the limit and exit. Calls that open, find or name a file, connect, start or signal a process or map code fail
+ * with EPERM. The process dies with its parent. A failure leaves the process half restricted: the caller must end it.
+ */
 enum status sandbox_enter(const struct sandbox_limits *limits, struct error *error);
 
 #endif

@@ -402,7 +402,7 @@ def run_in_chromium(svg, driver=DRIVER):
 
 
 @case
-def a_drawing_of_100_000_nodes_costs_a_browser_little_more_than_its_widest_boxes():
+def a_drawing_of_100_000_nodes_costs_little_more_than_its_widest_boxes():
     """The script makes as many elements again of the narrow boxes. Times are the best of some attempts, by turns."""
     stacks = many_nodes()
     check(len(flame_json(stacks)["boxes"]) > 90000, "there are fewer nodes")

@@ -10,7 +10,6 @@ import bisect
 import pathlib
 import random
 import re
-import subprocess
 import sys
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from tap import case, check, check_equal, main  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("src", "include", "test", "example", "bench")
 TEST_NAME_CHARACTERS = 70  # too many
 
 
@@ -96,8 +96,7 @@ def broken_rules(comment):
 
 
 def files(endings=(".c", ".h")):
-    names = subprocess.run(("git", "-C", str(ROOT), "ls-files"), check=True, capture_output=True, text=True).stdout.splitlines()
-    return [name for name in names if name.endswith(endings) and (ROOT / name).is_file()]
+    return sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.name.endswith(endings))
 
 
 def read(name):

@@ -89,7 +89,8 @@ TEST(the_handler_makes_no_system_call_under_a_new_filter)
 
 enum { HITS_MAX = 100, SCANS = 4000 };
 
-/* How often each of COUNT signals between two scans was kept; every other one is in a call. */
+/* Simulates SCANS scans with COUNT signals each, every other one in a call. Sets RET_KEPT to how often each was kept.
+ * Returns the number of replies. */
 static uint32_t keep(uint32_t count, enum signal_origin preferred, uint32_t ret_kept[HITS_MAX])
 {
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
@@ -111,8 +112,9 @@ static uint32_t keep(uint32_t count, enum signal_origin preferred, uint32_t ret_
     return replies;
 }
 
-/* Of the signals from FIRST on, before END, each STEPth was kept equally often, CHANCE of all scans: within five
- * standard deviations. */
+/* True if each STEPth signal from FIRST on, before END, was kept in CHANCE of all scans, within five standard
+ * deviations.
+ */
 static bool are_kept(const uint32_t *kept, uint32_t first, uint32_t end, uint32_t step, double chance)
 {
     double expected = SCANS * chance, bound = 5 * sqrt(expected * (1 - chance));
@@ -154,7 +156,7 @@ TEST(one_hit_of_the_preferred_kind_is_kept)
     CHECK(are_kept(kept, 0, 1, 1, 1));
 }
 
-/* Of ten signals, two are the ends of calls of 30 and 60 intervals. */
+/* Two of ten signals end calls of 30 and 60 intervals. */
 TEST(long_calls_have_an_answer_apart_for_all_their_time)
 {
     enum { FIRST = 3, SECOND = 7, SIGNALS = 10, LONG = 20 };

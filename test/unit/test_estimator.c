@@ -155,7 +155,7 @@ struct simulation {
     struct program program;
     struct sampler sampler;
     struct target_thread thread;
-    uint64_t timer_cpu_ns; /* when the timer goes off next */
+    uint64_t timer_cpu_ns; /* CPU time of the next timer signal, ns */
     uint64_t taken[64];    /* places of its samples since the tick before */
     unsigned taken_count;
 };

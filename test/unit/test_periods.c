@@ -1,7 +1,7 @@
-/* How a timer that sees user code only divides its periods (sample_credit.h), simulated: a thread in calls, in page
- * faults and in user code by chance, a timer, and signals at the kernel's ticks. What stacks of each kind stand for is
- * compared with what the thread did: without bias where there are many signals, and no more in calls than inside the
- * kernel. SPDX-License-Identifier: MIT */
+/* Simulates how a timer that sees user code only divides its periods (sample_credit.h): a thread that is in calls, in
+ * page faults and in user code by chance, a timer, and signals at the kernel's ticks. Compares the time that stacks of
+ * each kind stand for with the time that the thread spent there: many signals give no bias, and calls get no more than
+ * the time inside the kernel. SPDX-License-Identifier: MIT */
 #include "sampler/sample_credit.h"
 #include "sampler/chance.h"
 #include "test.h"
@@ -49,7 +49,7 @@ struct pending_reply {
     bool is_there, was_in_call;
 };
 
-/* As signal_entry.S does. */
+/* Counts a signal and perhaps replaces REPLY, as signal_entry.S does. */
 static void send_signal(struct program *program, struct pending_reply *reply, enum signal_origin preferred)
 {
     bool in_call = where(program) == CALL;
@@ -86,7 +86,7 @@ static double given(struct sampled *sampled, uint64_t period)
     return periods;
 }
 
-/* As tick.c has it: first the timer's stacks, then the reply. */
+/* Credits the timer's stacks, then the reply, as tick.c does. */
 static void scan(struct sampled *sampled, enum way way, uint64_t period, struct result *result)
 {
     struct sample_credit *credit = &sampled->credit;
