@@ -9,6 +9,7 @@
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
 #include "profile/sample_times.h"
+#include "profile/units.h"
 
 /* --- What a profile has ---------------------------------------------------------------------------------------------
  */
@@ -153,6 +154,84 @@ static void find_parts(const struct profile *profile, bool has[PART_COUNT])
     has[PART_RECORDER] = profile->metadata.count > 0;
 }
 
+/* --- Values ------------------------------------------------------------------------------------------------------- */
+
+/* Returns whether PROFILE has a time, or counts samples that were taken at some rate. Bytes, objects, goroutines and
+ * contentions do not measure time. */
+static bool counts_time(const struct profile *profile)
+{
+    static const char *const counts[] = {"samples", "sample", "events", "before", "after", ""};
+    if (profile_time_column(profile) >= 0 || profile->value_type_count == 0) return true;
+    const struct value_type *first = &profile->value_types[0];
+    bool is_size = unit_ratio(profile_c_string(profile, first->unit), "bytes") != 0;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]) && !is_size; i++) {
+        if (slice_equals_text(profile_slice(profile, first->type), counts[i])) return true;
+    }
+    return false;
+}
+
+/* Returns the column that FORMAT writes, which keeps one of PROFILE's values. */
+static int written_column(const struct profile *profile, const struct format *format)
+{
+    if (format->keeps & KEEPS_ANY_UNIT) return profile_value_index(profile, "");
+    int time = profile_time_column(profile);
+    return time < 0 && profile->value_type_count > 0 ? 0 : time;
+}
+
+/* Rejects values that are no time for a format with an axis of time: a heap profile would become hours of work that
+ * nobody did. */
+static bool check_kind(const struct profile *profile, const char *path, const struct format *format)
+{
+    if ((format->keeps & KEEPS_ANY_UNIT) || counts_time(profile)) return true;
+    message("%s: the profile counts %s, and %s holds only time; pprof, collapsed and speedscope hold it",
+            message_name(path, true), profile_c_string(profile, profile->value_types[0].type), format_name(format));
+    return false;
+}
+
+/* Rejects values that are negative, or too large in sum, for a format that adds them up. */
+static bool check_sum(const struct profile *profile, int column, const char *path, const struct format *format)
+{
+    int64_t sum = 0;
+    const char *what = NULL;
+    for (size_t i = 0; i < profile->samples.count && !what; i++) {
+        int64_t value = profile_sample_values(profile, i)[column];
+        if (value < 0) what = "negative values";
+        if (__builtin_add_overflow(sum, value, &sum)) what = "values whose sum is over 63 bits";
+    }
+    if (what)
+        message("%s: the profile has %s, which %s cannot hold; pprof, otlp and firefox hold them",
+                message_name(path, true), what, format_name(format));
+    return what == NULL;
+}
+
+/* Whether PROFILE has a sample that a server shows: one with a time, or at a time. */
+static bool has_shown_sample(const struct profile *profile, const struct format *format)
+{
+    int column = written_column(profile, format);
+    if (profile->has_times || column < 0) return profile->samples.count > 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (profile_sample_values(profile, i)[column] != 0) return true;
+    }
+    return false;
+}
+
+bool check_values(const struct profile *profile, const char *path, const struct format *format)
+{
+    if (format->sentry_version && !has_shown_sample(profile, format)) {
+        message("%s: the profile is empty, and servers accept no %s without samples; pprof holds it",
+                message_name(path, true), format_name(format));
+        return false;
+    }
+    if (profile->samples.count > 0 && !check_kind(profile, path, format)) return false;
+    if (format->keeps & KEEPS_NEGATIVES) return true;
+    int written = written_column(profile, format);
+    for (int i = 0; i < (int)profile->value_type_count; i++) {
+        bool is_written = (format->keeps & KEEPS_VALUES) || i == written;
+        if (is_written && !check_sum(profile, i, path, format)) return false;
+    }
+    return true;
+}
+
 /* --- Warnings ----------------------------------------------------------------------------------------------------- */
 
 static struct slice unit_of(const struct profile *profile, int column)
@@ -223,6 +302,37 @@ static bool has_other_values(const struct profile *profile, int column)
     return !slice_equals_text(unit_of(profile, 0), "count");
 }
 
+/* Whether all values that FORMAT writes of one of PROFILE's samples are 0. Sentry's formats hold such a sample if it is
+ * at a time. */
+static bool has_zero_sample(const struct profile *profile, const struct format *format)
+{
+    int written = written_column(profile, format);
+    bool has_zero = false, holds = format->sentry_version && profile->has_times;
+    for (size_t i = 0; i < profile->samples.count && !has_zero && !holds; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        has_zero = profile->value_type_count > 0;
+        for (int k = 0; k < (int)profile->value_type_count; k++) {
+            bool is_written = (format->keeps & KEEPS_ANY_UNIT) || k == written;
+            has_zero &= !is_written || values[k] == 0;
+        }
+    }
+    return has_zero;
+}
+
+/* Returns the unit of the value that FORMAT writes, if it does not store it; else an empty slice. */
+static struct slice lost_unit(const struct profile *profile, const struct format *format)
+{
+    static const char *const of_viewers[] = {"count", "nanoseconds", "bytes", NULL};
+    static const char *const of_collapsed[] = {"count", "thousandths", "millionths", "billionths", NULL};
+    bool is_viewer = format == &format_speedscope || format == &format_firefox;
+    const char *const *kept = is_viewer ? of_viewers : of_collapsed;
+    int column = written_column(profile, format);
+    if (column < 0 || (!is_viewer && format != &format_collapsed)) return slice_of_text("");
+    struct slice unit = unit_of(profile, column);
+    while (*kept && !slice_equals_text(unit, *kept)) kept++;
+    return *kept ? slice_of_text("") : unit;
+}
+
 /* Names the values that FORMAT loses: Sentry's formats have the time between samples, most others one value. */
 static void add_values(const struct profile *profile, const struct format *format, struct buffer *names)
 {
@@ -259,6 +369,12 @@ void warn_conversion_loss(const struct profile *profile, const char *path, const
         add_name(&names, "addresses outside of images");
     if (format->sentry_version == 1 && profile->profiler_id.index) add_name(&names, "profiler_id");
     add_values(profile, format, &names);
+    if (!(keeps & KEEPS_ZEROS) && has_zero_sample(profile, format)) add_name(&names, "samples of 0");
+    struct slice unit = lost_unit(profile, format);
+    if (unit.size > 0) {
+        add_name(&names, "the unit ");
+        buffer_append(&names, unit.data, unit.size);
+    }
     if (names.size > 0) {
         message("%s: %s cannot store %.*s", message_name(path, true), format_name(format),
                 SLICE_ARGUMENTS(buffer_slice(&names)));

@@ -10,6 +10,7 @@
 #include "profile/full_names.h"
 #include "profile/profile_prune.h"
 #include "profile/profile_scale.h"
+#include "profile/tick_counts.h"
 #include "profile/time_labels.h"
 
 #include <stdio.h>
@@ -79,39 +80,10 @@ static void give_day(struct profile *profile, const char *path)
             message_name(path, true));
 }
 
-/* Returns whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines
- * and contentions do not measure time. */
-static bool counts_time(const struct profile *profile)
-{
-    static const char *const times[] = {"nanoseconds", "microseconds", "milliseconds", "seconds"};
-    static const char *const counts[] = {"samples", "sample", "events", "before", "after", ""};
-    for (size_t i = 0; i < profile->value_type_count; i++) {
-        const char *unit = profile_c_string(profile, profile->value_types[i].unit);
-        for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
-            if (strcmp(unit, times[k]) == 0) return true;
-        }
-    }
-    const char *type = profile->value_type_count ? profile_c_string(profile, profile->value_types[0].type) : "";
-    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-        if (strcmp(type, counts[k]) == 0) return true;
-    }
-    return false;
-}
-
-/* Rejects values that are no time: in Sentry's formats a heap profile would become hours of work that nobody did. */
-static bool check_kind(const struct profile *profile, const struct convert_target *target)
-{
-    if (!target->format->sentry_version || counts_time(profile)) return true;
-    message("%s: the profile counts %s, and %s holds only time; pprof, collapsed and speedscope hold it",
-            message_name(target->path, true), profile_c_string(profile, profile->value_types[0].type),
-            format_name(target->format));
-    return false;
-}
-
 /* Warns every time: the samples have the order of the file, which means nothing. */
 static void warn_sequence(const struct profile *profile, const struct convert_target *target)
 {
-    if (!target->format->needs_timestamps || profile->has_times) return;
+    if (!target->format->needs_timestamps || profile->has_times || profile->samples.count == 0) return;
     message("%s: the profile has no timestamps; its samples were put in sequence", message_name(target->path, true));
 }
 
@@ -130,10 +102,15 @@ static void drop_frames(struct profile *profile, const struct convert_target *ta
 bool convert_profile(struct profile *profile, const struct convert_target *target)
 {
     unsigned number = 1;
-    if (!check_kind(profile, target)) return false;
+    if (target->format != &format_pprof && !profile_scale_times_to_nanoseconds(profile)) {
+        message("%s: a value is over 292 years, too many nanoseconds for 64 bits; pprof holds it in its unit",
+                message_name(target->path, true));
+        return false;
+    }
+    if (!check_values(profile, target->path, target->format)) return false;
     drop_frames(profile, target);
-    if (target->format != &format_pprof) profile_scale_times_to_nanoseconds(profile);
     if (target->drops_times) profile->has_times = false;
+    if (target->format->sentry_version) profile_count_ticks(profile);
     if (target->drops_symbols) profile_drop_symbols(profile);
     if (target->platform) profile->platform = profile_text(profile, target->platform);
     warn_conversion_loss(profile, target->path, target->format);

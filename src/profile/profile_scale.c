@@ -40,22 +40,32 @@ void profile_scale(struct profile *profile, const double *ratios)
     profile_drop_zero_samples(profile);
 }
 
-/* 1 for what is no time, and for nanoseconds. */
-static double nanoseconds_of(struct profile *profile, struct string_id *unit)
+/* Returns 1 for a UNIT that is no time, and for nanoseconds. */
+static double nanoseconds_of(const struct profile *profile, struct string_id unit)
 {
-    double ratio = unit_ratio(profile_c_string(profile, *unit), "nanoseconds");
-    if (ratio == 0) return 1;
-    *unit = profile_text(profile, "nanoseconds");
-    return ratio;
+    double ratio = unit_ratio(profile_c_string(profile, unit), "nanoseconds");
+    return ratio == 0 ? 1 : ratio;
 }
 
-void profile_scale_times_to_nanoseconds(struct profile *profile)
+static void set_nanoseconds(struct profile *profile, struct string_id *unit)
 {
-    double ratios[PROFILE_VALUES_MAX];
-    for (size_t i = 0; i < profile->value_type_count; i++)
-        ratios[i] = nanoseconds_of(profile, &profile->value_types[i].unit);
+    if (unit_ratio(profile_c_string(profile, *unit), "nanoseconds") != 0) *unit = profile_text(profile, "nanoseconds");
+}
+
+bool profile_scale_times_to_nanoseconds(struct profile *profile)
+{
+    double ratios[PROFILE_VALUES_MAX] = {0}, period_ratio = nanoseconds_of(profile, profile->period_type.unit);
+    size_t row = profile->value_type_count;
+    for (size_t i = 0; i < row; i++) ratios[i] = nanoseconds_of(profile, profile->value_types[i].unit);
+    for (size_t i = 0; i < profile->samples.count * row; i++) {
+        double product = (double)profile->samples.values[i] * ratios[i % row];
+        if (ratios[i % row] != 1 && (product >= 0x1p63 || product < -0x1p63)) return false;
+    }
     multiply(profile, ratios);
-    profile->period = scaled(profile->period, nanoseconds_of(profile, &profile->period_type.unit));
+    profile->period = scaled(profile->period, period_ratio);
+    for (size_t i = 0; i < row; i++) set_nanoseconds(profile, &profile->value_types[i].unit);
+    set_nanoseconds(profile, &profile->period_type.unit);
+    return true;
 }
 
 static double sum_of(const struct profile *profile, size_t column)

@@ -9,8 +9,9 @@
  * samples away that are zero in all values then. What does not fit becomes the largest that does. */
 void profile_scale(struct profile *profile, const double *ratios);
 
-/* Scales values and the period that are times of another unit to nanoseconds, for formats that know only those. */
-void profile_scale_times_to_nanoseconds(struct profile *profile);
+/* Scales values and the period that are times of another unit to nanoseconds, for formats that know only those. False
+ * if a value would not fit; then nothing is changed. */
+bool profile_scale_times_to_nanoseconds(struct profile *profile);
 
 /* Sets the period of a profile of a clock: it has two types, and the second is in nanoseconds with one value in all
  * samples, which is the time between them. */

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { DEFAULT_PERIOD_NS = 10000000 };
-
 static bool has_unit(const struct profile *profile, struct value_type value, const char *unit)
 {
     return slice_equals_text(profile_slice(profile, value.unit), unit);
@@ -42,7 +40,17 @@ uint64_t sample_times_period_ns(const struct profile *profile)
 {
     if (has_period(profile)) return (uint64_t)profile->period;
     uint64_t period_ns = period_of_values(profile);
-    return period_ns ? period_ns : DEFAULT_PERIOD_NS;
+    return period_ns ? period_ns : SAMPLE_PERIOD_NS_DEFAULT;
+}
+
+int profile_time_column(const struct profile *profile)
+{
+    int shown = profile_value_index(profile, "");
+    if (shown >= 0 && has_unit(profile, profile->value_types[shown], "nanoseconds")) return shown;
+    for (int i = (int)profile->value_type_count; i-- > 0;) {
+        if (has_unit(profile, profile->value_types[i], "nanoseconds")) return i;
+    }
+    return -1;
 }
 
 bool profile_counts_cpu_time(const struct profile *profile)

@@ -5,9 +5,15 @@
 
 #include "profile/profile.h"
 
+enum { SAMPLE_PERIOD_NS_DEFAULT = 10000000 };
+
 /* Nanoseconds between ticks: the profile's period if that is a time, else the ratio of its values (time by count), else
  * 10 ms. Never 0. */
 uint64_t sample_times_period_ns(const struct profile *profile);
+
+/* Returns the column of the default value if that is a time in nanoseconds, else the last one that is; -1 if none is.
+ */
+int profile_time_column(const struct profile *profile);
 
 /* Whether the second value, which determines the times of ticks, is CPU time: "cpu", and perf's "task-clock" and
  * "cpu-clock", which may have modifiers (":u"). */

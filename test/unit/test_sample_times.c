@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "profile/sample_times.h"
+#include "profile/tick_counts.h"
 
 static struct profile profile;
 
@@ -98,6 +99,45 @@ TEST(counts_at_the_limit_do_not_wrap_around)
     struct sample_times_part part = sample_times_part(&profile, UINT64_MAX - 20, UINT64_MAX);
     CHECK_UINT(part.tick_count, 1);
     CHECK_UINT(part.next_ns, UINT64_MAX);
+}
+
+static void check_ticks(size_t at, int64_t ticks, int64_t nanoseconds)
+{
+    CHECK_UINT(profile.value_type_count, 3);
+    CHECK_INT(profile_sample_values(&profile, at)[0], ticks);
+    CHECK_INT(profile_sample_values(&profile, at)[1], nanoseconds);
+}
+
+TEST(time_and_period_give_the_ticks_of_a_sample_without_a_count)
+{
+    profile_fini(&profile);
+    profile_init(&profile);
+    profile_add_value_type(&profile, "space", "bytes");
+    profile_add_value_type(&profile, "cpu", "nanoseconds");
+    const struct sample one = {0};
+    static const int64_t times_ns[] = {35000000, 1000000, 0, 10800000000000};
+    for (size_t i = 0; i < 4; i++) profile_add_sample(&profile, &one, (const int64_t[]){7, times_ns[i]});
+    profile_count_ticks(&profile);
+    check_ticks(0, 4, 35000000);
+    check_ticks(1, 1, 1000000);
+    check_ticks(2, 0, 0);
+    check_ticks(3, 1080000, 10800000000000);
+    CHECK_INT(profile_sample_values(&profile, 3)[2], 7); /* the bytes */
+}
+
+TEST(a_count_stays_if_its_ticks_are_of_a_length_that_samples_have)
+{
+    begin(false, 0);
+    profile.period_type = (struct value_type){0};
+    sample("1", 0, 7, 350000000);
+    sample("1", 0, 0, 20000000);          /* no count: at the period of the others */
+    sample("1", 0, 1, 3600000000000);     /* one stack for an hour is no sample */
+    sample("1", 0, 1000000000, 50000000); /* cycles are counted, too */
+    profile_count_ticks(&profile);
+    CHECK_INT(profile_sample_values(&profile, 0)[0], 7);
+    CHECK_INT(profile_sample_values(&profile, 1)[0], 2);
+    CHECK_INT(profile_sample_values(&profile, 2)[0], 360000);
+    CHECK_INT(profile_sample_values(&profile, 3)[0], 5);
 }
 
 TEST_MAIN()

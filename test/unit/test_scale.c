@@ -52,12 +52,23 @@ TEST(times_of_other_units_become_nanoseconds)
     profile.period_type.unit = profile_text(&profile, "milliseconds");
     profile.period = 10;
     add(&profile, "a", 3, 30000);
-    profile_scale_times_to_nanoseconds(&profile);
+    CHECK(profile_scale_times_to_nanoseconds(&profile));
     CHECK_INT(value(&profile, 0, 0), 3);
     CHECK_INT(value(&profile, 0, 1), 30000000);
     CHECK_INT(profile.period, 10000000);
     CHECK(slice_equals_text(profile_slice(&profile, profile.value_types[1].unit), "nanoseconds"));
     CHECK(slice_equals_text(profile_slice(&profile, profile.value_types[0].unit), "count"));
+    profile_fini(&profile);
+}
+
+TEST(a_time_that_does_not_fit_into_nanoseconds_stays_in_its_unit)
+{
+    struct profile profile;
+    start(&profile, "seconds");
+    add(&profile, "a", 3, 9223372037);
+    CHECK(!profile_scale_times_to_nanoseconds(&profile));
+    CHECK_INT(value(&profile, 0, 1), 9223372037);
+    CHECK(slice_equals_text(profile_slice(&profile, profile.value_types[1].unit), "seconds"));
     profile_fini(&profile);
 }
 

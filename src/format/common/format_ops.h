@@ -34,6 +34,10 @@ enum format_keeps {
     KEEPS_DOC_URL = 1 << 22,
     KEEPS_ITEM_MEMBERS = 1 << 23, /* members of the profile's item header; no format keeps them */
     KEEPS_MARKERS = 1 << 24,
+    KEEPS_ANY_UNIT = 1 << 25,  /* values that are no time */
+    KEEPS_NEGATIVES = 1 << 26, /* negative values */
+    KEEPS_ZEROS = 1 << 27,     /* samples whose values are 0 */
+    KEEPS_ALL_NUMBERS = KEEPS_ANY_UNIT | KEEPS_NEGATIVES | KEEPS_ZEROS,
 
     KEEPS_SENTRY_V2 = KEEPS_TIMES | KEEPS_THREADS | KEEPS_PRIORITIES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
                       KEEPS_IMAGES | KEEPS_DEBUG_IDS | KEEPS_ATTRIBUTES | KEEPS_MEASUREMENTS | KEEPS_METADATA |

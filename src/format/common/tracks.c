@@ -6,7 +6,7 @@
 bool tracks_init(struct tracks *tracks, const struct profile *profile)
 {
     *tracks = (struct tracks){.count = profile->samples.count};
-    tracks->samples = calloc(tracks->count, sizeof(*tracks->samples));
+    tracks->samples = calloc(tracks->count + 1, sizeof(*tracks->samples));
     if (!processes_find(&tracks->processes, profile) || !tracks->samples) return false;
     for (size_t i = 0; i < tracks->count; i++) {
         tracks->samples[i] = (struct track_sample){

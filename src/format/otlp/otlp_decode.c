@@ -948,8 +948,8 @@ enum status otlp_json_decode(struct slice bytes, struct profile *profile, struct
 }
 
 #define OTLP_KEEPS                                                                                                     \
-    (KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |       \
-     KEEPS_IMAGES | KEEPS_METADATA | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA |                          \
+    (KEEPS_ALL_NUMBERS | KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES |     \
+     KEEPS_ADDRESSES | KEEPS_IMAGES | KEEPS_METADATA | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA |        \
      KEEPS_MEMBERS_OF_SAMPLES | KEEPS_DOC_URL)
 
 const struct format format_otlp = {

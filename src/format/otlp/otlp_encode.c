@@ -676,7 +676,7 @@ enum status otlp_encode(const struct profile *profile, struct buffer *out, struc
 {
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
-    if (profile->samples.count == 0 || profile->value_type_count == 0)
+    if (profile->samples.count > 0 && profile->value_type_count == 0)
         return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
     struct encoder encoder = {.profile = profile, .out = out};
     profile_init(&encoder.texts);

@@ -815,7 +815,7 @@ const struct format format_pprof = {
     .decode = pprof_decode,
     .decode_buffer = pprof_decode_buffer,
     .encode = pprof_encode,
-    .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
+    .keeps = KEEPS_ALL_NUMBERS | KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
              KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA | KEEPS_MEMBERS_OF_SAMPLES |
              KEEPS_DOC_URL,
     .is_gzip = true,

@@ -353,6 +353,7 @@ static void write_header(struct encoder *encoder)
     buffer_append_text(encoder->out,
                        "# callgrind format\nversion: 1\ncreator: offbeat " OFFBEAT_VERSION "\npositions:");
     buffer_append_text(encoder->out, encoder->has_addresses ? " instr line\nevents:" : " line\nevents:");
+    if (encoder->value_count == 0) buffer_append_text(encoder->out, " samples");
     for (size_t i = 0; i < encoder->value_count; i++) {
         const struct value_type *type = &profile->value_types[encoder->columns[i]];
         struct slice unit = profile_slice(profile, type->unit);
@@ -496,7 +497,7 @@ enum status callgrind_encode(const struct profile *profile, struct buffer *out, 
 {
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
-    if (profile->samples.count == 0 || profile->value_type_count == 0)
+    if (profile->samples.count > 0 && profile->value_type_count == 0)
         return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
     if (profile->value_type_count > CALLGRIND_EVENTS_MAX)
         return error_set(error, STATUS_UNSUPPORTED, 0, "more than %d values", CALLGRIND_EVENTS_MAX);

@@ -478,14 +478,13 @@ static void write_lines(struct encoder *encoder, struct buffer *out)
 
 /* Writes the default value of each stack: sums equal stacks, sorts by stack, leaves out zeros. An inlined function is a
  * separate frame with its mark. A location without a function is named by its file, "[libc.so.6]", or else by its
- * address; a stack without frames is "[unknown]". STATUS_UNSUPPORTED if there is no line to write: an empty file has no
- * format. Characters that would break the line are replaced: ';' by ':', control characters by a blank, bytes that are
+ * address; a stack without frames is "[unknown]". A profile without values is an empty
+ * file. Characters that would break the line are replaced: ';' by ':', control characters by a blank, bytes that are
  * not UTF-8 by '?'. */
 static enum status collapsed_encode(const struct profile *profile, struct buffer *out, struct error *error)
 {
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
-    size_t size_before = out->size;
     struct encoder encoder = {.profile = profile};
     buffer_init(&encoder.text, COLLAPSED_BYTES_MAX);
     if (add_lines(&encoder))
@@ -501,7 +500,6 @@ static enum status collapsed_encode(const struct profile *profile, struct buffer
         return error_set(error, STATUS_TOO_LARGE, 0, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
     }
     if (status != STATUS_OK) return error_set(error, status, 0, "not enough memory for the collapsed stacks");
-    if (out->size == size_before) return error_set(error, STATUS_UNSUPPORTED, 0, "no stack has a value to be written");
     return STATUS_OK;
 }
 
@@ -511,6 +509,6 @@ const struct format format_collapsed = {
     .detect = collapsed_detect,
     .decode = collapsed_decode,
     .encode = collapsed_encode,
-    .keeps = KEEPS_INLINED,
+    .keeps = KEEPS_ANY_UNIT | KEEPS_NEGATIVES | KEEPS_INLINED,
     .needs_full_names = true,
 };

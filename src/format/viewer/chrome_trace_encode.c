@@ -52,46 +52,48 @@ static void write_time(struct encoder *encoder, uint64_t time_ns)
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
-static void write_begin(struct encoder *encoder, struct slice name, uint64_t time_ns)
+static void write_event(struct encoder *encoder, const char *phase, struct slice name, uint64_t time_ns)
 {
-    begin_event(encoder, "B");
+    begin_event(encoder, phase);
     write_time(encoder, time_ns);
     json_member_string(&encoder->writer, "name", name);
     json_end_object(&encoder->writer);
 }
 
-static void write_unnamed(struct encoder *encoder, const struct location *location, uint64_t time_ns)
-{
-    buffer_clear(&encoder->name);
-    frame_name_unnamed(encoder->profile, location, &encoder->name);
-    if (encoder->name.failed) encoder->status = STATUS_NO_MEMORY;
-    write_begin(encoder, buffer_slice(&encoder->name), time_ns);
-}
-
-/* The functions of one place, the outermost first. */
-static void begin_location(struct encoder *encoder, struct location_id id, uint64_t time_ns)
+/* Returns the name of LOCATION's function LINE, 0 the innermost; valid until the next call. */
+static struct slice name_of(struct encoder *encoder, const struct location *location, uint32_t line)
 {
     const struct profile *profile = encoder->profile;
-    const struct location *location = profile_location(profile, id);
-    const struct line *lines = profile_lines(profile, location);
-    if (location->line_count == 0) write_unnamed(encoder, location, time_ns);
-    for (uint32_t i = location->line_count; i-- > 0;) {
-        struct string_id name = frame_name_of_function(profile_function(profile, lines[i].function));
-        if (name.index)
-            write_begin(encoder, profile_slice(profile, name), time_ns);
-        else
-            write_unnamed(encoder, location, time_ns);
+    if (line < location->line_count) {
+        struct function_id function = profile_lines(profile, location)[line].function;
+        struct string_id name = frame_name_of_function(profile_function(profile, function));
+        if (name.index) return profile_slice(profile, name);
     }
+    buffer_clear(&encoder->name);
+    frame_name_unnamed(profile, location, &encoder->name);
+    if (encoder->name.failed) encoder->status = STATUS_NO_MEMORY;
+    return buffer_slice(&encoder->name);
 }
 
+/* A place without functions is one frame, too. */
+static uint32_t frame_count(const struct location *location)
+{
+    return location->line_count > 0 ? location->line_count : 1;
+}
+
+static void begin_location(struct encoder *encoder, struct location_id id, uint64_t time_ns)
+{
+    const struct location *location = profile_location(encoder->profile, id);
+    for (uint32_t i = frame_count(location); i-- > 0;)
+        write_event(encoder, "B", name_of(encoder, location, i), time_ns);
+}
+
+/* An event that ends a frame needs no name by the format; speedscope ends only the frame of that name. */
 static void end_location(struct encoder *encoder, struct location_id id, uint64_t time_ns)
 {
     const struct location *location = profile_location(encoder->profile, id);
-    for (uint32_t i = 0; i < location->line_count || i == 0; i++) {
-        begin_event(encoder, "E");
-        write_time(encoder, time_ns);
-        json_end_object(&encoder->writer);
-    }
+    for (uint32_t i = 0; i < frame_count(location); i++)
+        write_event(encoder, "E", name_of(encoder, location, i), time_ns);
 }
 
 static void find_path(struct encoder *encoder, struct stack_id stack, struct path *path)
@@ -180,8 +182,9 @@ static void write_track(struct encoder *encoder, const struct track_sample *samp
     for (size_t i = 0; i < count && encoder->status == STATUS_OK && !encoder->writer.out->failed; i++) {
         uint64_t start_ns = profile->has_times ? samples[i].time_ns - encoder->base_ns : end_ns;
         if (i > 0 && start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns) close_frames(encoder, 0, end_ns);
-        change_to(encoder, profile->samples.stack[samples[i].sample], start_ns);
         uint64_t length_ns = length_of(encoder, &samples[i]);
+        if (length_ns == 0) continue; /* viewers end an event before one that begins at the same time */
+        change_to(encoder, profile->samples.stack[samples[i].sample], start_ns);
         if (__builtin_add_overflow(start_ns, length_ns, &end_ns)) end_ns = UINT64_MAX / 2;
         uint64_t next_ns = profile->has_times && i + 1 < count ? samples[i + 1].time_ns - encoder->base_ns : UINT64_MAX;
         if (end_ns > next_ns) end_ns = next_ns;
@@ -198,26 +201,11 @@ static void sort_samples(struct encoder *encoder)
         if (encoder->tracks.samples[i].time_ns < encoder->base_ns)
             encoder->base_ns = encoder->tracks.samples[i].time_ns;
     }
+    if (profile->samples.count == 0) encoder->base_ns = 0;
     tracks_sort(&encoder->tracks);
 }
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
-
-static bool is_time(const struct profile *profile, int column)
-{
-    return slice_equals_text(profile_slice(profile, profile->value_types[column].unit), "nanoseconds");
-}
-
-/* The time that is shown, or else the last one that there is. */
-static int column_of_time(const struct profile *profile)
-{
-    int shown = profile_value_index(profile, "");
-    if (shown >= 0 && is_time(profile, shown)) return shown;
-    for (int i = (int)profile->value_type_count; i-- > 0;) {
-        if (is_time(profile, i)) return i;
-    }
-    return -1;
-}
 
 static void encode(struct encoder *encoder)
 {
@@ -240,10 +228,9 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
 {
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
-    if (profile->samples.count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
-    int column = column_of_time(profile);
+    int column = profile_time_column(profile);
     bool counts = slice_equals_text(profile_slice(profile, profile->value_types[0].unit), "count");
-    if (column < 0 && !counts)
+    if (profile->samples.count > 0 && column < 0 && !counts)
         return error_set(error, STATUS_UNSUPPORTED, 0, "trace events hold time, and the profile has none");
     struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
     encoder.period_ns = sample_times_period_ns(profile);

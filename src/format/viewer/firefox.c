@@ -298,6 +298,7 @@ static void sort_samples(struct encoder *encoder)
         if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
     }
     if (firefox_markers_start(&encoder->markers) < first_ns) first_ns = firefox_markers_start(&encoder->markers);
+    if (first_ns == UINT64_MAX) first_ns = 0;
     encoder->start_ns = profile->has_times ? first_ns : profile_start_ns(profile);
     for (size_t i = 0; profile->has_times && i < profile->samples.count; i++)
         encoder->tracks.samples[i].time_ns -= first_ns;
@@ -593,7 +594,8 @@ static int64_t value_of(const struct encoder *encoder, const struct track_sample
 static void write_weights(struct encoder *encoder, const struct track_sample *samples, size_t count)
 {
     const struct profile *profile = encoder->profile;
-    struct slice unit = profile_slice(profile, profile->value_types[encoder->column].unit);
+    struct slice unit = slice_of_text("");
+    if (encoder->column >= 0) unit = profile_slice(profile, profile->value_types[encoder->column].unit);
     bool is_time = slice_equals_text(unit, "nanoseconds"), is_size = slice_equals_text(unit, "bytes");
     write_text(encoder, "weightType", is_time ? "tracing-ms" : is_size ? "bytes" : "samples");
     if (is_time)
@@ -671,8 +673,8 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
     json_end_object(&encoder->writer);
 }
 
-/* A thread that was never sampled. */
-static void write_thread_of_markers(struct encoder *encoder, uint32_t index)
+/* Writes a thread that was never sampled. */
+static void write_thread_without_samples(struct encoder *encoder, uint32_t index)
 {
     const struct profile *profile = encoder->profile;
     const struct thread *thread = profile_thread(profile, (struct thread_id){index});
@@ -682,7 +684,7 @@ static void write_thread_of_markers(struct encoder *encoder, uint32_t index)
     (void)snprintf(pid, sizeof(pid), "%" PRId64, (int64_t)process->pid);
     begin_thread(encoder, process->name, 0);
     write_slice(encoder, "name", name.size ? name : id.size ? id : slice_of_text("all"));
-    write_switch(encoder, "isMainThread", false);
+    write_switch(encoder, "isMainThread", profile->samples.count == 0);
     write_text(encoder, "pid", pid);
     write_slice(encoder, "tid", id.size ? id : slice_of_text("0"));
     write_samples(encoder, NULL, 0);
@@ -701,8 +703,9 @@ static void write_threads(struct encoder *encoder)
         first += size;
     }
     for (uint32_t i = 0; i < encoder->profile->threads.count && !encoder->writer.out->failed; i++) {
-        if (!encoder->has_markers_written[i] && firefox_markers_of(&encoder->markers, i) > 0)
-            write_thread_of_markers(encoder, i);
+        bool has_markers = !encoder->has_markers_written[i] && firefox_markers_of(&encoder->markers, i) > 0;
+        bool is_only_one = encoder->profile->samples.count == 0 && i + 1 == encoder->profile->threads.count;
+        if (has_markers || is_only_one) write_thread_without_samples(encoder, i);
     }
     json_end_array(&encoder->writer);
 }
@@ -784,7 +787,7 @@ enum status firefox_encode(const struct profile *profile, struct buffer *out, st
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
     int column = profile_value_index(profile, "");
-    if (profile->samples.count == 0 || column < 0)
+    if (profile->samples.count > 0 && column < 0)
         return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
     struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
     profile_init(&encoder.texts);
@@ -807,8 +810,8 @@ const struct format format_firefox = {
     .detect = firefox_detect,
     .decode = firefox_decode,
     .encode = firefox_encode,
-    .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES | KEEPS_IMAGES |
-             KEEPS_DEBUG_IDS | KEEPS_MARKERS,
+    .keeps = KEEPS_ALL_NUMBERS | KEEPS_TIMES | KEEPS_THREADS | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
+             KEEPS_IMAGES | KEEPS_DEBUG_IDS | KEEPS_MARKERS,
     .needs_timestamps = true,
     .needs_full_names = true,
 };

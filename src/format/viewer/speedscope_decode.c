@@ -432,7 +432,7 @@ const struct format format_speedscope = {
     .detect = speedscope_detect,
     .decode = speedscope_decode,
     .encode = speedscope_encode,
-    .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_LINES,
+    .keeps = KEEPS_ANY_UNIT | KEEPS_ZEROS | KEEPS_TIMES | KEEPS_THREADS | KEEPS_LINES,
     .needs_timestamps = true,
     .needs_full_names = true,
 };

@@ -245,6 +245,22 @@ static void write_track(struct encoder *encoder, struct json_writer *writer, con
     json_end_object(writer);
 }
 
+/* Writes a track without samples: speedscope opens no file without tracks. */
+static void write_empty_track(const struct encoder *encoder, struct json_writer *writer)
+{
+    json_begin_object(writer);
+    json_member_text(writer, "type", "sampled");
+    json_member_text(writer, "name", "all");
+    json_member_text(writer, "unit", encoder->unit);
+    json_begin_array_member(writer, "samples");
+    json_end_array(writer);
+    json_begin_array_member(writer, "weights");
+    json_end_array(writer);
+    json_member_u64(writer, "startValue", 0);
+    json_member_u64(writer, "endValue", 0);
+    json_end_object(writer);
+}
+
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t first_time_ns(const struct profile *profile)
@@ -261,6 +277,7 @@ static void write_tracks(struct encoder *encoder)
     struct json_writer writer = json_writer_of(&encoder->list);
     size_t count = encoder->profile->samples.count;
     json_begin_array(&writer);
+    if (count == 0) write_empty_track(encoder, &writer);
     for (size_t first = 0; first < count && encoder->status == STATUS_OK && !encoder->list.failed;) {
         size_t size = tracks_size_at(&encoder->tracks, first);
         write_track(encoder, &writer, encoder->tracks.samples + first, size);
@@ -295,6 +312,7 @@ static void write_file(struct encoder *encoder, struct buffer *out)
 static const char *unit_of_column(const struct profile *profile, int column)
 {
     static const char *const units[] = {"nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"};
+    if (column < 0) return "none";
     struct slice unit = profile_slice(profile, profile->value_types[column].unit);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (slice_equals_text(unit, units[i])) return units[i];
@@ -342,10 +360,10 @@ enum status speedscope_encode(const struct profile *profile, struct buffer *out,
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
     int column = profile_value_index(profile, "");
-    if (profile->samples.count == 0 || column < 0)
+    if (profile->samples.count > 0 && column < 0)
         return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
     struct encoder encoder = {.profile = profile, .column = column, .unit = unit_of_column(profile, column)};
-    encoder.is_timed = profile->has_times && strcmp(encoder.unit, "nanoseconds") == 0;
+    encoder.is_timed = profile->has_times && profile->samples.count > 0 && strcmp(encoder.unit, "nanoseconds") == 0;
     if (encoder.is_timed && profile->time_ns != 0) encoder.base_ns = first_time_ns(profile);
     encoder.gap_ns = sample_times_period_ns(profile) / 2;
     buffer_init(&encoder.list, SPEEDSCOPE_BYTES_MAX);

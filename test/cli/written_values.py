@@ -1,0 +1,118 @@
+"""Every writer writes the values of a profile as they are, or says what it cannot write.
+
+    written_values.py OFFBEAT DATA
+
+SPDX-License-Identifier: MIT"""
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from tap import case, check, check_equal, main  # noqa: E402
+
+OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
+TRIALS = pathlib.Path(sys.argv[2]).resolve() / "trials"
+VIEWERS = ["otlp", "otlp-json", "speedscope", "firefox", "chrome-trace", "callgrind", "collapsed"]
+V1, V2 = ["sentry-v1", "envelope-v1"], ["sentry-v2", "envelope"]
+TIME_ERROR_NS = 1000  # per function: timestamps of V2 are floating-point seconds since 1970
+
+
+def run(*arguments):
+    return subprocess.run([OFFBEAT, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def convert(source, target):
+    """Returns the status, the lines on standard error, and what top says of the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = run("convert", source, "-o", pathlib.Path(folder) / "x.json", "--to", target)
+        files = sorted(pathlib.Path(folder).iterdir())
+        values = {}
+        if files and files[0].stat().st_size:
+            top = run("top", "--json", "-n", "0", *files)
+            check_equal(top.returncode, 0, f"top of {target}: {top.stderr}")
+            values = {row["name"]: row["self"] for row in json.loads(top.stdout)["functions"]}
+        return done.returncode, done.stderr, values
+
+
+def check_times(source, target, expected):
+    status, said, values = convert(TRIALS / source, target)
+    check_equal(status, 0, f"{source} in {target}: {said}")
+    for name, expected_ns in expected.items():
+        near = abs(values.get(name, 0) - expected_ns) <= TIME_ERROR_NS
+        check(near, f"{source} in {target}: {name} has {values.get(name, 0)} ns, not {expected_ns}")
+    return said
+
+
+@case
+def a_time_without_a_count_is_as_long_in_the_formats_of_sentry():
+    for target in V1 + V2:
+        check_times("q_ms.pb.gz", target, {"f": 35_000_000, "g": 1_000_000})
+        check_times("q_msunit.pb.gz", target, {"f": 350_000_000, "g": 10_000_000})
+
+
+@case
+def three_hours_become_chunks_or_are_cut_with_a_line():
+    for target in V2:
+        check_times("q_3h.pb.gz", target, {"f": 10_800_000_000_000, "g": 1_000_000})
+    for target in V1:
+        said = check_times("q_3h.pb.gz", target, {"f": 30_000_000_000})
+        check("only the first 30 s" in said, said)
+
+
+@case
+def negative_values_are_kept_or_refused():
+    for target in ["otlp", "otlp-json", "firefox", "collapsed"]:
+        status, said, values = convert(TRIALS / "pp_neg.pb.gz", target)
+        check_equal((status, values), (0, {"f": -7, "g": 20, "main": -13}), f"{target}: {said}")
+    for target in ["speedscope", "chrome-trace", "callgrind", *V1, *V2]:
+        status, said, values = convert(TRIALS / "pp_neg.pb.gz", target)
+        check_equal((status, values, said.count("\n")), (3, {}, 1), f"{target}: {said}")
+        check("negative values" in said, said)
+
+
+@case
+def a_profile_without_samples_becomes_a_file_without_samples():
+    for target in ["pprof", *VIEWERS]:
+        status, said, values = convert(TRIALS / "pp_empty.pb.gz", target)
+        check_equal((status, values), (0, {}), f"{target}: {said}")
+    for target in V1 + V2:
+        status, said, values = convert(TRIALS / "pp_empty.pb.gz", target)
+        check_equal((status, values, said.count("\n")), (3, {}, 1), f"{target}: {said}")
+        check("is empty" in said, said)
+
+
+@case
+def values_that_are_no_time_are_refused_by_formats_of_time():
+    for target in ["chrome-trace", *V1, *V2]:
+        status, said, values = convert(TRIALS / "pu_KiB.pb.gz", target)
+        check_equal((status, values), (3, {}), f"{target}: {said}")
+        check("holds only time" in said, said)
+    for target in ["speedscope", "firefox", "collapsed"]:
+        status, said, values = convert(TRIALS / "pu_KiB.pb.gz", target)
+        check_equal(values, {"f": 123456789, "main": 5}, target)
+        check("the unit KiB" in said, said)
+
+
+@case
+def an_event_that_ends_a_frame_of_a_trace_has_its_name():
+    """speedscope ends only the frame of that name: without names, this file lasts 7156 ms there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.trace.json"
+        check_equal(run("convert", TRIALS / "perf.data", "-o", path).returncode, 0, "status")
+        events = json.loads(path.read_text())["traceEvents"]
+    open_frames, busy_us, begun = collections.defaultdict(list), 0, {}
+    for event in events:
+        thread = event["tid"]
+        if event["ph"] == "B":
+            begun.setdefault(thread, event["ts"]) if not open_frames[thread] else None
+            open_frames[thread].append(event["name"])
+        elif event["ph"] == "E":
+            check_equal(open_frames[thread].pop(), event["name"], "the frame that ends")
+            busy_us += event["ts"] - begun.pop(thread) if not open_frames[thread] else 0
+    check(258_000 < busy_us < 259_000, f"{busy_us} us, not 258.6 ms")
+
+
+main()
