@@ -607,6 +607,7 @@ enum exit_status report_run_opened(struct report_request *request, const char *f
 enum exit_status report_run(struct report_request *request, char *const *files, size_t count)
 {
     if (!check(request)) return EXIT_WRONG_USE;
+    request->compares |= count + request->base.count + request->diff_base.count > 1;
     struct profile profile;
     profile_init(&profile);
     enum exit_status status = EXIT_FAILED;

@@ -49,7 +49,8 @@ struct report_request {
 
     struct filter_options filter;
     const char *span, *span_file; /* NULL: the profile is not cut to a span; the span is in one of the files */
-    bool all_frames, short_names, relative;
+    bool all_frames, short_names, exact_names, relative;
+    bool compares;       /* several profiles are shown or subtracted: names must be the same in each */
     const char *comment; /* comment to add; may be NULL */
     struct option_texts base, diff_base;
     bool normalize;
@@ -143,7 +144,8 @@ struct report_request {
 #define REPORT_OPTIONS_NAMES(r)                                                                                        \
     {"all-frames", 0, OPTION_SWITCH, &(r).all_frames, .help = "also those that the profile asks to drop"},                                      \
     {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"}, \
-    OPEN_OPTION_NO_DEMANGLE
+    OPEN_OPTION_NO_DEMANGLE,                                                                                           \
+    {"exact-names", 0, OPTION_SWITCH, &(r).exact_names, .help = "of several profiles: keep addresses and run numbers in names"}
 
 #define REPORT_OPTIONS_SOURCES(r)                                                                                      \
     {"base", 0, OPTION_TEXTS, &(r).base, .argument = "FILE", .help = "subtract this profile; can be given several times"},                      \

@@ -71,7 +71,7 @@ static bool write_with_full_names(struct profile *profile, const char *path, con
     }
     bool shows_libraries = format->keeps & KEEPS_IMAGES;
     profile_give_full_names(profile, !shows_libraries);
-    profile_distinguish_packages(profile, shows_libraries);
+    profile_distinguish_packages(profile, &(struct package_naming){.only_unmapped = shows_libraries});
     bool is_written = write_encoded(profile, path, format);
     profile_restore_names(profile, &saved);
     return is_written;

@@ -6,6 +6,7 @@
 #include "analyze/top.h"
 #include "analyze/totals.h"
 #include "format/format.h"
+#include "profile/comparable_name.h"
 #include "profile/full_names.h"
 #include "profile/packages.h"
 #include "profile/profile_prune.h"
@@ -57,9 +58,13 @@ bool query_merge(struct request *request, bool keeps_times, struct profile *prof
 void query_name_functions(struct profile *profile)
 {
     struct error ignored;
+    bool *is_base;
     (void)profile_prune(profile, &ignored); /* with a broken expression all frames stay */
     profile_give_full_names(profile, true);
-    profile_distinguish_packages(profile, false);
+    if (!find_base_sets(profile, &is_base)) profile_fail(profile, STATUS_NO_MEMORY);
+    if (is_base) profile_give_comparable_names(profile);
+    profile_distinguish_packages(profile, &(struct package_naming){.compares = is_base, .is_base = is_base});
+    free(is_base);
 }
 
 bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column)

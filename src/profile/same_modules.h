@@ -1,0 +1,40 @@
+/* Modules that are builds of one: the same name in different folders, or with different versions.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_SAME_MODULES_H
+#define OFFBEAT_PROFILE_SAME_MODULES_H
+
+#include "profile/profile.h"
+
+/* In the users of a comparison. */
+enum { USED_BY_BASE = 1, USED_BY_NEW = 2, USED_BY_BOTH = 3 };
+
+/* A package is the path of a mapping, or else that of a function. */
+struct same_modules {
+    uint32_t *of_package; /* by string: the package that stands for all builds of its module */
+    uint32_t *keys;       /* by string: the package's name without folder and version; 0 for other strings */
+    bool *has_builds;     /* by string that stands for a module: it has builds of different build ids or paths */
+    uint64_t *users;      /* by location: the sides of a comparison, or else a bit for each of the first processes */
+    size_t package_limit; /* strings of packages are below */
+};
+
+/* Finds the modules of PROFILE. IS_BASE has the label sets of the base of a comparison, or is NULL.
+ *
+ * Packages with the same name are one module, unless one process uses two of them; in a comparison: unless both sides
+ * use two of them. Then those with the same build id are one, and those that only one side has. If each side has a
+ * single module of a name that the other side does not have, these are one. False without memory, or as profile_failed;
+ * finish with same_modules_fini in all cases. */
+bool same_modules_find(struct same_modules *modules, struct profile *profile, const bool *is_base);
+void same_modules_fini(struct same_modules *modules);
+
+/* The package of a frame of LOCATION in FUNCTION, 0 if it is not known: the file of the mapping, or else the package of
+ * the function. */
+struct string_id package_of_frame(const struct profile *profile, const struct location *location,
+                                  const struct function *function);
+
+/* The package that stands for the builds of PACKAGE. */
+static inline struct string_id same_modules_package(const struct same_modules *modules, struct string_id package)
+{
+    return package.index < modules->package_limit ? (struct string_id){modules->of_package[package.index]} : package;
+}
+
+#endif
