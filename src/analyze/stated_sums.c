@@ -1,4 +1,4 @@
-/* One pass over the functions, with the places and calls of each, and one over the calls between functions of one row.
+/* One pass over the functions, with the places and calls of each, and one over the calls inside of rows.
  * SPDX-License-Identifier: MIT */
 #include "analyze/stated_sums.h"
 
@@ -7,28 +7,23 @@
 
 #include <stdlib.h>
 
-/* The functions of the base of a comparison have negative costs. Both signs are summed apart, so that calls inside of a
- * row are taken from the side that they belong to. */
-enum { POSITIVE, NEGATIVE, SIGNS };
-
 #define ROW_NONE UINT32_MAX
 #define ROW_SEVERAL (UINT32_MAX - 1)
 
 struct row {
-    int64_t total[SIGNS];
-    int64_t most[SIGNS];   /* largest total of one function */
-    bool has_inner[SIGNS]; /* functions of the row call each other */
-    int64_t part;          /* cost of the function at hand in the row, with its calls */
-    int64_t part_self;     /* the same without its calls */
-    bool is_part;          /* the function at hand has places in the row */
+    int64_t part;      /* cost of the function at hand in the row, with its calls */
+    int64_t part_self; /* the same without its calls */
+    bool is_part;      /* the function at hand has places in the row */
+    bool has_inner;    /* functions of the row call each other */
 };
 
 struct sums {
     const struct stated_query *query;
     const struct stated_costs *costs;
     struct row *rows;
-    int64_t *self;
-    int64_t *at_entry;          /* total of each function in the row that calls of it lead to */
+    int64_t *self, *total;      /* results by row */
+    int64_t *at_entry;          /* cost of each function in the row that calls of it lead to */
+    int64_t *inner;             /* part of that in calls from other functions of the row */
     ARRAY_OF(uint32_t) touched; /* rows of the function at hand */
     size_t place, call;         /* next ones, of the function at hand or of later ones */
     uint32_t home;              /* row of all code of the function itself; ROW_NONE, or ROW_SEVERAL */
@@ -121,13 +116,6 @@ static int64_t limited(int64_t part, int64_t whole, int64_t self)
     return magnitude_of(whole) > magnitude_of(self) ? whole : self;
 }
 
-static void add_to_row(struct row *row, int64_t value)
-{
-    int sign = value < 0 ? NEGATIVE : POSITIVE;
-    add(&row->total[sign], value);
-    if (magnitude_of(value) > magnitude_of(row->most[sign])) row->most[sign] = value;
-}
-
 static void add_function(struct sums *sums, uint32_t index)
 {
     const struct stated_function *function = &sums->costs->functions.items[index];
@@ -144,11 +132,8 @@ static void add_function(struct sums *sums, uint32_t index)
         int64_t value = number == sums->home ? inclusive
                         : all == inclusive   ? row->part
                                              : limited(row->part, inclusive, row->part_self);
-        if (is_wanted) {
-            add_to_row(row, value);
-            add(&sums->self[number], row->part_self);
-        }
-        if (number == entry) sums->at_entry[index] = value;
+        if (is_wanted) add(&sums->self[number], row->part_self);
+        if (is_wanted) add(number == entry ? &sums->at_entry[index] : &sums->total[number], value);
         row->part = row->part_self = 0;
         row->is_part = false;
     }
@@ -157,35 +142,38 @@ static void add_function(struct sums *sums, uint32_t index)
 
 /* --- Calls inside of a row ---------------------------------------------------------------------------------------- */
 
-/* Takes the costs of calls between functions of one row from its total, which has the callee anyway. Of a callee that
- * is only partly in the row, the same part is taken. */
-static void take_inner_calls(struct sums *sums)
+/* Sums the calls of each function by others of its row, which have their costs, too. Of a callee that is only partly in
+ * the row, the same part counts. */
+static void sum_inner_calls(struct sums *sums)
 {
     const struct stated_costs *costs = sums->costs;
     for (size_t i = 0; i < costs->calls.count; i++) {
         const struct stated_call *call = &costs->calls.items[i];
         struct stated_ends ends = stated_call_ends(sums->query, call);
-        bool is_wanted = !sums->query->is_wanted || sums->query->is_wanted[call->caller];
-        if (ends.from != ends.to || call->caller == call->callee || !is_wanted) continue;
+        if (ends.from != ends.to || call->caller == call->callee) continue;
         int64_t inclusive = stated_value(costs, &costs->functions.items[call->callee].inclusive, sums->query->column);
         int64_t value = stated_value(costs, &call->values, sums->query->column), part = sums->at_entry[call->callee];
         if (part != inclusive && inclusive != 0) value = (int64_t)((double)value * (double)part / (double)inclusive);
-        if (value == 0) continue;
-        int sign = value < 0 ? NEGATIVE : POSITIVE;
-        sums->rows[ends.to].has_inner[sign] = true;
-        add(&sums->rows[ends.to].total[sign], value == INT64_MIN ? INT64_MAX : -value);
+        add(&sums->inner[call->callee], value);
+        sums->rows[ends.to].has_inner = true;
     }
 }
 
-static int64_t total_of(const struct row *row)
+/* A function adds to its row what it costs in calls from outside; in a circle, calls from inside can be more than all
+ * that it costs. A row costs at least what its own code does. */
+static void add_entries(struct sums *sums)
 {
-    int64_t total = 0;
-    for (int sign = 0; sign < SIGNS; sign++) {
-        bool is_too_small = row->has_inner[sign] && ((row->total[sign] < 0) != (sign == NEGATIVE) ||
-                                                     magnitude_of(row->total[sign]) < magnitude_of(row->most[sign]));
-        add(&total, is_too_small ? row->most[sign] : row->total[sign]);
+    for (size_t i = 0; i < sums->costs->functions.count; i++) {
+        int64_t value = sums->at_entry[i], inner = sums->inner[i];
+        uint32_t row = outermost_row(sums->query, sums->costs->functions.items[i].entry);
+        bool is_inside = (value < 0) == (inner < 0) && magnitude_of(inner) >= magnitude_of(value);
+        if (!is_inside) add(&sums->total[row], profile_add_values(value, inner == INT64_MIN ? INT64_MAX : -inner));
     }
-    return total;
+    for (size_t i = 0; i < sums->query->row_count; i++) {
+        bool is_too_small = sums->rows[i].has_inner && (sums->total[i] < 0) == (sums->self[i] < 0) &&
+                            magnitude_of(sums->total[i]) < magnitude_of(sums->self[i]);
+        if (is_too_small) sums->total[i] = sums->self[i];
+    }
 }
 
 struct stated_ends stated_call_ends(const struct stated_query *query, const struct stated_call *call)
@@ -197,16 +185,19 @@ struct stated_ends stated_call_ends(const struct stated_query *query, const stru
 
 bool stated_sums_compute(const struct stated_query *query, int64_t *ret_self, int64_t *ret_total)
 {
-    struct sums sums = {.query = query, .costs = query->profile->stated, .self = ret_self};
+    struct sums sums = {.query = query, .costs = query->profile->stated, .self = ret_self, .total = ret_total};
     memset(ret_self, 0, query->row_count * sizeof(*ret_self));
+    memset(ret_total, 0, query->row_count * sizeof(*ret_total));
     sums.rows = calloc(query->row_count + 1, sizeof(*sums.rows));
     sums.at_entry = calloc(sums.costs->functions.count + 1, sizeof(*sums.at_entry));
-    sums.failed = !sums.rows || !sums.at_entry;
+    sums.inner = calloc(sums.costs->functions.count + 1, sizeof(*sums.inner));
+    sums.failed = !sums.rows || !sums.at_entry || !sums.inner;
     for (uint32_t i = 0; i < sums.costs->functions.count && !sums.failed; i++) add_function(&sums, i);
-    if (!sums.failed) take_inner_calls(&sums);
-    for (size_t i = 0; i < query->row_count && !sums.failed; i++) ret_total[i] = total_of(&sums.rows[i]);
+    if (!sums.failed) sum_inner_calls(&sums);
+    if (!sums.failed) add_entries(&sums);
     free(sums.rows);
     free(sums.at_entry);
+    free(sums.inner);
     free(sums.touched.items);
     return !sums.failed;
 }

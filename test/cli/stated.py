@@ -150,6 +150,13 @@ def functions_in_a_circle_and_beside_it_have_stated_costs():
 
 
 @case
+def files_of_a_circle_cost_what_calls_from_outside_cost():
+    for name, total in (("cyc.callgrind", 2731664), ("cyc.pstats", 879128588)):
+        rows = top("--granularity", "files", DATA / name)
+        check_equal(next(values[1] for file, values in rows.items() if "cyc." in file), total, name)
+
+
+@case
 def estimated_stacks_divide_a_circle_by_what_its_functions_cost():
     rows = top("--focus", "render|parse", DATA / "cyc.callgrind")
     check_equal({name: rows[name][1] for name in ("render", "parse", "visit", "children", "work")},
