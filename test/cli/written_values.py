@@ -64,10 +64,10 @@ def three_hours_become_chunks_or_are_cut_with_a_line():
 
 @case
 def negative_values_are_kept_or_refused():
-    for target in ["otlp", "otlp-json", "firefox", "collapsed"]:
+    for target in ["otlp", "otlp-json", "firefox", "collapsed", "callgrind"]:
         status, said, values = convert(TRIALS / "pp_neg.pb.gz", target)
         check_equal((status, values), (0, {"f": -7, "g": 20, "main": -13}), f"{target}: {said}")
-    for target in ["speedscope", "chrome-trace", "callgrind", *V1, *V2]:
+    for target in ["speedscope", "chrome-trace", *V1, *V2]:
         status, said, values = convert(TRIALS / "pp_neg.pb.gz", target)
         check_equal((status, values, said.count("\n")), (3, {}, 1), f"{target}: {said}")
         check("negative values" in said, said)

@@ -451,6 +451,6 @@ const struct format format_callgrind = {
     .detect = callgrind_detect,
     .decode = callgrind_decode,
     .encode = callgrind_encode,
-    .keeps = KEEPS_VALUES | KEEPS_ANY_UNIT | KEEPS_LINES | KEEPS_ADDRESSES,
+    .keeps = KEEPS_VALUES | KEEPS_ANY_UNIT | KEEPS_NEGATIVES | KEEPS_LINES | KEEPS_ADDRESSES,
     .needs_full_names = true,
 };
