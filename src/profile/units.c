@@ -15,7 +15,8 @@ static const struct {
     {"ns", TIME, 1},
     {"nanosecond", TIME, 1},
     {"us", TIME, 1e3},
-    {"\u00b5s", TIME, 1e3},
+    {"\u00b5s", TIME, 1e3}, /* the micro sign */
+    {"\u03bcs", TIME, 1e3}, /* the Greek letter */
     {"microsecond", TIME, 1e3},
     {"ms", TIME, 1e6},
     {"millisecond", TIME, 1e6},

@@ -11,22 +11,11 @@
 /* A unit; SIZE is in the first unit of the family. */
 struct known_unit {
     const char *name;
-    const char *long_name;
     double size;
 };
 
-static const struct known_unit times[] = {
-    {"ns", "nanosecond", 1}, {"us", "microsecond", 1e3}, {"ms", "millisecond", 1e6},
-    {"s", "second", 1e9},    {"hrs", "hour", 3.6e12},
-};
-
-static const struct known_unit sizes[] = {
-    {"B", "byte", 1},
-    {"kB", "kilobyte", 1024.0},
-    {"MB", "megabyte", 1024.0 * 1024},
-    {"GB", "gigabyte", 1024.0 * 1024 * 1024},
-    {"TB", "terabyte", 1024.0 * 1024 * 1024 * 1024},
-};
+static const struct known_unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"hrs", 3.6e12}};
+static const struct known_unit sizes[] = {{"B", 1}, {"kB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}, {"TB", 0x1p40}};
 
 struct family {
     const struct known_unit *units;
@@ -38,21 +27,12 @@ static const struct family families[] = {
     {sizes, sizeof(sizes) / sizeof(sizes[0])},
 };
 
-/* "nanoseconds", "nanosecond" and "ns" are one. */
-static bool is_unit(const struct known_unit *known, const char *name)
+/* Returns the family of the unit NAME, and its size in the first unit of it; NULL if the family is not known. */
+static const struct family *find_family(const char *name, double *ret_size)
 {
-    size_t length = strlen(known->long_name);
-    if (strcmp(name, known->name) == 0) return true;
-    return strncmp(name, known->long_name, length) == 0 && (!name[length] || strcmp(name + length, "s") == 0);
-}
-
-static const struct known_unit *find_unit(const char *name, const struct family **ret_family)
-{
-    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-        for (size_t u = 0; u < families[f].count; u++) {
-            *ret_family = &families[f];
-            if (is_unit(&families[f].units[u], name)) return &families[f].units[u];
-        }
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        *ret_size = unit_ratio(name, families[i].units[0].name);
+        if (*ret_size != 0) return &families[i];
     }
     return NULL;
 }
@@ -65,15 +45,23 @@ static const struct known_unit *largest_within(const struct family *family, doub
     return &family->units[u];
 }
 
+/* Returns the unit NAME as it stands behind values; "" for counts, and for a name that is no word in ASCII. */
+static const char *shown_name(const char *name)
+{
+    size_t size = 0;
+    while (name[size] > ' ' && name[size] < 0x7f && size < QUANTITY_UNIT_BYTES_MAX) size++;
+    return name[size] ? "" : unit_scale(1, name, name).unit;
+}
+
 struct quantity_unit quantity_unit_for(const char *unit, int64_t smallest, int64_t largest)
 {
-    const struct family *family;
-    const struct known_unit *own = find_unit(unit, &family);
-    if (!own) return (struct quantity_unit){.name = "", .size = 1};
-    double low = fabs((double)smallest) * own->size, high = fabs((double)largest) * own->size;
+    double own_size;
+    const struct family *family = find_family(unit, &own_size);
+    if (!family) return (struct quantity_unit){.name = shown_name(unit), .size = 1};
+    double low = fabs((double)smallest) * own_size, high = fabs((double)largest) * own_size;
     const struct known_unit *shown = largest_within(family, low);
     if (shown != largest_within(family, high) && low * 100 < high) shown = largest_within(family, low * 100);
-    return (struct quantity_unit){.name = shown->name, .size = shown->size / own->size};
+    return (struct quantity_unit){.name = shown->name, .size = shown->size / own_size};
 }
 
 struct quantity_unit quantity_unit_wanted(const char *unit, const char *wanted, int64_t smallest, int64_t largest)
@@ -124,7 +112,5 @@ struct quantity_text quantity_share(int64_t value, int64_t whole)
 
 double quantity_nanoseconds(const char *unit)
 {
-    const struct family *family;
-    const struct known_unit *known = find_unit(unit, &family);
-    return known && family->units == times ? known->size : 0;
+    return unit_ratio(unit, "nanoseconds");
 }

@@ -4,14 +4,16 @@
 
 #include <stdint.h>
 
+enum { QUANTITY_UNIT_BYTES_MAX = 24 }; /* bytes of a unit's name that is not known */
+
 /* The unit of a column. */
 struct quantity_unit {
-    const char *name; /* "s", "kB"; "" for counts */
+    const char *name; /* "s", "kB"; "" for counts; the profile's own name if it is not known */
     double size;      /* number of the value's own units in one */
 };
 
 struct quantity_text {
-    char text[32];
+    char text[64];
 };
 
 /* Returns the unit for a column of values of the unit UNIT ("nanoseconds", "bytes", "count", …), from SMALLEST (not 0)

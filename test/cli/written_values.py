@@ -97,6 +97,14 @@ def values_that_are_no_time_are_refused_by_formats_of_time():
 
 
 @case
+def units_are_shown_known_or_not():
+    for source, expected in {"pu_KiB": "123456789KiB", "pu_sec": "123456789s"}.items():
+        for command in ["top", "tree", "graph"]:
+            done = run(command, TRIALS / f"{source}.pb.gz")
+            check(expected in done.stdout, f"{command} {source}: {done.stdout} {done.stderr}")
+
+
+@case
 def an_event_that_ends_a_frame_of_a_trace_has_its_name():
     """speedscope ends only the frame of that name: without names, this file lasts 7156 ms there."""
     with tempfile.TemporaryDirectory() as folder:

@@ -416,6 +416,11 @@ TEST(quantities_read_as_in_pprof)
     CHECK_TEXT(quantity_of("milliseconds", 1500).text, "1.50s");
     CHECK_TEXT(quantity_of("bytes", 1536).text, "1.50kB");
     CHECK_TEXT(quantity_of("count", 1536).text, "1536");
+    CHECK_TEXT(quantity_of("sec", 3).text, "3s");
+    CHECK_TEXT(quantity_of("\u03bcs", 1500).text, "1.50ms");
+    CHECK_TEXT(quantity_of("KiB", 123456789).text, "123456789KiB");
+    CHECK_TEXT(quantity_of("\x1b[31m", 5).text, "5");
+    CHECK_TEXT(quantity_of("a unit of words that is too long", 5).text, "5");
     CHECK_TEXT(quantity_of("bytes", 0).text, "0");
     CHECK_TEXT(quantity_in(quantity_unit_for("nanoseconds", 10000000, 2000000000), 10000000).text, "0.01s");
     CHECK_TEXT(quantity_percent(1, 3).text, "33.33%");
