@@ -80,7 +80,7 @@ static size_t copy_numbered_word(struct slice name, size_t place, struct buffer 
 {
     for (size_t i = 0; i < sizeof(numbered_words) / sizeof(numbered_words[0]); i++) {
         const struct numbered_word *word = &numbered_words[i];
-        if (!begins_with(name, place, word->text)) continue;
+        if (name.data[place] != (uint8_t)word->text[0] || !begins_with(name, place, word->text)) continue;
         size_t after = place + strlen(word->text);
         buffer_append(out, name.data + place, after - place);
         if (word->what == CLASS_NUMBERS) return skip_class_numbers(name, skip_digits(name, after));
@@ -135,6 +135,15 @@ void comparable_name_append(struct slice name, struct buffer *out)
     }
 }
 
+/* Most names have nothing that a rule removes. */
+static bool may_differ(struct slice name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        if (isdigit(name.data[i]) || name.data[i] == ':') return true;
+    }
+    return false;
+}
+
 void profile_give_comparable_names(struct profile *profile)
 {
     struct buffer text;
@@ -143,7 +152,7 @@ void profile_give_comparable_names(struct profile *profile)
         struct function *function = &profile->functions.items[i];
         struct string_id known = function->name.index ? function->name : function->system_name;
         struct slice name = profile_slice(profile, known);
-        if (name.size == 0) continue;
+        if (!may_differ(name)) continue;
         buffer_clear(&text);
         comparable_name_append(name, &text);
         if (text.failed || slice_equal(buffer_slice(&text), name)) continue;

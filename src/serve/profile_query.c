@@ -55,15 +55,16 @@ bool query_merge(struct request *request, bool keeps_times, struct profile *prof
     return false;
 }
 
+/* All answers name functions as comparisons do: they are sums of processes and releases, and the page compares two. */
 void query_name_functions(struct profile *profile)
 {
     struct error ignored;
     bool *is_base;
     (void)profile_prune(profile, &ignored); /* with a broken expression all frames stay */
     profile_give_full_names(profile, true);
+    profile_give_comparable_names(profile);
     if (!find_base_sets(profile, &is_base)) profile_fail(profile, STATUS_NO_MEMORY);
-    if (is_base) profile_give_comparable_names(profile);
-    profile_distinguish_packages(profile, &(struct package_naming){.compares = is_base, .is_base = is_base});
+    profile_distinguish_packages(profile, &(struct package_naming){.compares = true, .is_base = is_base});
     free(is_base);
 }
 
