@@ -111,7 +111,7 @@ TEST(a_tab_may_separate_the_number_and_comments_are_kept)
 {
     struct profile profile;
     profile_init(&profile);
-    static const char text[] = "# austin: 3.6.0\n#\n\nmain;a b\t4\n# mode: wall 5\n#<Class:Set>;new 2\n";
+    static const char text[] = "# sampler: 3.6.0\n#\n\nmain;a b\t4\n# mode: wall 5\n#<Class:Set>;new 2\n";
     CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.comments.count, 2);
     CHECK_TEXT(profile_c_string(&profile, profile.comments.items[1]), "mode: wall 5");
@@ -196,6 +196,86 @@ TEST(nothing_is_an_empty_file)
     CHECK_UINT(format_collapsed.encode(&profile, &out, NULL), STATUS_OK);
     CHECK_UINT(out.size, 0);
     buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+static void check_thread(const struct profile *profile, size_t sample, int64_t pid, const char *id, const char *name)
+{
+    const struct thread *thread = profile_thread(profile, profile->samples.thread[sample]);
+    CHECK_INT(profile_process(profile, thread->process)->pid, pid);
+    CHECK_TEXT(profile_c_string(profile, thread->id), id);
+    CHECK_TEXT(profile_c_string(profile, thread->name), name);
+}
+
+static void check_function(const struct profile *profile, size_t sample, const char *name, const char *file, int64_t at)
+{
+    struct location_id leaf = profile_stack(profile, profile->samples.stack[sample]).location;
+    const struct line *line = profile_lines(profile, profile_location(profile, leaf));
+    const struct function *function = profile_function(profile, line->function);
+    CHECK_TEXT(profile_c_string(profile, function->name), name);
+    CHECK_TEXT(profile_c_string(profile, function->file_name), file);
+    CHECK_INT(line->line, at);
+}
+
+TEST(austin_has_threads_lines_and_the_unit_of_its_mode)
+{
+    struct profile profile;
+    read_profile(TEST_SOURCE_ROOT "/test/cli/data/trials/co_austin.txt", &format_collapsed, &profile);
+    CHECK_UINT(profile.value_type_count, 1);
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].unit), "microseconds");
+    CHECK_INT(profile.period, 100);
+    CHECK_UINT(profile.duration_ns, 250000);
+    CHECK_INT(profile_sample_values(&profile, 0)[0] + profile_sample_values(&profile, 1)[0], 250);
+    check_thread(&profile, 0, 4317, "0:7ffff", "");
+    check_function(&profile, 0, "f", "/a b/x.py", 3);
+    check_function(&profile, 1, "<module>", "/usr/lib/python3/foo.py", 12);
+    CHECK_UINT(profile.functions.count, 3); /* with none */
+    profile_fini(&profile);
+}
+
+TEST(austin_in_full_mode_has_three_values)
+{
+    struct profile profile;
+    read_profile(TEST_SOURCE_ROOT "/test/cli/data/trials/co_austin_idle.txt", &format_collapsed, &profile);
+    static const int64_t expected[2][3] = {{100, 100, 0}, {50, 0, 2048}};
+    CHECK_UINT(profile.value_type_count, 3);
+    for (size_t i = 0; i < 6; i++) CHECK_INT(profile_sample_values(&profile, i / 3)[i % 3], expected[i / 3][i % 3]);
+    check_thread(&profile, 0, 43, "1", "");
+    profile_fini(&profile);
+
+    static const struct {
+        const char *text;
+        uint64_t offset;
+    } broken[] = {{"# austin: 3\n# mode: full\nP1;T2;a:b:1 5\n", 25}, {"# austin: 3\nP1;T2;a:b:1 5,0,1\n", 12}};
+    for (size_t i = 0; i < 2; i++) {
+        struct error error = {0};
+        profile_init(&profile);
+        CHECK_UINT(format_collapsed.decode(slice_of_text(broken[i].text), &profile, &error), STATUS_MALFORMED);
+        CHECK_UINT(error.offset, broken[i].offset);
+        profile_fini(&profile);
+    }
+}
+
+TEST(threads_and_sources_of_py_spy_and_async_profiler_are_no_names)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static const char text[] = "process 1:\"sh\";process 123:\"python a.py\";thread (0x7F3A);<module> (app.py:3) 2\n"
+                               "thread (34): MainThread;work (<string>:1) 3\n"
+                               "[worker 1 tid=35];java/lang/Thread.run;[unknown] 4\n"
+                               "[tid=36] 5\n"
+                               "thread (pool);process 7;[a tid=x];f (a.c:3);(b.py:1) 6\n";
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    check_thread(&profile, 0, 123, "0x7F3A", "");
+    CHECK_TEXT(profile_c_string(&profile, profile.processes.items[1].name), "python a.py");
+    check_function(&profile, 0, "<module>", "app.py", 3);
+    check_thread(&profile, 1, 0, "34", "MainThread");
+    check_function(&profile, 1, "work", "<string>", 1);
+    check_thread(&profile, 2, 0, "35", "worker 1");
+    check_thread(&profile, 3, 0, "36", "");
+    CHECK_UINT(profile.samples.thread[4].index, 0);
+    check_collapsed(&profile, "<module> 2\n[unknown] 5\njava/lang/Thread.run;[unknown] 4\n"
+                              "thread (pool);process 7;[a tid=x];f (a.c:3);(b.py:1) 6\nwork 3\n");
     profile_fini(&profile);
 }
 

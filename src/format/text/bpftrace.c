@@ -29,15 +29,6 @@ static void reject(struct decoder *decoder, enum status status, const char *mess
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
 }
 
-static bool parse_number(struct slice text, int64_t *ret_number)
-{
-    bool is_negative = text.size > 0 && text.data[0] == '-';
-    uint64_t number;
-    if (!text_number(is_negative ? text_from(text, 1) : text, &number) || number > INT64_MAX) return false;
-    *ret_number = is_negative ? -(int64_t)number : (int64_t)number;
-    return true;
-}
-
 /* Returns NAME without "+12", the offset in the function. */
 static struct slice without_offset(struct slice name)
 {
@@ -128,7 +119,7 @@ static bool split_end(struct slice line, struct slice *ret_key, struct slice *re
 static void add_entry(struct decoder *decoder, struct slice value, struct slice key)
 {
     int64_t number;
-    if (parse_number(value, &number))
+    if (text_integer(value, &number))
         add_sample(decoder, number, key);
     else
         reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
@@ -234,7 +225,7 @@ static enum status dtrace_decode(struct slice bytes, struct profile *profile, st
         int64_t number;
         if (is_dtrace_frame(line) || is_dtrace_address(text))
             add_frame(&decoder, text, '`');
-        else if (parse_number(text, &number) && decoder.path.count > 0)
+        else if (text_integer(text, &number) && decoder.path.count > 0)
             add_sample(&decoder, number, slice_of(NULL, 0));
         else if (text.size > 0 && decoder.path.count > 0)
             reject(&decoder, STATUS_MALFORMED, "expected another frame, or a number after the last one");

@@ -5,6 +5,8 @@
 #include "format/common/format_ops.h"
 #include "format/common/frame_name.h"
 #include "format/common/text_line.h"
+#include "format/text/austin.h"
+#include "format/text/stack_fields.h"
 #include "profile/frame_kind.h"
 
 #include <inttypes.h>
@@ -152,8 +154,12 @@ static void add_name(struct profile *profile, struct slice name, struct place *p
             place->mapping =
                 profile_add_mapping(profile, &(struct mapping){.file_name = profile_text(profile, KERNEL_FILE)});
     }
+    struct line line = {0};
+    struct slice file;
+    if (stack_fields_take_source(&name, &file, &line.line)) function.file_name = profile_string(profile, file);
     function.name = profile_string(profile, name);
-    place->lines[place->line_count++] = (struct line){.function = profile_add_function(profile, &function)};
+    line.function = profile_add_function(profile, &function);
+    place->lines[place->line_count++] = line;
 }
 
 /* False if there are more frames than the maximum. Separators after the last name are ignored, as in flamegraph.pl. */
@@ -201,6 +207,7 @@ static bool collapsed_detect(struct slice bytes)
 {
     struct slice stack;
     struct decimal value;
+    if (austin_detect(bytes)) return true;
     while (bytes.size > 0) {
         struct slice line = text_take_line(&bytes);
         if (line.size == 0 || is_comment(line)) continue;
@@ -266,6 +273,7 @@ static enum status decode_line(struct slice line, uint64_t offset, const struct 
         !scale_decimal(&numbers[1], layout->decimals, &values[1]))
         return error_set(error, STATUS_TOO_LARGE, offset, "a number is too large: 64 bits cannot hold its %s",
                          layout->unit);
+    sample.thread = stack_fields_take_thread(profile, &names);
     if (!add_stack(profile, names, &sample.stack))
         return error_set(error, STATUS_TOO_LARGE, offset, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
     profile_add_sample(profile, &sample, values);
@@ -282,6 +290,7 @@ static enum status decode_line(struct slice line, uint64_t offset, const struct 
 static enum status collapsed_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!collapsed_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not collapsed stacks");
+    if (austin_detect(bytes)) return austin_decode(bytes, profile, error);
     struct layout layout = layout_of(bytes);
     bool is_count = layout.decimals == 0;
     if (layout.has_pairs) profile_add_value_type(profile, "before", layout.unit);

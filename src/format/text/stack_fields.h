@@ -1,0 +1,19 @@
+/* Fields that profilers write into the frames of collapsed stacks.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_TEXT_STACK_FIELDS_H
+#define OFFBEAT_FORMAT_TEXT_STACK_FIELDS_H
+
+#include "profile/profile.h"
+
+/* Takes the process and the thread off the front of NAMES, a stack with ";" between its frames, and returns the thread,
+ * or 0 if there is none:
+ *
+ *     process 12:"python app.py";thread (0x7F01): MainThread;f       py-spy --subprocesses --threads
+ *     [worker tid=34];f                                             async-profiler -t
+ *
+ * The innermost of several processes counts. */
+struct thread_id stack_fields_take_thread(struct profile *profile, struct slice *names);
+
+/* Takes " (app.py:3)", as py-spy writes it, off the end of NAME. False, and nothing changes, if there is none. */
+bool stack_fields_take_source(struct slice *name, struct slice *ret_file, int64_t *ret_line);
+
+#endif
