@@ -62,6 +62,12 @@ static enum status name_functions(const char *path, struct profile *profile, con
     return status;
 }
 
+static void tell_omissions(const char *path, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->omissions.count; i++)
+        message("%s: %s", message_name(path, false), profile_c_string(profile, profile->omissions.items[i]));
+}
+
 static void choose_names(struct profile *profile)
 {
     (open_settings.no_demangle ? profile_mangle : profile_demangle)(profile);
@@ -72,8 +78,10 @@ enum status decode_unnamed(const char *path, const struct format *format, struct
 {
     enum status status = format == &format_perf_data ? perf_file_decode(path, bytes, profile, NULL, error)
                                                      : format_decode_opened(format, bytes, profile, error);
-    if (status == STATUS_OK) choose_names(profile);
-    return status;
+    if (status != STATUS_OK) return status;
+    tell_omissions(path, profile);
+    choose_names(profile);
+    return STATUS_OK;
 }
 
 bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,
@@ -90,6 +98,7 @@ bool decode_one_of_many(const char *path, const struct format *format, struct bu
         message_error(path, &error, false);
         return false;
     }
+    tell_omissions(path, profile);
     choose_names(profile);
     if (format != &format_pprof) profile_give_system_names(profile);
     return true;

@@ -39,7 +39,8 @@ enum status label_process(struct profile *labelled, const struct profile *profil
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file);
 bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile);
 
-/* The second step without names for addresses, and without messages. Names that the file has are readable. */
+/* The second step without names for addresses, and without a message about its error. Names that the file has are
+ * readable. */
 enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
                            struct error *error);
 

@@ -88,6 +88,7 @@ void profile_fini(struct profile *profile)
     free(profile->marker_schemas.items);
     free(profile->metadata.items);
     free(profile->comments.items);
+    free(profile->omissions.items);
     if (profile->extension) profile->extension_type->fini(profile->extension);
     free(profile->extension);
     free(profile->samples.stack);

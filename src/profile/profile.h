@@ -38,6 +38,7 @@ enum {
     PROFILE_VALUES_MAX = 64, /* value types of one profile */
     PROFILE_STRING_BYTES_MAX = 1 << 20,
     PROFILE_METADATA_MAX = 4096, /* each of comments and metadata */
+    PROFILE_OMISSIONS_MAX = 16,  /* later ones are not told */
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_MARKERS_MAX = 16 << 20,
     PROFILE_MARKER_TEXTS_MAX = 64, /* the texts of one marker */
@@ -236,6 +237,7 @@ struct profile {
     struct { struct measurement *items; size_t count, capacity; } measurements;
     struct { struct metadata_entry *items; size_t count, capacity; } metadata;
     struct { struct string_id *items; size_t count, capacity; } comments;
+    struct { struct string_id *items; size_t count, capacity; } omissions; /* lines for the user: unreadable parts of the source */
     struct { struct marker *items; size_t count, capacity; } markers;
     struct { struct marker_text *items; size_t count, capacity; } marker_texts;
     struct { struct string_id *items; size_t count, capacity; } marker_schemas; /* JSON objects: how a viewer shows details */
@@ -342,6 +344,9 @@ void profile_measure(struct profile *profile, struct measurement *measurement, u
 void profile_add_metadata_number(struct profile *profile, const char *key, int64_t number);
 void profile_add_metadata_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
+/* Says what a decoder passed over, and where: commands print it. Merging and encoding do not keep it. FORMAT as
+ * printf. */
+void profile_add_omission(struct profile *profile, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* MARKER's own text_first and text_count are ignored; at most PROFILE_MARKER_TEXTS_MAX texts. */
 void profile_add_marker(struct profile *profile, const struct marker *marker, const struct marker_text *texts,
                         uint32_t text_count);

@@ -8,6 +8,9 @@
 #include "base/array.h"
 #include "base/hash.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 /* The index of the entry just written at the end of TABLE, or 0 if it cannot be indexed. */
 #define FINISH_ADDING(profile, table, hash)                                                                            \
     (index_table_add(&(profile)->table.index, (hash), (uint32_t)(profile)->table.count)                                \
@@ -757,6 +760,19 @@ void profile_add_comment(struct profile *profile, struct slice text)
     struct string_id id = profile_string(profile, text);
     if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_METADATA_MAX)) return;
     profile->comments.items[profile->comments.count++] = id;
+}
+
+void profile_add_omission(struct profile *profile, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (profile->omissions.count == PROFILE_OMISSIONS_MAX) return;
+    struct string_id id = profile_text(profile, text);
+    if (!PROFILE_RESERVE(profile, omissions, 1, PROFILE_OMISSIONS_MAX)) return;
+    profile->omissions.items[profile->omissions.count++] = id;
 }
 
 void profile_add_marker(struct profile *profile, const struct marker *marker, const struct marker_text *texts,

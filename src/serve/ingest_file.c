@@ -41,6 +41,9 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
     if (status == STATUS_OK) status = format_decode(raw, &file->profile, NULL, error);
     buffer_fini(&storage);
     if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
+    if (status == STATUS_OK && file->profile.omissions.count > 0) /* the sender has the whole */
+        status = error_set(error, STATUS_MALFORMED, 0, "%s",
+                           profile_c_string(&file->profile, file->profile.omissions.items[0]));
     if (status != STATUS_OK || file->profile.samples.count == 0) return status;
     profile_demangle(&file->profile);
     ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->rollup);

@@ -54,6 +54,30 @@ TEST(rejects_a_chunk_that_is_cut_short_at_any_place)
     buffer_fini(&bytes);
 }
 
+TEST(a_later_chunk_that_is_cut_short_is_left_out)
+{
+    struct buffer bytes;
+    read_real(&bytes);
+    size_t size = bytes.size, sizes[] = {2 * size - 1, size + 100, size + 10, size + 2};
+    uint8_t *both = malloc(2 * size);
+    memcpy(both, bytes.data, size);
+    memcpy(both + size, bytes.data, size);
+    struct profile whole;
+    profile_init(&whole);
+    CHECK_UINT(format_jfr.decode(slice_of(both, size), &whole, NULL), STATUS_OK);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct profile profile;
+        profile_init(&profile);
+        CHECK_UINT(format_jfr.decode(slice_of(both, sizes[i]), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.samples.count, whole.samples.count);
+        CHECK_UINT(profile.omissions.count, 1);
+        profile_fini(&profile);
+    }
+    profile_fini(&whole);
+    free(both);
+    buffer_fini(&bytes);
+}
+
 TEST(rejects_what_is_broken_with_its_place)
 {
     struct buffer bytes;

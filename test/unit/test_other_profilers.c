@@ -143,6 +143,43 @@ TEST(bpftrace_stacks_of_kernel_and_program_are_one)
     check_rejected(&format_bpftrace, "@[\n    f+1\n", STATUS_MALFORMED, 3);
 }
 
+TEST(each_map_of_bpftrace_has_a_value_type)
+{
+    struct profile profile;
+    read_profile(TEST_SOURCE_ROOT "/test/cli/data/trials/bt_keys.txt", &format_bpftrace, &profile);
+    CHECK_UINT(profile.value_type_count, 2);
+    CHECK_INT(sum_of(&profile, NULL, "cpu"), 93);
+    CHECK_INT(sum_of(&profile, NULL, "bytes"), 4096);
+    CHECK_UINT(profile.omissions.count, 0);
+    profile_fini(&profile);
+}
+
+TEST(a_map_of_bpftrace_that_cannot_be_read_is_named)
+{
+    struct profile profile;
+    read_profile(TEST_SOURCE_ROOT "/test/cli/data/trials/bt_time.txt", &format_bpftrace, &profile);
+    CHECK_INT(sum_of(&profile, NULL, "ns"), 123456789);
+    CHECK_INT(sum_of(&profile, "vfs_read", "ns"), 123456789);
+    CHECK_INT(sum_of(&profile, NULL, "empty"), 4);
+    CHECK(profile_value_index(&profile, "avg") < 0);
+    CHECK_UINT(profile.omissions.count, 1);
+    CHECK(strstr(profile_c_string(&profile, profile.omissions.items[0]), "@avg") != NULL);
+    profile_fini(&profile);
+    profile_init(&profile);
+    CHECK_UINT(format_bpftrace.decode(slice_of_text("@[\n    f+1\n]: 2\n@[\n    g+1\n"), &profile, NULL), STATUS_OK);
+    CHECK_INT(sum_of(&profile, NULL, "samples"), 2);
+    CHECK_UINT(profile.omissions.count, 1);
+    profile_fini(&profile);
+}
+
+TEST(bpftrace_stacks_in_the_style_of_perf_have_names_and_files)
+{
+    check_stacks(&format_bpftrace,
+                 "@[\n\n\t7f0c5a3b2e0d __GI_read+13 (/lib/libc-2.31.so)\n\t5581 f(int) (*)(char)+3 (/bin/a b)\n"
+                 "\t7f00 0x7f00 ([unknown])\n]: 7\n",
+                 "0x7f00;f(int) (*)(char);__GI_read 7\n");
+}
+
 TEST(dtrace_stacks_end_with_their_number)
 {
     check_stacks(&format_dtrace,

@@ -585,10 +585,30 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
     if (end_ns > start_ns && end_ns - start_ns > profile->duration_ns) profile->duration_ns = end_ns - start_ns;
 }
 
+/* Whether LEFT, after the first chunk, begins with a chunk that the file does not have to its end: the JVM was killed,
+ * or the copy is cut short. The header of a chunk that is still written has the size 0. */
+static bool is_cut_chunk(struct slice left)
+{
+    size_t magic_size = sizeof(MAGIC) - 1;
+    if (left.size < HEADER_BYTES) return memcmp(left.data, MAGIC, left.size < magic_size ? left.size : magic_size) == 0;
+    uint64_t size = big_endian(left.data + 8, 8);
+    return jfr_detect(left) && (size == 0 || size > left.size);
+}
+
 static void for_each_chunk(struct decoder *decoder, bool reads_samples)
 {
     struct slice left = decoder->bytes;
+    unsigned number = 1;
     while (left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
+        if (number > 1 && is_cut_chunk(left)) {
+            if (reads_samples)
+                profile_add_omission(
+                    decoder->profile,
+                    "chunk %u, at byte %zu, is cut short or was not finished: its %zu bytes are left out", number,
+                    (size_t)(left.data - decoder->bytes.data), left.size);
+            return;
+        }
+        number++;
         begin_chunk(decoder, left);
         if (reads_samples) for_each_event(decoder, PASS_CONSTANTS);
         for_each_event(decoder, reads_samples ? PASS_SAMPLES : PASS_KINDS);

@@ -109,6 +109,7 @@ struct decoder {
     struct profile *profile;
     struct error *error;
     enum status status; /* the first failure; no more is read after it */
+    bool is_cut;        /* the file ends in the middle of its strings */
 
     struct buffer *releasable; /* buffer of BYTES, if its memory may be given back while samples are read; else NULL */
     size_t released;           /* bytes of it that were given back */
@@ -200,7 +201,7 @@ static uint32_t read_numbers(struct decoder *decoder, struct slice message, cons
 static struct string_id string_at(struct decoder *decoder, uint64_t index)
 {
     if (index < decoder->string_count) return decoder->strings[index];
-    if (decoder->status == STATUS_OK) {
+    if (decoder->status == STATUS_OK && !decoder->is_cut) {
         FAIL(decoder, decoder->bytes.data, "string %" PRIu64 " is named, but there are %zu", index,
              decoder->string_count);
     }
@@ -248,12 +249,43 @@ static bool has_right_wire_type(const struct protobuf_field *field)
     return is_list || field->wire_type == PROTOBUF_BYTES;
 }
 
+/* Whether the field at PLACE, which cannot be read, is a known one that goes on after END. */
+static bool is_cut_field(const uint8_t *place, const uint8_t *end)
+{
+    uint64_t tag, size;
+    size_t left = (size_t)(end - place);
+    const uint8_t *next = left > 0 ? protobuf_read_varint(place, end, &tag) : NULL;
+    if (!next) return left > 0 && left < PROTOBUF_VARINT_BYTES_MAX;
+    struct protobuf_field field = {.number = (uint32_t)(tag >> 3), .wire_type = (enum protobuf_wire_type)(tag & 7)};
+    if (tag >> 3 == 0 || tag >> 3 >= PROFILE_FIELDS_END || !has_right_wire_type(&field)) return false;
+    if (next == end) return true;
+    const uint8_t *bytes = protobuf_read_varint(next, end, &size);
+    if (!bytes) return end - next < PROTOBUF_VARINT_BYTES_MAX;
+    return field.wire_type == PROTOBUF_BYTES && size > (size_t)(end - bytes);
+}
+
+/* Takes a file whose last field, at PLACE, is not whole. Strings come last: those that are there name the most of it.
+ */
+static void survey_cut(struct decoder *decoder, const uint8_t *place)
+{
+    size_t size = decoder->bytes.size;
+    if (!is_cut_field(place, decoder->bytes.data + size)) return;
+    if (decoder->spans[PROFILE_STRING_TABLE].count == 0) {
+        FAIL(decoder, place, "the profile is cut short, before the names of its functions");
+        return;
+    }
+    decoder->is_cut = true;
+    profile_add_omission(decoder->profile, "the file is cut short, at byte %zu: names that came after it are missing",
+                         size);
+}
+
 static void survey(struct decoder *decoder)
 {
     struct cursor cursor = cursor_of(decoder->bytes);
     struct protobuf_field field;
     bool has_time = false;
-    for (const uint8_t *place = cursor.position; protobuf_next(&cursor, &field); place = cursor.position) {
+    const uint8_t *place = cursor.position;
+    for (; protobuf_next(&cursor, &field); place = cursor.position) {
         if (field.number == 0 || field.number >= PROFILE_FIELDS_END) continue;
         if (!has_right_wire_type(&field)) {
             FAIL(decoder, place, "field %" PRIu32 " of the profile has the wrong wire type", field.number);
@@ -269,7 +301,8 @@ static void survey(struct decoder *decoder)
         span->end = cursor.position;
         decoder->numbers[field.number] = field.value;
     }
-    check_cursor(decoder, &cursor, "the profile");
+    if (cursor.failed) survey_cut(decoder, place);
+    if (!decoder->is_cut) check_cursor(decoder, &cursor, "the profile");
 }
 
 /* --- Strings, and entities built from few ----------------------------------------------------------------------------
@@ -329,6 +362,8 @@ static struct value_type read_value_type(struct decoder *decoder, struct slice m
 static void decode_sample_type(struct decoder *decoder, struct slice message)
 {
     struct value_type type = read_value_type(decoder, message);
+    if (decoder->is_cut && (type.type.index == 0 || type.unit.index == 0))
+        FAIL(decoder, message.data, "the profile is cut short, before the names of its values");
     if (decoder->profile->value_type_count == PROFILE_VALUES_MAX)
         FAIL_TOO_LARGE(decoder, "more than %d sample types", PROFILE_VALUES_MAX);
     else
@@ -769,6 +804,9 @@ static enum status decode_raw(struct slice bytes, struct buffer *releasable, str
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .releasable = releasable};
     decoder.metadata.profile = profile;
     decode_all(&decoder);
+    if (decoder.is_cut && decoder.status == STATUS_MALFORMED)
+        decoder.status = error_set(error, STATUS_MALFORMED, bytes.size,
+                                   "the profile is cut short, and what is left names parts that are missing");
     index_table_fini(&decoder.metadata.index);
     id_map_fini(&decoder.mappings);
     id_map_fini(&decoder.functions);
@@ -793,16 +831,20 @@ enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, str
 /* A few fields are enough: a text that is one by chance is not one twice. */
 bool pprof_detect(struct slice bytes)
 {
-    enum { FIELDS_LOOKED_AT = 16 };
+    enum { FIELDS_LOOKED_AT = 16, FIELDS_OF_CUT_MIN = 4 };
     struct cursor cursor = cursor_of(bytes);
     struct protobuf_field field;
-    unsigned known = 0;
-    for (unsigned i = 0; i < FIELDS_LOOKED_AT && protobuf_next(&cursor, &field); i++) {
+    unsigned known = 0, read = 0;
+    const uint8_t *place = cursor.position;
+    for (; read < FIELDS_LOOKED_AT && protobuf_next(&cursor, &field); read++) {
+        place = cursor.position;
         if (field.number == 0 || field.number >= PROFILE_FIELDS_END) continue;
         if (!has_right_wire_type(&field)) return false;
         known++;
     }
-    return known > 0 && !cursor.failed;
+    if (cursor.failed)
+        return known == read && known >= FIELDS_OF_CUT_MIN && is_cut_field(place, bytes.data + bytes.size);
+    return known > 0;
 }
 
 /* --- The format --------------------------------------------------------------------------------------------------- */
@@ -815,8 +857,8 @@ const struct format format_pprof = {
     .decode = pprof_decode,
     .decode_buffer = pprof_decode_buffer,
     .encode = pprof_encode,
-    .keeps = KEEPS_ALL_NUMBERS | KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
-             KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA | KEEPS_MEMBERS_OF_SAMPLES |
-             KEEPS_DOC_URL,
+    .keeps = KEEPS_ALL_NUMBERS | KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED |
+             KEEPS_LINES | KEEPS_ADDRESSES | KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_RECORDER_METADATA |
+             KEEPS_MEMBERS_OF_SAMPLES | KEEPS_DOC_URL,
     .is_gzip = true,
 };

@@ -166,9 +166,10 @@ static bool stackprof_detect(struct slice bytes)
 
 static enum status stackprof_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    enum { MODE, INTERVAL, FRAMES, RAW, MEMBERS };
+    enum { MODE, INTERVAL, FRAMES, RAW, MISSED, MEMBERS };
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
-    struct json_member members[MEMBERS] = {{.name = "mode"}, {.name = "interval"}, {.name = "frames"}, {.name = "raw"}};
+    struct json_member members[MEMBERS] = {
+        {.name = "mode"}, {.name = "interval"}, {.name = "frames"}, {.name = "raw"}, {.name = "missed_samples"}};
     if (!stackprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of stackprof");
     json_parts_note(&decoder.file, bytes, members, MEMBERS);
     give_value_types(&decoder, members[MODE].value, members[INTERVAL].value);
@@ -179,6 +180,10 @@ static enum status stackprof_decode(struct slice bytes, struct profile *profile,
         read_raw(&decoder, members[RAW].value);
     else if (decoder.file.status == STATUS_OK)
         add_flat_samples(&decoder);
+    if (decoder.file.status == STATUS_OK && members[MISSED].value.size > 0) {
+        double missed = json_parts_double(&decoder.file, members[MISSED].value);
+        if (missed > 0 && missed < 0x1p62) profile_add_metadata_number(profile, "missed_samples", (int64_t)missed);
+    }
     free(decoder.frames.items);
     index_table_fini(&decoder.frames.index);
     return decoder.file.status == STATUS_OK ? profile_failed(profile, error) : decoder.file.status;

@@ -11,14 +11,26 @@
 #include "format/common/format_ops.h"
 #include "format/common/text_line.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { BPFTRACE_DEPTH_MAX = 1 << 16 }; /* frames of a stack */
+
+/* A map whose key has a stack, "@ns[", with a value type of its own. */
+struct map {
+    struct slice name; /* the name without "@"; empty: the map without a name */
+    int column;
+    bool is_unreadable;     /* a value is no number */
+    uint64_t unreadable_at; /* the place of the first such value, in bytes */
+};
 
 struct decoder {
     struct slice bytes, left, line;
     struct profile *profile;
     ARRAY_OF(struct location_id) path; /* leaf first */
+    struct map maps[PROFILE_VALUES_MAX];
+    int map_count;
+    bool is_survey; /* maps and their values are only looked at */
     enum status status;
     struct error *error;
 };
@@ -42,20 +54,52 @@ static struct slice without_offset(struct slice name)
     return slice_of(name.data, size - 1);
 }
 
-/* A frame "module MARK name"; MARK 0: only the name. */
-static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
+struct frame {
+    struct slice name, module; /* MODULE is empty if it is not known */
+    uint64_t address;          /* address of code without a name */
+};
+
+/* A frame of bpftrace, "name+12"; of ustack(perf), "7f0c5a3b2e0d name+12 (/lib/libc.so.6)". */
+static struct frame parse_bpftrace_frame(struct slice text)
+{
+    struct slice left = text, word = text_take_word(&left);
+    struct frame frame = {.name = text};
+    uint64_t address;
+    const uint8_t *open = left.size > 0 ? memrchr(left.data, '(', left.size) : NULL;
+    bool has_module = open && open > left.data && open[-1] == ' ' && text_ends_with(left, ")");
+    if (has_module && word.size > 0 && hex_parse(word, &address)) {
+        size_t name_size = (size_t)(open - left.data);
+        frame.name = text_trim(slice_of(left.data, name_size));
+        frame.module = slice_of(open + 1, left.size - name_size - 2);
+        if (slice_equals_text(frame.name, "[unknown]")) frame.address = address;
+        if (slice_equals_text(frame.module, "[unknown]")) frame.module = slice_of(NULL, 0);
+    }
+    if (text_begins_with(frame.name, "0x")) (void)hex_parse(text_from(frame.name, 2), &frame.address);
+    return frame;
+}
+
+/* A frame of DTrace, "module`name+0x1f". */
+static struct frame parse_dtrace_frame(struct slice text)
+{
+    const uint8_t *end = memchr(text.data, '`', text.size);
+    struct frame frame = {.name = text};
+    if (end && end > text.data) {
+        frame.module = slice_of(text.data, (size_t)(end - text.data));
+        frame.name = text_from(text, frame.module.size + 1);
+    }
+    if (text_begins_with(frame.name, "0x")) (void)hex_parse(text_from(frame.name, 2), &frame.address);
+    return frame;
+}
+
+static void add_frame(struct decoder *decoder, const struct frame *frame)
 {
     struct profile *profile = decoder->profile;
-    struct location location = {0};
+    struct location location = {.address = frame->address};
     struct line line = {0};
-    const uint8_t *end = mark ? memchr(text.data, mark, text.size) : NULL;
-    if (end && end > text.data) {
-        struct mapping mapping = {.file_name = profile_string(profile, slice_of(text.data, (size_t)(end - text.data)))};
-        location.mapping = profile_add_mapping(profile, &mapping);
-        text = slice_of(end + 1, text.size - (size_t)(end - text.data) - 1);
-    }
-    if (text_begins_with(text, "0x")) (void)hex_parse(text_from(text, 2), &location.address);
-    struct function function = {.name = profile_string(profile, without_offset(text))};
+    if (frame->module.size > 0)
+        location.mapping =
+            profile_add_mapping(profile, &(struct mapping){.file_name = profile_string(profile, frame->module)});
+    struct function function = {.name = profile_string(profile, without_offset(frame->name))};
     line.function = profile_add_function(profile, &function);
     if (decoder->path.count == BPFTRACE_DEPTH_MAX)
         reject(decoder, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
@@ -64,18 +108,20 @@ static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
         reject(decoder, STATUS_NO_MEMORY, "no memory for the stacks");
 }
 
-/* Adds the frames so far, with VALUE, and forgets them. */
-static void add_sample(struct decoder *decoder, int64_t value, struct slice key)
+/* Adds the frames so far, with VALUE in COLUMN, and forgets them. */
+static void add_sample(struct decoder *decoder, int column, int64_t value, struct slice key)
 {
     struct profile *profile = decoder->profile;
     struct sample sample = {0};
+    int64_t values[PROFILE_VALUES_MAX] = {0};
+    values[column] = value;
     for (size_t i = decoder->path.count; i-- > 0;)
         sample.stack = profile_add_stack(profile, sample.stack, decoder->path.items[i]);
     if (key.size > 0) {
         struct label label = {.key = profile_text(profile, "key"), .text = profile_string(profile, key)};
         sample.labels = profile_add_labels(profile, &label, 1);
     }
-    profile_add_sample(profile, &sample, &value);
+    profile_add_sample(profile, &sample, values);
     decoder->path.count = 0;
 }
 
@@ -116,13 +162,30 @@ static bool split_end(struct slice line, struct slice *ret_key, struct slice *re
     return true;
 }
 
-static void add_entry(struct decoder *decoder, struct slice value, struct slice key)
+/* Returns the map of LINE, "@ns[…", or NULL if there are too many. */
+static struct map *find_map(struct decoder *decoder, struct slice line)
+{
+    const uint8_t *open = memchr(line.data, '[', line.size);
+    struct slice name = slice_of(line.data + 1, (size_t)(open - line.data) - 1);
+    for (int i = 0; i < decoder->map_count; i++) {
+        if (slice_equal(decoder->maps[i].name, name)) return &decoder->maps[i];
+    }
+    if (decoder->map_count == PROFILE_VALUES_MAX) {
+        reject(decoder, STATUS_TOO_LARGE, "more than 64 maps with stacks");
+        return NULL;
+    }
+    decoder->maps[decoder->map_count] = (struct map){.name = name};
+    return &decoder->maps[decoder->map_count++];
+}
+
+static void end_entry(struct decoder *decoder, struct map *map, struct slice value, struct slice key)
 {
     int64_t number;
-    if (text_integer(value, &number))
-        add_sample(decoder, number, key);
-    else
-        reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
+    bool is_number = text_integer(value, &number);
+    if (!decoder->is_survey && !map->is_unreadable && is_number) add_sample(decoder, map->column, number, key);
+    if (is_number || map->is_unreadable) return;
+    map->is_unreadable = true;
+    map->unreadable_at = (uint64_t)(decoder->line.data - decoder->bytes.data);
 }
 
 /* "@[, cat]: 7": a stack that bpftrace had no room for, in one line. A map without stacks has no comma there. */
@@ -131,22 +194,69 @@ static void read_lost_stack(struct decoder *decoder)
     struct slice line = decoder->line, key, value;
     const uint8_t *open = line.size > 0 && line.data[0] == '@' ? memchr(line.data, '[', line.size) : NULL;
     if (!open) return;
-    line = slice_of(open + 1, line.size - (size_t)(open + 1 - line.data));
-    if (line.size > 0 && line.data[0] == ',' && split_end(line, &key, &value)) add_entry(decoder, value, key);
+    struct slice end = text_from(line, (size_t)(open + 1 - line.data));
+    if (end.size == 0 || end.data[0] != ',' || !split_end(end, &key, &value)) return;
+    struct map *map = find_map(decoder, line);
+    if (map) end_entry(decoder, map, value, key);
 }
 
 /* A lone "," is between a stack of the kernel and one of the program that follows it. */
 static void read_map(struct decoder *decoder)
 {
-    while (decoder->left.size > 0 && decoder->status == STATUS_OK) {
+    struct slice first = decoder->line;
+    struct map *map = find_map(decoder, first);
+    while (map && decoder->left.size > 0 && decoder->status == STATUS_OK) {
         struct slice line = next_line(decoder), key, value, text = text_trim(line);
         if (split_end(line, &key, &value)) {
-            add_entry(decoder, value, key);
+            end_entry(decoder, map, value, key);
             return;
         }
-        if (text.size > 0 && !slice_equals_text(text, ",")) add_frame(decoder, text, 0);
+        if (decoder->is_survey || map->is_unreadable || text.size == 0 || slice_equals_text(text, ",")) continue;
+        struct frame frame = parse_bpftrace_frame(text);
+        add_frame(decoder, &frame);
     }
-    reject(decoder, STATUS_MALFORMED, "the key of a map does not end: \"]: 7\"");
+    if (decoder->is_survey || decoder->status != STATUS_OK) return;
+    if (decoder->profile->samples.count == 0)
+        reject(decoder, STATUS_MALFORMED, "the key of a map does not end: \"]: 7\"");
+    else
+        profile_add_omission(decoder->profile, "the last stack, at byte %zu, is cut short and left out",
+                             (size_t)(first.data - decoder->bytes.data));
+}
+
+static void read_maps(struct decoder *decoder)
+{
+    decoder->left = decoder->bytes;
+    while (decoder->left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
+        if (begins_map(next_line(decoder)))
+            read_map(decoder);
+        else
+            read_lost_stack(decoder);
+    }
+}
+
+/* Adds a value type for each map. A map that cannot be read is named, or, if there is no other, the reason to reject
+ * the file. */
+static void add_value_types(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    for (int i = 0; i < decoder->map_count; i++) {
+        struct map *map = &decoder->maps[i];
+        if (map->is_unreadable) {
+            profile_add_omission(profile,
+                                 "the map @%.*s is left out: its values are no numbers, as those of hist() and stats() "
+                                 "(byte %" PRIu64 ")",
+                                 SLICE_ARGUMENTS(map->name), map->unreadable_at);
+            continue;
+        }
+        map->column = (int)profile->value_type_count;
+        struct string_id type =
+            map->name.size > 0 ? profile_string(profile, map->name) : profile_text(profile, "samples");
+        profile_add_value_type(profile, profile_c_string(profile, type), "count");
+    }
+    if (profile->value_type_count > 0) profile->default_value_type = profile->value_types[0].type;
+    if (profile->value_type_count > 0 || decoder->map_count == 0) return;
+    decoder->line.data = decoder->bytes.data + decoder->maps[0].unreadable_at;
+    reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
 }
 
 /* True if a map whose key begins with a stack is at the front: "@[" at the end of a line. */
@@ -162,19 +272,16 @@ static bool bpftrace_detect(struct slice bytes)
     return false;
 }
 
-/* The value is samples/count, or what the map adds up. Other parts of the key ("comm", a number) become the label
- * "key". Maps without stacks are passed over. */
+/* Each map has a value type of its own, "samples" if it has no name. Other parts of the key ("comm", a number) become
+ * the label "key". Maps without stacks are passed over. */
 static enum status bpftrace_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct decoder decoder = {.bytes = bytes, .left = bytes, .profile = profile, .error = error};
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .is_survey = true};
     if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
-    profile_add_value_type(profile, "samples", "count");
-    while (decoder.left.size > 0 && decoder.status == STATUS_OK && profile->failed == STATUS_OK) {
-        if (begins_map(next_line(&decoder)))
-            read_map(&decoder);
-        else
-            read_lost_stack(&decoder);
-    }
+    read_maps(&decoder);
+    if (decoder.status == STATUS_OK) add_value_types(&decoder);
+    decoder.is_survey = false;
+    if (decoder.status == STATUS_OK) read_maps(&decoder);
     return finish(&decoder);
 }
 
@@ -223,10 +330,11 @@ static enum status dtrace_decode(struct slice bytes, struct profile *profile, st
     while (decoder.left.size > 0 && decoder.status == STATUS_OK && profile->failed == STATUS_OK) {
         struct slice line = next_line(&decoder), text = text_trim(line);
         int64_t number;
-        if (is_dtrace_frame(line) || is_dtrace_address(text))
-            add_frame(&decoder, text, '`');
-        else if (text_integer(text, &number) && decoder.path.count > 0)
-            add_sample(&decoder, number, slice_of(NULL, 0));
+        if (is_dtrace_frame(line) || is_dtrace_address(text)) {
+            struct frame frame = parse_dtrace_frame(text);
+            add_frame(&decoder, &frame);
+        } else if (text_integer(text, &number) && decoder.path.count > 0)
+            add_sample(&decoder, 0, number, slice_of(NULL, 0));
         else if (text.size > 0 && decoder.path.count > 0)
             reject(&decoder, STATUS_MALFORMED, "expected another frame, or a number after the last one");
     }
