@@ -19,7 +19,7 @@ void buffer_init(struct buffer *buffer, size_t maximum_bytes);
 void buffer_fini(struct buffer *buffer);
 void buffer_clear(struct buffer *buffer); /* empty, not failed; keeps its memory */
 
-/* Room for SIZE more bytes at the end, to be filled by the caller and then counted with buffer_grow; NULL on failure.
+/* Returns room for SIZE more bytes at the end; the caller fills it and calls buffer_grow. NULL on failure.
  */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t size);
 static inline void buffer_grow(struct buffer *buffer, size_t size)

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clean_path.h"
 
-/* Returns where the last part of what is at FIRST of OUT begins. */
-static size_t last_part(const struct buffer *out, size_t first)
-{
-    size_t at = out->size;
-    while (at > first && out->data[at - 1] != '/') at--;
-    return at;
-}
-
-static bool is_parent(const struct buffer *out, size_t at)
-{
-    return out->size - at == 2 && out->data[at] == '.' && out->data[at + 1] == '.';
-}
-
+/* Appends PART to the clean path that begins at FIRST of OUT. */
 static void append_part(struct buffer *out, size_t first, struct slice part, bool is_absolute)
 {
     if (part.size == 0 || slice_equals_text(part, ".")) return;
-    size_t last = last_part(out, first);
     if (slice_equals_text(part, "..")) {
-        if (out->size > first && !is_parent(out, last)) {
+        size_t last = out->size; /* start of the last part */
+        while (last > first && out->data[last - 1] != '/') last--;
+        if (out->size > first && !slice_equals_text(slice_of(out->data + last, out->size - last), "..")) {
             out->size = last > first ? last - 1 : first;
             return;
         }

@@ -42,4 +42,16 @@ enum status decompress(enum compression compression, struct slice bytes, struct 
 /* The same, but OUT keeps the decompressed beginning of damaged brotli or zstd. */
 enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
 
+/* --- Zstandard data that arrive in pieces ------------------------------------------------------------------------- */
+
+struct zstd_stream;
+
+/* NULL without memory. The window of the data may be at most 128 MiB. */
+struct zstd_stream *zstd_stream_new(void);
+void zstd_stream_free(struct zstd_stream *stream); /* accepts NULL */
+
+/* Takes bytes from the front of INPUT and writes at most SIZE bytes to OUT. INPUT is exhausted only when INPUT is empty
+ * and *RET_PRODUCED is below SIZE. False if the data are damaged. */
+bool zstd_stream_step(struct zstd_stream *stream, struct slice *input, uint8_t *out, size_t size, size_t *ret_produced);
+
 #endif

@@ -424,7 +424,7 @@ static size_t significant_digits(const struct json_number *number, char text[DOU
     return count;
 }
 
-/* Any number, by strtod in the C locale, whatever the program's is. */
+/* Converts any number by strtod, in the C locale whatever the program's locale is. */
 static double slow_double(const struct json_number *number)
 {
     char text[DOUBLE_DIGITS_MAX + 32];
@@ -564,27 +564,17 @@ bool json_bool(struct json_reader *reader)
     return false;
 }
 
-static void skip_object(struct json_reader *reader)
-{
-    json_object_begin(reader);
-    for (struct slice key; json_object_next(reader, &key);) json_skip(reader);
-}
-
-static void skip_array(struct json_reader *reader)
-{
-    json_array_begin(reader);
-    while (json_array_next(reader)) json_skip(reader);
-}
-
 /* Recursion ends at JSON_DEPTH_MAX, where begin fails. */
 void json_skip(struct json_reader *reader)
 {
     switch (json_peek(reader)) {
     case JSON_OBJECT:
-        skip_object(reader);
+        json_object_begin(reader);
+        for (struct slice key; json_object_next(reader, &key);) json_skip(reader);
         break;
     case JSON_ARRAY:
-        skip_array(reader);
+        json_array_begin(reader);
+        while (json_array_next(reader)) json_skip(reader);
         break;
     case JSON_STRING:
         (void)json_string(reader);

@@ -19,12 +19,6 @@ static void take_device(const char **line, struct maps_entry *entry)
     entry->inode = plain_parse(line, 10);
 }
 
-static void take_path(char *path, struct maps_entry *entry)
-{
-    plain_path(path);
-    entry->path = path;
-}
-
 /* "START-END PERMISSIONS OFFSET DEVICE INODE   PATH" (proc(5)). */
 static bool parse(char *line, struct maps_entry *entry)
 {
@@ -40,7 +34,9 @@ static bool parse(char *line, struct maps_entry *entry)
     entry->file_offset = plain_parse(&at, 16);
     take_device(&at, entry);
     while (*at == ' ') at++;
-    take_path(line + (at - line), entry);
+    char *path = line + (at - line);
+    plain_path(path);
+    entry->path = path;
     return true;
 }
 

@@ -14,8 +14,8 @@ void *pages_map(size_t size, int protection, int flags, int descriptor);
 void *pages_allocate(size_t size);
 void pages_free(void *memory, size_t size);
 
-/* Has the kernel provide all pages of what was just allocated at once, which is much cheaper than one by one as they
- * are touched. Before Linux 5.14 it has no effect: the kernel provides each page at the first access. */
+/* Has the kernel provide all pages of MEMORY, which was just allocated, at once: much cheaper than one fault for each.
+ * No effect before Linux 5.14. */
 void pages_populate(void *memory, size_t size);
 
 /* Gives the entire pages inside MEMORY, from any allocator, back to the kernel. They read as zero afterwards. The owner
@@ -43,8 +43,8 @@ struct pages_array {
 /* A pointer to a new item of ITEM_SIZE bytes (the same in each call) at the end, or NULL if there would be more than
  * MAXIMUM or no memory. Moves the array. */
 void *pages_array_add(struct pages_array *array, size_t item_size, size_t maximum);
-/* Room, populated with large pages if the kernel has some, for COUNT items in an empty array, to spare growing; if
- * there is no memory, nothing happens. */
+/* Reserves populated memory for COUNT items in an empty array, in large pages if the kernel has some. A hint: failure
+ * is ignored. */
 void pages_array_reserve(struct pages_array *array, size_t item_size, size_t count);
 void pages_array_fini(struct pages_array *array);
 

@@ -3,14 +3,6 @@
 
 #include "base/utf8.h"
 
-static uint32_t code_point(const uint8_t *bytes, size_t size)
-{
-    static const uint8_t masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    uint32_t character = bytes[0] & masks[size];
-    for (size_t i = 1; i < size; i++) character = character << 6 | (bytes[i] & 0x3F);
-    return character;
-}
-
 /* Unicode 15: Cc, the marks of direction (Bidi_Control), line and paragraph separators, tags, and the byte order mark.
  */
 static bool is_dangerous(uint32_t character)
@@ -25,7 +17,7 @@ size_t printable_size(struct slice text, size_t *ret_skip)
 {
     size_t size = utf8_sequence_size(text.data, text.data + text.size);
     *ret_skip = size > 0 ? size : 1;
-    return size > 0 && !is_dangerous(code_point(text.data, size)) ? size : 0;
+    return size > 0 && !is_dangerous(utf8_code_point(text.data, size)) ? size : 0;
 }
 
 size_t printable_replace(char *text, size_t size, bool keeps_lines)

@@ -359,18 +359,13 @@ static bool take_flags(struct compiler *compiler)
     return true;
 }
 
-static void skip_name(struct compiler *compiler)
-{
-    while (!at_end(compiler) && !take(compiler, ">")) compiler->place++;
-}
-
 /* Compiles the group after "(". */
 static void compile_group(struct compiler *compiler)
 {
     bool ignores_case = compiler->ignores_case, dot_is_all = compiler->dot_is_all;
     if (compiler->depth == REGEXP_DEPTH_MAX) reject(compiler, STATUS_TOO_LARGE, "too many groups in groups");
     if (take(compiler, "?P<") || take(compiler, "?<")) {
-        skip_name(compiler);
+        while (!at_end(compiler) && !take(compiler, ">")) compiler->place++; /* the name */
     } else if (take(compiler, "?") && take_flags(compiler)) {
         return;
     }
@@ -429,19 +424,6 @@ static void append_copy(struct compiler *compiler, size_t first, size_t count)
     compiler->regexp->count += count;
 }
 
-static void make_optional(struct compiler *compiler, size_t first)
-{
-    int32_t size = (int32_t)(compiler->regexp->count - first);
-    insert(compiler, first, (struct regexp_instruction){.operation = SPLIT, .to = 1, .other = size + 1});
-}
-
-/* Appends the operator +. */
-static void make_loop(struct compiler *compiler, size_t first)
-{
-    int32_t size = (int32_t)(compiler->regexp->count - first);
-    append(compiler, (struct regexp_instruction){.operation = SPLIT, .to = -size, .other = 1});
-}
-
 /* Repeats the part that begins at FIRST, MINIMUM to MAXIMUM times. */
 static void repeat(struct compiler *compiler, size_t first, int minimum, int maximum)
 {
@@ -454,8 +436,14 @@ static void repeat(struct compiler *compiler, size_t first, int minimum, int max
             last = compiler->regexp->count;
             append_copy(compiler, first + (size_t)(minimum == 0), size);
         }
-        if (maximum == UNLIMITED && i == copies) make_loop(compiler, last);
-        if (i > minimum) make_optional(compiler, last);
+        if (maximum == UNLIMITED && i == copies) { /* the operator + */
+            int32_t size_of_last = (int32_t)(compiler->regexp->count - last);
+            append(compiler, (struct regexp_instruction){.operation = SPLIT, .to = -size_of_last, .other = 1});
+        }
+        if (i > minimum) { /* the operator ? */
+            int32_t size_of_last = (int32_t)(compiler->regexp->count - last);
+            insert(compiler, last, (struct regexp_instruction){.operation = SPLIT, .to = 1, .other = size_of_last + 1});
+        }
     }
 }
 
@@ -470,7 +458,7 @@ static int take_count(struct compiler *compiler)
     return count;
 }
 
-/* "{n}", "{n,}", "{n,m}". False, with nothing taken, if it is not that: "{" stands for itself then. */
+/* Takes "{n}", "{n,}" or "{n,m}". False takes nothing: "{" is a character then. */
 static bool take_counts(struct compiler *compiler, int *ret_minimum, int *ret_maximum)
 {
     size_t place = compiler->place;

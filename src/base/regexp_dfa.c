@@ -160,25 +160,15 @@ static bool find_state(struct regexp_dfa *dfa, uint32_t seed_count, enum context
 
 /* --- Transitions -------------------------------------------------------------------------------------------------- */
 
-static enum context context_after(const struct regexp_dfa *dfa, uint32_t character)
-{
-    return dfa->has_edges && regexp_is_word(character) ? AFTER_WORD : AFTER_OTHER;
-}
-
-static uint32_t character_before(enum context context)
-{
-    static const uint32_t characters[CONTEXTS] = {NO_CHARACTER, 'a', ' '};
-    return characters[context];
-}
-
 /* Returns the entry of the table for STATE and CLASS; UNKNOWN without room. */
 static uint32_t find_transition(struct regexp *regexp, uint32_t state_index, size_t class)
 {
+    static const uint32_t characters_before[CONTEXTS] = {NO_CHARACTER, 'a', ' '};
     struct regexp_dfa *dfa = regexp->dfa;
     struct state state = dfa->states[state_index];
     struct regexp_machine machine = regexp_machine_of(regexp, 1);
     bool is_end = class == dfa->class_count;
-    machine.before = character_before(state.context);
+    machine.before = characters_before[state.context];
     machine.after = is_end ? NO_CHARACTER : dfa->lows[class];
     regexp_begin_round(&machine);
     for (uint32_t i = 0; i < state.seed_count; i++) regexp_reach(&machine, dfa->seeds[state.first_seed + i]);
@@ -196,7 +186,8 @@ static uint32_t find_transition(struct regexp *regexp, uint32_t state_index, siz
     bool is_anchored = regexp->instructions[0].operation == BEGIN;
     if (is_anchored) dfa->scratch[0] = dfa->scratch[--count];
     if (count == 0) return FAILED;
-    if (!find_state(dfa, count, context_after(dfa, machine.after), &next)) return UNKNOWN;
+    enum context context = dfa->has_edges && regexp_is_word(machine.after) ? AFTER_WORD : AFTER_OTHER;
+    if (!find_state(dfa, count, context, &next)) return UNKNOWN;
     return (uint32_t)(next * width(dfa)) + FIRST_STATE;
 }
 

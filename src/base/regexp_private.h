@@ -22,14 +22,12 @@ enum { CHARACTER_MAX = 0x10FFFF, NO_CHARACTER = 0xFFFFFFFF };
 /* The character at *AT, which is moved after it. */
 static inline uint32_t regexp_character(const uint8_t **at, const uint8_t *end)
 {
-    static const uint8_t masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     size_t size = utf8_sequence_size(*at, end);
     if (size == 0) {
         (*at)++;
         return 0xFFFD;
     }
-    uint32_t character = **at & masks[size];
-    for (size_t i = 1; i < size; i++) character = character << 6 | ((*at)[i] & 0x3F);
+    uint32_t character = utf8_code_point(*at, size);
     *at += size;
     return character;
 }

@@ -77,12 +77,6 @@ static bool take_zone(struct slice *text, int64_t *ret_seconds)
     return true;
 }
 
-/* libc makes the 31st of February a day in March. */
-static bool is_in_calendar(const struct tm *given, const struct tm *normal)
-{
-    return given->tm_year == normal->tm_year && given->tm_mon == normal->tm_mon && given->tm_mday == normal->tm_mday;
-}
-
 bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns)
 {
     struct tm time;
@@ -93,8 +87,8 @@ bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns)
         return false;
     struct tm day = {.tm_year = time.tm_year, .tm_mon = time.tm_mon, .tm_mday = time.tm_mday};
     struct tm normal = day;
-    (void)timegm(&normal);
-    if (!is_in_calendar(&day, &normal)) return false;
+    (void)timegm(&normal); /* makes the 31st of February a day in March */
+    if (day.tm_year != normal.tm_year || day.tm_mon != normal.tm_mon || day.tm_mday != normal.tm_mday) return false;
     int64_t seconds = (int64_t)timegm(&time) - zone_seconds;
     if (seconds < 0 || __builtin_mul_overflow((uint64_t)seconds, SECOND_NS, &ns) ||
         __builtin_add_overflow(ns, (uint64_t)fraction_ns, &ns))

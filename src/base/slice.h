@@ -64,6 +64,20 @@ static inline struct slice text_trim(struct slice text)
     return text;
 }
 
+/* Returns the part of PATH after its last slash. */
+static inline struct slice path_base_name(struct slice path)
+{
+    size_t start = path.size;
+    while (start > 0 && path.data[start - 1] != '/') start--;
+    return start > 0 ? text_from(path, start) : path;
+}
+
+static inline const char *path_base_name_text(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* For printf's "%.*s". */
 #define SLICE_ARGUMENTS(slice) (int)((slice).size), (const char *)((slice).data)
 

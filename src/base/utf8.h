@@ -26,6 +26,15 @@ static inline size_t utf8_sequence_size(const uint8_t *position, const uint8_t *
     return size;
 }
 
+/* Returns the code point of the valid character of SIZE bytes at POSITION. */
+static inline uint32_t utf8_code_point(const uint8_t *position, size_t size)
+{
+    static const uint8_t masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t code_point = position[0] & masks[size];
+    for (size_t i = 1; i < size; i++) code_point = code_point << 6 | (position[i] & 0x3F);
+    return code_point;
+}
+
 /* Writes CODE_POINT (at most 0x10FFFF) and returns how many bytes it took, 1 to 4. */
 static inline size_t utf8_write(uint32_t code_point, uint8_t *out)
 {
@@ -45,7 +54,7 @@ static inline size_t utf8_write(uint32_t code_point, uint8_t *out)
 
 bool utf8_is_valid(struct slice text);
 
-/* Appends TEXT with U+FFFD in place of what is no UTF-8. */
+/* Appends TEXT with U+FFFD in place of invalid UTF-8. */
 void utf8_append_repaired(struct buffer *out, struct slice text);
 
 #endif

@@ -77,13 +77,6 @@ static void read_build_id(struct elf_file *file, uint64_t offset, uint64_t size,
 
 /* --- Tables ------------------------------------------------------------------------------------------------------- */
 
-static void take_interpreter(struct elf_file *file, const Elf64_Phdr *entry)
-{
-    file->has_interpreter = true;
-    file->interpreter_offset = entry->p_offset;
-    file->interpreter_size = entry->p_filesz;
-}
-
 static enum status read_segments(struct elf_file *file, const Elf64_Ehdr *header, size_t count, struct error *error)
 {
     if (count == 0) return STATUS_OK;
@@ -102,7 +95,11 @@ static enum status read_segments(struct elf_file *file, const Elf64_Ehdr *header
     }
     for (size_t i = 0; is_read && i < count; i++) {
         const Elf64_Phdr *entry = &entries[i];
-        if (entry->p_type == PT_INTERP) take_interpreter(file, entry);
+        if (entry->p_type == PT_INTERP) {
+            file->has_interpreter = true;
+            file->interpreter_offset = entry->p_offset;
+            file->interpreter_size = entry->p_filesz;
+        }
         if (entry->p_type == PT_NOTE) read_build_id(file, entry->p_offset, entry->p_filesz, entry->p_align);
         if (entry->p_type != PT_LOAD) continue;
         file->segments[file->segment_count++] = (struct elf_segment){

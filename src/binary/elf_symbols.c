@@ -80,13 +80,6 @@ static bool take_name(const char *name, size_t *left)
     return true;
 }
 
-/* Our own copy of the names is cut at the version, which no other name can begin inside of. */
-static void cut_version(char *name)
-{
-    char *version = strchr(name + 1, '@');
-    if (version) *version = '\0';
-}
-
 static bool add_entry(struct elf_symbols *symbols, const struct elf_file *file, const Elf64_Sym *entry, size_t texts,
                       size_t *names_left)
 {
@@ -96,7 +89,9 @@ static bool add_entry(struct elf_symbols *symbols, const struct elf_file *file, 
     if (entry->st_name >= symbols->names.size - texts) return true;
     char *name = (char *)symbols->names.data + texts + entry->st_name;
     if (!take_name(name, names_left)) return true;
-    cut_version(name);
+    /* Our own copy of the names is cut at the version, inside of which no other name can begin. */
+    char *version = strchr(name + 1, '@');
+    if (version) *version = '\0';
     const struct elf_section *section = &file->sections[entry->st_shndx];
     uint64_t end;
     if (__builtin_add_overflow(entry->st_value, entry->st_size, &end)) return true;

@@ -56,8 +56,7 @@ static bool gains_rights(const char *path)
 
 static bool is_gnu_linker(const char *interpreter)
 {
-    const char *slash = strrchr(interpreter, '/');
-    return strncmp(slash ? slash + 1 : interpreter, "ld-linux", strlen("ld-linux")) == 0;
+    return strncmp(path_base_name_text(interpreter), "ld-linux", strlen("ld-linux")) == 0;
 }
 
 static enum preload_answer check_file(const struct elf_file *file, const char *path, const char *interpreter)

@@ -12,7 +12,6 @@
 #include "format/sentry/sentry_extension.h"
 #include "profile/processes.h"
 #include "profile/profile_scale.h"
-#include "profile/system_names.h"
 #include "symbolize/symbolizer.h"
 
 enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
@@ -68,6 +67,16 @@ static void tell_omissions(const char *path, const struct profile *profile)
         message("%s: %s", message_name(path, false), profile_c_string(profile, profile->omissions.items[i]));
 }
 
+/* Sets the system name of each function that has none to its name (PPF-6): profile.proto wants both, and `go tool
+ * pprof` prints "()" after a function without one. */
+static void give_system_names(struct profile *profile)
+{
+    for (size_t i = 1; i < profile->functions.count; i++) {
+        struct function *function = &profile->functions.items[i];
+        if (function->system_name.index == 0) function->system_name = function->name;
+    }
+}
+
 static void choose_names(struct profile *profile)
 {
     (open_settings.no_demangle ? profile_mangle : profile_demangle)(profile);
@@ -100,7 +109,7 @@ bool decode_one_of_many(const char *path, const struct format *format, struct bu
     }
     tell_omissions(path, profile);
     choose_names(profile);
-    if (format != &format_pprof) profile_give_system_names(profile);
+    if (format != &format_pprof) give_system_names(profile);
     return true;
 }
 

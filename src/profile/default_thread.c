@@ -9,12 +9,6 @@ struct liveliness {
     size_t change_count;
 };
 
-static size_t interest_of(const struct profile *profile, size_t thread, const struct liveliness *liveliness)
-{
-    struct string_id id = profile->threads.items[thread].id, active = profile->active_thread;
-    return active.index != 0 && id.index == active.index ? SIZE_MAX : liveliness->change_count;
-}
-
 size_t profile_default_thread(const struct profile *profile)
 {
     const struct sample_columns *samples = &profile->samples;
@@ -29,7 +23,9 @@ size_t profile_default_thread(const struct profile *profile)
     size_t place = 0, shown = 0, most_interest = 0;
     for (size_t i = 0; i < profile->threads.count; i++) {
         if (!threads[i].has_samples) continue;
-        size_t interest = interest_of(profile, i, &threads[i]);
+        struct string_id id = profile->threads.items[i].id, active = profile->active_thread;
+        bool is_active = active.index != 0 && id.index == active.index;
+        size_t interest = is_active ? SIZE_MAX : threads[i].change_count;
         if (interest > most_interest) {
             most_interest = interest;
             shown = place;

@@ -6,14 +6,6 @@
 /* Addresses from here on belong to the kernel: x86-64 and arm64 divide their address spaces so. */
 #define KERNEL_ADDRESSES 0xffff000000000000u
 
-static struct slice base_name(struct slice path)
-{
-    for (size_t i = path.size; i > 0; i--) {
-        if (path.data[i - 1] == '/') return slice_of(path.data + i, path.size - i);
-    }
-    return path;
-}
-
 /* perf calls the kernel "[kernel.kallsyms]", that of a virtual machine "[guest.kernel.kallsyms]"; others "[kernel]". */
 static bool is_kernel_file(struct slice file)
 {
@@ -25,7 +17,7 @@ static bool is_kernel_file(struct slice file)
  * inject writes jitted-1234-5.so for it. */
 static bool is_jit_file(struct slice file)
 {
-    struct slice name = base_name(file);
+    struct slice name = path_base_name(file);
     return slice_equals_text(file, JIT_PACKAGE) || slice_equals_text(file, ANONYMOUS_MAPPING) ||
            (text_begins_with(name, "perf-") && text_ends_with(name, ".map")) ||
            (text_begins_with(name, "jitted-") && text_ends_with(name, ".so"));

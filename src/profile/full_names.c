@@ -7,12 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static struct slice base_name(struct slice path)
-{
-    const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
-    return slash ? slice_of(slash + 1, path.size - (size_t)(slash + 1 - path.data)) : path;
-}
-
 /* Some SDKs write the module into the name, too. */
 static bool begins_with_module(struct slice name, struct slice module)
 {
@@ -27,7 +21,7 @@ static void append(struct buffer *out, struct slice text)
 
 static void append_place(const struct profile *profile, const struct function *function, struct buffer *out)
 {
-    struct slice file = base_name(profile_slice(profile, function->file_name));
+    struct slice file = path_base_name(profile_slice(profile, function->file_name));
     struct slice place = file.size > 0 ? file : profile_slice(profile, function->module);
     if (place.size == 0) return;
     buffer_append_byte(out, '[');

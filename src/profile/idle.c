@@ -47,8 +47,8 @@ static struct stack_id common_stack(const struct ancestry *of, struct stack_id l
     return (struct stack_id){a};
 }
 
-/* NEXT gets for each sample the stack of the next active one of its thread, 0 if there is none. LAST, by thread, is
- * zero. */
+/* Sets NEXT for each sample to the stack of the next active sample of its thread; 0 if there is none. LAST has an entry
+ * for each thread, all zero. */
 static void find_next(const struct profile *profile, struct stack_id *next, struct stack_id *last)
 {
     const struct sample_columns *samples = &profile->samples;

@@ -9,8 +9,7 @@
 static bool is_own(const struct profile *profile, const struct mapping *mapping)
 {
     static const char *const names[] = {"liboffbeat.so", "liboffbeat-first.so"};
-    const char *path = profile_c_string(profile, mapping->file_name);
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const char *file = path_base_name_text(profile_c_string(profile, mapping->file_name));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t size = strlen(names[i]);
         /* liboffbeat.so.0.1.0 is the file, liboffbeat.so the link. */

@@ -34,12 +34,6 @@ struct namer {
     struct index_table use_index;
 };
 
-static struct slice last_part(struct slice path)
-{
-    const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
-    return slash ? slice_of(slash + 1, path.size - (size_t)(slash + 1 - path.data)) : path;
-}
-
 /* Returns the package that stands for the frame's, or 0 if the frame needs none. */
 static uint32_t package_of(const struct namer *namer, const struct location *location, const struct function *function)
 {
@@ -57,7 +51,7 @@ static struct slice short_package(const struct namer *namer, uint32_t package)
 {
     const struct profile *profile = namer->profile;
     if (namer->naming->compares) return profile_slice(profile, (struct string_id){namer->modules.keys[package]});
-    return last_part(profile_slice(profile, (struct string_id){package}));
+    return path_base_name(profile_slice(profile, (struct string_id){package}));
 }
 
 static void note_use(const struct namer *namer, struct name_use *use, uint32_t package)

@@ -50,21 +50,14 @@ void profile_init(struct profile *profile)
     if (profile->failed == STATUS_OK) profile->strings.items[0] = slice_of("", 0);
 }
 
-static void free_strings(struct profile *profile)
+void profile_fini(struct profile *profile)
 {
-    struct string_block *block = profile->string_memory.blocks;
-    while (block) {
-        struct string_block *next = block->next;
+    for (struct string_block *block = profile->string_memory.blocks, *next; block; block = next) {
+        next = block->next;
         free(block);
-        block = next;
     }
     free(profile->strings.items);
     index_table_fini(&profile->strings.index);
-}
-
-void profile_fini(struct profile *profile)
-{
-    free_strings(profile);
     free(profile->mappings.items);
     index_table_fini(&profile->mappings.index);
     free(profile->functions.items);
@@ -149,18 +142,13 @@ void *profile_extension_make(struct profile *profile, const struct profile_exten
     return profile->extension;
 }
 
-/* Twice the one before: many strings get into large pages, few take little. */
-static size_t next_block_size(const struct profile *profile)
-{
-    size_t size = profile->string_memory.size ? 2 * profile->string_memory.size : STRING_BLOCK_BYTES;
-    return size < STRING_BLOCK_BYTES_MAX ? size : STRING_BLOCK_BYTES_MAX;
-}
-
 static uint8_t *string_memory_take(struct profile *profile, size_t size)
 {
     if (size > STRING_BLOCK_BYTES / 4) return string_block_new(profile, size);
     if (size > profile->string_memory.size - profile->string_memory.used) {
-        size_t block_size = next_block_size(profile);
+        /* Sizes double: many strings get into large pages, few take little memory. */
+        size_t block_size = profile->string_memory.size ? 2 * profile->string_memory.size : STRING_BLOCK_BYTES;
+        if (block_size > STRING_BLOCK_BYTES_MAX) block_size = STRING_BLOCK_BYTES_MAX;
         uint8_t *fresh = string_block_new(profile, block_size);
         if (!fresh) return NULL;
         profile->string_memory.current = fresh;

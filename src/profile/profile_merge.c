@@ -248,12 +248,6 @@ static void mark_wanted_stacks(struct merge *merge)
     wanted[0] = 0;
 }
 
-static void merge_stacks(struct merge *merge)
-{
-    mark_wanted_stacks(merge);
-    profile_add_stacks_of(merge->into, merge->from, merge->locations, merge->stacks);
-}
-
 /* --- Threads, labels, samples ------------------------------------------------------------------------------------- */
 
 static void merge_threads(struct merge *merge)
@@ -345,12 +339,6 @@ static void merge_samples(struct merge *merge)
     }
 }
 
-/* Whether INTO has, or has not yet anything without, stated costs. */
-static bool can_state(const struct profile *into)
-{
-    return into->stated || into->samples.count == 0;
-}
-
 static void merge_stated(struct merge *merge, bool could_state)
 {
     struct profile *into = merge->into;
@@ -366,8 +354,7 @@ static void merge_stated(struct merge *merge, bool could_state)
         stated_costs_drop(into);
 }
 
-/* --- What there is in addition to samples
- * -------------------------------------------------------------------------------- */
+/* --- Measurements, markers, metadata ------------------------------------------------------------------------------ */
 
 static void merge_measurements(struct merge *merge)
 {
@@ -548,14 +535,15 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         return reject_value_types(into, from, error);
     }
     struct merge merge;
-    bool could_state = can_state(into);
+    bool could_state = into->stated || into->samples.count == 0; /* INTO has no samples without stated costs */
     if (merge_init(&merge, into, from)) {
         merge_strings(&merge);
         merge_processes(&merge);
         merge_mappings(&merge);
         merge_functions(&merge);
         merge_locations(&merge);
-        merge_stacks(&merge);
+        mark_wanted_stacks(&merge);
+        profile_add_stacks_of(into, from, merge.locations, merge.stacks);
         merge_threads(&merge);
         merge_labels(&merge, extra_labels);
         merge_samples(&merge);

@@ -78,7 +78,7 @@ static uint32_t unmatched_lines(struct pruning *pruning, struct location_id id)
     return kept;
 }
 
-/* Returns what is left of INDEX, whose parent was pruned before. */
+/* Returns the rest of stack INDEX, whose parent has been pruned. */
 static struct rest prune_stack(struct pruning *pruning, uint32_t index)
 {
     struct profile *profile = pruning->profile;
@@ -127,14 +127,6 @@ static enum status compile(struct regexp *regexp, const struct profile *profile,
     return error_set(error, status, reason.offset, "%s is %s", what, reason.message);
 }
 
-static void limit_steps(struct pruning *pruning)
-{
-    const struct profile *profile = pruning->profile;
-    uint64_t bytes = 0;
-    for (size_t i = 1; i < profile->strings.count; i++) bytes += profile->strings.items[i].size;
-    pruning->drop.steps_left = pruning->keep.steps_left = PRUNE_STEPS_FREE + bytes * PRUNE_STEPS_OF_BYTE;
-}
-
 enum status profile_prune(struct profile *profile, struct error *error)
 {
     if (profile->drop_frames.index == 0) return STATUS_OK;
@@ -143,7 +135,9 @@ enum status profile_prune(struct profile *profile, struct error *error)
     if (status == STATUS_OK && pruning.has_keep)
         status = compile(&pruning.keep, profile, profile->keep_frames, "keep_frames", error);
     if (status == STATUS_OK) {
-        limit_steps(&pruning);
+        uint64_t bytes = 0;
+        for (size_t i = 1; i < profile->strings.count; i++) bytes += profile->strings.items[i].size;
+        pruning.drop.steps_left = pruning.keep.steps_left = PRUNE_STEPS_FREE + bytes * PRUNE_STEPS_OF_BYTE;
         pruning.matches = calloc(profile->strings.count, sizeof(*pruning.matches));
         pruning.rests = calloc(profile->stack_words.count, sizeof(*pruning.rests));
         if (pruning.matches && pruning.rests) {

@@ -236,17 +236,6 @@ static inline void permute_items(void *column, size_t item_size, const struct so
     memcpy(column, spare, count * item_size);
 }
 
-static void permute_samples(struct sample_columns *samples, size_t row_bytes, const struct sort_key *keys,
-                            uint8_t *spare)
-{
-    size_t count = samples->count;
-    permute_items(samples->stack, sizeof(*samples->stack), keys, count, spare);
-    permute_items(samples->thread, sizeof(*samples->thread), keys, count, spare);
-    permute_items(samples->labels, sizeof(*samples->labels), keys, count, spare);
-    permute_items(samples->time_ns, sizeof(*samples->time_ns), keys, count, spare);
-    if (row_bytes > 0) permute_items(samples->values, row_bytes, keys, count, spare);
-}
-
 enum status profile_sort_by_time(struct profile *profile, struct error *error)
 {
     struct sample_columns *samples = &profile->samples;
@@ -258,7 +247,12 @@ enum status profile_sort_by_time(struct profile *profile, struct error *error)
     uint8_t *spare = malloc(count * (row_bytes > sizeof(uint64_t) ? row_bytes : sizeof(uint64_t)));
     if (keys && spare) {
         for (size_t i = 0; i < count; i++) keys[i] = (struct sort_key){.time_ns = samples->time_ns[i], .place = i};
-        permute_samples(samples, row_bytes, sort_keys(keys, keys + count, count), spare);
+        const struct sort_key *sorted = sort_keys(keys, keys + count, count);
+        permute_items(samples->stack, sizeof(*samples->stack), sorted, count, spare);
+        permute_items(samples->thread, sizeof(*samples->thread), sorted, count, spare);
+        permute_items(samples->labels, sizeof(*samples->labels), sorted, count, spare);
+        permute_items(samples->time_ns, sizeof(*samples->time_ns), sorted, count, spare);
+        if (row_bytes > 0) permute_items(samples->values, row_bytes, sorted, count, spare);
     } else {
         profile_fail(profile, STATUS_NO_MEMORY);
     }

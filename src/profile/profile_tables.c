@@ -32,13 +32,13 @@ static size_t at_most(size_t count, size_t maximum)
     return count < maximum ? count : maximum;
 }
 
-/* Room for MORE in TABLE, if there is memory. */
+/* Reserves room for MORE entries in TABLE. A hint: failure is ignored. */
 #define EXPECT(profile, table, more, maximum)                                                                          \
     ((void)array_reserve(&(profile)->table.items, &(profile)->table.capacity,                                          \
                          at_most((profile)->table.count + (more), (maximum)), sizeof(*(profile)->table.items),         \
                          (maximum)))
 
-/* The same where there will be as many. */
+/* Does the same and provides the pages, for tables that will be filled. */
 #define EXPECT_ALL(profile, table, more, maximum)                                                                      \
     do {                                                                                                               \
         EXPECT(profile, table, more, maximum);                                                                         \
@@ -312,7 +312,7 @@ static bool begin_entries(struct profile *profile, struct stack first, uint64_t 
     return true;
 }
 
-/* Adds what is left of the stack, entry after entry. */
+/* Adds the remaining frames of the stack, one entry each. */
 static bool append_entries(struct profile *profile, struct descent *descent)
 {
     uint32_t left = descent->left;
@@ -445,7 +445,7 @@ static size_t find_chains(const struct stack_move *move, uint32_t *at, struct ch
     return found;
 }
 
-/* Has the memory fetched in which the first entries of these chains are looked for. */
+/* Fetches the memory that the search for the first entries of these chains reads into the cache. */
 static void fetch_for_chains(const struct profile *profile, const struct stack_move *move, const struct chain *chains,
                              size_t count)
 {
@@ -675,7 +675,7 @@ struct label_set_id profile_add_labels(struct profile *profile, const struct lab
     return add_hashed_labels(profile, labels, count, labels_hash(labels, count));
 }
 
-/* Has the memory fetched in which lists of these hashes are looked for. */
+/* Fetches the memory that the search for lists with these hashes reads into the cache. */
 static void fetch_label_sets(const struct profile *profile, const uint64_t *hashes, size_t count)
 {
     uint32_t candidates[PROFILE_ADDED_AT_ONCE];

@@ -9,7 +9,7 @@
 
 enum { PROCESSES_MAX = 64 }; /* processes with a bit in the users of a location */
 
-/* What is known about the packages of one key. */
+/* The packages of one key. */
 struct module_use {
     uint32_t first;                       /* a package */
     uint64_t users;                       /* union of the users */
@@ -23,9 +23,9 @@ struct finder {
     struct profile *profile;
     const bool *is_base;
     size_t string_count;
-    uint64_t *package_users;  /* by package that stands for a module */
-    struct module_use *uses;  /* by key */
-    uint32_t *first_of_build; /* by build id: its first package */
+    uint64_t *package_users;  /* users of a module, by the package that stands for it */
+    struct module_use *uses;  /* uses, by key */
+    uint32_t *first_of_build; /* first package of each build id */
 };
 
 struct string_id package_of_frame(const struct profile *profile, const struct location *location,

@@ -10,10 +10,11 @@ enum { USED_BY_BASE = 1, USED_BY_NEW = 2, USED_BY_BOTH = 3 };
 
 /* A package is the path of a mapping, or else that of a function. */
 struct same_modules {
-    uint32_t *of_package; /* by string: the package that stands for all builds of its module */
-    uint32_t *keys;       /* by string: the package's name without folder and version; 0 for other strings */
-    bool *has_builds;     /* by string that stands for a module: it has builds of different build ids or paths */
-    uint64_t *users;      /* by location: the sides of a comparison, or else a bit for each of the first processes */
+    uint32_t *of_package; /* package that stands for all builds of a module, by package */
+    uint32_t *keys;       /* name of a package without folder and version, by string; 0 for other strings */
+    bool *
+        has_builds; /* true if a module has builds of different build ids or paths, by the package that stands for it */
+    uint64_t *users;      /* sides of a comparison, or else a bit for each of the first processes, by location */
     size_t package_limit; /* strings of packages are below */
 };
 

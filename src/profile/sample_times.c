@@ -18,7 +18,7 @@ static bool has_period(const struct profile *profile)
     return profile->period > 0 && has_unit(profile, profile->period_type, "nanoseconds");
 }
 
-/* The mean of the first column in nanoseconds by tick, 0 if there is none. */
+/* Returns the mean of the first column in nanoseconds for each tick; 0 if there is none. */
 static uint64_t period_of_values(const struct profile *profile)
 {
     size_t column = 1;
@@ -140,12 +140,6 @@ struct sample_times_part sample_times_part(const struct profile *profile, uint64
     return part;
 }
 
-/* PART of WHOLE ticks. */
-static int64_t share(int64_t value, uint64_t part, uint64_t whole)
-{
-    return (int64_t)((__int128)value * (__int128)part / (__int128)whole);
-}
-
 static void keep_ticks(struct profile *profile, size_t from, size_t to, uint64_t kept, uint64_t ticks, uint64_t time_ns)
 {
     struct sample_columns *samples = &profile->samples;
@@ -155,7 +149,8 @@ static void keep_ticks(struct profile *profile, size_t from, size_t to, uint64_t
     samples->labels[to] = samples->labels[from];
     samples->time_ns[to] = time_ns;
     for (size_t i = 0; i < columns; i++) {
-        samples->values[to * columns + i] = share(samples->values[from * columns + i], kept, ticks);
+        __int128 value = samples->values[from * columns + i];
+        samples->values[to * columns + i] = (int64_t)(value * (__int128)kept / (__int128)ticks);
     }
 }
 

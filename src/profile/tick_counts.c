@@ -52,7 +52,7 @@ static void move_columns(struct profile *profile, const int *columns, size_t row
                 values[i * row + k] = profile->samples.values[i * old_row + (size_t)columns[k]];
         }
     }
-    stated_costs_drop(profile); /* they have values in the same columns */
+    stated_costs_drop(profile); /* their values are in the same columns */
     free(profile->samples.values);
     profile->samples.values = values;
     memcpy(types, profile->value_types, sizeof(types));

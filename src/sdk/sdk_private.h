@@ -4,13 +4,25 @@
 #define OFFBEAT_SDK_SDK_PRIVATE_H
 
 #include "base/clocks.h"
-#include "base/keep_errno.h"
 #include "base/process.h"
 #include "sdk/settings.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <time.h>
+
+/* --- errno: programs do not expect our functions to change it ---------------------------------------------------- */
+
+static inline void errno_restore(const int *kept)
+{
+    errno = *kept;
+}
+
+/* Restores errno at the end of the block. */
+#define KEEP_ERRNO __attribute__((cleanup(errno_restore), unused)) const int kept_errno = errno
+
+/* --- State -------------------------------------------------------------------------------------------------------- */
 
 /* Has no lock, because signal handlers, forked children and exiting threads read it, too. */
 struct library {

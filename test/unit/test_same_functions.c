@@ -1,4 +1,4 @@
-/* Which functions of several builds and runs are the same.  SPDX-License-Identifier: MIT */
+/* Tests which functions of several builds and runs count as the same.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "profile/comparable_name.h"

@@ -3,18 +3,10 @@
 
 #include <inttypes.h>
 
-struct slice frame_name_of_path(struct slice path)
-{
-    const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
-    if (!slash) return path;
-    size_t skipped = (size_t)(slash + 1 - path.data);
-    return slice_of(slash + 1, path.size - skipped);
-}
-
 void frame_name_unnamed(const struct profile *profile, const struct location *location, struct buffer *out)
 {
     const struct mapping *mapping = profile_mapping(profile, location->mapping);
-    struct slice file = frame_name_of_path(profile_slice(profile, mapping->file_name));
+    struct slice file = path_base_name(profile_slice(profile, mapping->file_name));
     if (file.size > 0) {
         bool has_brackets = file.data[0] == '[';
         if (!has_brackets) buffer_append_byte(out, '[');

@@ -5,9 +5,6 @@
 #include "base/buffer.h"
 #include "profile/profile.h"
 
-/* The last part of PATH. */
-struct slice frame_name_of_path(struct slice path);
-
 /* Appends "[libc.so.6]", the file that holds LOCATION, or else its address, or else "[unknown]". */
 void frame_name_unnamed(const struct profile *profile, const struct location *location, struct buffer *out);
 

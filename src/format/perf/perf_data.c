@@ -511,7 +511,7 @@ static void add_program(struct decoder *decoder, const struct perf_space *space,
     for (size_t i = 0; i < space->count && !decoder->has_program; i++) {
         const struct perf_map *map = &space->maps[i];
         const struct perf_segment *segment = &decoder->spaces.segments.items[map->segment];
-        struct slice name = frame_name_of_path(profile_slice(decoder->profile, segment->file_name));
+        struct slice name = path_base_name(profile_slice(decoder->profile, segment->file_name));
         if (name.size > COMM_SIZE_MAX) name.size = COMM_SIZE_MAX;
         if (!slice_equal(name, comm)) continue;
         (void)perf_spaces_place(&decoder->spaces, map, map->start, &address);

@@ -3,8 +3,8 @@
 #ifndef OFFBEAT_FORMAT_PERF_PERF_INPUT_H
 #define OFFBEAT_FORMAT_PERF_PERF_INPUT_H
 
+#include "base/compression.h"
 #include "base/status.h"
-#include "base/zstd_stream.h"
 #include "format/perf/perf_record.h"
 
 /* READ copies SIZE bytes at OFFSET; false if they cannot be read. */

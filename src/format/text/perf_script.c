@@ -367,7 +367,7 @@ static void add_program(struct decoder *decoder)
     struct slice comm = decoder->header.comm;
     for (size_t i = decoder->frames.count; i-- > 0 && !decoder->has_program;) {
         const struct frame *frame = &decoder->frames.items[i];
-        struct slice name = frame_name_of_path(frame->file);
+        struct slice name = path_base_name(frame->file);
         if (name.size > COMM_SIZE_MAX) name.size = COMM_SIZE_MAX;
         if (name.size == 0 || !slice_equal(name, comm)) continue;
         (void)mapping_of(decoder, frame, frame->address);

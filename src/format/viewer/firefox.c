@@ -409,7 +409,7 @@ static void write_meta(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
     struct mapping_id program = {profile->mappings.count > 1 ? 1 : 0};
-    struct slice product = frame_name_of_path(profile_slice(profile, profile_mapping(profile, program)->file_name));
+    struct slice product = path_base_name(profile_slice(profile, profile_mapping(profile, program)->file_name));
     begin_object(encoder, "meta");
     write_number(encoder, "preprocessedProfileVersion", FIREFOX_VERSION);
     write_number(encoder, "version", GECKO_VERSION);
@@ -459,7 +459,7 @@ static void write_libraries(struct encoder *encoder)
     begin_array(encoder, "libs");
     for (size_t i = 0; i < encoder->libraries.count; i++) {
         const struct mapping *mapping = profile_mapping(profile, encoder->libraries.items[i]);
-        struct slice path = profile_slice(profile, mapping->file_name), name = frame_name_of_path(path);
+        struct slice path = profile_slice(profile, mapping->file_name), name = path_base_name(path);
         char id[BREAKPAD_ID_SIZE];
         make_breakpad_id(profile, mapping, id);
         json_begin_object(&encoder->writer);
@@ -529,7 +529,7 @@ static uint64_t library_name(struct encoder *encoder, size_t library)
 {
     const struct mapping *mapping = profile_mapping(encoder->profile, encoder->libraries.items[library]);
     struct slice path = profile_slice(encoder->profile, mapping->file_name);
-    return profile_string(&encoder->texts, frame_name_of_path(path)).index;
+    return profile_string(&encoder->texts, path_base_name(path)).index;
 }
 
 /* Each library is a resource, with the same number. */
