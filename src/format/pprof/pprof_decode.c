@@ -202,7 +202,8 @@ static struct string_id string_at(struct decoder *decoder, uint64_t index)
 {
     if (index < decoder->string_count) return decoder->strings[index];
     if (decoder->status == STATUS_OK && !decoder->is_cut) {
-        FAIL(decoder, decoder->bytes.data, "string %" PRIu64 " is named, but there are %zu", index,
+        FAIL(decoder, decoder->bytes.data + decoder->bytes.size,
+             "string %" PRIu64 " is named, but there are %zu: the file is broken or cut short", index,
              decoder->string_count);
     }
     return (struct string_id){0};
