@@ -201,6 +201,7 @@ TEST(threads_and_images_are_typed_FMT_5_FMT_6)
          JSON "profile.thread_metadata.1.priority: expected integer from 0 to 4294967295, found 1.5"},
         {",\"thread_metadata\":{\"1\":{\"name\":\"main\",\"priority\":3},\"2\":{}}", "",
          JSON "profile.thread_metadata: expected object, found nothing", YES},
+        {",\"2\":{}", "", JSON "profile.thread_metadata.2: expected object, found nothing", YES},
         {"\"2\":{}", "\"2\":{},\"3\":{\"name\":\"gone\"}", YES,
          YES "; 1 entries of thread_metadata dropped, without samples"},
         {"\"symbolic\"", "\"elf\"", YES,
@@ -229,8 +230,8 @@ TEST(measurements_are_typed_FMT_7_V2_4)
         {"\"value\":12.5", "\"value\":\"+Infinity\"", YES, YES},
         {"\"value\":12.5", "\"value\":\".5\"", YES, YES},
         {"\"value\":12.5", "\"value\":+Infinity",
-         JSON "measurements.cpu.values[0].value: expected valid JSON, found expected a value at byte 463",
-         JSON "measurements.cpu.values[0].value: expected valid JSON, found expected a value at byte 463"},
+         JSON "measurements.cpu.values[0].value: expected value, found something else at byte 463",
+         JSON "measurements.cpu.values[0].value: expected value, found something else at byte 463"},
         {"\"value\":12.5", "\"value\":\"fast\"",
          JSON "measurements.cpu.values[0].value: expected number, or a string that holds one, found \"fast\"",
          JSON "measurements.cpu.values[0].value: expected number, or a string that holds one, found \"fast\""},
@@ -257,9 +258,8 @@ TEST(measurements_are_typed_FMT_7_V2_4)
          JSON "measurements.cpu.values[0].value: expected number, or a string that holds one, found nothing",
          JSON "measurements.cpu.values[0].value: expected number, or a string that holds one, found nothing"},
         {"\"values\":[{\"timestamp\":1700000000.5,\"value\":12.5}]",
-         "\"values\":{\"timestamp\":1700000000.5,\"value\":12.5}",
-         JSON "measurements.cpu.values: expected array, found object",
-         JSON "measurements.cpu.values: expected array, found object"},
+         "\"values\":{\"timestamp\":1700000000.5,\"value\":12.5}", YES,
+         JSON "measurements.cpu.values: expected array, found object"}, /* the documents' own example */
         {"\"measurements\":{", "\"measurements\":null,\"x\":{", YES, JSON "measurements: expected object, found null"},
     };
     CHECK_CHANGES(changes);
@@ -270,7 +270,7 @@ TEST(a_file_that_is_not_json_is_reported_first)
     CHECK_TEXT(say("", NULL, RULES_RELAY), JSON "expected valid JSON, found input ends early at byte 0");
     CHECK_TEXT(say("[]", NULL, RULES_RELAY), JSON "expected object, found array");
     CHECK_TEXT(say("{\"version\":\"1\",\"profile\":{\"samples\":[{]}}", NULL, RULES_RELAY),
-               JSON "profile.samples[0]: expected valid JSON, found expected a string at byte 38");
+               JSON "profile.samples[0]: expected string, found something else at byte 38");
     CHECK_TEXT(say("{}{}", NULL, RULES_RELAY),
                JSON "expected valid JSON, found more bytes after the end of the value at byte 2");
     /* The fields that decide the kind are checked before the ones further in. */

@@ -130,14 +130,54 @@ TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
 }
 
 /* 004 lists cocoa, node, python and rust; the service's own list is longer and is not checked there. */
-TEST(other_platforms_than_the_documents_list_are_accepted_V1_1)
+TEST(only_the_service_accepts_platforms_that_the_documents_do_not_list_V1_1)
 {
-    static const char *const platforms[] = {"php", "ruby", "java", "go", "csharp", "javascript", "node", "other"};
+    static const char *const platforms[] = {"php", "ruby", "java", "go", "csharp", "javascript"};
     for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
-        char text[32];
+        char text[32], spec[128];
         (void)snprintf(text, sizeof(text), "\"%s\"", platforms[i]);
-        CHECK_CASES(((struct rule_case[]){{"\"python\"", text, "", ""}}));
+        (void)snprintf(
+            spec, sizeof(spec),
+            "profiling_platform_not_supported: platform: expected cocoa, node, python, rust, native or other, found %s",
+            text);
+        CHECK_CASES(((struct rule_case[]){{"\"python\"", text, spec, ""}}));
     }
+    static const struct rule_case listed[] = {{"\"python\"", "\"node\"", "", ""}};
+    CHECK_CASES(listed);
+}
+
+TEST(only_cocoa_has_a_build_number_V1_6)
+{
+    static const struct rule_case cases[] = {
+        {"\"6.1\"", "\"6.1\",\"build_number\":\"20D47\"",
+         "profiling_invalid_profile_metadata: os.build_number: expected nothing, as the platform is not cocoa, found "
+         "string",
+         ""},
+        {"\"6.1\"", "\"6.1\",\"build_number\":null", "", ""},
+    };
+    CHECK_CASES(cases);
+}
+
+TEST(each_thread_with_samples_has_metadata_FMT_5)
+{
+    static const struct rule_case cases[] = {
+        {"\"259\":{", "\"260\":{", INVALID "profile.thread_metadata.259: expected object, found nothing", ""},
+    };
+    CHECK_CASES(cases);
+}
+
+TEST(several_values_of_a_measurement_are_not_at_the_start_V1_7)
+{
+    static const struct rule_case cases[] = {
+        {"[{\"elapsed_since_start_ns\":\"5\"",
+         "[{\"elapsed_since_start_ns\":\"0\",\"value\":1},{\"elapsed_since_start_ns\":\"0\"",
+         INVALID "measurements.cpu.values[1].elapsed_since_start_ns: expected time after 0, which the first value has, "
+                 "found \"0\"",
+         ""},
+        {"[{\"elapsed_since_start_ns\":\"5\"",
+         "[{\"elapsed_since_start_ns\":\"0\",\"value\":1},{\"elapsed_since_start_ns\":\"5\"", "", ""},
+    };
+    CHECK_CASES(cases);
 }
 
 TEST(only_version_1_is_accepted_V1_1)
@@ -408,7 +448,8 @@ TEST(two_samples_are_enough_V1_4)
     CHECK_TEXT(validate_samples("0 0 259", RULES_SPEC),
                "profiling_not_enough_samples: profile.samples: expected at least 2, found 1");
     CHECK_TEXT(validate_samples("0 0 259", RULES_RELAY), TOO_FEW "; " SINGLE " 1");
-    CHECK_TEXT(validate_samples("0 0 1, 1 0 2", RULES_SPEC), "accepted");
+    CHECK_TEXT(validate_samples("0 0 1, 1 0 2", RULES_SPEC),
+               INVALID "profile.thread_metadata.1: expected object, found nothing");
     CHECK_TEXT(validate_samples("0 0 1, 1 0 2", RULES_RELAY), TOO_FEW "; " SINGLE " 2");
     CHECK_TEXT(validate_samples("", RULES_RELAY), TOO_FEW);
 }

@@ -86,6 +86,10 @@ enum status rules_validate_chunk(struct slice payload, const struct rules_contex
 enum status rules_validate_profile(struct slice payload, const struct rules_context *context, enum rules rules,
                                    struct rules_result *ret_result, struct error *error);
 
+/* Whether the documents list PLATFORM for V1. They do not list "native" and "other", which offbeat writes: servers know
+ * C and C++, and code without images, by these names. */
+bool rules_v1_platform_is_listed(struct slice platform);
+
 /* Validates a payload of either version by one or two SETS of rules (bits 1 << enum rules), in one reading. RET_RESULT
  * is of the first set that rejects the payload; RELAY comes first. */
 enum status rules_validate_by(struct slice payload, bool is_v1, const struct rules_context *context, unsigned sets,

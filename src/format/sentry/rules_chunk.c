@@ -180,6 +180,7 @@ bool rules_apply_v2(struct validation *validation)
         {samples_are_left, BREAKS_RELAY},
         {samples_have_stacks, BREAKS_BOTH},
         {rules_stacks_have_frames, BREAKS_BOTH},
+        {rules_threads_are_described, BREAKS_SPEC},
         {sort_samples, BREAKS_RELAY},
         {duration_is_allowed, BREAKS_RELAY},
         {cut_addresses_of_cocoa, BREAKS_RELAY},

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* --- Notes -------------------------------------------------------------------------------------------------------- */
 
@@ -56,9 +57,13 @@ static bool is_json(struct slice payload, struct error *failure)
 static bool reject_json(struct validation *validation, const struct error *failure)
 {
     char place[RULES_PLACE_SIZE], found[RULES_TEXT_SIZE];
+    const char *expectation = expectation_of(failure->message);
+    bool names_expectation = expectation != failure->message; /* "expected a value", else "input ends early" */
     json_place(validation->payload, failure->offset, place, sizeof(place), NULL);
-    (void)snprintf(found, sizeof(found), "%.60s at byte %" PRIu64, failure->message, failure->offset);
-    return rules_reject(validation->result, REJECT_INVALID_JSON, "valid JSON", found, "%s", place);
+    (void)snprintf(found, sizeof(found), "%.60s at byte %" PRIu64,
+                   names_expectation ? "something else" : failure->message, failure->offset);
+    return rules_reject(validation->result, REJECT_INVALID_JSON, names_expectation ? expectation : "valid JSON", found,
+                        "%s", place);
 }
 
 bool rules_payload_is_json(struct validation *validation)
@@ -169,6 +174,25 @@ bool rules_native_frames_have_addresses(struct validation *validation)
                             "profile.frames[%zu].instruction_addr", i);
     }
     return true;
+}
+
+/* FMT-5. Each thread that has samples needs an entry in thread_metadata. */
+bool rules_threads_are_described(struct validation *validation)
+{
+    const struct chunk_decoder *decoder = validation->decoder;
+    const struct chunk *chunk = &decoder->chunk;
+    bool *is_described = calloc(decoder->profile->threads.count + 1, sizeof(*is_described));
+    const struct chunk_sample *missing = NULL;
+    for (size_t i = 0; is_described && i < chunk->described_threads.count; i++)
+        is_described[chunk->described_threads.items[i].index] = true;
+    for (size_t i = 0; is_described && !missing && i < chunk->samples.count; i++) {
+        if (!is_described[chunk->samples.items[i].thread.index]) missing = &chunk->samples.items[i];
+    }
+    free(is_described);
+    if (!missing) return true;
+    struct slice id = profile_slice(decoder->profile, profile_thread(decoder->profile, missing->thread)->id);
+    return rules_reject(validation->result, REJECT_INVALID_JSON, expected_object.text, "nothing",
+                        "profile.thread_metadata.%.*s", SLICE_ARGUMENTS(id));
 }
 
 /* Rejects INDEX at PLACE, an index of a list with COUNT items. */

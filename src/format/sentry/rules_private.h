@@ -56,6 +56,7 @@ bool rules_values_are_typed(struct validation *validation);
 bool rules_native_code_has_images(struct validation *validation);
 bool rules_native_frames_have_addresses(struct validation *validation);
 bool rules_stacks_have_frames(struct validation *validation);
+bool rules_threads_are_described(struct validation *validation);
 
 /* Each rejects, and returns false. */
 bool rules_reject_stack(struct validation *validation, size_t sample);

@@ -36,6 +36,30 @@ static bool check_cocoa(struct validation *validation)
     return true;
 }
 
+bool rules_v1_platform_is_listed(struct slice platform)
+{
+    static const char *const platforms[] = {"cocoa", "node", "python", "rust", "native", "other"};
+    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
+        if (slice_equals_text(platform, platforms[i])) return true;
+    }
+    return false;
+}
+
+/* V1-1, V1-6. */
+static bool check_platform(struct validation *validation)
+{
+    struct slice platform = rules_platform(validation);
+    char found[RULES_TEXT_SIZE];
+    if (!rules_v1_platform_is_listed(platform)) {
+        (void)snprintf(found, sizeof(found), "\"%.*s\"", SLICE_ARGUMENTS(platform));
+        return rules_reject(validation->result, REJECT_PLATFORM_NOT_SUPPORTED,
+                            "cocoa, node, python, rust, native or other", found, "platform");
+    }
+    if (!(validation->decoder->v1.described & V1_BUILD_NUMBER) || slice_equals_text(platform, "cocoa")) return true;
+    return rules_reject(validation->result, REJECT_INVALID_PROFILE_METADATA, "nothing, as the platform is not cocoa",
+                        "string", "os.build_number");
+}
+
 static bool check_transaction(struct validation *validation)
 {
     const enum reject_reason reason = REJECT_INVALID_TRANSACTION_METADATA;
@@ -226,6 +250,7 @@ bool rules_apply_v1(struct validation *validation)
         {rules_header_is_typed, BREAKS_BOTH},
         {rules_version_is_own, BREAKS_BOTH},
         {rules_values_are_typed, BREAKS_BOTH},
+        {check_platform, BREAKS_SPEC},
         {check_cocoa, BREAKS_RELAY},
         {check_transaction, BREAKS_BOTH},
         {is_of_transaction, BREAKS_SPEC},
@@ -237,6 +262,7 @@ bool rules_apply_v1(struct validation *validation)
         {samples_are_left, BREAKS_RELAY},
         {samples_have_stacks, BREAKS_BOTH},
         {rules_stacks_have_frames, BREAKS_BOTH},
+        {rules_threads_are_described, BREAKS_SPEC},
         {check_duration_of_spec, BREAKS_SPEC},
         {check_duration_of_relay, BREAKS_RELAY},
     };

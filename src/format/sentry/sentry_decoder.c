@@ -34,6 +34,7 @@ EXPECT(expected_image_type, "macho, symbolic, sourcemap, proguard or jvm", JSON_
 EXPECT(expected_unit, "nanosecond, ns, hertz, hz, byte, percent, nanojoule or nj", JSON_STRING)
 EXPECT(expected_spec_unit, "nanosecond, ns, hertz, hz, byte or percent", JSON_STRING)
 EXPECT(expected_measured, "number, or a string that holds one", JSON_STRING)
+EXPECT(expected_later, "time after 0, which the first value has", JSON_NOTHING)
 EXPECT(expected_digits, "string of an integer", JSON_STRING)
 EXPECT(expected_name_of_frame, "filename, function or instruction_addr", JSON_NOTHING)
 /* clang-format on */

@@ -27,7 +27,7 @@ extern const struct expectation expected_something, expected_string, expected_fi
     expected_u32, expected_index, expected_whole, expected_boolean, expected_object, expected_array, expected_uuid,
     expected_plain_uuid, expected_random_uuid, expected_address, expected_size, expected_debug_id, expected_image_type,
     expected_unit, expected_spec_unit, expected_measured, expected_once, expected_name_of_frame, expected_digits,
-    expected_time;
+    expected_later, expected_time;
 
 enum { BREAKS_SPEC = 1 << RULES_SPEC, BREAKS_RELAY = 1 << RULES_RELAY, BREAKS_BOTH = BREAKS_SPEC | BREAKS_RELAY };
 

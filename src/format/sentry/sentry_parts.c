@@ -677,7 +677,8 @@ static void read_client_sdk(struct chunk_decoder *decoder)
 
 /* --- Measurements ------------------------------------------------------------------------------------------------- */
 
-static void read_measurement_value(struct chunk_decoder *decoder, struct measurement *measurement)
+/* V1: a value from before the start has no time. A client that writes 0 for it gives several values that time. */
+static void read_measurement_value(struct chunk_decoder *decoder, struct measurement *measurement, bool is_first)
 {
     static const struct member known[] = {MEMBER_OF("timestamp", 0, expected_finite),
                                           MEMBER_OF("value", 1, expected_measured)};
@@ -693,7 +694,9 @@ static void read_measurement_value(struct chunk_decoder *decoder, struct measure
         if (member == 1) {
             value = chunk_read_measured(decoder);
         } else if (decoder->is_v1) {
+            uint64_t offset = chunk_offset(decoder);
             time_ns = read_elapsed(decoder);
+            if (time_ns == 0 && !is_first) chunk_note(decoder, BREAKS_SPEC, &expected_later, offset);
         } else {
             double seconds = chunk_read_finite(decoder);
             time_ns = chunk_seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
@@ -730,12 +733,13 @@ static void read_measurement(struct chunk_decoder *decoder, struct measurement *
         if (member == UNIT) {
             read_unit(decoder, measurement);
         } else if (json_peek(&decoder->reader) == JSON_OBJECT) {
-            /* V2-9: the examples of documents 001 and 003 have a single object, which no server accepts. */
-            chunk_note(decoder, BREAKS_BOTH, &expected_array, chunk_offset(decoder));
-            read_measurement_value(decoder, measurement);
+            /* V2-9: the examples of documents 001, 003 and 004 have a single object, which no server accepts. */
+            chunk_note(decoder, BREAKS_RELAY, &expected_array, chunk_offset(decoder));
+            read_measurement_value(decoder, measurement, true);
         } else {
             json_array_begin(&decoder->reader);
-            while (json_array_next(&decoder->reader)) read_measurement_value(decoder, measurement);
+            for (bool is_first = true; json_array_next(&decoder->reader); is_first = false)
+                read_measurement_value(decoder, measurement, is_first);
         }
     }
     measurement->attributes = chunk_take_attributes(decoder, &members);

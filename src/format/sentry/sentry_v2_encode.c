@@ -244,13 +244,20 @@ static void write_thread(struct json_writer *writer, const struct profile *profi
 static void write_thread_metadata(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
+    bool has_zero = false;
     json_begin_object_member(writer, "thread_metadata");
     for (uint32_t i = 1; i < profile->threads.count; i++) {
         const struct thread *thread = &profile->threads.items[i];
         if (plan->thread_samples[i] == 0) continue;
-        json_write_key_slice(writer, thread_id_text(profile, (struct thread_id){i}));
+        struct slice id = thread_id_text(profile, (struct thread_id){i});
+        has_zero |= slice_equals_text(id, "0");
+        json_write_key_slice(writer, id);
         json_begin_object(writer);
         write_thread(writer, profile, thread);
+        json_end_object(writer);
+    }
+    if (plan->thread_samples[0] && !has_zero) { /* samples without a thread are written with the id "0" */
+        json_begin_object_member(writer, "0");
         json_end_object(writer);
     }
     json_end_object(writer);
@@ -416,6 +423,7 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
     for (size_t i = 0; i < measurement->count && !writer->out->failed; i++) {
         const struct measurement_value *value = &measurement->values[i];
         if (!is_chosen(plan->options, value->time_ns) || !isfinite(value->value)) continue;
+        if (plan->is_v1 && value->time_ns < plan->start_ns) continue; /* V1 has no time for it */
         json_begin_object(writer);
         write_time(writer, plan, value->time_ns);
         json_write_key(writer, "value");
@@ -500,13 +508,15 @@ const char *sentry_v2_platform(const struct profile *profile)
 }
 
 /* The sender validates what it has written as a server does (V2-6), in one reading. A chunk of another client keeps its
- * ids and frames, even if the documents do not allow them. */
+ * ids and frames, and a profile of V1 its platform, even if the documents do not allow them. */
 static enum status validate(const struct profile *profile, struct slice payload, bool is_v1,
                             struct rules_result *ret_result, struct error *error)
 {
-    const struct rules_context context = {
-        .is_in_envelope = true, .platform = slice_of_text(sentry_v2_platform(profile)), .has_transaction = true};
-    unsigned sets = sentry_extension(profile)->sample_format == 0 ? RULES_BOTH : 1 << RULES_RELAY;
+    struct slice platform = slice_of_text(sentry_v2_platform(profile));
+    const struct rules_context context = {.is_in_envelope = true, .platform = platform, .has_transaction = true};
+    bool keeps_documents =
+        sentry_extension(profile)->sample_format == 0 && (!is_v1 || rules_v1_platform_is_listed(platform));
+    unsigned sets = keeps_documents ? RULES_BOTH : 1 << RULES_RELAY;
     enum status status = rules_validate_by(payload, is_v1, &context, sets, ret_result, error);
     return status == STATUS_OK ? rules_result_status(ret_result, error) : status;
 }
