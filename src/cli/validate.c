@@ -109,6 +109,8 @@ static void validate_items(struct validation *validation, struct envelope_reader
         struct rules_context context = {.is_in_envelope = true,
                                         .platform = item.platform,
                                         .has_meta_length = item.has_meta_length,
+                                        .is_perfetto = envelope_item_is_perfetto(&item),
+                                        .meta_length = item.meta_length,
                                         .has_transaction = with_transaction};
         memcpy(context.transaction_id, transaction_id, sizeof(context.transaction_id));
         (void)snprintf(name, sizeof(name), "item %zu, %.*s", number, SLICE_ARGUMENTS(item.type));

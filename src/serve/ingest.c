@@ -162,6 +162,8 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
     ingest->context.is_in_envelope = true;
     ingest->context.platform = item->platform;
     ingest->context.has_meta_length = item->has_meta_length;
+    ingest->context.is_perfetto = envelope_item_is_perfetto(item);
+    ingest->context.meta_length = item->meta_length;
     enum status status, decoded;
     if (is_chunk) {
         decoded = status = sentry_v2_decode_and_validate(item->payload, &ingest->context, RULES_RELAY, &ingest->profile,

@@ -134,7 +134,7 @@ TEST(only_the_service_accepts_platforms_that_the_documents_do_not_list_V1_1)
 {
     static const char *const platforms[] = {"php", "ruby", "java", "go", "csharp", "javascript"};
     for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
-        char text[32], spec[128];
+        char text[32], spec[160];
         (void)snprintf(text, sizeof(text), "\"%s\"", platforms[i]);
         (void)snprintf(
             spec, sizeof(spec),

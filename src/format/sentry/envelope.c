@@ -160,8 +160,13 @@ static void read_item_member(struct json_reader *reader, struct slice key, struc
         header->item.content_type = read_text(reader, texts);
     } else if (slice_equals_text(key, "item_count")) {
         header->item.item_count = json_u64(reader);
+    } else if (slice_equals_text(key, "meta_length")) {
+        header->item.has_meta_length = true;
+        if (json_peek(reader) == JSON_NUMBER)
+            header->item.meta_length = json_u64(reader);
+        else
+            json_skip(reader);
     } else {
-        if (slice_equals_text(key, "meta_length")) header->item.has_meta_length = true;
         json_skip(reader);
     }
 }
@@ -306,6 +311,11 @@ bool envelope_next(struct envelope_reader *reader, struct envelope_item *ret_ite
 bool envelope_item_is_chunk(const struct envelope_item *item)
 {
     return slice_equals_text(item->type, "profile_chunk") || slice_equals_text(item->type, "profile_chunk_ui");
+}
+
+bool envelope_item_is_perfetto(const struct envelope_item *item)
+{
+    return envelope_item_is_chunk(item) && slice_equals_text(item->content_type, "application/x-perfetto-trace");
 }
 
 /* --- What a server accepts ---------------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ struct envelope_item {
     struct slice platform, content_type;
     uint64_t item_count; /* items of a container; 0 = no container */
     bool has_meta_length;
+    uint64_t meta_length;     /* bytes of JSON at the start of the payload, which a trace follows */
     bool has_further_members; /* the header has others than type, length and platform */
 };
 
@@ -53,6 +54,8 @@ bool envelope_next(struct envelope_reader *reader, struct envelope_item *ret_ite
 
 /* profile_chunk, also by the name that some clients give it. */
 bool envelope_item_is_chunk(const struct envelope_item *item);
+/* A chunk whose payload is JSON and then a Perfetto trace. */
+bool envelope_item_is_perfetto(const struct envelope_item *item);
 
 /* --- What a server accepts ---------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "format/sentry/sentry_v2.h"
 #include "format/sentry/transaction.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,6 +25,11 @@ static bool is_v1_item(const struct envelope_item *item)
 
 static enum status decode_payload(const struct envelope_item *item, struct profile *profile, struct error *error)
 {
+    if (envelope_item_is_perfetto(item))
+        return error_set(error, STATUS_UNSUPPORTED, 0,
+                         "Perfetto trace: not read by offbeat; open the bytes after the item's first %" PRIu64
+                         " at https://ui.perfetto.dev",
+                         item->meta_length);
     return is_v1_item(item) ? sentry_v1_decode(item->payload, profile, error)
                             : sentry_v2_decode(item->payload, profile, error);
 }

@@ -28,6 +28,9 @@ enum reject_reason {
     REJECT_NONE, /* accepted, or no reason of this list */
     REJECT_EXCEED_SIZE_LIMIT,
     REJECT_INVALID_SAMPLED_PROFILE,
+    REJECT_INVALID_BASE64_VALUE,
+    REJECT_INVALID_PROTOBUF,
+    REJECT_NO_PROFILE_SAMPLES_IN_TRACE,
     REJECT_INVALID_JSON,
     REJECT_INVALID_PROFILE_TYPE,
     REJECT_PLATFORM_NOT_SUPPORTED,
@@ -72,6 +75,8 @@ struct rules_context {
     bool is_in_envelope;                 /* the payload is in an envelope, whose item header is validated */
     struct slice platform;               /* platform of the item header; data NULL = missing */
     bool has_meta_length;                /* the item header has a meta_length */
+    bool is_perfetto;                    /* its content_type is that of a Perfetto trace */
+    uint64_t meta_length;                /* bytes of JSON that a Perfetto trace follows */
     bool has_transaction;                /* the envelope of a V1 profile has a transaction */
     char transaction_id[UUID_TEXT_SIZE]; /* id of that transaction; "" = not known */
 };

@@ -1,6 +1,7 @@
 /* The rules for a chunk of sample format V2 (V2-1…7, FMT-1…7; facts §1.2, §1.3, §1.7): one table, in the order of the
  * real service. What the types of the values break was noted while they were read; here it gets its place and its turn.
  * SPDX-License-Identifier: MIT */
+#include "base/protobuf.h"
 #include "format/sentry/rules_private.h"
 
 #include <math.h>
@@ -16,7 +17,13 @@ enum { FRAMES_MIN = 2 /* samples with frames that a thread must have to be kept 
 
 static bool item_is_json_alone(struct validation *validation)
 {
-    if (!validation->context->has_meta_length) return true;
+    const struct rules_context *context = validation->context;
+    if (context->is_perfetto) {
+        if (context->has_meta_length && validation->payload.size) return true;
+        return rules_reject(validation->result, REJECT_INVALID_SAMPLED_PROFILE,
+                            "a number of bytes from 1, less than the payload's", "another", "%s", "item.meta_length");
+    }
+    if (!context->has_meta_length) return true;
     return rules_reject(validation->result, REJECT_INVALID_SAMPLED_PROFILE, "no meta_length with JSON", "one", "%s",
                         "item.meta_length");
 }
@@ -159,6 +166,52 @@ static bool drop_unused_threads(struct validation *validation)
     return true;
 }
 
+static bool has_samples(struct slice packet)
+{
+    enum { STREAMING_PROFILE_PACKET = 54, PERF_SAMPLE = 66 };
+    struct cursor cursor = cursor_of(packet);
+    struct protobuf_field field;
+    bool found = false;
+    while (protobuf_next(&cursor, &field))
+        found |= field.number == STREAMING_PROFILE_PACKET || field.number == PERF_SAMPLE;
+    return found;
+}
+
+/* A Perfetto trace is not read: only that it is a list of packets, and that one has samples. */
+static bool perfetto_is_valid(struct validation *validation)
+{
+    enum { TRACE_PACKET = 1 };
+    struct cursor cursor = cursor_of(validation->trace);
+    struct protobuf_field field;
+    bool found = false;
+    while (protobuf_next(&cursor, &field))
+        found |= field.number == TRACE_PACKET && field.wire_type == PROTOBUF_BYTES && has_samples(field.bytes);
+    if (cursor.failed)
+        return rules_reject(validation->result, REJECT_INVALID_PROTOBUF, "a Perfetto trace", "broken protobuf", "%s",
+                            "trace");
+    if (found) return true;
+    return rules_reject(validation->result, REJECT_NO_PROFILE_SAMPLES_IN_TRACE, "a packet with samples", "none", "%s",
+                        "trace");
+}
+
+/* Android's own trace is not read: only its base64 is checked. */
+static bool trace_is_valid(struct validation *validation)
+{
+    const struct chunk_decoder *decoder = validation->decoder;
+    if (validation->context->is_perfetto) return perfetto_is_valid(validation);
+    if (decoder->trace_is_empty)
+        return rules_reject(validation->result, REJECT_NOT_ENOUGH_SAMPLES, "an Android trace", "none", "%s",
+                            "sampled_profile");
+    if (decoder->trace_is_base64) return true;
+    return rules_reject(validation->result, REJECT_INVALID_BASE64_VALUE, "base64 without padding", "something else",
+                        "%s", "sampled_profile");
+}
+
+static bool item_names_perfetto_platform(struct validation *validation)
+{
+    return !validation->context->is_perfetto || item_names_platform(validation);
+}
+
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
 bool rules_apply_v2(struct validation *validation)
@@ -186,7 +239,19 @@ bool rules_apply_v2(struct validation *validation)
         {cut_addresses_of_cocoa, BREAKS_RELAY},
         {drop_unused_threads, BREAKS_RELAY},
     };
+    /* Chunks with a trace of Android or Perfetto, which have no profile. */
+    static const struct rule rules_of_trace[] = {
+        {rules_size_is_allowed, BREAKS_BOTH},  {item_is_json_alone, BREAKS_RELAY},
+        {rules_payload_is_json, BREAKS_BOTH},  {rules_header_is_typed, BREAKS_BOTH},
+        {item_is_of_one_class, BREAKS_RELAY},  {rules_version_is_own, BREAKS_BOTH},
+        {rules_values_are_typed, BREAKS_BOTH}, {item_names_perfetto_platform, BREAKS_RELAY},
+        {trace_is_valid, BREAKS_RELAY},
+    };
     const struct chunk_decoder *decoder = validation->decoder;
+    if (decoder->has_trace) {
+        rules_apply(validation, rules_of_trace, sizeof(rules_of_trace) / sizeof(rules_of_trace[0]));
+        return true;
+    }
     validation->v2.threads = chunk_count_samples(&decoder->chunk, decoder->profile->threads.count);
     if (!validation->v2.threads) return false;
     rules_apply(validation, rules, sizeof(rules) / sizeof(rules[0]));

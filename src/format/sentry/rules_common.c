@@ -253,6 +253,18 @@ static enum status validate_with(struct validation *validation, const struct chu
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to validate the payload");
 }
 
+/* Sets the payload, and of a chunk with a Perfetto trace, the JSON and the trace; both are empty if its length is
+ * wrong. */
+static void set_payload(struct validation *validation, struct slice payload)
+{
+    const struct rules_context *context = validation->context;
+    validation->payload = payload;
+    if (!context->is_perfetto) return;
+    size_t size = context->meta_length < payload.size ? (size_t)context->meta_length : 0;
+    validation->payload = slice_of(payload.data, size);
+    validation->trace = slice_of(payload.data + size, size ? payload.size - size : 0);
+}
+
 /* A payload that could not be read to its end still has a header, which counts first. */
 static enum status validate(struct validation *validation, struct error *error)
 {
@@ -282,12 +294,11 @@ enum status sentry_v2_decode_and_validate(struct slice bytes, const struct rules
                                           struct profile *profile, struct rules_result *ret_result, struct error *error)
 {
     struct chunk_decoder decoder;
-    struct validation validation = {.payload = bytes,
-                                    .context = context ? context : &no_context,
-                                    .rules = rules,
-                                    .decoder = &decoder,
-                                    .result = ret_result};
-    chunk_decoder_init(&decoder, bytes, profile, false);
+    struct validation validation = {
+        .context = context ? context : &no_context, .rules = rules, .decoder = &decoder, .result = ret_result};
+    set_payload(&validation, bytes);
+    chunk_decoder_init(&decoder, validation.payload, profile, false);
+    decoder.has_trace = decoder.is_perfetto = validation.context->is_perfetto;
     v2_read_payload(&decoder);
     enum status status = validate(&validation, error);
     if (status == STATUS_OK) status = v2_build(&decoder, bytes, error);
@@ -302,12 +313,14 @@ enum status rules_validate_by(struct slice payload, bool is_v1, const struct rul
     struct profile profile;
     struct chunk_decoder decoder;
     struct validation validation = {
-        .payload = payload, .context = context ? context : &no_context, .decoder = &decoder, .result = ret_result};
+        .context = context ? context : &no_context, .decoder = &decoder, .result = ret_result};
     enum status status = STATUS_OK;
     bool is_read = false;
     profile_init(&profile);
-    chunk_decoder_init(&decoder, payload, &profile, is_v1);
+    set_payload(&validation, payload);
+    chunk_decoder_init(&decoder, validation.payload, &profile, is_v1);
     decoder.only_validates = true;
+    decoder.has_trace = decoder.is_perfetto = validation.context->is_perfetto;
     rules_result_init(ret_result);
     for (size_t i = 0; i < RULES_COUNT && status == STATUS_OK && ret_result->accepted; i++) {
         validation.rules = order[i];

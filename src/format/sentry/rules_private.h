@@ -19,7 +19,8 @@ struct thread_range {
 };
 
 struct validation {
-    struct slice payload;
+    struct slice payload;                /* of a chunk with a Perfetto trace, the JSON before the trace */
+    struct slice trace;                  /* the Perfetto trace after PAYLOAD */
     const struct rules_context *context; /* never NULL */
     enum rules rules;
     const struct chunk_decoder *decoder; /* decoder that has read PAYLOAD */

@@ -10,11 +10,27 @@
 
 #include <stdio.h>
 
-enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PARTS };
+enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PART_TRACE, PART_TIME, PARTS };
 enum {
     HEADER = 1 << PART_VERSION | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_RELEASE,
     ALL = (1 << PARTS) - 1,
 };
+
+/* Base64 without padding, of Android's own trace. The text becomes an attribute if the platform is another. */
+static void read_trace(struct chunk_decoder *decoder, struct members *members)
+{
+    (void)json_peek(&decoder->reader);
+    const uint8_t *start = decoder->reader.position;
+    chunk_keep_value(decoder, members, "");
+    size_t size = decoder->reader.failed ? 0 : (size_t)(decoder->reader.position - start);
+    bool is_valid = size >= 2 && *start == '"' && (size - 2) % 4 != 1;
+    for (size_t i = 1; is_valid && i + 1 < size; i++) {
+        bool is_letter = (start[i] | 0x20) >= 'a' && (start[i] | 0x20) <= 'z';
+        is_valid = is_letter || (start[i] >= '0' && start[i] <= '9') || start[i] == '+' || start[i] == '/';
+    }
+    decoder->trace_is_base64 = is_valid;
+    decoder->trace_is_empty = size <= 2;
+}
 
 static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
 {
@@ -33,6 +49,8 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         MEMBER("offbeat", PART_OFFBEAT),
         MEMBER_OF("profile_id", PART_ID, expected_uuid),
         MEMBER_OF("event_id", PART_ID, expected_uuid),
+        MEMBER("sampled_profile", PART_TRACE),
+        MEMBER_OF("timestamp", PART_TIME, expected_finite),
     };
     enum { REQUIRED = 1 << PART_PROFILER | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_SDK | 1 << PART_PROFILE };
     static const struct member_rules rules = {
@@ -42,7 +60,20 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         .header = HEADER,
         .is_metadata = true,
     };
+    /* A trace of Android stands for the profile. */
+    enum { OF_TRACE = (REQUIRED & ~(1 << PART_PROFILE)) | 1 << PART_RELEASE | 1 << PART_TIME };
+    static const struct member_rules rules_of_android = {
+        .required = {[RULES_SPEC] = REQUIRED | 1 << PART_RELEASE, [RULES_RELAY] = OF_TRACE},
+        .header = HEADER,
+        .is_metadata = true,
+    };
+    static const struct member_rules rules_of_perfetto = {
+        .required = {[RULES_SPEC] = REQUIRED | 1 << PART_RELEASE, [RULES_RELAY] = REQUIRED & ~(1 << PART_PROFILE)},
+        .header = HEADER,
+        .is_metadata = true,
+    };
     struct members members = MEMBERS_VALIDATED(known, rules);
+    if (decoder->is_perfetto) members.rules = &rules_of_perfetto;
     members.ignored = ALL & ~chosen;
     json_object_begin(&decoder->reader);
     for (int part; (part = chunk_next_member(decoder, &members)) >= 0;) {
@@ -50,10 +81,17 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
             chunk_read_part(decoder, part);
         else if (part == PART_PROFILER)
             decoder->profile->profiler_id = chunk_read_uuid(decoder);
-        else if (json_peek(&decoder->reader) == JSON_STRING)
+        else if (part == PART_TRACE)
+            read_trace(decoder, &members);
+        else if (part == PART_DIST && json_peek(&decoder->reader) == JSON_STRING)
             decoder->profile->dist = chunk_read_string(decoder);
         else
             chunk_keep_value(decoder, &members, ""); /* servers ignore DIST, whatever it is */
+        if (members.rules == &rules && members.seen & 1 << PART_TRACE &&
+            slice_equals_text(profile_slice(decoder->profile, decoder->profile->platform), "android")) {
+            decoder->has_trace = true;
+            members.rules = &rules_of_android;
+        }
     }
     decoder->extension->attributes.chunk = chunk_take_attributes(decoder, &members);
 }
@@ -87,6 +125,13 @@ enum status v2_build(struct chunk_decoder *decoder, struct slice bytes, struct e
                          reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
     if (status != STATUS_OK) return status;
+    if (decoder->has_trace) {
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s",
+                         decoder->is_perfetto
+                             ? "Perfetto trace: not read by offbeat; open it at https://ui.perfetto.dev"
+                             : "Android trace (sampled_profile): not read by offbeat; decode its "
+                               "base64 into a file and open it at https://profiler.firefox.com");
+    }
     if (!decoder->has_version && !decoder->has_profile) {
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
     }
