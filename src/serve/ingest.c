@@ -152,7 +152,10 @@ static void add_rejected(struct ingest *ingest, const struct envelope_item *item
 static void reject_unreadable(struct ingest *ingest, const struct error *error)
 {
     rules_result_init(&ingest->result);
-    (void)rules_reject(&ingest->result, REJECT_INVALID_JSON, "a profile that can be stored", error->message, "%s", "");
+    bool is_trace = error->status == STATUS_UNSUPPORTED; /* a trace of Android or Perfetto */
+    (void)rules_reject(&ingest->result, is_trace ? REJECT_PLATFORM_NOT_SUPPORTED : REJECT_INVALID_JSON,
+                       is_trace ? "a profile that offbeat reads" : "a profile that can be stored", error->message, "%s",
+                       "");
 }
 
 static enum status take_profile(struct ingest *ingest, const struct envelope_item *item, bool is_chunk,

@@ -75,7 +75,7 @@ struct rules_context {
     bool is_in_envelope;                 /* the payload is in an envelope, whose item header is validated */
     struct slice platform;               /* platform of the item header; data NULL = missing */
     bool has_meta_length;                /* the item header has a meta_length */
-    bool is_perfetto;                    /* its content_type is that of a Perfetto trace */
+    bool is_perfetto;                    /* content_type of the item is that of a Perfetto trace */
     uint64_t meta_length;                /* bytes of JSON that a Perfetto trace follows */
     bool has_transaction;                /* the envelope of a V1 profile has a transaction */
     char transaction_id[UUID_TEXT_SIZE]; /* id of that transaction; "" = not known */

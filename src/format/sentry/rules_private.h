@@ -19,7 +19,7 @@ struct thread_range {
 };
 
 struct validation {
-    struct slice payload;                /* of a chunk with a Perfetto trace, the JSON before the trace */
+    struct slice payload;                /* payload; JSON before the trace in a chunk with a Perfetto trace */
     struct slice trace;                  /* the Perfetto trace after PAYLOAD */
     const struct rules_context *context; /* never NULL */
     enum rules rules;

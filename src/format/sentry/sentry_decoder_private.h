@@ -94,7 +94,7 @@ struct chunk_decoder {
     bool has_version, is_own_version, has_profile; /* OWN: the version that is read */
     bool has_trace;   /* a trace stands for the profile: Android's sampled_profile, or one of Perfetto */
     bool is_perfetto; /* a Perfetto trace follows the payload */
-    bool trace_is_base64, trace_is_empty; /* of sampled_profile */
+    bool trace_is_base64, trace_is_empty; /* text of sampled_profile */
     uint64_t version_offset;              /* byte of the version in the payload, if has_version */
     bool only_validates; /* keeps only what a rule asks for, so that a payload of any size gets a result (V2-10) */
     struct {
