@@ -126,11 +126,11 @@ enum status v2_build(struct chunk_decoder *decoder, struct slice bytes, struct e
     }
     if (status != STATUS_OK) return status;
     if (decoder->has_trace) {
-        return error_set(error, STATUS_UNSUPPORTED, 0, "%s",
-                         decoder->is_perfetto
-                             ? "Perfetto trace: not read by offbeat; open it at https://ui.perfetto.dev"
-                             : "Android trace (sampled_profile): not read by offbeat; decode its "
-                               "base64 into a file and open it at https://profiler.firefox.com");
+        return error_set(
+            error, STATUS_UNSUPPORTED, 0, "%s",
+            decoder->is_perfetto
+                ? "Perfetto trace: not read by offbeat; open it at https://ui.perfetto.dev"
+                : "Android trace: not read by offbeat; decode sampled_profile, open it at profiler.firefox.com");
     }
     if (!decoder->has_version && !decoder->has_profile) {
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
