@@ -183,7 +183,7 @@ def a_request_of_xdebug_without_a_summary_is_read_and_named():
         cut = pathlib.Path(folder) / "x.cg"
         cut.write_bytes(whole[:whole.rindex(b"{main}")])
         check_equal(top(cut), {"{main}": (10000, 15000), "php::strlen": (12000, 12000)}, "functions that returned")
-        check("1 of 2 requests in the file did not end" in run("info", cut)[0], "info says nothing")
+        check("1 of 2 requests in the file did not end" in run("top", cut)[1], "top says nothing")
 
 
 @case

@@ -42,7 +42,7 @@ static struct reading read_bytes(struct slice bytes)
     profile_init(&profile);
     reading.status = format_decode(bytes, &profile, &reading.format, &reading.error);
     reading.samples = profile.samples.count;
-    reading.remarks = profile.metadata.count + profile.comments.count + profile.omissions.count;
+    reading.remarks = profile.metadata.count + profile.comments.count;
     for (size_t i = 0; i < profile.samples.count; i++) {
         const int64_t *values = profile_sample_values(&profile, i);
         for (size_t k = 0; k < profile.value_type_count; k++) reading.sums[k] += (uint64_t)values[k];
@@ -50,6 +50,7 @@ static struct reading read_bytes(struct slice bytes)
     for (size_t i = 0; i < profile.metadata.count; i++)
         reading.is_unfinished |=
             strcmp(profile_c_string(&profile, profile.metadata.items[i].key), "list_not_ended") == 0;
+    reading.is_unfinished |= profile.omissions.count > 0;
     profile_fini(&profile);
     return reading;
 }

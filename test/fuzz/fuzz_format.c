@@ -60,7 +60,8 @@ static void write_and_read(const struct profile *profile, const struct format *f
 {
     struct buffer bytes;
     buffer_init(&bytes, ENCODED_BYTES_MAX);
-    if (format_encode(profile, format, &bytes, NULL) == STATUS_OK && !bytes.failed) {
+    /* A profile without stacks is an empty file of collapsed stacks, which is not read as a profile. */
+    if (format_encode(profile, format, &bytes, NULL) == STATUS_OK && !bytes.failed && bytes.size > 0) {
         struct profile again;
         struct error error;
         profile_init(&again);
@@ -94,7 +95,7 @@ static void check_agreement(struct slice bytes)
 {
     struct buffer written[WRITINGS];
     for (size_t i = 0; i < WRITINGS; i++) buffer_init(&written[i], ENCODED_BYTES_MAX);
-    if (rewrite(bytes, &written[0])) {
+    if (rewrite(bytes, &written[0]) && written[0].size > 0) {
         for (size_t i = 1; i < WRITINGS; i++) must(rewrite(buffer_slice(&written[i - 1]), &written[i]));
         must(slice_equal(buffer_slice(&written[WRITINGS - 2]), buffer_slice(&written[WRITINGS - 1])));
     }

@@ -130,7 +130,7 @@ TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
 }
 
 /* 004 lists cocoa, node, python and rust; the service's own list is longer and is not checked there. */
-TEST(only_the_service_accepts_platforms_that_the_documents_do_not_list_V1_1)
+TEST(only_the_service_accepts_unlisted_platforms_V1_1)
 {
     static const char *const platforms[] = {"php", "ruby", "java", "go", "csharp", "javascript"};
     for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {

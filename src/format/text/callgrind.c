@@ -387,15 +387,12 @@ static void end_part(struct decoder *decoder)
  */
 static void note_unfinished_parts(struct decoder *decoder)
 {
-    struct buffer text = {.maximum = 256};
     end_part(decoder);
     if (decoder->unfinished_count == 0) return;
     if (decoder->profile->stated) decoder->profile->stated->lacks_callers = true;
-    buffer_append_format(&text,
-                         "%u of %u requests in the file did not end: functions that had not returned are missing.",
+    profile_add_omission(decoder->profile,
+                         "%u of %u requests in the file did not end: functions that had not returned are missing",
                          decoder->unfinished_count, decoder->part_count);
-    profile_add_comment(decoder->profile, buffer_slice(&text));
-    buffer_fini(&text);
 }
 
 static void read_line(struct decoder *decoder)
