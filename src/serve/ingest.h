@@ -36,6 +36,9 @@ struct ingest_file {
     char id[UUID_TEXT_SIZE];
 };
 
+/* Decodes an uploaded file into PROFILE. Rejects a file of which a part cannot be read: its sender has the whole. */
+enum status ingest_decode(struct slice bytes, struct profile *profile, struct error *error);
+
 /* FILE is to be finished in every case. A profile without samples is not stored. */
 enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error);

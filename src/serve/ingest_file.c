@@ -30,6 +30,13 @@ static void label_chunk(struct ingest_file *file, const struct request *request,
         chunk->chunk_id = slice_of_text(file->id);
 }
 
+enum status ingest_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    enum status status = format_decode(bytes, profile, NULL, error);
+    if (status != STATUS_OK || profile->omissions.count == 0) return status;
+    return error_set(error, STATUS_MALFORMED, 0, "%s", profile_c_string(profile, profile->omissions.items[0]));
+}
+
 enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error)
 {
@@ -38,12 +45,9 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
     *file = (struct ingest_file){0};
     profile_init(&file->profile);
     enum status status = body_open_file(request, sent->payload, &storage, &raw, error);
-    if (status == STATUS_OK) status = format_decode(raw, &file->profile, NULL, error);
+    if (status == STATUS_OK) status = ingest_decode(raw, &file->profile, error);
     buffer_fini(&storage);
     if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
-    if (status == STATUS_OK && file->profile.omissions.count > 0) /* the sender has the whole */
-        status = error_set(error, STATUS_MALFORMED, 0, "%s",
-                           profile_c_string(&file->profile, file->profile.omissions.items[0]));
     if (status != STATUS_OK || file->profile.samples.count == 0) return status;
     profile_demangle(&file->profile);
     ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->rollup);

@@ -143,7 +143,7 @@ static enum status add_labels(struct slice bytes, const struct description *desc
 {
     struct profile profile;
     profile_init(&profile);
-    enum status status = format_decode(bytes, &profile, NULL, error);
+    enum status status = ingest_decode(bytes, &profile, error);
     if (status == STATUS_OK) status = write_pprof(&profile, description, file, error);
     profile_fini(&profile);
     return status;
