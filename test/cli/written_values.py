@@ -105,6 +105,18 @@ def units_are_shown_known_or_not():
 
 
 @case
+def firefox_gets_the_cpu_time_of_samples_and_the_system():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.firefox.json"
+        check_equal(run("convert", TRIALS / "perf.data", "-o", path).returncode, 0, "status")
+        profile = json.loads(path.read_text())
+        shown = json.loads(run("top", "--json", path).stdout)
+    cpu_ns = sum(sum(thread["samples"]["threadCPUDelta"]) for thread in profile["threads"])
+    check_equal((profile["meta"]["oscpu"], cpu_ns), ("Linux x86_64", 258_517_032), "system and CPU time")
+    check_equal((shown["sample_type"]["type"], shown["total"]), ("wall", cpu_ns), "what the file is about")
+
+
+@case
 def an_event_that_ends_a_frame_of_a_trace_has_its_name():
     """speedscope ends only the frame of that name: without names, this file lasts 7156 ms there."""
     with tempfile.TemporaryDirectory() as folder:

@@ -405,6 +405,22 @@ static void write_categories(struct encoder *encoder)
     json_end_array(&encoder->writer);
 }
 
+/* Writes the system that the profile is of, where its recorder says it: perf with a machine, or offbeat. */
+static void write_system(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    const char *machine = NULL;
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        struct slice key = profile_slice(profile, entry->key);
+        if (slice_equals_text(key, "arch") && !entry->is_number) machine = profile_c_string(profile, entry->text);
+        if (slice_equals_text(key, "samples_taken")) machine = "x86_64";
+    }
+    char system[80];
+    (void)snprintf(system, sizeof(system), "Linux %.64s", machine ? machine : "");
+    if (machine) write_text(encoder, "oscpu", system);
+}
+
 static void write_meta(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -414,6 +430,7 @@ static void write_meta(struct encoder *encoder)
     write_number(encoder, "preprocessedProfileVersion", FIREFOX_VERSION);
     write_number(encoder, "version", GECKO_VERSION);
     write_slice(encoder, "product", product.size ? product : slice_of_text("offbeat"));
+    write_system(encoder);
     write_text(encoder, "importedFrom", "offbeat " OFFBEAT_VERSION);
     write_milliseconds(encoder, "interval", sample_times_period_ns(profile));
     write_milliseconds(encoder, "startTime", encoder->start_ns);
@@ -604,6 +621,18 @@ static void write_weights(struct encoder *encoder, const struct track_sample *sa
         WRITE_COLUMN(encoder, "weight", count, json_write_i64, value_of(encoder, &samples[i]));
 }
 
+/* Writes the CPU time of each sample, from which the viewer draws how busy a thread is. */
+static void write_cpu_times(struct encoder *encoder, const struct track_sample *samples, size_t count)
+{
+    const struct profile *profile = encoder->profile;
+    int column = profile_counts_cpu_time(profile) ? 1 : profile_value_index(profile, "cpu");
+    if (!profile->has_times || column < 0 ||
+        !slice_equals_text(profile_slice(profile, profile->value_types[column].unit), "nanoseconds"))
+        return;
+    WRITE_COLUMN(encoder, "threadCPUDelta", count, json_write_i64,
+                 profile_sample_values(profile, samples[i].sample)[column]);
+}
+
 static void write_fixed_milliseconds(struct json_writer *writer, uint64_t nanoseconds)
 {
     json_write_fixed(writer, nanoseconds, 6);
@@ -616,6 +645,7 @@ static void write_samples(struct encoder *encoder, const struct track_sample *sa
     WRITE_COLUMN(encoder, "stack", count, write_reference, encoder->stack_ends[stacks[samples[i].sample].index]);
     WRITE_COLUMN(encoder, "time", count, write_fixed_milliseconds, samples[i].time_ns);
     write_weights(encoder, samples, count);
+    write_cpu_times(encoder, samples, count);
     write_number(encoder, "length", (int64_t)count);
     json_end_object(&encoder->writer);
 }

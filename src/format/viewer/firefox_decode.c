@@ -303,6 +303,8 @@ static void give_columns(struct decoder *decoder)
     for (unsigned i = 0; i < MEASURES; i++) {
         decoder->columns[i] = (unsigned)profile->value_type_count;
         if (is_used[i]) profile_add_value_type(profile, types[i][0], types[i][1]);
+        if (is_used[i] && i != MEASURE_SAMPLES && i != MEASURE_CPU) /* a weight says what the profile is about */
+            profile->default_value_type = profile_text(profile, types[i][0]);
     }
 }
 
