@@ -67,6 +67,8 @@ struct record {
     uint64_t tick_count, stack_count, lost_ticks;
     bool is_quiet;
     bool is_failed;
+    bool is_running;                      /* true while the program runs: empty recordings may still grow */
+    bool is_written;                      /* true if everything was written while the program ran */
     const struct record_watcher *watcher; /* NULL: none */
 };
 
@@ -101,7 +103,7 @@ static uint64_t metadata_number(const struct profile *profile, const char *key)
 /* A process that ended as soon as it had made its recording was there to be sampled. */
 static bool is_empty(const struct record *record, const char *name)
 {
-    if (!record_folder_delete_empty(&record->folder, name)) return false;
+    if (record->is_running || !record_folder_delete_empty(&record->folder, name)) return false;
     descendants_note_empty_recording(record->descendants, (pid_t)strtol(name, NULL, 10));
     return true;
 }
@@ -342,6 +344,7 @@ static void write_outputs(struct record *record, struct profile *all, const char
 {
     struct missing missing;
     find_missing(record, &missing);
+    if (record->is_running) record->result.cpu_ns = record->sampled_cpu_ns + missing.processes.cpu_ns;
     add_missing(&missing, all);
     if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
     progress_end(&record->decoding.progress);
@@ -374,6 +377,31 @@ static void write_everything(struct record *record, const char *program)
     if (!record->is_failed && !record->is_quiet && record->stack_count > 0) print_result(record);
     if (record->watcher) record->watcher->written(record->watcher->context, &all);
     profile_fini(&all);
+}
+
+/* --- While the program runs --------------------------------------------------------------------------------------- */
+
+/* Writes a profile in another process, so that the one at the end does not count anything twice. This process waits:
+ * signals come later. */
+static void write_meanwhile(void *context, bool has_ended)
+{
+    struct record *record = context;
+    int status = 0;
+    pid_t writer = fork();
+    if (writer == 0) {
+        record->is_running = true;
+        record->result.wall_ns = clock_monotonic_ns() - record->result.started_ns;
+        write_everything(record, record->program);
+        (void)fflush(NULL);
+        _exit(record->is_failed ? EXIT_FAILED : EXIT_SUCCESS);
+    }
+    if (writer < 0) message("cannot start a process that writes the profile: %s", strerror(errno));
+    while (writer > 0 && waitpid(writer, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!has_ended || writer < 0) return;
+    record->is_written = true;
+    record->is_failed = !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS;
+    record_folder_close(&record->folder, !record->is_failed);
 }
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
@@ -431,6 +459,7 @@ static void record_begin(struct record *record, const struct record_arguments *a
     record->has_run = run_program(record->program, command, &record->run, record->descendants, &record->result);
     if (!record->has_run) return;
     if (record->watcher) record->watcher->ended(record->watcher->context);
+    if (record->is_written) return;
     print_end(command[0], record->result.status);
     /* A user who interrupts the writing learns where the recordings are. */
     char words[PATH_MAX + 160];
@@ -487,7 +516,7 @@ int command_record(int argc, char **argv)
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
          .help = "time that passes, or time on a processor (default: wall)"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
-         .help = "sample only so long; the program runs on", .minimum = DURATION_NS_MIN,
+         .help = "sample only so long, then write the profile; the program runs on", .minimum = DURATION_NS_MIN,
          .maximum = DURATION_NS_MAX},
         {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
         {"thin-idle", 0, OPTION_SWITCH, &arguments.thins_idle,
@@ -501,6 +530,9 @@ int command_record(int argc, char **argv)
          .help = "release in the envelope (default: the program's name and build id)"},
         {"environment", 0, OPTION_TEXT, &record.environment, .argument = "TEXT",
          .help = "environment in the envelope (default: production)"},
+        {"pid", 'p', OPTION_FOREIGN,
+         .help = "record starts its program; for one that runs already, use perf: "
+                 "perf record -g -p PID -- sleep 10; offbeat top perf.data"},
         {0},
     };
     /* clang-format on */
@@ -513,7 +545,7 @@ int command_record(int argc, char **argv)
                  "x.speedscope.json speedscope, x.firefox.json firefox, x.collapsed collapsed, x.envelope and\n"
                  "x.json Sentry's formats, one file for each process and minute. The program's input, output,\n"
                  "signals and exit status are unchanged; with -o -, the program writes to standard error. Ctrl-C ends\n"
-                 "the program, not the writing.",
+                 "the program, not the writing. Ctrl-\\, or SIGUSR1 to offbeat, writes what was sampled so far.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,
@@ -523,6 +555,7 @@ int command_record(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
     record.run.is_cpu_mode = mode == 1;
+    record.run.write = write_meanwhile;
     record_begin(&record, &arguments, command.items);
     return record_end(&record);
 }

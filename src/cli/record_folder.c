@@ -178,6 +178,12 @@ static void delete_latecomers(const struct record_folder *folder)
     (void)closedir(opened);
 }
 
+void record_folder_close(const struct record_folder *folder, bool are_read)
+{
+    (void)chmod(folder->path, folder->outer[0] ? 01511 : 0500);
+    if (are_read) delete_latecomers(folder);
+}
+
 void record_folder_remove(const struct record_folder *folder)
 {
     enum { TRIES = 10 };

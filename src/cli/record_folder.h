@@ -39,6 +39,9 @@ int record_folder_compare(const void *left, const void *right);
 bool record_folder_delete_empty(const struct record_folder *folder, const char *name);
 void record_folder_delete(const struct record_folder *folder, const char *name);
 
+/* Makes processes that start from now on record nothing: sampling has ended. Deletes the recordings if ARE_READ. */
+void record_folder_close(const struct record_folder *folder, bool are_read);
+
 /* Deletes the library and, where they are empty, the folders. */
 void record_folder_remove(const struct record_folder *folder);
 

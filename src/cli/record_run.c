@@ -159,6 +159,7 @@ static void set_environment(const struct run_options *options)
 struct inherited {
     sigset_t mask;
     struct sigaction of_children; /* SIGCHLD */
+    bool ignores_quit;            /* true if Ctrl-\ is for this process, and the program starts with SIGQUIT ignored */
 };
 
 _Noreturn static void become_program(const char *path, char *const *arguments, const struct run_options *options,
@@ -167,6 +168,7 @@ _Noreturn static void become_program(const char *path, char *const *arguments, c
     set_environment(options);
     if (options->stdout_is_taken) (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)sigaction(SIGCHLD, &inherited->of_children, NULL);
+    if (inherited->ignores_quit) (void)signal(SIGQUIT, SIG_IGN);
     (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     (void)execv(path, arguments);
     int errno_value = errno;
@@ -186,10 +188,44 @@ static int read_failure(int pipe_end)
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
-enum { SAME_STOP_NS = 250000000, SAME_STOP_MAX = 16, CONTINUED_NS = 20000000 };
+enum {
+    SAME_STOP_NS = 250000000,
+    SAME_STOP_MAX = 16,
+    CONTINUED_NS = 20000000,
+    SAMPLING_ENDS_NS = 150000000, /* time that samplers have to write their last samples */
+};
 
-/* The shell must see that the job has stopped. A stop from the terminal stops this process too; when the shell
- * continues both, the child's stop may still be reported although it is over: so it is asked again after a moment. */
+/* The program while it runs. */
+struct running {
+    pid_t child;
+    const struct run_options *options;
+    struct descendants *descendants; /* NULL: nothing is noted */
+    struct run_result *result;
+    bool is_stopped;
+    uint64_t sampled_until_ns; /* time at which sampling ends, CLOCK_MONOTONIC; UINT64_MAX: with the program */
+};
+
+static bool has_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    bool is_ours = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+    if (terminal >= 0) (void)close(terminal);
+    return is_ours;
+}
+
+/* True if SIGCONT is pending, which is blocked: this process was stopped and continued. */
+static bool was_continued(void)
+{
+    const struct timespec no_time = {0};
+    sigset_t signals;
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGCONT);
+    return sigtimedwait(&signals, NULL, &no_time) == SIGCONT;
+}
+
+/* Stops this process with its program, so that the shell gets its terminal back. Ctrl-Z has stopped this process, too:
+ * when the shell continues both, the child's stop may still be reported although it is over, so it is checked after a
+ * moment. */
 static void stop_with(pid_t child)
 {
     const struct timespec moment = {.tv_nsec = CONTINUED_NS};
@@ -198,7 +234,7 @@ static void stop_with(pid_t child)
     if (waitid(P_PID, (id_t)child, &information, WSTOPPED | WCONTINUED | WEXITED | WNOHANG | WNOWAIT) == 0 &&
         information.si_pid == child && information.si_code != CLD_STOPPED)
         return;
-    (void)raise(SIGSTOP);
+    if (!was_continued()) (void)raise(SIGSTOP);
     (void)kill(child, SIGCONT);
 }
 
@@ -207,35 +243,84 @@ static uint64_t microseconds(const struct timeval *time)
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* True when CHILD has ended. */
-static bool has_ended(pid_t child, struct run_result *result)
+/* Notes that the program has stopped or continues. Whoever stops it without the terminal may continue it: this process
+ * waits. */
+static void note_stop(struct running *running, int status)
 {
-    struct rusage usage = {0};
-    pid_t found = wait4(child, &result->status, WNOHANG | WUNTRACED, &usage);
-    if (found == child && WIFSTOPPED(result->status)) {
-        stop_with(child);
-        return false;
-    }
-    result->cpu_ns = 1000 * (microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime));
-    return found == child || (found < 0 && errno != EINTR);
+    running->is_stopped = WIFSTOPPED(status);
+    if (running->is_stopped && WSTOPSIG(status) == SIGTSTP && has_terminal()) stop_with(running->child);
 }
 
-static void wait_for(pid_t child, const sigset_t *signals, struct descendants *descendants, struct run_result *result)
+/* True when the program has ended. The first process of a container also reaps the orphans of all others. */
+static bool has_ended(struct running *running)
+{
+    const pid_t reaped = getpid() == 1 ? -1 : running->child;
+    for (;;) {
+        int status = 0;
+        struct rusage usage = {0};
+        pid_t found = wait4(reaped, &status, WNOHANG | WUNTRACED | WCONTINUED, &usage);
+        if (found == 0 || (found < 0 && errno == EINTR)) return false;
+        if (found < 0) return true;
+        if (found != running->child) continue;
+        if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+            note_stop(running, status);
+            continue;
+        }
+        running->result->status = status;
+        running->result->cpu_ns = 1000 * (microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime));
+        return true;
+    }
+}
+
+/* Handles signal NUMBER, which came to this process. */
+static void handle_signal(const struct running *running, int number, const siginfo_t *information)
+{
+    const struct run_options *options = running->options;
+    bool is_from_terminal = information->si_code > 0;
+    if (number == SIGCHLD) return;
+    if (number == SIGCONT) {
+        if (running->is_stopped) (void)kill(running->child, SIGCONT);
+    } else if (options->write && (number == SIGUSR1 || (number == SIGQUIT && is_from_terminal))) {
+        options->write(options->context, false);
+    } else if (!is_from_terminal) {
+        (void)kill(running->child, number);
+    }
+}
+
+static uint64_t ns_until(uint64_t time_ns)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    return time_ns == UINT64_MAX ? UINT64_MAX : time_ns > now_ns ? time_ns - now_ns : 0;
+}
+
+static void end_sampling(struct running *running)
+{
+    running->sampled_until_ns = UINT64_MAX;
+    running->descendants = NULL;
+    running->options->write(running->options->context, true);
+}
+
+static void wait_for(struct running *running, const sigset_t *signals)
 {
     bool was_signalled = false;
-    while (!has_ended(child, result)) {
+    while (!has_ended(running)) {
         siginfo_t information = {0};
-        uint64_t wait_ns = descendants ? descendants_scan(descendants, child) : UINT64_MAX;
+        uint64_t wait_ns = running->descendants ? descendants_scan(running->descendants, running->child) : UINT64_MAX;
+        uint64_t left_ns = ns_until(running->sampled_until_ns);
+        if (left_ns == 0) {
+            end_sampling(running);
+            continue;
+        }
+        if (left_ns < wait_ns) wait_ns = left_ns;
         const struct timespec timeout = {.tv_sec = (time_t)(wait_ns / SECOND_NS),
                                          .tv_nsec = (long)(wait_ns % SECOND_NS)};
-        int number = descendants ? sigtimedwait(signals, &information, &timeout) : sigwaitinfo(signals, &information);
-        bool is_from_terminal = information.si_code > 0;
-        was_signalled |= number > 0 && number != SIGCHLD;
-        if (number > 0 && number != SIGCHLD && !is_from_terminal) (void)kill(child, number);
+        int number = sigtimedwait(signals, &information, &timeout);
+        was_signalled |= number > 0 && number != SIGCHLD && number != SIGCONT;
+        if (number > 0) handle_signal(running, number, &information);
     }
     /* A signal meant for both of us must not end us now, before the files are written. timeout(1), for one, signals its
      * child first and then its process group: a signal this soon is not a second request. */
-    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(result->status) ? SAME_STOP_NS : 0};
+    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(running->result->status) ? SAME_STOP_NS : 0};
     for (unsigned i = 0; i < SAME_STOP_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
     }
 }
@@ -253,12 +338,14 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
         message("cannot make a pipe: %s", strerror(errno));
         return false;
     }
-    static const int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
+    static const int watched[] = {SIGCHLD, SIGINT,  SIGQUIT,  SIGTERM, SIGHUP,
+                                  SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM, SIGCONT};
     (void)sigemptyset(&signals);
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
     (void)sigprocmask(SIG_BLOCK, &signals, &inherited.mask);
     (void)sigaction(SIGCHLD, &usual, &inherited.of_children);
-    uint64_t started_ns = clock_monotonic_ns();
+    inherited.ignores_quit = options->write && has_terminal();
+    ret_result->started_ns = clock_monotonic_ns();
     pid_t child = fork();
     if (child == 0) become_program(path, arguments, options, &inherited, failure[1]);
     int errno_value = child < 0 ? errno : 0;
@@ -266,8 +353,15 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     if (child > 0) errno_value = read_failure(failure[0]);
     (void)close(failure[0]);
     if (child > 0 && errno_value == 0 && options->started) options->started(options->context);
-    if (child > 0) wait_for(child, &signals, errno_value == 0 ? descendants : NULL, ret_result);
-    ret_result->wall_ns = clock_monotonic_ns() - started_ns;
+    struct running running = {.child = child,
+                              .options = options,
+                              .descendants = errno_value == 0 ? descendants : NULL,
+                              .result = ret_result,
+                              .sampled_until_ns = UINT64_MAX};
+    if (options->duration_ns && options->write && errno_value == 0)
+        running.sampled_until_ns = clock_monotonic_ns() + options->duration_ns + SAMPLING_ENDS_NS;
+    if (child > 0) wait_for(&running, &signals);
+    ret_result->wall_ns = clock_monotonic_ns() - ret_result->started_ns;
     (void)sigaction(SIGCHLD, &inherited.of_children, NULL);
     (void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
     if (errno_value == 0) return true;

@@ -19,6 +19,9 @@ struct run_options {
     bool no_children;
     bool stdout_is_taken; /* standard output is for a profile: the program's output is sent to standard error */
     void (*started)(void *context); /* function to call when the program runs, with signals blocked; may be NULL */
+    /* Function that writes a profile while the program runs: what was sampled so far, or, if HAS_ENDED, everything,
+     * because DURATION_NS are over. Called with signals blocked; NULL: none, and SIGUSR1 is passed on. */
+    void (*write)(void *context, bool has_ended);
     void *context;
 };
 
@@ -28,6 +31,7 @@ char *run_find_program(const char *program);
 
 struct run_result {
     int status; /* status from waitpid */
+    uint64_t started_ns; /* CLOCK_MONOTONIC */
     uint64_t wall_ns;
     uint64_t cpu_ns; /* CPU time of the program and of the descendants that were waited for */
 };

@@ -615,7 +615,6 @@ static void begin_sampling(void)
     sampler.second_due_ns = sampler.start_ns + SECOND_NS;
     sampler.random_state = random_number();
     schedule_first_tick(&sampler);
-    sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
 }
 
 /* --- Stepping aside ----------------------------------------------------------------------------------------------- */
@@ -745,6 +744,11 @@ const struct sampler_options *sampler_present_options(void)
     return &sampler.options;
 }
 
+uint64_t sampler_end_ns(void)
+{
+    return sampler.end_ns;
+}
+
 void sampler_forget_finished(void)
 {
     atomic_store(&finished.taken, atomic_load(&finished.made)); /* the recordings are the parent's */
@@ -782,5 +786,6 @@ bool sampler_prepare(const struct sampler_options *options)
     clock_prepare();
     cpu_clock_timer_prepare(&sampler);
     note_start();
+    sampler.end_ns = options->duration_ns ? sampler.start_ns + options->duration_ns : UINT64_MAX;
     return sample_requests_prepare() && sample_requests_install_handler();
 }

@@ -158,6 +158,8 @@ void sampler_after_fork_in_child(void)
     struct sampler_options options = *sampler_present_options();
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
     options.forked_ns = fork_ns;
+    if (fork_ns >= sampler_end_ns()) return;
+    if (options.duration_ns) options.duration_ns = sampler_end_ns() - fork_ns;
     if (!options.ignores_children && !life.was_confined && !sampler_ended_by_filter()) (void)sampler_start(&options);
 }
 

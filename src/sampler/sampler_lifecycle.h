@@ -41,6 +41,7 @@ struct handed_file {
 
 bool sampler_prepare(const struct sampler_options *options);
 const struct sampler_options *sampler_present_options(void);
+uint64_t sampler_end_ns(void); /* end of all ticks, CLOCK_MONOTONIC; UINT64_MAX: not limited */
 void sampler_forget_finished(void);
 void sampler_prepare_resume(struct handed_file file);
 void sampler_expect_end(enum recording_end reason); /* sets the reason of the end if the thread never comes back */

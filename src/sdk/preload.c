@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *gnu_get_libc_version(void);
@@ -63,12 +64,20 @@ void sdk_end_recording(void)
     if (is_recording && sampler_is_present()) sampler_stop();
 }
 
+/* False if `offbeat record` has ended sampling (record_folder_close). */
+static bool takes_recordings(const char *directory)
+{
+    struct stat status;
+    return stat(directory, &status) != 0 || (status.st_mode & S_IWUSR);
+}
+
 static void record_process(const char *directory)
 {
     const char *mode = environment_get(RECORD_ENVIRONMENT_MODE);
     uint64_t frequency = number_or(RECORD_ENVIRONMENT_FREQUENCY, SAMPLER_FREQUENCY_DEFAULT);
     uint64_t only_pid = number_or(RECORD_ENVIRONMENT_ONLY_PID, 0);
     if (only_pid && only_pid != (uint64_t)getpid()) return;
+    if (!takes_recordings(directory)) return;
     if (frequency < 1 || frequency > SAMPLER_FREQUENCY_MAX) return;
     uint32_t cpu_max_ppm = 0;
     const char *cpu_max = environment_get(RECORD_ENVIRONMENT_CPU_MAX);

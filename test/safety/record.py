@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from recording import (ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, skip,  # noqa: E402
@@ -310,56 +309,6 @@ def no_timer_is_left_when_a_program_execs_or_handles_the_signal():
         before, at_exec, later, at_signal, last = map(int, text(done.stdout).split())
         check_equal((at_exec, at_signal), (0, 0), f"timers: {text(done.stdout)}")
         check(min(before, later, last) > 0, f"timers: {text(done.stdout)}")
-
-
-def wait_for_stop(process):
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        pid, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
-        if pid:
-            check(os.WIFSTOPPED(status), f"it ended instead: {status}")
-            return
-        time.sleep(0.01)
-    process.kill()
-    check(False, "it did not stop")
-
-
-def start_job(folder, script):
-    return subprocess.Popen(OFFBEAT.command("record", "-o", "x.pb.gz", "--", "sh", "-c", script), cwd=folder, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
-
-
-@case
-def a_program_that_stops_itself_stops_the_job():
-    with Folder() as folder:
-        job = start_job(folder, "sleep 0.2; kill -STOP $$; exit 9")
-        wait_for_stop(job)
-        os.killpg(job.pid, signal.SIGCONT)
-        job.communicate(timeout=SECONDS)
-        check_equal(job.returncode, 9, "exit status")
-
-
-@case
-def a_job_continues_where_only_the_recorder_is_continued():
-    with Folder() as folder:
-        job = start_job(folder, "sleep 0.2; kill -STOP $$; exit 9")
-        wait_for_stop(job)
-        os.kill(job.pid, signal.SIGCONT)
-        job.communicate(timeout=SECONDS)
-        check_equal(job.returncode, 9, "exit status")
-
-
-@case
-def a_job_stopped_from_the_terminal_continues():
-    with Folder() as folder:
-        job = start_job(folder, "sleep 0.5; exit 9")
-        for _ in range(3):
-            time.sleep(0.1)
-            os.killpg(job.pid, signal.SIGTSTP)
-            wait_for_stop(job)
-            os.killpg(job.pid, signal.SIGCONT)
-        job.communicate(timeout=SECONDS)
-        check_equal(job.returncode, 9, "exit status")
 
 
 # --- an incomplete profile says so -----------------------------------------------------------------------------------
