@@ -19,8 +19,8 @@
  *     offbeat_counts. A signal handler must not call it.
  *   - It never aborts, never prints on standard output, and does not change errno. If an option is invalid, the library
  *     prints one line on standard error (or calls LOG), and the program runs unprofiled.
- *   - Callbacks (samplers, before_send, log) must not call the library, must not exit, and must not wait for a thread
- *     that is in offbeat_shutdown.
+ *   - Callbacks (samplers, before_send…, log) must not call the library, must not exit, and must not wait for a thread
+ *     that is in offbeat_shutdown. Only offbeat_before_send_span may call some functions.
  *   - Strings are copied. NULL means not set. Strings are UTF-8; invalid bytes are replaced.
  *   - Times are in nanoseconds.
  *   - In a child of fork the library starts again automatically, one second after the fork, with a new profiler id. The
@@ -94,6 +94,14 @@ typedef double (*offbeat_sampler)(void *data, const struct offbeat_sampling *sam
  * transaction on the thread that finishes it. */
 typedef bool (*offbeat_before_send)(void *data, const char *type, const char *payload, size_t size);
 
+struct offbeat_span;
+
+/* Changes a finished transaction (SPAN is its root) or one of its spans, or returns false to drop it. In this callback
+ * SPAN is accepted by offbeat_span_set_…, offbeat_span_remove…, and the functions that read it; other functions must
+ * not be called. Called on the thread that finishes the transaction: first for each span, then for the transaction.
+ * Then before_send receives the result. */
+typedef bool (*offbeat_before_send_span)(void *data, struct offbeat_span *span);
+
 /* MESSAGE is one line without a newline. Called on any thread, including the library's own. */
 typedef void (*offbeat_log)(void *data, const char *message);
 
@@ -109,9 +117,10 @@ typedef uint8_t offbeat_flag;
 struct offbeat_options {
     size_t size; /* sizeof(struct offbeat_options): later versions append members */
 
-    const char *dsn;         /* OFFBEAT_DSN: the server. Without it the library does nothing */
-    const char *release;     /* OFFBEAT_RELEASE; default: the program's name and build id */
-    const char *environment; /* OFFBEAT_ENVIRONMENT; default "production" */
+    const char *dsn;         /* OFFBEAT_DSN, SENTRY_DSN: the server. Without it the library does nothing */
+    const char *release;     /* OFFBEAT_RELEASE, SENTRY_RELEASE: "SERVICE@VERSION"; default: the program's name and its
+                              * build id. See SERVICE below */
+    const char *environment; /* OFFBEAT_ENVIRONMENT, SENTRY_ENVIRONMENT; default "production" */
     const char *dist;        /* OFFBEAT_DIST */
     const char *server_name; /* OFFBEAT_SERVER_NAME; default: the host's name */
 
@@ -168,6 +177,19 @@ struct offbeat_options {
                              * 20. At the limit it samples less often; times in profiles stay right */
     const char *platform;   /* OFFBEAT_PLATFORM: of profiles; default "native", or "other" without images. Servers count
                              * chunks of "javascript", "android" and "cocoa" as profiles of user interfaces */
+
+    /* OFFBEAT_SERVICE, OTEL_SERVICE_NAME: the part of the release before '@', unless RELEASE has one. Default: the name
+     * that was started (of a link, not of the file behind it; of an interpreter, the script). */
+    const char *service;
+    const char *org_id; /* OFFBEAT_ORG_ID: the organization; default: the number in a DSN's host "o123.…" */
+    /* OFFBEAT_STRICT_TRACE_CONTINUATION: do not continue a trace if only one of both organizations is known. A trace of
+     * another organization is never continued. */
+    offbeat_flag strict_trace_continuation;
+
+    offbeat_before_send_span before_send_transaction;
+    void *before_send_transaction_data;
+    offbeat_before_send_span before_send_span; /* filter of the spans below the root */
+    void *before_send_span_data;
 };
 
 /* --- Start and end ------------------------------------------------------------------------------------------------ */
@@ -230,8 +252,6 @@ OFFBEAT_API void offbeat_measure(const char *name, const char *unit, double valu
  *
  * The start functions return a reference. Release it once, with offbeat_span_finish or offbeat_span_unref. They return
  * NULL if there is no memory, if there are too many spans, or before offbeat_init; every function accepts NULL. */
-struct offbeat_span;
-
 enum offbeat_source {
     OFFBEAT_SOURCE_CUSTOM,
     OFFBEAT_SOURCE_URL, /* has ids in it: not for baggage */
@@ -302,9 +322,41 @@ OFFBEAT_API void offbeat_span_set_transaction_name(struct offbeat_span *span, co
                                                    enum offbeat_source source);
 OFFBEAT_API bool offbeat_span_set_text(struct offbeat_span *span, const char *key, const char *value);
 OFFBEAT_API bool offbeat_span_set_number(struct offbeat_span *span, const char *key, double value);
+OFFBEAT_API bool offbeat_span_set_integer(struct offbeat_span *span, const char *key, int64_t value);
 OFFBEAT_API bool offbeat_span_set_bool(struct offbeat_span *span, const char *key, bool value);
 OFFBEAT_API bool offbeat_span_set_tag(struct offbeat_span *span, const char *key, const char *value);
+/* Removes a value, or a tag. False if there is none. */
+OFFBEAT_API bool offbeat_span_remove(struct offbeat_span *span, const char *key);
+OFFBEAT_API bool offbeat_span_remove_tag(struct offbeat_span *span, const char *key);
 OFFBEAT_API bool offbeat_span_is_sampled(const struct offbeat_span *span);
+
+/* The user whom a transaction serves. NULL members are not sent. */
+struct offbeat_user {
+    size_t size; /* sizeof(struct offbeat_user) */
+    const char *id, *username, *email, *ip_address;
+};
+/* Sets the user of SPAN's transaction; NULL removes it. Strings have at most 200 bytes; longer ones are cut. */
+OFFBEAT_API bool offbeat_span_set_user(struct offbeat_span *span, const struct offbeat_user *user);
+
+/* Return strings of SPAN in an offbeat_before_send_span, and NULL elsewhere. The strings are valid until the span is
+ * changed, at most until the callback returns. */
+OFFBEAT_API const char *offbeat_span_transaction_name(const struct offbeat_span *span);
+OFFBEAT_API const char *offbeat_span_op(const struct offbeat_span *span);
+OFFBEAT_API const char *offbeat_span_description(const struct offbeat_span *span);
+
+enum offbeat_kind { OFFBEAT_KIND_TEXT, OFFBEAT_KIND_NUMBER, OFFBEAT_KIND_INTEGER, OFFBEAT_KIND_BOOL, OFFBEAT_KIND_TAG };
+
+/* A value or a tag of a span. The struct never grows. */
+struct offbeat_attribute {
+    const char *key;
+    enum offbeat_kind kind;
+    const char *text; /* value of a text or a tag; NULL otherwise */
+    double number;    /* value of a number */
+    int64_t integer;  /* value of an integer; 0 or 1 for a bool */
+};
+/* Reads value or tag number INDEX, from 0, in an offbeat_before_send_span. False after the last one, and elsewhere. */
+OFFBEAT_API bool offbeat_span_attribute(const struct offbeat_span *span, size_t index,
+                                        struct offbeat_attribute *ret_attribute);
 
 /* Headers for a request to another service, whose transaction then continues this trace. The program decides which
  * requests have them. The struct never grows: further headers will have their own function. */

@@ -78,59 +78,80 @@ static void want_profiler(bool is_wanted)
     worker_wake();
 }
 
-/* Does what the lifecycle decided, and prints its message. */
-static void follow_step(struct lifecycle_step step)
+/* Does what the lifecycle decided after an event, and logs it with EVENT as the reason. */
+static void follow_step(struct lifecycle_step step, const char *event)
 {
     if (step.message) sdk_debug("%s", step.message);
     switch (step.action) {
-    case LIFECYCLE_START:
     case LIFECYCLE_RESTART:
+    case LIFECYCLE_START:
         want_profiler(true);
+        if (profiler.wanted_id[0]) sdk_debug("profiler %s starts: %s", profiler.wanted_id, event);
         break;
     case LIFECYCLE_STOP:
+        sdk_debug("profiler %s stops: %s", profiler.wanted_id, event);
         want_profiler(false);
         break;
-    case LIFECYCLE_NOTHING:
     case LIFECYCLE_FINISH_CHUNK: /* the worker asks at the end of each chunk */
+        sdk_debug("profiler %s stops at the end of this chunk: %s", profiler.wanted_id, event);
+        break;
     case LIFECYCLE_KEEP_ON:
+        sdk_debug("profiler %s continues: %s", profiler.wanted_id, event);
+        break;
+    case LIFECYCLE_NOTHING:
         break;
     }
+}
+
+static void log_session(bool is_kept)
+{
+    const struct lifecycle *lifecycle = &profiler.lifecycle;
+    if (lifecycle->options.has_v1)
+        sdk_debug("no session: single transactions are profiled");
+    else
+        sdk_debug("the session is %ssampled: %s %g", lifecycle->is_sampled ? "" : "not ",
+                  is_kept ? "the previous launch decided by profile_session_sample_rate, which is"
+                          : "profile_session_sample_rate is",
+                  lifecycle->options.profile_session_sample_rate);
 }
 
 /* --- Events of the program ---------------------------------------------------------------------------------------- */
 
 /* Gives the lifecycle an event that the program causes, if the library is on. */
-static void apply_event(struct lifecycle_step (*event)(struct lifecycle *lifecycle))
+static void apply_event(struct lifecycle_step (*event)(struct lifecycle *lifecycle), const char *name)
 {
     KEEP_ERRNO;
     if (!sdk_is_ours()) return;
     HOLD_LOCK(LOCK_PROFILER);
-    if (atomic_load(&library.is_on)) follow_step(event(&profiler.lifecycle));
+    if (atomic_load(&library.is_on)) follow_step(event(&profiler.lifecycle), name);
 }
 
 static struct lifecycle_step foreground(struct lifecycle *lifecycle)
 {
-    return lifecycle_foreground(lifecycle, sdk_random());
+    uint32_t session = lifecycle->session;
+    struct lifecycle_step step = lifecycle_foreground(lifecycle, sdk_random());
+    if (lifecycle->session != session) log_session(false);
+    return step;
 }
 
 void offbeat_start_profiler(void)
 {
-    apply_event(lifecycle_start_profiler);
+    apply_event(lifecycle_start_profiler, "offbeat_start_profiler was called");
 }
 
 void offbeat_stop_profiler(void)
 {
-    apply_event(lifecycle_stop_profiler);
+    apply_event(lifecycle_stop_profiler, "offbeat_stop_profiler was called");
 }
 
 void offbeat_background(void)
 {
-    apply_event(lifecycle_background);
+    apply_event(lifecycle_background, "offbeat_background was called");
 }
 
 void offbeat_foreground(void)
 {
-    apply_event(foreground);
+    apply_event(foreground, "offbeat_foreground was called");
 }
 
 bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE])
@@ -189,9 +210,11 @@ enum lifecycle_kept profiler_begin(const struct lifecycle_options *options, enum
     HOLD_LOCK(LOCK_PROFILER);
     atomic_store(&library.is_on, true);
     atomic_store(&library.is_without_threads, false);
-    follow_step(lifecycle_init(&profiler.lifecycle, options, kept, sdk_random(), sdk_random()));
+    struct lifecycle_step step = lifecycle_init(&profiler.lifecycle, options, kept, sdk_random(), sdk_random());
+    log_session(kept != LIFECYCLE_KEPT_NOTHING && profiler.lifecycle.for_next_launch != LIFECYCLE_KEPT_NOTHING);
+    follow_step(step, "the program starts");
     if (starts_now && profiler.lifecycle.profiler == LIFECYCLE_IDLE)
-        follow_step(lifecycle_start_profiler(&profiler.lifecycle));
+        follow_step(lifecycle_start_profiler(&profiler.lifecycle), "the library was loaded, or the process forked");
     return profiler.lifecycle.for_next_launch;
 }
 
@@ -209,7 +232,7 @@ static bool end_worker(uint64_t deadline_ns)
 bool profiler_end(uint64_t deadline_ns)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    follow_step(lifecycle_close(&profiler.lifecycle));
+    follow_step(lifecycle_close(&profiler.lifecycle), "the library shuts down");
     bool has_ended = end_worker(deadline_ns);
     atomic_store(&library.is_on, false);
     profiler_changed(); /* wakes threads that flush */
@@ -278,7 +301,7 @@ uint32_t profiler_root_started(bool is_sampled, double v1_rate, uint64_t trace, 
     while (is_profiled && place < PROFILED_OPEN_MAX && profiler.profiled[place] != 0) place++;
     if (is_profiled && place < PROFILED_OPEN_MAX) profiler.profiled[place] = clock_monotonic_ns();
     bool counts = lifecycle->options.has_v1 ? is_profiled : is_sampled;
-    follow_step(lifecycle_root_started(lifecycle, counts, trace, &token));
+    follow_step(lifecycle_root_started(lifecycle, counts, trace, &token), "a sampled transaction started");
     *ret_is_profiled = is_profiled;
     return token;
 }
@@ -295,7 +318,7 @@ void profiler_root_ended(uint32_t token, bool is_sampled, bool is_profiled)
         profiler.profiled[latest] = 0;
     }
     bool counts = profiler.lifecycle.options.has_v1 ? is_profiled : is_sampled;
-    follow_step(lifecycle_root_ended(&profiler.lifecycle, token, counts));
+    follow_step(lifecycle_root_ended(&profiler.lifecycle, token, counts), "the last sampled transaction ended");
 }
 
 bool profiler_leave_transaction(struct trace_transaction *transaction)
@@ -326,14 +349,14 @@ bool profiler_continues_after_chunk(void)
 {
     HOLD_LOCK(LOCK_PROFILER);
     struct lifecycle_step step = lifecycle_chunk_ended(&profiler.lifecycle);
-    follow_step(step);
+    follow_step(step, "its chunk is complete");
     return step.action != LIFECYCLE_STOP;
 }
 
 void profiler_set_limited(bool is_limited)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    follow_step(lifecycle_set_limited(&profiler.lifecycle, is_limited));
+    follow_step(lifecycle_set_limited(&profiler.lifecycle, is_limited), "a rate limit of the server");
 }
 
 struct chunk_measurement *profiler_take_measurements(size_t *ret_count)

@@ -326,6 +326,19 @@ __attribute__((destructor)) static void shutdown_at_the_end(void)
     at_exit_run();
 }
 
+/* Logs what the library begins with, one option a line. */
+static void log_settings(const struct settings *settings)
+{
+    struct buffer line = {.maximum = 1024};
+    if (!settings->options.debug) return;
+    sdk_debug("init of liboffbeat %s in process %d", OFFBEAT_VERSION, (int)atomic_load(&library.pid));
+    for (size_t i = 0; settings_describe(settings, i, &line); i++) {
+        sdk_debug("%.*s", (int)line.size, (const char *)line.data);
+        buffer_clear(&line);
+    }
+    buffer_fini(&line);
+}
+
 static bool begin_with(const struct offbeat_options *options, bool starts_profiler)
 {
     struct error error;
@@ -347,10 +360,9 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     atomic_store(&library.shutdown_timeout_ms, settings->options.shutdown_timeout_ms);
     atomic_store(&library.calls_program, settings->options.log || settings->options.before_send);
     const char *address = settings->options.dsn;
-    if (status == STATUS_OK && (!address || !*address)) {
-        sdk_debug("no DSN: nothing is profiled");
-        return false;
-    }
+    log_settings(settings);
+    if (status == STATUS_OK && (!address || !*address))
+        status = error_set(&error, STATUS_NOT_FOUND, 0, "there is no DSN (option dsn, OFFBEAT_DSN)");
     if (status == STATUS_OK) status = dsn_parse(address, &dsn, &error);
     if (status != STATUS_OK) {
         sdk_say("%s; nothing is profiled", error.message);

@@ -5,6 +5,7 @@
 #include "base/invariant.h"
 #include "format/sentry/envelope.h"
 #include "sdk/callbacks.h"
+#include "sdk/contexts.h"
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
 #include "sdk/sender.h"
@@ -16,6 +17,8 @@
 
 /* V1 profiles the root. The token of the lifecycle has this bit free. */
 #define PROFILED_BIT 0x80000000u
+
+enum { ORG_ID_SIZE = 24 };
 
 /* The argument of profiles_sampler for the transaction that this thread starts. */
 static __thread const struct offbeat_sampling *starting __attribute__((tls_model("initial-exec")));
@@ -70,9 +73,49 @@ static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)
     profiler_root_ended(token & ~PROFILED_BIT, is_sampled, (token & PROFILED_BIT) != 0);
 }
 
+static bool keep_span(void *context, struct trace_span *span)
+{
+    const struct offbeat_options *options = context;
+    return options->before_send_span(options->before_send_span_data, outer(span));
+}
+
+/* Lets the program change TRANSACTION. False if it drops it. */
+static bool let_program_change(struct trace_transaction *transaction)
+{
+    struct offbeat_options options = *sdk_options();
+    bool is_kept = true;
+    size_t dropped = 0;
+    if (!options.before_send_transaction && !options.before_send_span) return true;
+    if (!INVARIANT(!lock_any_is_held()) || !callback_begin()) return false;
+    trace_transaction_begin_edit(transaction);
+    if (options.before_send_span) dropped = trace_transaction_filter(transaction, keep_span, &options);
+    if (options.before_send_transaction)
+        is_kept = options.before_send_transaction(options.before_send_transaction_data,
+                                                  outer(trace_transaction_root(transaction)));
+    trace_transaction_end_edit(transaction);
+    callback_end();
+    if (dropped > 0) sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, dropped);
+    return is_kept;
+}
+
+/* Counts TRANSACTION with its spans, which the program has rejected, and frees it. */
+static void reject(struct trace_transaction *transaction, bool has_profile)
+{
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    sdk_debug("the transaction \"%.200s\" is dropped: the program rejects it before it is sent", facts.name);
+    sender_discard(DISCARD_BEFORE_SEND, CATEGORY_TRANSACTION, 1);
+    sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
+    if (has_profile) sender_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
+    trace_transaction_free(transaction);
+}
+
 static void finished(void *data, struct trace_transaction *transaction)
 {
     bool is_profiled = (trace_transaction_facts(transaction).token & PROFILED_BIT) != 0;
+    if (!let_program_change(transaction)) {
+        reject(transaction, is_profiled);
+        return;
+    }
     if (is_profiled && profiler_leave_transaction(transaction)) return;
     if (is_profiled) sender_discard(DISCARD_QUEUE_OVERFLOW, CATEGORY_PROFILE, 1);
     spans_send(transaction, slice_of(NULL, 0));
@@ -93,17 +136,36 @@ static void debug(void *data, const char *message)
     sdk_debug("%s", message);
 }
 
+/* Writes the organization that HOST of a DSN names, as in "o123.ingest.example.org"; "" if it names none. */
+static void read_org_id(const char *host, char ret_id[ORG_ID_SIZE])
+{
+    size_t digits = host[0] == 'o' ? strspn(host + 1, "0123456789") : 0;
+    ret_id[0] = '\0';
+    if (digits > 0 && digits < ORG_ID_SIZE && host[1 + digits] == '.')
+        (void)snprintf(ret_id, ORG_ID_SIZE, "%.*s", (int)digits, host + 1);
+}
+
 struct tracer *spans_tracer_new(const struct settings *settings)
 {
     const struct offbeat_options *options = &settings->options;
+    struct buffer contexts = {.maximum = 1 << 14};
+    char org_id[ORG_ID_SIZE];
     struct dsn dsn = {0};
     (void)dsn_parse(options->dsn, &dsn, NULL);
-    struct tracer_options tracer = {
+    read_org_id(dsn.host, org_id);
+    contexts_write(options->release, &contexts);
+    struct tracer_options tracer_options = {
         .release = options->release,
         .environment = options->environment,
         .dist = options->dist,
         .server_name = options->server_name,
         .public_key = dsn.public_key,
+        .contexts = contexts.failed ? slice_of(NULL, 0) : buffer_slice(&contexts),
+        .continuation =
+            {
+                .org_id = options->org_id && *options->org_id ? options->org_id : org_id,
+                .is_strict = options->strict_trace_continuation,
+            },
         .has_traces_sample_rate = settings->has_traces_sample_rate,
         .traces_sample_rate = options->traces_sample_rate,
         .listener =
@@ -116,7 +178,9 @@ struct tracer *spans_tracer_new(const struct settings *settings)
                 .debug = debug,
             },
     };
-    return tracer_new(&tracer);
+    struct tracer *tracer = tracer_new(&tracer_options);
+    buffer_fini(&contexts);
+    return tracer;
 }
 
 /* --- The envelope of a transaction -------------------------------------------------------------------------------- */
@@ -152,6 +216,7 @@ void spans_send(struct trace_transaction *transaction, struct slice profile)
                                    &envelope);
         sender_send(&envelope);
     } else {
+        sdk_debug("the transaction \"%.200s\" is dropped: before_send rejects it", facts.name);
         sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
         if (profile.size > 0) sender_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
     }
@@ -167,7 +232,7 @@ static struct slice header_slice(const char *text)
     return text ? slice_of_text(text) : slice_of(NULL, 0);
 }
 
-static struct offbeat_span *start_transaction(const struct offbeat_transaction *transaction,
+static struct offbeat_span *start_transaction(struct tracer *tracer, const struct offbeat_transaction *transaction,
                                               const struct trace_incoming *incoming)
 {
     const struct trace_start begin = {
@@ -185,12 +250,9 @@ static struct offbeat_span *start_transaction(const struct offbeat_transaction *
         .parent_rate = trace_incoming_number(incoming, "sample_rate"),
         .custom = transaction->custom,
     };
-    struct tracer *tracer = profiler_tracer_ref();
-    if (!tracer) return NULL;
     starting = &sampling;
     struct trace_span *span = trace_transaction_start(tracer, &begin);
     starting = NULL;
-    tracer_unref(tracer);
     return outer(span);
 }
 
@@ -226,10 +288,12 @@ struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transac
     const struct trace_headers headers = {.sentry_trace = header_slice(known.sentry_trace),
                                           .traceparent = header_slice(known.traceparent),
                                           .baggage = header_slice(known.baggage)};
-    const struct trace_continuation continuation = {0};
-    trace_incoming_read(&incoming, &headers, &continuation);
-    struct offbeat_span *span = start_transaction(&known, &incoming);
+    struct tracer *tracer = profiler_tracer_ref();
+    if (!tracer) return NULL;
+    trace_incoming_read(&incoming, &headers, tracer_continuation(tracer));
+    struct offbeat_span *span = start_transaction(tracer, &known, &incoming);
     trace_incoming_fini(&incoming);
+    tracer_unref(tracer);
     return span;
 }
 
@@ -337,6 +401,12 @@ bool offbeat_span_set_number(struct offbeat_span *span, const char *key, double 
     return sdk_is_ours() && is_kept(trace_span_set_number(inner(span), key, value), span, key);
 }
 
+bool offbeat_span_set_integer(struct offbeat_span *span, const char *key, int64_t value)
+{
+    KEEP_ERRNO;
+    return sdk_is_ours() && is_kept(trace_span_set_integer(inner(span), key, value), span, key);
+}
+
 bool offbeat_span_set_bool(struct offbeat_span *span, const char *key, bool value)
 {
     KEEP_ERRNO;
@@ -347,6 +417,62 @@ bool offbeat_span_set_tag(struct offbeat_span *span, const char *key, const char
 {
     KEEP_ERRNO;
     return sdk_is_ours() && is_kept(trace_span_set_tag(inner(span), key, value), span, key);
+}
+
+bool offbeat_span_remove(struct offbeat_span *span, const char *key)
+{
+    KEEP_ERRNO;
+    return sdk_is_ours() && trace_span_remove(inner(span), key, false);
+}
+
+bool offbeat_span_remove_tag(struct offbeat_span *span, const char *key)
+{
+    KEEP_ERRNO;
+    return sdk_is_ours() && trace_span_remove(inner(span), key, true);
+}
+
+bool offbeat_span_set_user(struct offbeat_span *span, const struct offbeat_user *user)
+{
+    KEEP_ERRNO;
+    if (!sdk_is_ours()) return false;
+    if (!user) return trace_span_set_user(inner(span), NULL);
+    if (user->size < sizeof(*user)) {
+        sdk_debug("a user's size must be sizeof(struct offbeat_user): the user is not set");
+        return false;
+    }
+    const struct trace_user known = {
+        .id = user->id, .username = user->username, .email = user->email, .ip_address = user->ip_address};
+    return trace_span_set_user(inner(span), &known);
+}
+
+const char *offbeat_span_transaction_name(const struct offbeat_span *span)
+{
+    return trace_span_transaction_name(inner(span));
+}
+
+const char *offbeat_span_op(const struct offbeat_span *span)
+{
+    return trace_span_op(inner(span));
+}
+
+const char *offbeat_span_description(const struct offbeat_span *span)
+{
+    return trace_span_description(inner(span));
+}
+
+_Static_assert((int)OFFBEAT_KIND_TAG == (int)TRACE_ENTRY_TAG, "the same, in the same order");
+
+bool offbeat_span_attribute(const struct offbeat_span *span, size_t index, struct offbeat_attribute *ret_attribute)
+{
+    const struct trace_entry *entry = trace_span_entry(inner(span), index);
+    if (!entry || !ret_attribute) return false;
+    bool has_text = entry->kind == TRACE_ENTRY_TEXT || entry->kind == TRACE_ENTRY_TAG;
+    *ret_attribute = (struct offbeat_attribute){.key = entry->key,
+                                                .kind = (enum offbeat_kind)entry->kind,
+                                                .text = has_text ? entry->text : NULL,
+                                                .number = entry->number,
+                                                .integer = entry->integer};
+    return true;
 }
 
 bool offbeat_span_is_sampled(const struct offbeat_span *span)

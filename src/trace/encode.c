@@ -78,8 +78,11 @@ static void write_entry(struct json_writer *writer, const struct trace_entry *en
     case TRACE_ENTRY_NUMBER:
         json_write_double(writer, entry->number);
         break;
+    case TRACE_ENTRY_INTEGER:
+        json_write_i64(writer, entry->integer);
+        break;
     case TRACE_ENTRY_BOOL:
-        json_write_bool(writer, entry->number != 0);
+        json_write_bool(writer, entry->integer != 0);
         break;
     case TRACE_ENTRY_TEXT:
     case TRACE_ENTRY_TAG:
@@ -141,6 +144,19 @@ static void write_contexts(struct json_writer *writer, const struct trace_transa
         write_member(writer, "profiler_id", transaction->profiler_id);
         json_end_object(writer);
     }
+    struct slice contexts = transaction->tracer->options.contexts;
+    if (contexts.size > 0) json_write_raw(writer, contexts);
+    json_end_object(writer);
+}
+
+static void write_user(struct json_writer *writer, const struct trace_transaction *transaction)
+{
+    static const char *const keys[] = {"id", "username", "email", "ip_address"};
+    bool has_user = false;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) has_user |= transaction->user[i] != NULL;
+    if (!has_user) return;
+    json_begin_object_member(writer, "user");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) write_member(writer, keys[i], transaction->user[i]);
     json_end_object(writer);
 }
 
@@ -162,6 +178,7 @@ static void write_spans(struct json_writer *writer, struct trace_transaction *tr
 {
     json_begin_array_member(writer, "spans");
     for (const struct trace_span *span = transaction->finished; span; span = span->next) {
+        if (span->is_left_out) continue;
         struct json_writer before = *writer;
         size_t size = writer->out->size;
         write_span(writer, span);
@@ -196,6 +213,7 @@ void trace_transaction_encode(struct trace_transaction *transaction, struct buff
     write_member(&writer, "name", "offbeat");
     write_member(&writer, "version", OFFBEAT_VERSION);
     json_end_object(&writer);
+    write_user(&writer, transaction);
     write_tags(&writer, transaction->root);
     write_contexts(&writer, transaction);
     write_spans(&writer, transaction, limit);

@@ -218,12 +218,18 @@ void trace_thread_leave_all(struct trace_thread *thread)
 
 /* --- The data of a span ------------------------------------------------------------------------------------------- */
 
+/* True if the calling thread edits the complete transaction of SPAN. */
+static bool is_edited(const struct trace_span *span)
+{
+    return is_alive(span) && atomic_load(&span->transaction->editor) == trace_thread_self()->tid;
+}
+
 /* Takes the lock if SPAN can be changed; false otherwise. */
 static bool begin_change(struct trace_span *span)
 {
     if (!is_alive(span)) return false;
     (void)pthread_mutex_lock(&span->transaction->lock);
-    if (!atomic_load(&span->is_finished)) return true;
+    if (!atomic_load(&span->is_finished) || is_edited(span)) return true;
     (void)pthread_mutex_unlock(&span->transaction->lock);
     return false;
 }
@@ -270,6 +276,29 @@ void trace_span_set_transaction_name(struct trace_span *span, const char *name, 
         root->transaction->source = source;
     }
     end_change(root);
+}
+
+static bool replace_text(char **text, const char *value)
+{
+    char *copy = value ? trace_text_copy(value, TRACE_NAME_BYTES_MAX) : NULL;
+    if (value && !copy) return false;
+    free(*text);
+    *text = copy;
+    return true;
+}
+
+bool trace_span_set_user(struct trace_span *span, const struct trace_user *user)
+{
+    static const struct trace_user nobody;
+    struct trace_span *root = is_alive(span) ? span->transaction->root : NULL;
+    if (!begin_change(root)) return false;
+    const struct trace_user *set = user ? user : &nobody;
+    const char *const values[] = {set->id, set->username, set->email, set->ip_address};
+    bool is_done = true;
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
+        is_done &= replace_text(&root->transaction->user[i], values[i]);
+    end_change(root);
+    return is_done;
 }
 
 /* Returns the place for ENTRY: the place of the same key, or a new one; NULL if there is none. */
@@ -350,14 +379,60 @@ bool trace_span_set_number(struct trace_span *span, const char *key, double valu
     return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_NUMBER, .number = value}, key);
 }
 
+bool trace_span_set_integer(struct trace_span *span, const char *key, int64_t value)
+{
+    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_INTEGER, .integer = value}, key);
+}
+
 bool trace_span_set_bool(struct trace_span *span, const char *key, bool value)
 {
-    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_BOOL, .number = value}, key);
+    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_BOOL, .integer = value}, key);
 }
 
 bool trace_span_set_tag(struct trace_span *span, const char *key, const char *value)
 {
     return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_TAG, .text = value}, key);
+}
+
+static void remove_entry(struct trace_span *span, size_t index)
+{
+    struct trace_entry *removed = &span->entries[index];
+    give_text_bytes(span->transaction, strlen(removed->key) + strlen(removed->text));
+    free(removed->key);
+    memmove(removed, removed + 1, (--span->entry_count - index) * sizeof(*removed));
+}
+
+bool trace_span_remove(struct trace_span *span, const char *key, bool is_tag)
+{
+    if (!key || !begin_change(span)) return false;
+    size_t i = 0;
+    while (i < span->entry_count &&
+           ((span->entries[i].kind == TRACE_ENTRY_TAG) != is_tag || strcmp(span->entries[i].key, key) != 0))
+        i++;
+    bool is_there = i < span->entry_count;
+    if (is_there) remove_entry(span, i);
+    end_change(span);
+    return is_there;
+}
+
+const char *trace_span_transaction_name(const struct trace_span *span)
+{
+    return is_edited(span) ? span->transaction->name : NULL;
+}
+
+const char *trace_span_op(const struct trace_span *span)
+{
+    return is_edited(span) ? span->texts : NULL;
+}
+
+const char *trace_span_description(const struct trace_span *span)
+{
+    return is_edited(span) ? span->description : NULL;
+}
+
+const struct trace_entry *trace_span_entry(const struct trace_span *span, size_t index)
+{
+    return is_edited(span) && index < span->entry_count ? &span->entries[index] : NULL;
 }
 
 bool trace_span_is_sampled(const struct trace_span *span)

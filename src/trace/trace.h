@@ -101,10 +101,32 @@ struct trace_listener {
     void (*debug)(void *data, const char *message);
 };
 
+/* The user of a transaction; NULL: not known. */
+struct trace_user {
+    const char *id, *username, *email, *ip_address;
+};
+
+/* A value of a span, as <offbeat.h> has it. */
+enum trace_entry_kind {
+    TRACE_ENTRY_TEXT,
+    TRACE_ENTRY_NUMBER,
+    TRACE_ENTRY_INTEGER,
+    TRACE_ENTRY_BOOL,
+    TRACE_ENTRY_TAG,
+};
+struct trace_entry {
+    enum trace_entry_kind kind;
+    char *key;        /* one piece of memory with the text after it */
+    const char *text; /* texts and tags only */
+    double number;
+    int64_t integer; /* 0 or 1 for a bool */
+};
+
 /* Texts may be NULL; all are copied. */
 struct tracer_options {
     const char *release, *environment, *dist, *server_name;
     const char *public_key; /* key of the DSN */
+    struct slice contexts;  /* JSON: members of a transaction's contexts, separated by commas; may be empty */
     struct trace_continuation continuation;
     bool has_traces_sample_rate;
     double traces_sample_rate;
@@ -129,6 +151,9 @@ void tracer_free(struct tracer *tracer);
  * (LNK-3); transactions are linked to the first profiler that they overlap (LNK-1). May be called out of the listener's
  * functions. */
 void tracer_set_profiler(struct tracer *tracer, const char *profiler_id);
+
+/* Returns the traces that TRACER continues. */
+const struct trace_continuation *tracer_continuation(const struct tracer *tracer);
 
 /* --- Starting, finishing ------------------------------------------------------------------------------------------ */
 
@@ -170,18 +195,24 @@ struct trace_span *trace_span_current(void);
 
 /* --- The data of a span ------------------------------------------------------------------------------------------- */
 
-/* Change a span until it finishes. Functions that return bool return false at a maximum, without memory, for one
- * of our own names ("thread.id", "thread.name", "profiler_id"), or if the number is not finite. A key that is there
- * already is replaced. A status or source outside its enum changes nothing. */
+/* Change a span until it finishes, and while its transaction is edited. Functions that return bool return false at a
+ * maximum, without memory, for one of our own names ("thread.id", "thread.name", "profiler_id"), or if the number is
+ * not finite. A key that is there already is replaced. A status or source outside its enum changes nothing. */
 void trace_span_set_status(struct trace_span *span, enum trace_status status);
 void trace_span_set_description(struct trace_span *span, const char *description);
 /* Renames the transaction of SPAN, any of its spans. Requests that were already sent keep the old name. */
 void trace_span_set_transaction_name(struct trace_span *span, const char *name, enum trace_source source);
 bool trace_span_set_text(struct trace_span *span, const char *key, const char *value);
 bool trace_span_set_number(struct trace_span *span, const char *key, double value);
+bool trace_span_set_integer(struct trace_span *span, const char *key, int64_t value);
 bool trace_span_set_bool(struct trace_span *span, const char *key, bool value);
 /* A tag of the root is one of the transaction. */
 bool trace_span_set_tag(struct trace_span *span, const char *key, const char *value);
+
+/* Removes a value, or a tag. False if there is none. */
+bool trace_span_remove(struct trace_span *span, const char *key, bool is_tag);
+/* Sets the user of SPAN's transaction. NULL: removes it. */
+bool trace_span_set_user(struct trace_span *span, const struct trace_user *user);
 
 bool trace_span_is_sampled(const struct trace_span *span);
 
@@ -194,6 +225,21 @@ bool trace_span_parent(const struct trace_span *span, struct trace_parent *ret_p
 bool trace_span_baggage(struct trace_span *span, struct slice others, struct buffer *out);
 
 /* --- A transaction that is complete ------------------------------------------------------------------------------- */
+
+/* Begin and end a time in which the calling thread alone changes and reads the spans of TRANSACTION, which has not been
+ * encoded. */
+void trace_transaction_begin_edit(struct trace_transaction *transaction);
+void trace_transaction_end_edit(struct trace_transaction *transaction);
+struct trace_span *trace_transaction_root(struct trace_transaction *transaction);
+/* Calls KEEP for each span except the root, and leaves out those for which it returns false. Returns their number. */
+size_t trace_transaction_filter(struct trace_transaction *transaction,
+                                bool (*keep)(void *context, struct trace_span *span), void *context);
+
+/* Return data of SPAN while its transaction is edited, and NULL elsewhere. The next change of the span may free it. */
+const char *trace_span_transaction_name(const struct trace_span *span);
+const char *trace_span_op(const struct trace_span *span);
+const char *trace_span_description(const struct trace_span *span);
+const struct trace_entry *trace_span_entry(const struct trace_span *span, size_t index); /* NULL after the last one */
 
 /* Appends the payload of a `transaction` item, at most TRACE_PAYLOAD_BYTES_MAX, which OUT must have room for; spans
  * that do not fit are counted as discarded ("buffer_overflow"). To be called once. OUT's failure says whether there

@@ -18,6 +18,7 @@ struct trace_profiler {
 struct tracer {
     struct tracer_options options; /* texts point into TEXTS, NULs between them; "" for a missing one */
     struct buffer texts;
+    struct buffer contexts; /* JSON of OPTIONS */
     unsigned process;
     atomic_size_t references; /* one for the creator and one for each transaction */
     atomic_size_t open;       /* number of transactions that have not ended */
@@ -34,20 +35,12 @@ struct tracer {
     _Atomic uint32_t running_profiler; /* 0: none */
 };
 
-enum trace_entry_kind { TRACE_ENTRY_TEXT, TRACE_ENTRY_NUMBER, TRACE_ENTRY_BOOL, TRACE_ENTRY_TAG };
-
-struct trace_entry {
-    enum trace_entry_kind kind;
-    char *key;        /* one piece of memory with the text after it */
-    const char *text; /* texts and tags only */
-    double number;    /* 0 or 1 for a bool */
-};
-
 struct trace_span {
     struct trace_transaction *transaction;
     atomic_uint references;
     bool is_recordable; /* the span is sampled, and not over the maximum */
     bool is_recorded;   /* the span is in the transaction's list, which owns it */
+    bool is_left_out;   /* the program dropped the span from the complete transaction */
     atomic_bool is_finished;
     _Atomic(struct trace_thread *) entered_by; /* thread on which the span is current */
     struct trace_span *previous;               /* the next current span there; a reference */
@@ -75,7 +68,8 @@ struct trace_transaction {
     atomic_size_t holders; /* spans with references, and the listener that received it */
     pthread_mutex_t lock;
     bool is_complete;
-    bool is_abandoned; /* the root was given up unfinished */
+    bool is_abandoned;    /* the root was given up unfinished */
+    _Atomic pid_t editor; /* thread that edits the complete transaction; 0: none */
 
     struct trace_span *root; /* lives as long as the transaction */
     struct trace_span *finished, *last_finished;
@@ -86,6 +80,7 @@ struct trace_transaction {
     atomic_size_t lost_late;         /* number of spans that were unfinished when the root finished */
 
     char *name;
+    char *user[4]; /* id, username, email, ip_address; NULL: not known */
     enum trace_source source;
     char event_id[UUID_TEXT_SIZE];
     char trace_id[UUID_TEXT_SIZE];

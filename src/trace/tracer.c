@@ -29,7 +29,10 @@ static bool copy_option_texts(struct tracer *tracer)
         size += trace_text_size(*text, TRACE_NAME_BYTES_MAX) + 1;
     }
     buffer_init(&tracer->texts, size);
+    buffer_init(&tracer->contexts, tracer->options.contexts.size);
     if (!buffer_reserve(&tracer->texts, size)) return false;
+    buffer_append(&tracer->contexts, tracer->options.contexts.data, tracer->options.contexts.size);
+    tracer->options.contexts = buffer_slice(&tracer->contexts);
     for (size_t i = 0; (text = text_options(&tracer->options, i)); i++) {
         const char *copy = (const char *)tracer->texts.data + tracer->texts.size;
         buffer_append(&tracer->texts, *text, trace_text_size(*text, TRACE_NAME_BYTES_MAX));
@@ -70,7 +73,13 @@ void tracer_unref(struct tracer *tracer)
     (void)pthread_mutex_destroy(&tracer->roots_lock);
     (void)pthread_mutex_destroy(&tracer->profilers_lock);
     buffer_fini(&tracer->texts);
+    buffer_fini(&tracer->contexts);
     free(tracer);
+}
+
+const struct trace_continuation *tracer_continuation(const struct tracer *tracer)
+{
+    return &tracer->options.continuation;
 }
 
 void tracer_close(struct tracer *tracer)

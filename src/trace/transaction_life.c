@@ -134,6 +134,7 @@ static void transaction_delete(struct trace_transaction *transaction)
     trace_members_fini(&transaction->members);
     (void)pthread_mutex_destroy(&transaction->lock);
     free(transaction->name);
+    for (size_t i = 0; i < sizeof(transaction->user) / sizeof(*transaction->user); i++) free(transaction->user[i]);
     free(transaction);
 }
 
@@ -261,6 +262,33 @@ struct trace_facts trace_transaction_facts(const struct trace_transaction *trans
                                 .end_ns = root->end_ns + transaction->anchor_ns,
                                 .span_count = transaction->finished_count,
                                 .token = transaction->token};
+}
+
+void trace_transaction_begin_edit(struct trace_transaction *transaction)
+{
+    atomic_store(&transaction->editor, trace_thread_self()->tid);
+}
+
+void trace_transaction_end_edit(struct trace_transaction *transaction)
+{
+    atomic_store(&transaction->editor, 0);
+}
+
+struct trace_span *trace_transaction_root(struct trace_transaction *transaction)
+{
+    return transaction->root;
+}
+
+size_t trace_transaction_filter(struct trace_transaction *transaction,
+                                bool (*keep)(void *context, struct trace_span *span), void *context)
+{
+    size_t dropped = 0;
+    for (struct trace_span *span = transaction->finished; span; span = span->next) {
+        span->is_left_out = !keep(context, span);
+        dropped += span->is_left_out;
+    }
+    transaction->finished_count -= dropped;
+    return dropped;
 }
 
 void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer)

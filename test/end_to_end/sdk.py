@@ -7,7 +7,7 @@ import sys
 
 from server import FakeServer
 from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, slowness, text
-from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, arrived, drive, frames_of, functions, helper_that_waits, profiler_ids,
+from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, arrived, drive, environment, frames_of, functions, helper_that_waits, profiler_ids,
                          read_names, takes_long, times, times_in, too_few, with_sanitizer)
 
 SOURCE = ROOT / "test/end_to_end/sdk_drives.c"
@@ -144,6 +144,80 @@ def calls_that_do_nothing_say_so_to_who_debugs_SES_7():
         ran = drive(server, folder, "init start stop id transaction a stop id", profile_lifecycle="trace", traces_sample_rate=1)
         check_equal(ran.said.count("does nothing: profile_lifecycle is trace"), 3, f"times in {ran.said}")
         check_equal(ran.printed["runs"], [False, True], "runs")
+
+
+@short
+@case
+def debug_logs_each_setting_with_its_source_and_each_action():
+    with Folder() as folder, FakeServer() as server:
+        drive_of = lambda words, **options: drive(server, folder, words, **{"dsn": None, "SENTRY_DSN": server.dsn, "OTEL_SERVICE_NAME": "shop",
+                                                                            "traces_sample_rate": 1, **options}).said
+        said = drive_of("init start await work 300 stop transaction a finish a", release="1.2", proxy="http://u:secret@h", no_proxy="*")
+        for line in (f'dsn: "{server.dsn}" (SENTRY_DSN)', 'service: "shop" (OTEL_SERVICE_NAME)', 'release: "shop@1.2" (OFFBEAT_RELEASE)',
+                     "frequency_hz: 101 (default)", 'proxy: "http://u:***@h" (OFFBEAT_PROXY)',
+                     "the session is sampled: profile_session_sample_rate is 1", "starts: offbeat_start_profiler was called",
+                     "stops: offbeat_stop_profiler was called"):
+            check(line in said, f"{line!r} is missing: {said}")
+        check("profile_session_sample_rate: 0.5 (the program)" in drive_of("option profile_session_sample_rate 0.5 init"), "not the program")
+        check(re.search(r"profiler \w+ stops: the library shuts down", drive_of("init start await")), "no reason of the end")
+
+
+@short
+@case
+def a_missing_dsn_and_an_invalid_option_are_one_line_and_false():
+    with Folder() as folder:
+        for words, said in (("init", "there is no DSN (option dsn, OFFBEAT_DSN); nothing is profiled"),
+                            ("option profile_session_sample_rate 100 init",
+                             "profile_session_sample_rate must be a number from 0 to 1, not 100; nothing is profiled")):
+            ran = drive(None, folder, words, debug=None)
+            check_equal((ran.printed["init"], ran.said), ([False], f"offbeat: {said}"), words)
+
+
+@case
+def the_service_is_the_name_that_was_started_or_the_script():
+    (note,) = re.findall(r"Build ID: ([0-9a-f]+)", text(run("readelf", "-n", DRIVES).stdout))
+    with Folder() as folder, FakeServer() as server:
+        (folder / "redis-server").symlink_to(DRIVES)
+        done = run(folder / "redis-server", "init", cwd=folder, env=environment(server, folder))
+        check(f'release: "redis-server@{note}" (default)' in text(done.stderr), text(done.stderr))
+        if IS_ASAN:
+            return
+        (folder / "app.py").write_text("print('hello')\n")
+        done = run(sys.executable, "-W", "ignore", "app.py", "x", cwd=folder, env=environment(server, folder, LD_PRELOAD=OFFBEAT.build / "liboffbeat.so"))
+        check('release: "app.py@' in text(done.stderr), text(done.stderr))
+
+
+@short
+@case
+def the_program_changes_spans_and_transactions_before_they_are_sent():
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "option changes hidden init transaction a user a u-7 tag a secret x integer a count 9007199254740993 tag a tag before "
+                    "span kept a integer kept secret 1 finish kept span dropped a finish dropped finish a transaction hidden finish hidden "
+                    "flush 9000 counts", traces_sample_rate=1)
+        got = arrived(server, folder, {"before_send:span": 2, "before_send:transaction": 1})
+        transaction, = got.transactions
+        trace, span = transaction["contexts"]["trace"], transaction["spans"][0]
+        check_equal((transaction["transaction"], transaction["transaction_info"], transaction["user"], transaction["tags"]),
+                    ("changed name", {"source": "route"}, {"id": "u-7", "ip_address": "192.0.2.1"}, {"tag": "changed"}), "the transaction")
+        check_equal((trace["description"], trace["data"]["added"], trace["data"]["count"]),
+                    ("changed description", "a text", 9007199254740993), "data of the root")
+        check_equal((len(transaction["spans"]), span["description"], span["tags"], span["data"].get("secret"), span["data"]["added"]),
+                    (1, "changed description", {"tag": "changed"}, None, "a text"), "spans")
+        check_equal(ran.printed["attribute"][0], ["secret", 2, "", 1], "what the program reads")
+        contexts = transaction["contexts"]
+        check_equal((contexts["os"]["name"], contexts["device"]["arch"], contexts["runtime"]["name"], contexts["app"]["app_name"]),
+                    ("Linux", os.uname().machine, "glibc", "sdk_drives"), "contexts")
+        check_equal(ran.counts(), {"made": 2, "sent": 1, "limited": 0, "discarded": 1}, "counts")
+
+
+@case
+def a_trace_of_another_organization_is_not_continued():
+    with Folder() as folder, FakeServer() as server:
+        for variables, parent in (({}, True), ({"org_id": 7}, True), ({"org_id": 7, "strict_trace_continuation": 1}, False)):
+            server.bodies.clear()
+            drive(server, folder, "init caller_sampled a finish a", traces_sample_rate=1, **variables)
+            transaction, = arrived(server, folder).transactions
+            check_equal("parent_span_id" in transaction["contexts"]["trace"], parent, f"continued with {variables}")
 
 
 @case

@@ -179,6 +179,26 @@ static double sample_profiles(void *letters, const struct offbeat_sampling *samp
     return sample("profiles_sampler", letters, sampling);
 }
 
+/* Changes everything that <offbeat.h> says can be changed. Drops spans whose description begins with "dropped", and
+ * transactions named NAME. */
+static bool changes_span(void *name, struct offbeat_span *span)
+{
+    struct offbeat_attribute attribute;
+    for (size_t i = 0; offbeat_span_attribute(span, i, &attribute); i++)
+        (void)printf("{\"attribute\": [\"%s\", %d, \"%s\", %ld]}\n", attribute.key, (int)attribute.kind,
+                     attribute.text ? attribute.text : "", (long)attribute.integer);
+    if (strncmp(offbeat_span_description(span), "dropped", 7) == 0) return false;
+    if (strcmp(offbeat_span_transaction_name(span), name) == 0 && strcmp(offbeat_span_op(span), "test") == 0)
+        return false;
+    (void)offbeat_span_remove(span, "secret");
+    (void)offbeat_span_remove_tag(span, "secret");
+    (void)offbeat_span_set_tag(span, "tag", "changed");
+    (void)offbeat_span_set_text(span, "added", "a text");
+    offbeat_span_set_description(span, "changed description");
+    offbeat_span_set_transaction_name(span, "changed name", OFFBEAT_SOURCE_ROUTE);
+    return true;
+}
+
 /* Calls, and ends of calls, after offbeat_shutdown has returned. */
 static atomic_uint late_calls;
 static atomic_bool has_ended;
@@ -218,6 +238,10 @@ static void do_option(void)
     if (strcmp(name, "profile_lifecycle") == 0 && strcmp(value, "trace") == 0)
         options.profile_lifecycle = OFFBEAT_LIFECYCLE_TRACE;
     if (strcmp(name, "drops") == 0) options.before_send = drops, options.before_send_data = data;
+    if (strcmp(name, "changes") == 0) {
+        options.before_send_transaction = options.before_send_span = changes_span;
+        options.before_send_transaction_data = options.before_send_span_data = data;
+    }
     if (strcmp(name, "log") == 0) options.log = logs_slowly, options.log_data = data;
     if (strcmp(name, "before_send") == 0) options.before_send = sends_slowly, options.before_send_data = data;
     if (strcmp(name, "traces_sampler") == 0) options.traces_sampler = sample_traces, options.traces_sampler_data = data;
@@ -374,6 +398,34 @@ static void do_span(void)
     }
     CALL(span = offbeat_span_start_child(parent, "test.part", name));
     keep(name, span);
+}
+
+static struct offbeat_span *find(const char *name)
+{
+    struct offbeat_span *span = take(name);
+    keep(name, span);
+    return span;
+}
+
+static void do_tag(void)
+{
+    struct offbeat_span *span = find(next_word());
+    const char *key = next_word();
+    CALL((void)offbeat_span_set_tag(span, key, next_word()));
+}
+
+static void do_integer(void)
+{
+    struct offbeat_span *span = find(next_word());
+    const char *key = next_word();
+    CALL((void)offbeat_span_set_integer(span, key, strtoll(next_word(), NULL, 10)));
+}
+
+static void do_user(void)
+{
+    struct offbeat_span *span = find(next_word());
+    const struct offbeat_user user = {.size = sizeof(user), .id = next_word(), .ip_address = "192.0.2.1"};
+    CALL((void)offbeat_span_set_user(span, &user));
 }
 
 static void do_finish(void)
@@ -580,6 +632,9 @@ static const struct {
     {"caller_unsampled", do_caller_unsampled},
     {"span", do_span},
     {"finish", do_finish},
+    {"tag", do_tag},
+    {"integer", do_integer},
+    {"user", do_user},
     {"frame", do_frame},
     {"measure", do_measure},
     {"flush", do_flush},
