@@ -148,6 +148,7 @@ def headers_are_clean_for_every_compiler_and_standard():
     for compiler in ("g++", "clang++-14"):
         commands += [f"{compiler} -std={standard} {flags} '{WRAPPER}'" for standard in ("c++17", "c++20")]
         commands += [f"{compiler} -std=c++17 -fno-exceptions -fno-rtti {flags} header.cpp"]
+        commands += [f"! {compiler} -std=c++14 {flags} header.cpp 2>needs_17 && grep -q 'offbeat.hpp needs C++17' needs_17"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda command: shell(command, folder), commands))
 
@@ -321,7 +322,10 @@ def the_wrapper_does_what_it_says():
     root = received.transactions[0]["contexts"]["trace"]
     check_equal({name for name, span in spans.items() if span["parent_span_id"] == root["span_id"]}, set(spans), "children of the root")
     check_equal(spans["current"]["data"].get("text"), "b", "text")
-    check_equal((spans["current"]["data"].get("number"), spans["current"]["data"].get("flag")), (1, True), "number and flag")
+    check_equal({name: spans["current"]["data"].get(name) for name in ("number", "integer", "large", "flag", "had_flag")},
+                {"number": 1.5, "integer": 9007199254740993, "large": 1.8446744073709552e19, "flag": None, "had_flag": True}, "values")
+    transaction = received.transactions[0]
+    check_equal((transaction["transaction"], transaction["user"]), ("renamed", {"id": "u-1"}), "name and user")
 
 
 @case

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include <offbeat.hpp>
 
+#include <cmath>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -22,7 +24,10 @@ namespace
 // A span that begins and ends while an exception is on its way did not fail.
 struct ends_well {
     const offbeat::span &parent;
-    ~ends_well() { auto span = parent.child("test", "in a destructor"); }
+    ~ends_well()
+    {
+        auto span = parent.child("test", "in a destructor");
+    }
 };
 
 void throw_through(const offbeat::span &parent)
@@ -47,6 +52,11 @@ int run(offbeat::transaction &root)
     } catch (const std::runtime_error &) {
     }
 
+    root.child("test", "dropped");
+    offbeat::user user;
+    user.id = "u-1";
+    if (!root.set_user(user)) return 9;
+
     std::thread([parent = root.share()] { auto span = parent.child("test", "handed over"); }).join();
 
     if (offbeat::span("test", "nobody's child")) return 2;
@@ -55,7 +65,9 @@ int run(offbeat::transaction &root)
         if (offbeat::span_reference::current().get() != root.get()) return 3;
         offbeat::span span("test", "current");
         const char *text = "b";
-        if (!span.set("text", text) || !span.set("number", 1u) || !span.set("flag", true)) return 4;
+        if (!span.set("text", text) || !span.set("number", 1.5) || !span.set("integer", INT64_C(9007199254740993)) ||
+            !span.set("large", UINT64_MAX) || !span.set("flag", true))
+            return 4;
         if (std::string_view(span.headers().sentry_trace).empty()) return 5;
     }
     if (offbeat::span_reference::current()) return 6;
@@ -75,7 +87,20 @@ int main()
         return type == "transaction" && payload.front() == '{' && payload.back() == '}';
     };
     static auto log = [](const char *) noexcept {};
+    static auto scrub = [](offbeat::finished_span &span) noexcept {
+        bool has_flag = false;
+        span.for_each([&](const offbeat_attribute &value) { has_flag |= std::string_view(value.key) == "flag"; });
+        if (has_flag && span.remove("flag")) span.set("had_flag", true);
+        return span.description() != "dropped";
+    };
+    static auto rename = [](offbeat::finished_span &root) noexcept {
+        root.set_transaction_name(root.transaction_name() == "root" ? "renamed" : "wrong");
+        return true;
+    };
     offbeat::options options;
+    options.profile_session_sample_rate = 1.0;
+    options.filter_spans(scrub);
+    options.filter_transactions(rename);
     options.sample_traces_by(sampler);
     options.send_only(filter);
     options.log_to(log);
@@ -83,9 +108,23 @@ int main()
     if (!session.is_active()) return 7;
     int status;
     {
+        offbeat::profiler profiler;
+        if (std::string_view(offbeat::profiler_id().c_str()).size() != 32) return 10;
+        offbeat::measure("queue", offbeat::unit::byte, 7);
+        offbeat::measure("took", std::chrono::milliseconds(2));
         offbeat::transaction root("root", "test");
         status = run(root);
     }
     if (!was_asked) return 8;
+    if (offbeat::profiler_id()) return 11;
+
+    /* 0.0 and false count before the environment, which says 1 and true. */
+    offbeat::options off;
+    off.profile_session_sample_rate = 0.0;
+    off.profiles_sample_rate = 0.0;
+    off.debug = false;
+    const offbeat_options given = off.for_c();
+    if (given.profile_session_sample_rate != 0 || !std::signbit(given.profile_session_sample_rate)) return 12;
+    if (given.debug != OFFBEAT_FALSE || given.is_ui != 0 || std::signbit(given.traces_sample_rate)) return 13;
     return status;
 }
