@@ -52,7 +52,6 @@ int run(offbeat::transaction &root)
     } catch (const std::runtime_error &) {
     }
 
-    root.child("test", "dropped");
     offbeat::user user;
     user.id = "u-1";
     if (!root.set_user(user)) return 9;
@@ -91,7 +90,7 @@ int main()
         bool has_flag = false;
         span.for_each([&](const offbeat_attribute &value) { has_flag |= std::string_view(value.key) == "flag"; });
         if (has_flag && span.remove("flag")) span.set("had_flag", true);
-        return span.description() != "dropped";
+        return true;
     };
     static auto rename = [](offbeat::finished_span &root) noexcept {
         root.set_transaction_name(root.transaction_name() == "root" ? "renamed" : "wrong");
