@@ -1,10 +1,12 @@
-/* offbeat send: sends envelopes to a server, one after the other over one connection, and prints the answers.
+/* offbeat send: sends envelopes to a server, one after the other over one connection, and prints the answers. A server
+ * answers 200 also to a profile that it drops later, so each envelope is validated first.
  * SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/clocks.h"
 #include "base/json_writer.h"
 #include "base/timespec.h"
 #include "cli/commands.h"
+#include "cli/envelope_rules.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
@@ -21,7 +23,8 @@
 struct sender {
     struct transport *transport;
     uint64_t timeout_ns;
-    bool as_json;
+    bool as_json, is_forced;
+    bool is_rejected; /* the file holds a profile that servers reject */
     bool has_reported_failure;
     enum transport_outcome outcome;
     long status;
@@ -50,25 +53,37 @@ static void take_answer(void *context, const struct transport_answer *answer)
     sender->has_reported_failure = true;
 }
 
+/* Notes why a server rejects ITEM, the first of the file. CONTEXT is the sender. */
+static void take_result(void *context, const struct rules_result *result, const char *item)
+{
+    struct sender *sender = context;
+    char text[512];
+    if (result->accepted || sender->is_rejected) return;
+    rules_result_print(result, text, sizeof(text));
+    (void)snprintf(sender->failure, sizeof(sender->failure), "%s%s%s", item, item[0] ? ": " : "", text);
+    sender->is_rejected = true;
+}
+
 /* --- Printing ----------------------------------------------------------------------------------------------------- */
 
-static const char *outcome_name(enum transport_outcome outcome)
+static const char *outcome_name(const struct sender *sender)
 {
     static const char *const names[] = {
         [TRANSPORT_SENT] = "accepted",      [TRANSPORT_REJECTED] = "rejected", [TRANSPORT_LIMITED] = "limited",
         [TRANSPORT_WITHHELD] = "withheld",  [TRANSPORT_BROKEN] = "broken",     [TRANSPORT_NO_ANSWER] = "no answer",
         [TRANSPORT_GIVEN_UP] = "no answer",
     };
-    return names[outcome];
+    return sender->is_rejected && !sender->is_forced ? "not sent" : names[sender->outcome];
 }
 
 static void print_text(const struct sender *sender, const char *path)
 {
     struct buffer line = {.maximum = REPORT_BYTES_MAX};
     const char *said = sender->status ? sender->body : sender->failure;
-    buffer_append_format(&line, "%s: %s", message_name(path, false), outcome_name(sender->outcome));
+    bool is_kept_back = sender->is_rejected && !sender->is_forced;
+    buffer_append_format(&line, "%s: %s", message_name(path, false), outcome_name(sender));
     if (sender->status) buffer_append_format(&line, " (%ld)", sender->status);
-    if (said[0]) buffer_append_format(&line, ": %s", said);
+    if (said[0]) buffer_append_format(&line, ": %s%s", said, is_kept_back ? "; --force sends it" : "");
     if (sender->withheld && sender->outcome == TRANSPORT_SENT)
         buffer_append_format(&line, "; withheld by a rate limit: %" PRIu64 " items", sender->withheld);
     if (sender->rate_limits[0]) buffer_append_format(&line, "; rate limits: %s", sender->rate_limits);
@@ -87,9 +102,9 @@ static void print_json(const struct sender *sender, const char *path)
     struct json_writer writer = json_writer_of(&line);
     const struct {
         const char *key, *text;
-    } texts[] = {
-        {"outcome", outcome_name(sender->outcome)}, {"answer", sender->body},     {"rate_limits", sender->rate_limits},
-        {"retry_after", sender->retry_after},       {"failure", sender->failure}, {"file", path}};
+    } texts[] = {{"outcome", outcome_name(sender)},    {"answer", sender->body},
+                 {"rate_limits", sender->rate_limits}, {"retry_after", sender->retry_after},
+                 {"failure", sender->failure},         {"file", path}};
     json_begin_object(&writer);
     json_member_i64(&writer, "status", sender->status);
     json_member_u64(&writer, "withheld", sender->withheld);
@@ -110,23 +125,27 @@ static enum exit_status print_outcome(const struct sender *sender, const char *p
         print_text(sender, path);
     }
     (void)fflush(stdout);
+    if (sender->is_rejected && !sender->is_forced) return EXIT_NO;
     if (sender->outcome == TRANSPORT_SENT) return sender->withheld ? EXIT_NO : EXIT_DONE;
     return sender->outcome == TRANSPORT_NO_ANSWER || sender->outcome == TRANSPORT_GIVEN_UP ? EXIT_FAILED : EXIT_NO;
 }
 
 /* --- Sending ------------------------------------------------------------------------------------------------------ */
 
-/* An envelope that a server rejects entirely is not sent. */
-static bool read_envelope(const char *path, struct buffer *bytes)
+/* Reads the envelope at PATH and validates it. False if there is nothing that could be sent. */
+static bool read_envelope(struct sender *sender, const char *path, struct buffer *bytes)
 {
     struct error error;
     struct opened_file file;
+    size_t count;
     if (!read_input(path, bytes, &file)) return false;
     if (!envelope_detect(buffer_slice(bytes))) {
         message("%s: is no envelope; offbeat convert makes one (-o x.envelope)", message_name(path, false));
         return false;
     }
-    if (envelope_check(buffer_slice(bytes), &error) == STATUS_OK) return true;
+    if (envelope_check(buffer_slice(bytes), &error) == STATUS_OK &&
+        envelope_rules_validate(buffer_slice(bytes), RULES_RELAY, take_result, sender, &count, &error) == STATUS_OK)
+        return true;
     message_error(path, &error, false);
     return false;
 }
@@ -140,11 +159,18 @@ static enum exit_status send_file(struct sender *sender, const char *path)
     sender->withheld = 0;
     sender->has_reported_failure = false;
     sender->body[0] = sender->rate_limits[0] = sender->retry_after[0] = 0;
-    copy(sender->failure, sizeof(sender->failure), "not in time");
-    if (!read_envelope(path, &bytes)) {
+    sender->is_rejected = false;
+    if (!read_envelope(sender, path, &bytes)) {
         buffer_fini(&bytes);
         return EXIT_FAILED;
     }
+    if (sender->is_rejected && !sender->is_forced) {
+        buffer_fini(&bytes);
+        return print_outcome(sender, path);
+    }
+    if (sender->is_rejected)
+        message("%s: servers drop this, also after the answer 200: %s", message_name(path, false), sender->failure);
+    copy(sender->failure, sizeof(sender->failure), "not in time");
     (void)transport_send(sender->transport, &bytes);
     if (!transport_flush(sender->transport, sender->timeout_ns)) {
         (void)transport_stop(sender->transport, 0, NULL);
@@ -173,9 +199,12 @@ static enum exit_status send_files(struct sender *sender, const struct operands 
 int command_send(int argc, char **argv)
 {
     const char *dsn = environment_get("OFFBEAT_DSN"), *proxy = NULL, *ca_file = NULL;
+    if (!dsn) dsn = environment_get("SENTRY_DSN");
     struct sender sender = {.timeout_ns = 30 * SECOND_NS};
     const struct option options[] = {
-        {"dsn", 0, OPTION_TEXT, &dsn, "DSN", .help = "where to, https://KEY@HOST/PROJECT (default: $OFFBEAT_DSN)"},
+        {"dsn", 0, OPTION_TEXT, &dsn, "DSN",
+         .help = "where to, https://KEY@HOST/PROJECT (default: $OFFBEAT_DSN, $SENTRY_DSN)"},
+        {"force", 0, OPTION_SWITCH, &sender.is_forced, .help = "send a profile that servers reject, too"},
         {"proxy", 0, OPTION_TEXT, &proxy, "URL",
          .help = "through this one, \"\" for none (default: $https_proxy, $http_proxy)"},
         {"ca-file", 0, OPTION_TEXT, &ca_file, "FILE", .help = "certificates that are trusted (default: the system's)"},
@@ -190,6 +219,7 @@ int command_send(int argc, char **argv)
         .usage = "FILE… [--dsn DSN] [options]",
         .example = "offbeat send xz.envelope --dsn https://0123456789abcdef0123456789abcdef@example.org/1",
         .about = "Sends the envelopes in FILE… to a Sentry-compatible server, and prints each answer in a line.\n"
+                 "It validates each first, as offbeat validate, because servers answer 200 also to what they drop.\n"
                  "If there is no answer, it tries again; it honours rate limits. FILE may be - for standard input.\n"
                  "The exit status is 1 if one was rejected or withheld, 3 if one could not be sent.",
         .options = options,

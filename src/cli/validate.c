@@ -1,13 +1,12 @@
 /* offbeat validate: whether a server accepts what is in a file, and if not, why.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "cli/commands.h"
+#include "cli/envelope_rules.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
 #include "format/sentry/envelope.h"
-#include "format/sentry/envelope_profile.h"
 #include "format/common/json_kind.h"
-#include "format/sentry/rules.h"
 #include "format/sentry/sentry_v1.h"
 
 #include <inttypes.h>
@@ -20,7 +19,6 @@ struct validation {
     bool as_json;
     struct buffer *report;
     enum exit_status status;
-    size_t validated; /* profiles of the file */
 };
 
 /* --- Printing ------------------------------------------------------------------------------------------------------
@@ -68,8 +66,10 @@ static void print_json(const struct validation *validation, const struct rules_r
     buffer_append_byte(validation->report, '\n');
 }
 
-static void report_result(struct validation *validation, const struct rules_result *result, const char *item)
+/* Reports the result of ITEM. CONTEXT is the validation. */
+static void report_result(void *context, const struct rules_result *result, const char *item)
 {
+    struct validation *validation = context;
     if (!result->accepted && validation->status == EXIT_DONE) validation->status = EXIT_NO;
     if (validation->as_json)
         print_json(validation, result, item);
@@ -80,61 +80,15 @@ static void report_result(struct validation *validation, const struct rules_resu
 /* --- Validating ------------------------------------------------------------------------------------------------------
  */
 
-static void validate(struct validation *validation, struct slice payload, const struct rules_context *context,
-                     bool is_v1, const char *item)
+/* Reports a payload outside of an envelope. */
+static enum status validate_payload(struct validation *validation, struct slice payload, struct error *error)
 {
     struct rules_result result;
-    struct error error;
-    enum status status = is_v1 ? rules_validate_profile(payload, context, validation->rules, &result, &error)
-                               : rules_validate_chunk(payload, context, validation->rules, &result, &error);
-    validation->validated++;
-    if (status == STATUS_OK) {
-        report_result(validation, &result, item);
-        return;
-    }
-    message_error(validation->path, &error, false);
-    validation->status = EXIT_FAILED;
-}
-
-static void validate_items(struct validation *validation, struct envelope_reader *reader, struct slice bytes)
-{
-    struct envelope_item item;
-    char transaction_id[UUID_TEXT_SIZE];
-    bool with_transaction = envelope_has_transaction(bytes);
-    envelope_transaction_id(bytes, transaction_id);
-    for (size_t number = 1; envelope_next(reader, &item, NULL); number++) {
-        char name[96];
-        bool is_v1 = slice_equals_text(item.type, "profile");
-        if (!is_v1 && !envelope_item_is_chunk(&item)) continue;
-        struct rules_context context = {.is_in_envelope = true,
-                                        .platform = item.platform,
-                                        .has_meta_length = item.has_meta_length,
-                                        .is_perfetto = envelope_item_is_perfetto(&item),
-                                        .meta_length = item.meta_length,
-                                        .has_transaction = with_transaction};
-        memcpy(context.transaction_id, transaction_id, sizeof(context.transaction_id));
-        (void)snprintf(name, sizeof(name), "item %zu, %.*s", number, SLICE_ARGUMENTS(item.type));
-        validate(validation, item.payload, &context, is_v1, name);
-    }
-}
-
-/* Validates an envelope: an error of the envelope costs all of its items. */
-static void validate_envelope(struct validation *validation, struct slice bytes)
-{
-    struct envelope_reader reader;
-    struct rules_result result;
-    struct error error;
-    enum status status = envelope_check(bytes, &error);
-    if (status != STATUS_OK) {
-        rules_result_init(&result);
-        (void)rules_reject(&result, status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED,
-                           "an envelope that servers accept", error.message, "byte %" PRIu64, error.offset);
-        validation->validated++;
-        report_result(validation, &result, "");
-        return;
-    }
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) validate_items(validation, &reader, bytes);
-    envelope_close(&reader);
+    enum status status = sentry_v1_detect(payload)
+                             ? rules_validate_profile(payload, NULL, validation->rules, &result, error)
+                             : rules_validate_chunk(payload, NULL, validation->rules, &result, error);
+    if (status == STATUS_OK) report_result(validation, &result, "");
+    return status;
 }
 
 /* Returns whether BYTES are an object that may be Sentry's, or is nobody's. */
@@ -151,7 +105,9 @@ static void validate_file(struct validation *validation)
 {
     struct buffer bytes;
     struct opened_file file;
-    validation->validated = 0;
+    struct error error;
+    size_t validated = 1;
+    enum status status = STATUS_OK;
     if (!read_input(validation->path, &bytes, &file)) {
         validation->status = EXIT_FAILED;
         buffer_fini(&bytes);
@@ -159,13 +115,15 @@ static void validate_file(struct validation *validation)
     }
     struct slice slice = buffer_slice(&bytes);
     if (envelope_detect(slice))
-        validate_envelope(validation, slice);
+        status = envelope_rules_validate(slice, validation->rules, report_result, validation, &validated, &error);
     else if (is_payload(slice))
-        validate(validation, slice, NULL, sentry_v1_detect(slice), "");
-    if (validation->validated == 0) {
+        status = validate_payload(validation, slice, &error);
+    else
+        validated = 0;
+    if (status != STATUS_OK) message_error(validation->path, &error, false);
+    if (validated == 0)
         message("%s: holds no profile of Sentry's, and only those have rules", message_name(validation->path, false));
-        validation->status = EXIT_FAILED;
-    }
+    if (status != STATUS_OK || validated == 0) validation->status = EXIT_FAILED;
     buffer_fini(&bytes);
 }
 

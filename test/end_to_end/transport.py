@@ -387,13 +387,26 @@ def what_offbeat_send_sends_is_what_the_rules_accept_V2_7():
 
 
 @case
+def offbeat_send_validates_first_unless_forced():
+    rejected = ROOT / "test/data/trials/send-accepts-rejected.envelope"
+    with FakeServer() as server:
+        done = send(rejected, ENVELOPE, "--dsn", server.dsn)
+        first, second = text(done.stdout).splitlines()
+        check(first.startswith(f"{rejected}: not sent: item 2, profile: profiling_not_enough_samples: ") and first.endswith("; --force sends it"), first)
+        check_equal((done.returncode, second, len(server.bodies)), (1, f"{ENVELOPE}: accepted (200): {{}}", 1), "status, second line, sent")
+        done = send(rejected, "--force", "--dsn", server.dsn)
+        check_equal((done.returncode, text(done.stdout), len(server.bodies)), (0, f"{rejected}: accepted (200): {{}}", 2), "forced")
+        check("servers drop this, also after the answer 200: item 2, profile: profiling_not_enough" in text(done.stderr), text(done.stderr))
+
+
+@case
 def offbeat_send_says_what_the_server_said():
     script = [answer(413, '{"detail":"too\x1b[31m large"}'), answer(200),
               answer(429, X_Sentry_Rate_Limits="60::key", Retry_After="60")]
     with FakeServer(script) as server, Folder() as folder:
         chunk = folder / "chunk.envelope"
         chunk.write_bytes(b'{}\n{"type":"profile_chunk","platform":"native","length":16}\n{"chunk_id":"c"}\n')
-        done = send(chunk, chunk, chunk, ENVELOPE, "--dsn", server.dsn)
+        done = send("--force", chunk, chunk, chunk, ENVELOPE, "--dsn", server.dsn)
         lines = text(done.stdout).splitlines()
         check_equal(done.returncode, 1, "status")
         check_equal([line.split(": ", 1)[1] for line in lines],
