@@ -54,10 +54,10 @@ static enum status name_functions(const char *path, struct profile *profile, con
                                          .trusts_paths = format == &format_recording};
     enum status status = symbolize_profile(profile, &options, &result, error);
     if (status == STATUS_OK && result.files_unproven > 0)
-        message(
-            "%s: perf noted no build id of %zu file%s, which may be another one here: offbeat symbolize --trust-paths "
-            "names their functions",
-            message_name(path, false), result.files_unproven, result.files_unproven == 1 ? "" : "s");
+        message("%s: perf noted no build id of %zu file%s, and nothing shows that what is here %s: offbeat symbolize "
+                "--trust-paths names the functions",
+                message_name(path, false), result.files_unproven, result.files_unproven == 1 ? "" : "s",
+                result.files_unproven == 1 ? "is the same file" : "are the same files");
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/perf_file.h"
 
 #include "base/array.h"
+#include "cli/recorded_files.h"
 #include "format/perf/perf_data.h"
 #include "profile/profile_extent.h"
 #include "symbolize/call_frames.h"
@@ -149,6 +150,7 @@ struct code_files {
     struct code_file **items;
     size_t count, capacity;
     struct kernel_symbols *kernel;
+    struct recorded_files recorded;
 };
 
 static void show_segments(struct code_file *file)
@@ -217,20 +219,30 @@ static void begin_kernel(void *context, const char *build_id)
     ((struct code_files *)context)->kernel = kernel_symbols_begin(build_id);
 }
 
+static const char *identify(void *context, const char *path, uint64_t inode, uint64_t generation)
+{
+    return recorded_files_identify(&((struct code_files *)context)->recorded, path, inode, generation);
+}
+
 enum status perf_file_decode(const char *path, struct buffer *bytes, struct profile *profile,
                              struct kernel_symbols **ret_kernel, struct error *error)
 {
     struct code_files files = {0};
-    struct perf_code code = {
-        .find = find_code, .read = read_code, .note_kernel = ret_kernel ? begin_kernel : NULL, .context = &files};
+    struct perf_code code = {.find = find_code,
+                             .read = read_code,
+                             .note_kernel = ret_kernel ? begin_kernel : NULL,
+                             .identify = identify,
+                             .context = &files};
     struct perf_source in_memory = {.read = read_buffer, .context = bytes, .size = bytes->size};
     struct recording recording = {0};
     uint64_t size = bytes->size;
     enum status status = size == 0 ? open_recording(&recording, path, error) : STATUS_OK;
     for (size_t i = 0; i < recording.count; i++) size += recording.sources[i].size;
+    recorded_files_init(&files.recorded, recording.count ? recording.descriptors[0] : -1, profile);
     if (status == STATUS_OK)
         status = perf_data_decode_sources(recording.count ? recording.sources : &in_memory,
                                           recording.count ? recording.count : 1, &code, profile, error);
+    if (status == STATUS_OK) recorded_files_give_debug_ids(&files.recorded, profile);
     profile->source_bytes = size;
     if (status == STATUS_OK) status = profile_check_inlined(profile, size, error);
     for (size_t i = 0; i < recording.count; i++) (void)close(recording.descriptors[i]);
@@ -238,6 +250,7 @@ enum status perf_file_decode(const char *path, struct buffer *bytes, struct prof
     free(recording.sources);
     for (size_t i = 0; i < files.count; i++) free_file(files.items[i]);
     free(files.items);
+    recorded_files_fini(&files.recorded);
     if (ret_kernel) *ret_kernel = files.kernel;
     buffer_fini(bytes);
     return status;

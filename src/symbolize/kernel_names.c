@@ -1,5 +1,6 @@
 /* /proc/kallsyms: "ffffffff81000000 T _stext" and, for modules, "\t[name]" after it. It has the start of each function,
- * not the end: a function reaches to the next symbol.  SPDX-License-Identifier: MIT */
+ * not the end: a function reaches to the next symbol. The kernel may hide the addresses from ordinary users
+ * (kptr_restrict); a vmlinux with its build id has the same symbols.  SPDX-License-Identifier: MIT */
 #include "symbolize/kernel_names.h"
 
 #include "base/array.h"
@@ -8,14 +9,22 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/partition_point.h"
+#include "binary/elf_symbols.h"
+#include "symbolize/debug_file.h"
 
 #include <elf.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/utsname.h>
 
-enum { NOTES_BYTES_MAX = 1 << 20, BUILD_ID_BYTES_MAX = 64, SYMBOLS_MAX = 16 << 20, MODULE_GAP = 1 << 20 };
+enum {
+    NOTES_BYTES_MAX = 1 << 20,
+    BUILD_ID_BYTES_MAX = (KERNEL_BUILD_ID_SIZE - 1) / 2,
+    SYMBOLS_MAX = 16 << 20,
+    MODULE_GAP = 1 << 20
+};
 
 struct symbol {
     uint64_t address;
@@ -32,6 +41,7 @@ struct kernel_symbols {
     struct buffer text;
     ARRAY_OF(struct symbol) symbols; /* symbols by address, the best of each */
     uint64_t text_start;             /* address of _text; 0: not known */
+    struct elf_symbols of_vmlinux;   /* memory of names that are not in TEXT */
 };
 
 /* --- The kernel of this machine ----------------------------------------------------------------------------------- */
@@ -52,15 +62,20 @@ static bool find_build_id(struct slice notes, char *ret_hex)
     return false;
 }
 
-static bool is_running(const char *build_id)
+bool kernel_build_id(char ret_hex[KERNEL_BUILD_ID_SIZE])
 {
-    char hex[2 * BUILD_ID_BYTES_MAX + 1] = "";
     struct buffer notes;
     buffer_init(&notes, NOTES_BYTES_MAX);
     bool is_found =
-        file_read("/sys/kernel/notes", &notes, NULL) == STATUS_OK && find_build_id(buffer_slice(&notes), hex);
+        file_read("/sys/kernel/notes", &notes, NULL) == STATUS_OK && find_build_id(buffer_slice(&notes), ret_hex);
     buffer_fini(&notes);
-    return is_found && strcmp(hex, build_id) == 0;
+    return is_found;
+}
+
+static bool is_running(const char *build_id)
+{
+    char hex[KERNEL_BUILD_ID_SIZE];
+    return kernel_build_id(hex) && strcmp(hex, build_id) == 0;
 }
 
 static bool read_symbols_of(const char *build_id, bool trusts_it, struct buffer *text)
@@ -148,6 +163,43 @@ static bool parse_symbols(struct kernel_symbols *kernel)
     return true;
 }
 
+/* Opens a vmlinux with BUILD_ID, where distributions install one. */
+static bool open_vmlinux(struct elf_file *file, const char *build_id)
+{
+    static const char *const places[] = {"/usr/lib/debug/boot/vmlinux-", "/boot/vmlinux-"};
+    const char *directory = "/usr/lib/debug";
+    const struct debug_sources sources = {.items = &directory, .count = 1};
+    struct utsname system;
+    char path[PATH_MAX];
+    if (debug_file_open_by_build_id(file, build_id, &sources)) return true; /* Fedora has a link there */
+    for (size_t i = 0; uname(&system) == 0 && i < sizeof(places) / sizeof(places[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s%s", places[i], system.release);
+        if (elf_file_open(file, path, NULL) != STATUS_OK) continue;
+        if (strcmp(file->build_id, build_id) == 0) return true;
+        elf_file_close(file);
+    }
+    return false;
+}
+
+/* False without memory. */
+static bool read_vmlinux(struct kernel_symbols *kernel)
+{
+    struct elf_file file;
+    if (kernel->build_id[0] == '\0' || !open_vmlinux(&file, kernel->build_id)) return true;
+    bool has_memory = elf_symbols_add(&kernel->of_vmlinux, &file);
+    elf_symbols_finish(&kernel->of_vmlinux);
+    for (size_t i = 0; i < file.segment_count && kernel->text_start == 0; i++)
+        if (file.segments[i].is_executable) kernel->text_start = file.segments[i].address;
+    for (size_t i = 0; has_memory && i < kernel->of_vmlinux.count; i++) {
+        const struct elf_symbol *symbol = &kernel->of_vmlinux.items[i];
+        struct slice name = slice_of_text(elf_symbol_name(&kernel->of_vmlinux, symbol));
+        has_memory =
+            ARRAY_PUSH(&kernel->symbols, SYMBOLS_MAX, (struct symbol){.address = symbol->address, .name = name});
+    }
+    elf_file_close(&file);
+    return has_memory;
+}
+
 static const struct symbol *find_symbol(const struct kernel_symbols *kernel, uint64_t address)
 {
     size_t after = PARTITION_POINT(kernel->symbols.count, i, kernel->symbols.items[i].address <= address);
@@ -199,6 +251,7 @@ static void *read_symbols(void *argument)
 {
     struct kernel_symbols *kernel = argument;
     kernel->has_memory = !read_symbols_of(kernel->build_id, kernel->trusts_it, &kernel->text) || parse_symbols(kernel);
+    if (kernel->has_memory && kernel->symbols.count == 0) kernel->has_memory = read_vmlinux(kernel);
     return NULL;
 }
 
@@ -207,6 +260,7 @@ static struct kernel_symbols *new_symbols(const char *build_id, bool trusts_it)
     struct kernel_symbols *kernel = calloc(1, sizeof(*kernel));
     if (!kernel) return NULL;
     buffer_init(&kernel->text, KERNEL_SYMBOLS_BYTES_MAX);
+    elf_symbols_init(&kernel->of_vmlinux);
     kernel->trusts_it = trusts_it;
     kernel->build_id = strdup(build_id);
     if (kernel->build_id) return kernel;
@@ -237,6 +291,7 @@ void kernel_symbols_end(struct kernel_symbols *symbols)
     free(symbols->symbols.items);
     free(symbols->build_id);
     buffer_fini(&symbols->text);
+    elf_symbols_fini(&symbols->of_vmlinux);
     free(symbols);
 }
 

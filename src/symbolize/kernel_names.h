@@ -6,7 +6,10 @@
 
 #define KERNEL_MAPPING "[kernel.kallsyms]" /* the kernel without its modules, as perf calls it */
 
-enum { KERNEL_SYMBOLS_BYTES_MAX = 256 << 20 };
+enum { KERNEL_SYMBOLS_BYTES_MAX = 256 << 20, KERNEL_BUILD_ID_SIZE = 129 /* 64 bytes in hex, and a NUL */ };
+
+/* Finds the build id of the running kernel, in hex. False if the kernel does not say it. */
+bool kernel_build_id(char ret_hex[KERNEL_BUILD_ID_SIZE]);
 
 /* The symbols of one kernel. */
 struct kernel_symbols;

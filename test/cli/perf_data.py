@@ -412,11 +412,22 @@ def a_file_of_another_mount_namespace_has_no_names_of_a_file_here():
 
 
 @case
-def compressed_recordings_are_named_if_their_paths_are_trusted():
-    path = record("zstd", "-F", "499", "-e", "cpu-clock", "-g", "-z")
-    named = FOLDER / "named.pb.gz"
-    run(OFFBEAT, "symbolize", "--trust-paths", path, "-o", named)
-    check("work_one" in run(OFFBEAT, "top", named), "work_one is not named")
+def recordings_without_build_ids_are_named_while_their_files_are_the_same():
+    """perf notes no build ids with -z, -B and in a pipe, and none of an ELF file that has none."""
+    program = build_program("unchanged")
+    bare = build_program("bare")
+    run("objcopy", "--remove-section", ".note.gnu.build-id", bare)
+    for number, (file, options) in enumerate(((program, ["-z"]), (program, ["-B", "-N"]), (bare, ["-g"]), (program, ["-z", "--call-graph", "dwarf"]))):
+        path = perf_record(FOLDER / f"unproven{number}.data", "-F", "499", "-e", "cpu-clock", *options, "--", file)
+        top = run(OFFBEAT, "top", "-n", "0", path)
+        check("work_one" in top and f"{file.name}+0x" not in top, f"{options}: {top}")
+    again = path.with_suffix(".again")
+    file.write_bytes(program.read_bytes())
+    done = subprocess.run([OFFBEAT, "top", "-n", "0", path], capture_output=True, text=True)
+    check("work_one" not in done.stdout and "unchanged+0x" in done.stdout, done.stdout)
+    check("perf noted no build id of 1 file, and nothing shows that what is here is the same file" in done.stderr, done.stderr)
+    run(OFFBEAT, "symbolize", "--trust-paths", path, "-o", again.with_suffix(".pb.gz"))
+    check("work_one" in run(OFFBEAT, "top", again.with_suffix(".pb.gz")), "work_one is not named")
 
 
 if __name__ == "__main__":

@@ -19,11 +19,13 @@ struct perf_code_file {
 
 /* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. Its results are valid until the end of
  * decoding. READ copies bytes of a file, false if they are not there. NOTE_KERNEL is called at the first sample in the
- * kernel itself. Both may be NULL. */
+ * kernel itself. IDENTIFY is asked about a mapping without a build id: the id of the file at PATH, in hex, if it is the
+ * recorded one (INODE and GENERATION; 0: not known), else "". NOTE_KERNEL and IDENTIFY may be NULL. */
 struct perf_code {
     const struct perf_code_file *(*find)(void *context, const char *path, const char *build_id);
     bool (*read)(const void *binary, uint64_t file_offset, void *bytes, size_t size);
     void (*note_kernel)(void *context, const char *build_id);
+    const char *(*identify)(void *context, const char *path, uint64_t inode, uint64_t generation);
     void *context;
 };
 

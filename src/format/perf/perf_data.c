@@ -106,6 +106,11 @@ static void add_map(struct decoder *decoder, const struct perf_record *record, s
     mapped->is_kernel = (record->misc & PERF_MISC_MODE_MASK) == PERF_MISC_KERNEL;
     mapped->file_name = profile_string(decoder->profile, perf_file_name(name));
     if (mapped->build_id.index == 0) mapped->build_id = perf_header_build_id(&decoder->header, mapped->file_name, file);
+    if (mapped->build_id.index == 0 && decoder->code && decoder->code->identify) {
+        const char *path = profile_c_string(decoder->profile, mapped->file_name);
+        mapped->build_id = profile_text(
+            decoder->profile, decoder->code->identify(decoder->code->context, path, file.inode, file.generation));
+    }
     perf_spaces_map(&decoder->spaces, mapped);
     check_spaces(decoder);
 }

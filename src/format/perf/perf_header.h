@@ -6,7 +6,7 @@
 
 /* The identity of a file. {0}: not known. */
 struct perf_file_id {
-    uint64_t device, inode;
+    uint64_t device, inode, generation;
 };
 
 enum { PERF_FILES_OF_NAME_MAX = 256 };
