@@ -385,7 +385,7 @@ int command_serve(int argc, char **argv)
         {"rate", 0, OPTION_NUMBER, &requests, .argument = "REQUESTS",
          .help = "what a project may send in a minute, 0 for no limit (default: 0)", .maximum = 1 << 30},
         {"rate-megabytes", 0, OPTION_NUMBER, &megabytes, .argument = "MEGABYTES",
-         .help = "the same, of bodies as they are sent (default: 0)", .maximum = 1 << 30},
+         .help = "the same, of bodies when decompressed (default: 0)", .maximum = 1 << 30},
         {"log-json", 0, OPTION_SWITCH, &logs_json,
          .help = "log each request, and all messages, as JSON on standard error"},
         {"profile-self", 0, OPTION_SWITCH, &additions.profiles_self,

@@ -53,12 +53,6 @@ static int find_keys(const struct request *request, struct slice *ret_key)
     return count;
 }
 
-bool access_names_key(const struct request *request)
-{
-    struct slice key;
-    return find_keys(request, &key) > 0;
-}
-
 /* RFC 4648; what does not fit is cut. */
 static void decode_base64(const char *text, char *ret_plain, size_t size)
 {
@@ -88,6 +82,24 @@ static const char *find_credential(const struct request *request, char plain[PLA
     return colon ? colon + 1 : NULL; /* any user's name */
 }
 
+/* Counts the ways in which the request names a key, and sets RET_KEY to the last one. A Bearer token or a password
+ * counts only without a key in the form of Sentry: a proxy may have added it. */
+static int find_key(const struct request *request, char plain[PLAIN_SIZE], struct slice *ret_key)
+{
+    int count = find_keys(request, ret_key);
+    const char *credential = count == 0 ? find_credential(request, plain) : NULL;
+    if (!credential) return count;
+    *ret_key = slice_of_text(credential);
+    return 1;
+}
+
+bool access_names_key(const struct request *request)
+{
+    char plain[PLAIN_SIZE];
+    struct slice key;
+    return find_key(request, plain, &key) > 0;
+}
+
 static bool deny(struct request *request, unsigned status, const char *detail)
 {
     answer_error(request, status, "%s", detail);
@@ -101,6 +113,7 @@ static bool check_key(struct request *request, struct slice key)
     if (!uuid_parse(key, plain)) return deny(request, 400, "bad sentry_key: 32 hex digits are needed");
     if (store_may_write(server->store, slice_of_text(plain), request->project) != STORE_ACCESS)
         return deny(request, 403, "the project does not exist or the key is not one of its keys");
+    request->is_known = true;
     if (request->has_key) return true;
     request->retry_seconds = rates_take(server, request->project);
     if (request->retry_seconds > 0) {
@@ -108,7 +121,7 @@ static bool check_key(struct request *request, struct slice key)
         return deny(request, 429, "the project sends more than its rate; try again later");
     }
     request->has_key = true;
-    rates_add_bytes(server, request->project, request->body.size);
+    rates_add_bytes(server, request->project, request->decoded_bytes);
     return true;
 }
 
@@ -117,8 +130,8 @@ bool access_may_write(struct request *request, struct slice dsn)
 {
     struct slice key;
     struct dsn parsed;
-    char text[DSN_URL_SIZE];
-    int count = find_keys(request, &key);
+    char text[DSN_URL_SIZE], plain[PLAIN_SIZE];
+    int count = find_key(request, plain, &key);
     if (count > 1) return deny(request, 401, "multiple authorization payloads detected");
     if (dsn.size == 0) {
         if (count == 0) return deny(request, 401, "missing authorization information");
@@ -136,11 +149,9 @@ bool access_may_write_by_key(struct request *request)
 {
     struct slice key;
     char plain[PLAIN_SIZE], text[UUID_TEXT_SIZE];
-    const char *credential = find_credential(request, plain);
-    int count = find_keys(request, &key);
-    if (credential) key = slice_of_text(credential);
-    if (count + (credential != NULL) > 1) return deny(request, 401, "multiple authorization payloads detected");
-    if (count == 0 && !credential) {
+    int count = find_key(request, plain, &key);
+    if (count > 1) return deny(request, 401, "multiple authorization payloads detected");
+    if (count == 0) {
         request->asks_for_login = true;
         return deny(request, 401,
                     "the key of a project is needed: as a Bearer token, as the password of Basic "
@@ -161,9 +172,9 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
         return deny(request, 401,
                     "a read token is needed: as a Bearer token, or as the password of Basic authentication");
     }
-    if (uuid_parse(slice_of_text(given), token) &&
-        store_may_read(request->server->store, slice_of_text(token), role, project) == STORE_ACCESS)
-        return true;
+    request->is_known = uuid_parse(slice_of_text(given), token) &&
+                        store_may_read(request->server->store, slice_of_text(token), role, project) == STORE_ACCESS;
+    if (request->is_known) return true;
     return deny(request, 403, "the token is unknown or may not read this");
 }
 
@@ -212,6 +223,6 @@ bool access_may_upload(struct request *request)
     if (!may_see) return deny(request, 403, "the token may not upload to this project");
     if (!has_project) return deny(request, 404, "there is no such project");
     if (!request->server->assembler) return deny(request, 503, "this server accepts no debug files");
-    request->has_key = true;
+    request->has_key = request->is_known = true;
     return true;
 }

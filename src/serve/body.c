@@ -68,6 +68,13 @@ static enum status decompress_body(struct request *request, enum compression com
     return status == STATUS_OK ? decompress(compression, body, out, error) : status;
 }
 
+/* Adds BYTES to the rate; without a key yet, access_may_write does it when the key is known. */
+static void count_decoded(struct request *request, size_t bytes)
+{
+    request->decoded_bytes += bytes;
+    if (request->has_key) rates_add_bytes(request->server, request->project, bytes);
+}
+
 bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out)
 {
     enum compression compression;
@@ -86,6 +93,7 @@ bool body_decompress(struct request *request, size_t bytes_max, struct buffer *o
     } else {
         status = decompress_body(request, compression, bytes_max, out, &error);
     }
+    count_decoded(request, status == STATUS_OK ? out->size : size);
     if (status == STATUS_OK) return true;
     answer_failure(request, &error);
     buffer_fini(out);
@@ -103,5 +111,6 @@ enum status body_open_file(struct request *request, struct slice bytes, struct b
         if (status == STATUS_OK) status = format_decompress(bytes, SERVE_FILE_BYTES_MAX, storage, ret_raw, error);
     }
     /* An uncompressed file was counted with the body. */
+    count_decoded(request, storage->size);
     return status == STATUS_OK ? decode_budget_acquire(request, storage->size, error) : status;
 }

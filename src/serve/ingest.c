@@ -21,6 +21,12 @@
 
 enum { INGEST_SPANS_MAX = 1 << 17, INGEST_REJECTED_MAX = 16, INGEST_LISTS_MAX = 1000 };
 
+/* Texts that a rejected item leaves behind. */
+struct rejection {
+    char type[64];
+    struct rules_result result;
+};
+
 /* The content of one request, and the memory of its slices. envelope_check allows one profile and one transaction at
  * most. */
 struct ingest {
@@ -29,9 +35,10 @@ struct ingest {
     bool has_chunk, has_transaction;
     struct store_chunk chunk;
     struct profile_rollup rollup; /* rollup of CHUNK */
-    struct rules_result result;
-    char item_type[64], client[128];
+    struct rules_result result;   /* result of the item that is read */
+    char client[128];
     struct store_rejected rejected[INGEST_REJECTED_MAX];
+    struct rejection rejections[INGEST_REJECTED_MAX]; /* texts of REJECTED */
     size_t rejected_count;
     struct transaction transaction;
     struct span_list *lists; /* lists of span items */
@@ -130,18 +137,19 @@ void ingest_describe(const struct request *request, const struct profile *profil
 
 static void add_rejected(struct ingest *ingest, const struct envelope_item *item, const char *category)
 {
-    struct rules_result *result = &ingest->result;
-    const char *reason = reject_reason_name(result->reason);
+    const char *reason = reject_reason_name(ingest->result.reason);
     count_outcome(ingest, "invalid", category, slice_of_text(reason), 1);
     if (ingest->rejected_count == INGEST_REJECTED_MAX) return;
-    (void)snprintf(ingest->item_type, sizeof(ingest->item_type), "%.*s", SLICE_ARGUMENTS(item->type));
+    struct rejection *rejection = &ingest->rejections[ingest->rejected_count];
+    rejection->result = ingest->result;
+    (void)snprintf(rejection->type, sizeof(rejection->type), "%.*s", SLICE_ARGUMENTS(item->type));
     ingest->rejected[ingest->rejected_count++] = (struct store_rejected){
         .received_ns = ingest->request->received_ns,
-        .type = slice_of_text(ingest->item_type),
+        .type = slice_of_text(rejection->type),
         .reason = slice_of_text(reason),
-        .place = slice_of_text(result->place),
-        .found = slice_of_text(result->found),
-        .expected = slice_of_text(result->expected),
+        .place = slice_of_text(rejection->result.place),
+        .found = slice_of_text(rejection->result.found),
+        .expected = slice_of_text(rejection->result.expected),
         .sdk = slice_of_text(ingest->client),
         .header = item->header.size <= 4096 ? item->header : slice_of(NULL, 0),
         .payload = item->payload,

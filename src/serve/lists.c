@@ -324,6 +324,8 @@ void show_metrics(struct request *request)
     write_symbol_metrics(server, out);
     write_metric(out, "requests_open", "gauge", "Requests that are arriving, waiting or answered.",
                  server->connections);
+    write_metric(out, "connections_closed_total", "counter", "Connections that were too slow, or gave way to others.",
+                 server->open_connections.closed);
     write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);
     write_metric(out, "store_bytes", "gauge", "Size of the data files.", usage.bytes);
     write_metric(out, "store_days", "gauge", "Data files.", usage.days);

@@ -13,20 +13,39 @@ bool multipart_is_form(const char *type)
     return type && strncasecmp(type, form_type, strlen(form_type)) == 0;
 }
 
-/* The value of the parameter NAME in a header: a word or a text in quotes; empty if it is not there. */
+/* Returns the end of the value at FROM: a token, or a text in quotes in which a backslash escapes the next character.
+ */
+static size_t value_end(struct slice header, size_t from, bool is_quoted)
+{
+    size_t end = from;
+    while (end < header.size) {
+        char c = (char)header.data[end];
+        if (is_quoted ? c == '"' : c == ';' || c == ' ' || c == '\t') break;
+        end += is_quoted && c == '\\' && end + 1 < header.size ? 2 : 1;
+    }
+    return end;
+}
+
+/* Returns the value of the parameter NAME in HEADER, without its quotes; empty if it is not there. What is inside of
+ * another parameter's quotes is none. */
 static struct slice parameter_of(struct slice header, const char *name)
 {
     size_t size = strlen(name);
     const char *text = (const char *)header.data;
-    for (size_t i = 1; i + size < header.size; i++) {
-        bool begins = text[i - 1] == ';' || text[i - 1] == ' ' || text[i - 1] == '\t';
-        if (!begins || strncasecmp(text + i, name, size) != 0 || text[i + size] != '=') continue;
-        size_t start = i + size + 1;
-        bool is_quoted = start < header.size && text[start] == '"';
-        start += is_quoted;
-        size_t end = start;
-        while (end < header.size && (is_quoted ? text[end] != '"' : text[end] != ';' && text[end] != ' ')) end++;
-        return slice_of(text + start, end - start);
+    const char *semicolon = header.size ? memchr(text, ';', header.size) : NULL;
+    size_t i = semicolon ? (size_t)(semicolon - text) : header.size;
+    while (i < header.size) {
+        while (i < header.size && (text[i] == ';' || text[i] == ' ' || text[i] == '\t')) i++;
+        size_t key = i;
+        while (i < header.size && text[i] != '=' && text[i] != ';') i++;
+        bool is_name = i - key == size && strncasecmp(text + key, name, size) == 0;
+        if (i == header.size || text[i] == ';') continue;
+        i++;
+        bool is_quoted = i < header.size && text[i] == '"';
+        size_t start = i + is_quoted;
+        i = value_end(header, start, is_quoted);
+        if (is_name) return slice_of(text + start, i - start);
+        while (i < header.size && text[i] != ';') i++;
     }
     return slice_of(NULL, 0);
 }

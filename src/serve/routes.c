@@ -193,14 +193,15 @@ bool request_check_early(struct request *request)
         answer_error(request, 400, "the path names no project: a number is needed, as in /api/1/envelope/");
         return false;
     }
-    if (strcmp(request->method, "OPTIONS") == 0) {
+    bool is_envelope = request->project != 0 && strcmp(request->route, "envelope") == 0;
+    request->allows_origins = is_envelope;
+    if (is_envelope && strcmp(request->method, "OPTIONS") == 0) {
         request->status = 200;
         return false;
     }
     const struct route *route = find_route(request);
     if (!route) return false;
     request->is_query = route->access == ACCESS_QUERY;
-    bool is_envelope = strcmp(route->name, "envelope") == 0;
     switch (route->access) {
     case ACCESS_READ:
     case ACCESS_QUERY:

@@ -10,6 +10,9 @@
 
 enum {
     SERVE_CONNECTIONS_MAX = 1100,
+    SERVE_KNOWN_CONNECTIONS_PART = 4,           /* a quarter of them is kept for clients with a key or token */
+    SERVE_ADDRESS_CONNECTIONS_PART = 4,         /* a quarter of them is the most that one address has without a key */
+    SERVE_HEADER_SECONDS = 10,                  /* a client without a key must send its header within that time */
     SERVE_IDLE_SECONDS = 30,                    /* without a byte, a connection is closed */
     SERVE_REQUEST_SECONDS = 120,                /* a request must arrive within that time */
     SERVE_BODY_BYTES_MAX = 40 << 20,            /* compressed, as Sentry's own edge has it (facts §2.2) */

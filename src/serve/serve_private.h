@@ -5,6 +5,7 @@
 #include "base/clocks.h"
 #include "base/json_writer.h"
 #include "profile/profile.h"
+#include "serve/connections.h"
 #include "serve/http_library.h"
 #include "serve/serve.h"
 
@@ -30,7 +31,8 @@ enum request_state { REQUEST_ARRIVING, REQUEST_REJECTED, REQUEST_WAITING, REQUES
 struct request {
     struct server *server;
     struct MHD_Connection *connection;
-    int socket; /* socket of the connection; -1: unknown */
+    struct connection *place; /* CONNECTION among the server's; NULL: without a limit */
+    int socket;               /* socket of the connection; -1: unknown */
     enum request_state state;
     char *method, *path;
     char *sentry_auth, *authorization, *encoding, *content; /* headers; NULL: not there */
@@ -40,8 +42,10 @@ struct request {
     struct buffer body;
     size_t expected_bytes;   /* size of the body that the client announced */
     size_t body_bytes;       /* size of the body that arrived */
+    size_t decoded_bytes;    /* size of the body, and of the file in it, when decompressed; 0: not yet known */
     size_t counted_bytes;    /* part of server.body_bytes */
     bool has_key;            /* a key that may write, and was counted in the rates */
+    bool is_known;           /* whether its key or token is right */
     bool is_unauthenticated; /* counted in server.unauthenticated_bytes */
     bool is_query;           /* see struct server */
     bool is_suspended;       /* a query that query_suspend was called for */
@@ -59,6 +63,7 @@ struct request {
     struct buffer answer;
     enum error_form error_form;
     bool asks_for_login;
+    bool allows_origins;   /* pages of other origins may send here */
     bool is_damaged;       /* the answer lacks data that are damaged */
     bool is_page, is_kept; /* a file of the page, compressed; browsers may keep it */
     struct request *next;
@@ -114,6 +119,7 @@ struct server {
     unsigned worker_count; /* threads that may run at the same time, without the suspended queries */
     bool has_maintenance_thread;
 
+    struct connections open_connections;
     struct decode_budget decode_budget;
     struct rates rates;
     struct symbols *symbols;     /* NULL: there are no names from debug files */
@@ -153,10 +159,10 @@ bool request_has_type(const struct request *request, const char *type);
 
 /* Whether the request names a key at all in its header or query. */
 bool access_names_key(const struct request *request);
-/* DSN: that of the envelope's header; empty: none. */
+/* DSN: that of the envelope's header; empty: none. The key may also be a Bearer token or the password of Basic
+ * authentication. */
 bool access_may_write(struct request *request, struct slice dsn);
-/* The same where the path names no project: it is the key's, which may also be a Bearer token or the password of Basic
- * authentication, as clients of other servers send theirs. */
+/* The same where the path names no project: it is the key's. */
 bool access_may_write_by_key(struct request *request);
 /* Checks the upload token. A path /api/0/projects/ORGANIZATION/PROJECT/… names a project by its number or its name. */
 bool access_may_upload(struct request *request);
@@ -199,7 +205,8 @@ void ingest_pyroscope(struct request *request);
 void ingest_push(struct request *request);
 void ingest_otlp(struct request *request);
 
-/* Decompresses the body, of at most BYTES_MAX, into OUT, and waits until it may be decoded. False: answered. */
+/* Decompresses the body, of at most BYTES_MAX, into OUT, counts it in the rate, and waits until it may be decoded.
+ * False: answered. */
 bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out);
 /* The same for a file in the body that may be compressed itself; STORAGE and RET_RAW as format_decompress has them. */
 enum status body_open_file(struct request *request, struct slice bytes, struct buffer *storage, struct slice *ret_raw,

@@ -71,6 +71,8 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
     request->status = 200;
     const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     request->socket = info ? info->connect_fd : -1;
+    info = http->get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    request->place = info ? info->socket_context : NULL;
     buffer_init(&request->body, SERVE_BODY_BYTES_MAX);
     buffer_init(&request->answer, ANSWER_BYTES_MAX);
     (void)http->get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, request);
@@ -166,7 +168,7 @@ static enum MHD_Result send_answer(struct request *request)
         (void)http->add_response_header(response, "Cache-Control", "no-store");
     (void)http->add_response_header(response, "X-Content-Type-Options", "nosniff");
     /* Only programs in a browser send from another origin: nobody else's page may read profiles. */
-    if (strstr(request->path, "/envelope")) add_cross_origin_headers(response);
+    if (request->allows_origins) add_cross_origin_headers(response);
     if (request->is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
     if (request->asks_for_login)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
@@ -299,13 +301,55 @@ static void reject_body(struct request *request, unsigned status, const char *de
     request->state = REQUEST_REJECTED;
 }
 
+/* Fields of a header that decide where its request ends and whom it is for. */
+struct framing {
+    unsigned hosts, lengths, encodings; /* fields Host, Content-Length and Transfer-Encoding */
+    bool has_bad_name, is_chunked;
+};
+
+static enum MHD_Result read_framing(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct framing *framing = context;
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    framing->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+    framing->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        framing->encodings++;
+        framing->is_chunked = value && strcasecmp(value, "chunked") == 0;
+    }
+    framing->has_bad_name |= name[0] == '\0' || name[strspn(name, token)] != '\0';
+    return MHD_YES;
+}
+
+/* Rejects a request of which a proxy may see another end or host than this server (RFC 9112, 3.2, 5.1 and 6.3): what
+ * follows it would be a hidden request. */
+static bool has_clear_framing(struct request *request, const char *version)
+{
+    struct framing framing = {0};
+    (void)http->get_connection_values(request->connection, MHD_HEADER_KIND, read_framing, &framing);
+    const char *problem = NULL;
+    if (framing.has_bad_name)
+        problem = "the name of a header field has a blank or another wrong character";
+    else if (framing.hosts > 1 || (framing.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0))
+        problem = "one Host field is needed";
+    else if (framing.lengths > 1)
+        problem = "there are two Content-Length fields";
+    else if (framing.lengths && framing.encodings)
+        problem = "there are Content-Length and Transfer-Encoding";
+    else if (framing.encodings > 1 || (framing.encodings && !framing.is_chunked))
+        problem = "the Transfer-Encoding is not chunked";
+    if (problem) reject_body(request, 400, problem);
+    return !problem;
+}
+
 /* Checks the header of a request before its body arrives. */
-static void begin(struct request *request)
+static void begin(struct request *request, const char *version)
 {
     if (!request->method || !request->path) {
         reject_body(request, 503, "not enough memory");
         return;
     }
+    if (!has_clear_framing(request, version)) return;
     const char *text = http->lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
     unsigned long long length = text ? strtoull(text, NULL, 10) : 0;
     request->expected_bytes = length < SERVE_EXPECTED_BYTES_MAX ? (size_t)length : SERVE_EXPECTED_BYTES_MAX;
@@ -376,7 +420,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         request = request_new(server, connection, method, path);
         *of_connection = request;
         if (!request) return MHD_NO;
-        begin(request);
+        begin(request, version);
+        connections_note(&server->open_connections, request->place, false, request->is_known);
         /* An honest client that is above its rate must see the answer: its body is read and dropped. */
         bool reads_body = request->state != REQUEST_REJECTED || request->status == 429;
         return reads_body ? MHD_YES : send_answer(request);
@@ -388,7 +433,6 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     if (request->state == REQUEST_ARRIVING) {
-        if (request->has_key) rates_add_bytes(server, request->project, request->body.size);
         if (enqueue(server, request)) return MHD_YES; /* from here on REQUEST is a worker's */
         reject_body(request, 503, "too many requests wait");
     }
@@ -411,7 +455,23 @@ static void complete(void *context, struct MHD_Connection *connection, void **of
                                           .body_bytes = request->body_bytes};
         options->log_request(&event);
     }
+    connections_note(&request->server->open_connections, request->place, true, request->is_known);
     request_free(request);
+}
+
+static void note_connection(void *context, struct MHD_Connection *connection, void **place,
+                            enum MHD_ConnectionNotificationCode what)
+{
+    struct server *server = context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        connections_remove(&server->open_connections, *place);
+        *place = NULL;
+        return;
+    }
+    const union MHD_ConnectionInfo *file = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *client = http->get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *place =
+        file ? connections_add(&server->open_connections, file->connect_fd, client ? client->client_addr : NULL) : NULL;
 }
 
 /* --- Workers ------------------------------------------------------------------------------------------------------ */
@@ -527,10 +587,10 @@ static void maintain_store(struct server *server)
     rates_report(server);
 }
 
-/* Maintains the store every minute and the certificate every two seconds. */
+/* Maintains the store every minute, the certificate and the connections every two seconds. */
 static void *run_maintenance(void *context)
 {
-    enum { MAINTENANCE_SECONDS = 60, CERTIFICATE_SECONDS = 2 };
+    enum { MAINTENANCE_SECONDS = 60, WAKE_SECONDS = 2 };
     struct server *server = context;
     uint64_t maintained_ns = 0;
     (void)pthread_mutex_lock(&server->lock);
@@ -542,9 +602,10 @@ static void *run_maintenance(void *context)
             maintained_ns = now;
         }
         certificate_reload(server);
+        connections_close_slow(&server->open_connections);
         struct timespec until;
         (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += server->options.certificate_path ? CERTIFICATE_SECONDS : MAINTENANCE_SECONDS;
+        until.tv_sec += WAKE_SECONDS;
         (void)pthread_mutex_lock(&server->lock);
         if (!server->is_stopping) (void)pthread_cond_timedwait(&server->maintenance_wakes, &server->lock, &until);
     }
@@ -592,6 +653,7 @@ bool serve_is_loopback(const char *address)
 struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *pem, const struct sockaddr *address,
                                        int listening)
 {
+    enum { ACCEPTED_AHEAD = 100 }; /* connections beside those that are being closed for them */
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (pem ? MHD_USE_TLS : 0U);
     if (address && address->sa_family == AF_INET6) flags |= MHD_USE_IPv6;
     if (!address && listening < 0) flags |= MHD_USE_NO_LISTEN_SOCKET;
@@ -604,10 +666,11 @@ struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *
     if (address) more[count++] = (struct MHD_OptionItem){MHD_OPTION_SOCK_ADDR, 0, (void *)(uintptr_t)address};
     if (listening >= 0) more[count++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, listening, NULL};
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    return http->start_daemon(flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_CONNECTION_LIMIT,
-                              (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                              (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10,
-                              MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+    return http->start_daemon(
+        flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(server->open_connections.count_max + ACCEPTED_AHEAD), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10, MHD_OPTION_NOTIFY_COMPLETED,
+        complete, NULL, MHD_OPTION_NOTIFY_CONNECTION, note_connection, server, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 static uint16_t port_of(struct MHD_Daemon *daemon)
@@ -667,6 +730,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     server->query_queue.end = &server->query_queue.first;
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->daemon_lock, NULL);
+    connections_init(&server->open_connections);
     (void)pthread_mutex_init(&server->decode_budget.lock, NULL);
     (void)pthread_cond_init(&server->decode_budget.has_room, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
@@ -747,6 +811,7 @@ void server_stop(struct server *server)
     pem_free(server->served);
     pem_free(server->unusable);
     (void)pthread_mutex_destroy(&server->daemon_lock);
+    connections_fini(&server->open_connections);
     (void)pthread_mutex_destroy(&server->lock);
     (void)pthread_mutex_destroy(&server->decode_budget.lock);
     (void)pthread_cond_destroy(&server->decode_budget.has_room);

@@ -96,6 +96,9 @@ def forms_of_other_writers_are_read():
                 ("multipart/form-data; boundary=x", written(usual, "x"), {}),
                 (f"multipart/form-data; boundary={BOUNDARY}", written("content-disposition: form-data;name=profile"), {}),
                 (f"multipart/form-data; boundary={BOUNDARY}", written('Content-Disposition: form-data; filename="x"; name="profile"'), {}),
+                (f"multipart/form-data; boundary={BOUNDARY}", written('Content-Disposition: form-data; filename="a; name=zzz"; name="profile"'), {}),
+                (f"multipart/form-data; boundary={BOUNDARY}",
+                 written(r'Content-Disposition: form-data; filename="a\"; name=\"zzz"; name="profile"'), {}),
                 (f"multipart/form-data; boundary={BOUNDARY}", b"a preamble\r\n" + written(usual), {}),
                 (f"multipart/form-data; boundary={BOUNDARY}", written(usual), {"Authorization": f"basic   {password}"}))):
             answer = ingest(server, body, {"Content-Type": kind} | headers, name=f"shop{number}")

@@ -74,6 +74,20 @@ def more_bytes_than_the_rate_are_rejected():
 
 
 @case
+def bytes_count_where_the_key_is_in_the_body_and_as_they_are_decompressed():
+    event = item("event", b"[]" + b" " * 900_000)
+    with running(OFFBEAT, "--rate-megabytes", "1") as server:
+        statuses = [server.request("POST", "/api/1/envelope/", envelope(event, dsn=server.dsn)).status for _ in range(3)]
+        check_equal(statuses, [200, 200, 429], "statuses with the DSN in the envelope")
+    with running(OFFBEAT, "--rate-megabytes", "1") as server:
+        packed = gzip.compress(envelope(event))
+        check_equal([server.send(packed, **{"Content-Encoding": "gzip"}).status for _ in range(3)], [200, 200, 429], "statuses of compressed envelopes")
+    with running(OFFBEAT, "--rate-megabytes", "1") as server:
+        packed = gzip.compress(b"main;" + b"work;" * 180_000 + b"end 3\n")
+        check_equal([server.upload(packed).status for _ in range(3)][-1], 429, "status of a compressed file")
+
+
+@case
 def a_wrong_key_takes_nothing_from_the_rate():
     with running(OFFBEAT, "--rate", "2") as server:
         for _ in range(5):

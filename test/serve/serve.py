@@ -146,6 +146,19 @@ def answers_as_the_protocol_says():
 
 
 @case
+def each_rejected_item_has_its_own_type_and_reason():
+    with running(OFFBEAT) as server:
+        bad = chunk(1)
+        bad["profile"]["samples"][3]["stack_id"] = 99
+        server.send(envelope(item("profile_chunk", bad, platform="python"), item("transaction", b"[1]"), item("span", b'"x"'), event_id="a" * 32))
+        rejected = {one["type"]: one for one in server.read("rejected")["rejected"]}
+        check_equal(sorted(rejected), ["profile_chunk", "span", "transaction"], "types")
+        check_equal([rejected[kind]["bytes"] for kind in ("transaction", "span")], [3, 3], "sizes")
+        check("stack" in rejected["profile_chunk"]["place"], rejected["profile_chunk"]["place"])
+        check_equal({rejected[kind]["expected"] for kind in ("transaction", "span")}, {"a profile that can be stored"}, "what was expected")
+
+
+@case
 def lists_rejected_items_with_reason_and_place():
     with running(OFFBEAT) as server:
         broken = chunk(1)
