@@ -113,6 +113,20 @@ static void describe_machine(struct profile *profile, struct sentry_extension *e
     extension->device.architecture = profile_text(profile, system.machine);
 }
 
+/* Drops measurements outside of the transaction, such as those of earlier ones that the recordings hold. */
+static void keep_measurements(struct profile *profile, uint64_t start_ns, uint64_t end_ns)
+{
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        struct measurement *measurement = &profile->measurements.items[i];
+        size_t kept = 0;
+        for (size_t j = 0; j < measurement->count; j++) {
+            const struct measurement_value value = measurement->values[j];
+            if (value.time_ns >= start_ns && value.time_ns <= end_ns) measurement->values[kept++] = value;
+        }
+        measurement->count = kept;
+    }
+}
+
 static void describe_transaction(struct profile *profile, struct sentry_extension *extension,
                                  const struct chunk_transaction *transaction)
 {
@@ -135,6 +149,7 @@ static enum status deliver_v1(struct making *making)
     uint64_t limit_ns = transaction->start_ns + DELIVER_V1_SECONDS_MAX * SECOND_NS;
     uint64_t end_ns = transaction->end_ns < limit_ns ? transaction->end_ns : limit_ns;
     sample_times_keep(&making->profile, transaction->start_ns, end_ns);
+    keep_measurements(&making->profile, transaction->start_ns, end_ns);
     struct sentry_extension *extension = sentry_extension_make(&making->profile);
     if (!extension) return profile_failed(&making->profile, making->error);
     describe_machine(&making->profile, extension);

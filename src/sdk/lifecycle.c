@@ -189,13 +189,14 @@ struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool i
     return start_for_root(lifecycle);
 }
 
-/* Stops the profiler if no open root needs it. */
-static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
+/* Stops the profiler if no open root needs it: after the root of the program's start at once, as SES-10 says, else at
+ * the end of the chunk. */
+static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle, bool is_app_start)
 {
     if (lifecycle->profiler != LIFECYCLE_RUNNING) return nothing;
     if (lifecycle->options.has_v1) return lifecycle->roots == 0 ? stop_profiler(lifecycle) : nothing;
     if (lifecycle->carried_roots > 0 || lifecycle->app_start != LIFECYCLE_STARTED) return nothing;
-    if (lifecycle->roots == 0) return finish_chunk(lifecycle);
+    if (lifecycle->roots == 0) return is_app_start ? stop_profiler(lifecycle) : finish_chunk(lifecycle);
     if (lifecycle->profiler_session == lifecycle->session) return nothing;
     return may_run(lifecycle) ? run_with(lifecycle, LIFECYCLE_RESTART) : finish_chunk(lifecycle);
 }
@@ -203,8 +204,9 @@ static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
 struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled)
 {
     if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
-    if (token & APP_START_BIT) lifecycle->app_start = LIFECYCLE_STARTED;
-    if (!is_sampled) return stop_after_root(lifecycle);
+    bool is_app_start = (token & APP_START_BIT) != 0;
+    if (is_app_start) lifecycle->app_start = LIFECYCLE_STARTED;
+    if (!is_sampled) return stop_after_root(lifecycle, is_app_start);
     uint32_t place = token >> PLACE_SHIFT & PLACE_MASK, session = token >> SESSION_SHIFT & SESSION_MASK;
     if (place > 0 && lifecycle->traces[place - 1].roots > 0) lifecycle->traces[place - 1].roots--;
     if (session == lifecycle->session) {
@@ -212,7 +214,7 @@ struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t
     } else if (session >= lifecycle->profiler_session && lifecycle->carried_roots > 0) {
         lifecycle->carried_roots--;
     }
-    return stop_after_root(lifecycle);
+    return stop_after_root(lifecycle, is_app_start);
 }
 
 bool lifecycle_profiles_transaction(const struct lifecycle *lifecycle, bool is_sampled, double rate, double draw)

@@ -57,7 +57,8 @@ struct lifecycle {
     enum lifecycle_profiler profiler;    /* public */
     enum lifecycle_app_start app_start;
     bool is_sampled; /* the session */
-    bool is_in_background, is_limited, is_closed;
+    bool is_in_background, is_closed;
+    bool is_limited; /* public: the server wants no profiles */
     uint32_t session;
     uint32_t profiler_session; /* session in which the profiler was started */
     size_t roots;              /* number of open sampled roots that began in this session */

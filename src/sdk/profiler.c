@@ -291,18 +291,19 @@ struct tracer *profiler_tracer_ref(void)
     return tracer_ref(profiler.tracer);
 }
 
-uint32_t profiler_root_started(bool is_sampled, double v1_rate, uint64_t trace, bool *ret_is_profiled)
+uint32_t profiler_root_started(bool is_sampled, double v1_rate, uint64_t trace, enum profiler_v1 *ret_v1)
 {
     uint32_t token = 0;
     HOLD_LOCK(LOCK_PROFILER);
     struct lifecycle *lifecycle = &profiler.lifecycle;
-    bool is_profiled = lifecycle_profiles_transaction(lifecycle, is_sampled, v1_rate, sdk_random());
+    bool is_chosen = lifecycle_profiles_transaction(lifecycle, is_sampled, v1_rate, sdk_random());
+    bool is_profiled = is_chosen && !lifecycle->is_limited;
     size_t place = 0;
     while (is_profiled && place < PROFILED_OPEN_MAX && profiler.profiled[place] != 0) place++;
     if (is_profiled && place < PROFILED_OPEN_MAX) profiler.profiled[place] = clock_monotonic_ns();
     bool counts = lifecycle->options.has_v1 ? is_profiled : is_sampled;
     follow_step(lifecycle_root_started(lifecycle, counts, trace, &token), "a sampled transaction started");
-    *ret_is_profiled = is_profiled;
+    *ret_v1 = is_profiled ? PROFILER_V1_YES : is_chosen ? PROFILER_V1_LIMITED : PROFILER_V1_NO;
     return token;
 }
 

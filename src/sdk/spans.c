@@ -58,14 +58,15 @@ static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, 
 {
     const struct offbeat_options *options = sdk_options();
     double v1_rate = options->profiles_sample_rate;
-    bool is_profiled = false;
+    enum profiler_v1 v1 = PROFILER_V1_NO;
     char half_id[17];
     (void)snprintf(half_id, sizeof(half_id), "%.16s", trace_id); /* random hex digits */
     if (options->profiles_sampler && is_sampled)                 /* a function of the program, called without a lock */
         v1_rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
-    uint32_t token = profiler_root_started(is_sampled, v1_rate, strtoull(half_id, NULL, 16), &is_profiled);
+    uint32_t token = profiler_root_started(is_sampled, v1_rate, strtoull(half_id, NULL, 16), &v1);
     if (!INVARIANT((token & PROFILED_BIT) == 0)) token &= ~PROFILED_BIT;
-    return is_profiled ? token | PROFILED_BIT : token;
+    if (v1 == PROFILER_V1_LIMITED) sender_discard(DISCARD_RATELIMIT_BACKOFF, CATEGORY_PROFILE, 1);
+    return v1 == PROFILER_V1_YES ? token | PROFILED_BIT : token;
 }
 
 static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)

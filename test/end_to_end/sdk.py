@@ -5,9 +5,9 @@ import re
 import shutil
 import sys
 
-from server import FakeServer
+from server import FakeServer, answer
 from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, slowness, text
-from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, arrived, drive, environment, frames_of, functions, helper_that_waits, profiler_ids,
+from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, Arrived, arrived, drive, environment, frames_of, functions, helper_that_waits, profiler_ids,
                          read_names, takes_long, times, times_in, too_few, with_sanitizer)
 
 SOURCE = ROOT / "test/end_to_end/sdk_drives.c"
@@ -246,7 +246,17 @@ def v1_options_win_and_profiles_follow_transactions_SES_8_V1_5():
                 longest = max(int(sample["elapsed_since_start_ns"]) for sample in profile["profile"]["samples"]) / 1e9
                 lasted = transaction["timestamp"] - transaction["start_timestamp"]
                 check(0.3 * lasted < longest <= lasted + 0.1, f"samples over {longest} s of {lasted} s")
+                measured = [int(value["elapsed_since_start_ns"]) / 1e9 for one in profile["measurements"].values() for value in one["values"]]
+                check(measured and min(measured) > 0 and max(measured) <= lasted, f"measured at {measured} of {lasted} s")
             check_equal(ran.counts(), {"made": 4, "sent": 4, "limited": 0, "discarded": 0}, "counts")
+
+
+@case
+def a_limit_of_profiles_is_the_reason_why_v1_makes_none():
+    limit = answer(200, X_Sentry_Rate_Limits="60:profile:key")
+    with Folder() as folder, FakeServer([limit]) as server:
+        drive(server, folder, "init transaction a work 300 finish a flush 60000 sleep 1200 transaction b work 200 finish b", profiles_sample_rate=1, traces_sample_rate=1)
+        check_equal((server.reported, len(Arrived(server, folder).transactions)), ({"ratelimit_backoff:profile": 1}, 2), "reported, transactions")
 
 
 # What the program's samplers receive about a caller, which decided by a rate of a quarter.
@@ -381,7 +391,7 @@ def profiles_the_launch_as_the_previous_launch_decided_SES_10():
         check_equal(launch("init id"), [""], "the very first launch")
         first, stopped = launch("init id await work 200 stop id")
         check(first and not stopped, "the second launch is profiled from init to stop")
-        start, in_root, after = launch("init id transaction a id await work 200 finish a flush 60000 sleep 3500 flush 60000 id", chunk_seconds=3,
+        start, in_root, after = launch("init id transaction a id await work 200 finish a id flush 60000",
                                        profile_lifecycle="trace", traces_sample_rate=1)
         check(start and start == in_root and not after, f"with the first root: {start}, {in_root}, {after}")
         drive(server, folder, "init id")

@@ -120,6 +120,8 @@ class Arrived:
         self.chunks = sorted(self.of("profile_chunk"), key=lambda chunk: times(chunk)[0])
         self.profiles, self.transactions = self.of("profile"), self.of("transaction")
         check_equal(len({chunk["chunk_id"] for chunk in self.chunks}), len(self.chunks), "different chunk ids")
+        for body in server.bodies:
+            check("profile_chunk" not in body.decode().split("\n")[1] or re.fullmatch("[0-9a-f]{32}", json.loads(body.split(b"\n")[0])["event_id"]), "no event_id")
         for chunk in self.chunks + self.profiles:
             names = [facts.get("name") for facts in chunk["profile"]["thread_metadata"].values()]
             check("offbeat-chunks" not in names, f"the library's own thread is in a profile: {names}")

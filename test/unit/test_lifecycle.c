@@ -493,8 +493,9 @@ TEST(SES_10_the_launch_profile_stops_with_the_launch_root)
     for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
         CHECK_STEP(launch(trace(), LIFECYCLE_KEPT_YES, no, no), "start");
         CHECK_STEP(root(is_sampled), "nothing");
-        CHECK_STEP(end(token, is_sampled), "finish chunk");
-        CHECK_STEP(lifecycle_chunk_ended(&machine), "stop");
+        CHECK_STEP(end(token, is_sampled), "stop");
+        CHECK_STEP(root(true), "start");
+        CHECK_STEP(end(token, true), "finish chunk");
     }
 }
 
@@ -512,7 +513,7 @@ TEST(SES_10_trace_roots_that_overlap_that_of_the_start_keep_it_going)
         first = token;
         CHECK_STEP(root(true), "nothing");
         CHECK_STEP(end(token, true), "nothing"); /* the start is not over */
-        CHECK_STEP(end(first, is_sampled), "finish chunk");
+        CHECK_STEP(end(first, is_sampled), "stop");
     }
 }
 
@@ -533,7 +534,7 @@ TEST(SES_9_SES_10_an_unsampled_launch_root_extends_the_session)
     CHECK_STEP(lifecycle_background(&machine), "nothing");
     CHECK_STEP(root(true), "nothing"); /* neither in a session nor in the app start */
     CHECK_STEP(end(token, true), "nothing");
-    CHECK_STEP(end(first, false), "finish chunk");
+    CHECK_STEP(end(first, false), "stop");
     CHECK_STEP(launch(ui(trace()), LIFECYCLE_KEPT_YES, no, no), "start");
     CHECK_STEP(lifecycle_background(&machine), "stop"); /* there is no root yet */
 }
@@ -644,8 +645,10 @@ static void walk_cell(bool is_sampled, bool is_trace, enum lifecycle_kept kept, 
                 tokens[1] = token;
                 CHECK_STEP(end(tokens[0], true), "nothing");
             }
-            CHECK_STEP(end(tokens[overlap], true), is_trace && session ? "finish chunk" : "nothing");
-            CHECK_STEP(lifecycle_chunk_ended(&machine), is_trace && session ? "stop" : "nothing");
+            bool ends_start = is_trace && round == 0 && starts && !overlap;
+            const char *expected = ends_start ? "stop" : is_trace && session ? "finish chunk" : "nothing";
+            CHECK_STEP(end(tokens[overlap], true), expected);
+            CHECK_STEP(lifecycle_chunk_ended(&machine), is_trace && session && !ends_start ? "stop" : "nothing");
         }
         if (!is_trace && session) {
             CHECK_STEP(lifecycle_stop_profiler(&machine), "stop");

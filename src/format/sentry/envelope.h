@@ -68,6 +68,7 @@ enum status envelope_check(struct slice bytes, struct error *error);
 
 /* --- Writing: a beginning once, then items. A failure is OUT's. --------------------------------------------------- */
 
+/* Writes the envelope's header, with a new event_id if ATTRIBUTES have none. */
 void envelope_begin(struct buffer *out, const struct envelope_attributes *attributes);
 /* Begins with the HEADER of another envelope. */
 void envelope_begin_with(struct buffer *out, struct slice header);
