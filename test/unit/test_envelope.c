@@ -316,7 +316,7 @@ TEST(a_written_envelope_is_framed_with_lengths_and_reads_back_ENV_1)
     CHECK_TEXT(items_of(buffer_slice(&out)), "profile_chunk:{\n}|attachment:|");
     buffer_clear(&out);
     envelope_begin(&out, &(struct envelope_attributes){0});
-    CHECK(slice_equals_text(buffer_slice(&out), "{}\n"));
+    CHECK(text_begins_with(buffer_slice(&out), "{\"event_id\":\"") && out.size == strlen("{\"event_id\":\"\"}\n") + 32);
     buffer_fini(&out);
 }
 
