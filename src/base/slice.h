@@ -33,6 +33,13 @@ static inline bool slice_equals_text(struct slice a, const char *text)
     return slice_equal(a, slice_of_text(text));
 }
 
+/* NAMES ends with NULL. */
+static inline bool slice_is_one_of(struct slice text, const char *const *names)
+{
+    while (*names && !slice_equals_text(text, *names)) names++;
+    return *names != NULL;
+}
+
 static inline bool text_begins_with(struct slice text, const char *start)
 {
     size_t size = strlen(start);

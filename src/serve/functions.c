@@ -126,8 +126,7 @@ struct trend {
     struct selection selection;
     uint64_t from_ns, to_ns;
     size_t bucket_count;
-    char type[128], unit[64]; /* type of the first part that has samples */
-    struct profile names;     /* strings only: the id of a name is its index in FUNCTIONS */
+    struct profile names; /* strings only: the id of a name is its index in FUNCTIONS */
     struct trend_function *functions;
     size_t capacity;
     int64_t totals[SERVE_BUCKETS_MAX];
@@ -178,12 +177,8 @@ static struct trend_function *trend_function(struct trend *trend, struct slice n
 static enum status add_functions(struct trend *trend, size_t bucket, struct profile *profile, struct error *error)
 {
     struct top top;
-    const char *wanted = request_parameter(trend->request, "type");
-    int column = profile_value_index(profile, trend->type[0] ? trend->type : wanted ? wanted : "");
-    if (column < 0) return STATUS_OK; /* these chunks count something else */
-    const struct value_type *type = &profile->value_types[column];
-    (void)snprintf(trend->type, sizeof(trend->type), "%s", profile_c_string(profile, type->type));
-    (void)snprintf(trend->unit, sizeof(trend->unit), "%s", profile_c_string(profile, type->unit));
+    int column = profile_value_index(profile, trend->request->kind.type);
+    if (column < 0) return STATUS_OK;
     query_name_functions(profile);
     const struct top_options options = {.value_index = (size_t)column};
     enum status status = top_compute(profile, &options, &top, error);
@@ -237,7 +232,7 @@ static void write_trend(struct trend *trend)
     size_t limit = query_limit(trend->request, TREND_FUNCTIONS);
     qsort(trend->functions, trend->capacity, sizeof(*trend->functions), compare_sums);
     json_begin_object(&json);
-    write_type(&json, trend->type, trend->unit);
+    write_type(&json, trend->request->kind.type, trend->request->kind.unit);
     json_begin_array_member(&json, "starts");
     for (size_t i = 0; i <= trend->bucket_count; i++) {
         char text[RFC3339_TEXT_SIZE];
@@ -273,9 +268,12 @@ void query_trend(struct request *request)
     if (!selection_read(request, "", &trend.selection)) return;
     request->adds_stacks = true;
     profile_init(&trend.names);
-    enum status status = find_range(&trend, buckets_max, &error);
+    /* The parts of spans choose a kind among those of the spans. */
+    enum status status = trend.selection.has_spans ? STATUS_OK : kind_choose(request, &trend.selection.query, &error);
+    if (status == STATUS_OK) status = find_range(&trend, buckets_max, &error);
     for (size_t i = 0; i < trend.bucket_count && status == STATUS_OK; i++) status = add_bucket(&trend, i, &error);
-    if (status == STATUS_OK && !trend.type[0]) status = error_set(&error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    if (status == STATUS_OK && !request->kind.is_chosen)
+        status = error_set(&error, STATUS_NOT_FOUND, 0, "no chunk matches");
     if (status == STATUS_OK) write_trend(&trend);
     answer_result(request, status, &error, "application/json");
     for (size_t i = 0; i < trend.capacity; i++) free(trend.functions[i].self);

@@ -3,6 +3,7 @@
  * A request is one batch: all of it is on disk when the client gets its 200, or nothing is.
  * SPDX-License-Identifier: MIT */
 #include "base/array.h"
+#include "base/rfc3339.h"
 #include "demangle/demangled_names.h"
 #include "format/sentry/client_report.h"
 #include "format/sentry/envelope.h"
@@ -33,9 +34,8 @@ struct ingest {
     struct request *request;
     struct profile profile;
     bool has_chunk, has_transaction;
-    struct store_chunk chunk;
-    struct profile_rollup rollup; /* rollup of CHUNK */
-    struct rules_result result;   /* result of the item that is read */
+    struct described_chunk described;
+    struct rules_result result; /* result of the item that is read */
     char client[128];
     struct store_rejected rejected[INGEST_REJECTED_MAX];
     struct rejection rejections[INGEST_REJECTED_MAX]; /* texts of REJECTED */
@@ -55,7 +55,7 @@ struct ingest {
 static void ingest_fini(struct ingest *ingest)
 {
     profile_fini(&ingest->profile);
-    profile_rollup_fini(&ingest->rollup);
+    described_chunk_fini(&ingest->described);
     if (ingest->has_transaction) transaction_fini(&ingest->transaction);
     for (size_t i = 0; i < ingest->list_count; i++) spans_fini(&ingest->lists[i]);
     for (size_t i = 0; i < ingest->report_count; i++) client_report_fini(&ingest->reports[i]);
@@ -112,12 +112,16 @@ static void find_extent(const struct profile *profile, struct store_chunk *chunk
     chunk->end_ns = end_ns < start_ns ? start_ns : end_ns;
 }
 
-void ingest_describe(const struct request *request, const struct profile *profile, enum store_kind kind,
-                     struct slice payload, struct store_chunk *chunk, struct profile_rollup *rollup)
+void ingest_describe(const struct request *request, const struct profile *profile, const struct chunk_source *source,
+                     struct described_chunk *described)
 {
+    struct store_chunk *chunk = &described->chunk;
+    *described = (struct described_chunk){0};
+    buffer_init(&described->kinds, KINDS_TEXT_MAX);
+    kinds_write(profile, source->hints, &described->kinds);
     *chunk = (struct store_chunk){
         .project = request->project,
-        .kind = kind,
+        .kind = source->kind,
         .profiler_id = profile_slice(profile, profile->profiler_id),
         .chunk_id = profile_slice(profile, profile->chunk_id),
         .environment = ingest_cut_name(profile_slice(profile, profile->environment)),
@@ -125,19 +129,56 @@ void ingest_describe(const struct request *request, const struct profile *profil
         .platform = ingest_cut_name(profile_slice(profile, profile->platform)),
         .received_ns = request->received_ns,
         .sample_count = profile->samples.count,
-        .payload = payload,
+        .payload = source->payload,
+        .kinds = buffer_slice(&described->kinds),
     };
     chunk->service = ingest_service_of_release(chunk->release);
     find_extent(profile, chunk);
-    /* Profiles of V1 change when they are decoded for a query. */
-    if (kind != STORE_PROFILE && profile_rollup_init(rollup, profile)) chunk->rollup = &rollup->rollup;
+    /* Profiles of V1 change when they are decoded for a query; those of a series depend on each other. */
+    bool adds_up = source->kind != STORE_PROFILE && !kinds_need_series(chunk->kinds);
+    if (adds_up && profile_rollup_init(&described->rollup, profile)) chunk->rollup = &described->rollup.rollup;
+}
+
+void described_chunk_fini(struct described_chunk *described)
+{
+    profile_rollup_fini(&described->rollup);
+    buffer_fini(&described->kinds);
+}
+
+/* 2024: a server whose clock is before that has a clock that was not set, and knows no time. */
+#define CLOCK_IS_SET_NS (1704067200 * SECOND_NS)
+
+/* Writes how TIME_NS looks beside the limit LIMIT_NS. */
+static void describe_misdating(struct misdating *misdating, const char *reason, uint64_t time_ns, uint64_t limit_ns)
+{
+    char text[RFC3339_TEXT_SIZE];
+    misdating->reason = reason;
+    rfc3339_format(time_ns, text);
+    (void)snprintf(misdating->found, sizeof(misdating->found), "%s", text);
+    rfc3339_format(limit_ns, text);
+    (void)snprintf(misdating->expected, sizeof(misdating->expected), "%s %s", time_ns > limit_ns ? "until" : "from",
+                   text);
+}
+
+bool ingest_is_misdated(const struct request *request, const struct store_chunk *chunk, struct misdating *ret_misdating)
+{
+    uint64_t now_ns = request->received_ns, ahead_ns = now_ns + DAY_NS;
+    if (chunk->start_ns > ahead_ns && now_ns > CLOCK_IS_SET_NS) {
+        describe_misdating(ret_misdating, "future_timestamp", chunk->start_ns, ahead_ns);
+        return true;
+    }
+    if (chunk->end_ns + DAY_NS >= now_ns) return false;
+    uint64_t age_ns = store_age_of_project(request->server->store, request->project, request->server->options.keep_ns);
+    if (age_ns == 0 || age_ns >= now_ns || chunk->end_ns >= now_ns - age_ns) return false;
+    describe_misdating(ret_misdating, "older_than_retention", chunk->end_ns, now_ns - age_ns);
+    return true;
 }
 
 /* --- Items -------------------------------------------------------------------------------------------------------- */
 
-static void add_rejected(struct ingest *ingest, const struct envelope_item *item, const char *category)
+static void add_rejected_for(struct ingest *ingest, const struct envelope_item *item, const char *category,
+                             const char *reason)
 {
-    const char *reason = reject_reason_name(ingest->result.reason);
     count_outcome(ingest, "invalid", category, slice_of_text(reason), 1);
     if (ingest->rejected_count == INGEST_REJECTED_MAX) return;
     struct rejection *rejection = &ingest->rejections[ingest->rejected_count];
@@ -154,6 +195,19 @@ static void add_rejected(struct ingest *ingest, const struct envelope_item *item
         .header = item->header.size <= 4096 ? item->header : slice_of(NULL, 0),
         .payload = item->payload,
     };
+}
+
+static void add_rejected(struct ingest *ingest, const struct envelope_item *item, const char *category)
+{
+    add_rejected_for(ingest, item, category, reject_reason_name(ingest->result.reason));
+}
+
+static void add_misdated(struct ingest *ingest, const struct envelope_item *item, const char *category,
+                         const struct misdating *misdating)
+{
+    rules_result_init(&ingest->result);
+    (void)rules_reject(&ingest->result, REJECT_NONE, misdating->expected, misdating->found, "%s", "timestamp");
+    add_rejected_for(ingest, item, category, misdating->reason);
 }
 
 /* A payload that the rules accept but that we cannot read. */
@@ -193,8 +247,13 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
         return STATUS_OK;
     }
     profile_demangle(&ingest->profile);
-    ingest_describe(ingest->request, &ingest->profile, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload,
-                    &ingest->chunk, &ingest->rollup);
+    const struct chunk_source source = {.kind = is_chunk ? STORE_CHUNK : STORE_PROFILE, .payload = item->payload};
+    ingest_describe(ingest->request, &ingest->profile, &source, &ingest->described);
+    struct misdating misdating;
+    if (ingest_is_misdated(ingest->request, &ingest->described.chunk, &misdating)) {
+        add_misdated(ingest, item, category, &misdating);
+        return STATUS_OK;
+    }
     ingest->has_chunk = true;
     count_outcome(ingest, "accepted", category, slice_of(NULL, 0), 1);
     return STATUS_OK;
@@ -241,6 +300,21 @@ static void take_transaction(struct ingest *ingest, const struct envelope_item *
         add_span(ingest, span, transaction_profiler_of(transaction, span), false);
     }
     count_outcome(ingest, "accepted", "transaction", slice_of(NULL, 0), 1);
+}
+
+/* Joins the V1 profile of the envelope with its transaction and that one's spans: SDKs leave it to the server. */
+static void join_profile(struct ingest *ingest)
+{
+    const struct store_chunk *chunk = &ingest->described.chunk;
+    if (!ingest->has_chunk || !ingest->has_transaction || chunk->kind != STORE_PROFILE) return;
+    struct slice thread = ingest_cut_name(profile_slice(&ingest->profile, ingest->profile.active_thread));
+    for (size_t i = 0; i < ingest->span_count; i++) {
+        struct store_span *span = &ingest->spans[i];
+        bool is_joined = span->profile_id.size + span->profiler_id.size > 0;
+        if (is_joined || !slice_equal(span->trace_id, ingest_cut_name(ingest->transaction.root.trace_id))) continue;
+        span->profile_id = chunk->chunk_id;
+        if (span->thread_id.size == 0) span->thread_id = thread;
+    }
 }
 
 static void take_spans(struct ingest *ingest, const struct envelope_item *item)
@@ -340,9 +414,10 @@ static void take_items(struct ingest *ingest, struct envelope_reader *reader)
         answer_failure(ingest->request, &error);
         return;
     }
+    join_profile(ingest);
     const struct store_batch batch = {.project = ingest->request->project,
                                       .received_ns = ingest->request->received_ns,
-                                      .chunks = &ingest->chunk,
+                                      .chunks = &ingest->described.chunk,
                                       .chunk_count = ingest->has_chunk,
                                       .spans = ingest->spans,
                                       .span_count = ingest->span_count,

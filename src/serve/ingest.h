@@ -4,6 +4,7 @@
 #define OFFBEAT_SERVE_INGEST_H
 
 #include "base/uuid.h"
+#include "serve/kinds.h"
 #include "serve/serve_private.h"
 #include "serve/profile_rollup.h"
 
@@ -14,9 +15,31 @@ struct slice ingest_service_of_release(struct slice release);
 /* {"id": ID}; without an id {}. */
 void ingest_answer_id(struct request *request, struct slice id);
 
-/* CHUNK and ROLLUP from PROFILE, which was decoded from PAYLOAD; both must outlive them. */
-void ingest_describe(const struct request *request, const struct profile *profile, enum store_kind kind,
-                     struct slice payload, struct store_chunk *chunk, struct profile_rollup *rollup);
+/* A chunk for the store, and the memory of what was computed for it. {0} is a valid empty one. */
+struct described_chunk {
+    struct store_chunk chunk;
+    struct profile_rollup rollup;
+    struct buffer kinds;
+};
+
+/* The source that a chunk was decoded from. */
+struct chunk_source {
+    enum store_kind kind;
+    struct slice payload;
+    const struct kind_hints *hints; /* NULL: none */
+};
+
+/* Fills DESCRIBED for PROFILE, which was decoded from SOURCE; both must outlive it. */
+void ingest_describe(const struct request *request, const struct profile *profile, const struct chunk_source *source,
+                     struct described_chunk *described);
+/* A time that is not stored: a chunk that starts more than a day ahead, or ends before the retention. */
+struct misdating {
+    const char *reason;
+    char found[64], expected[64];
+};
+bool ingest_is_misdated(const struct request *request, const struct store_chunk *chunk,
+                        struct misdating *ret_misdating);
+void described_chunk_fini(struct described_chunk *described);
 
 /* False: answered. */
 bool ingest_store(struct request *request, const struct store_batch *batch);
@@ -25,21 +48,24 @@ bool ingest_store(struct request *request, const struct store_batch *batch);
 struct sent_profile {
     struct slice payload;
     struct slice service, environment, release, host, platform, id;
+    struct slice series;            /* id of the process or labels that profiles of one series share */
+    const struct kind_hints *hints; /* NULL: none */
     uint64_t start_ns, end_ns;
 };
 
 /* A profile as it is stored. The slices of what was sent must outlive it. */
 struct ingest_file {
     struct profile profile;
-    struct profile_rollup rollup;
-    struct store_chunk chunk;
+    struct described_chunk described;
+    bool is_misdated; /* the file has a time that is not stored, and is listed as rejected */
     char id[UUID_TEXT_SIZE];
 };
 
 /* Decodes an uploaded file into PROFILE. Rejects a file of which a part cannot be read: its sender has the whole. */
 enum status ingest_decode(struct slice bytes, struct profile *profile, struct error *error);
 
-/* FILE is to be finished in every case. A profile without samples is not stored. */
+/* FILE is to be finished in every case. A profile without samples is not stored. STATUS_UNSUPPORTED, and FILE is listed
+ * as rejected, if it is misdated. */
 enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error);
 void ingest_file_fini(struct ingest_file *file);

@@ -13,7 +13,7 @@ static struct slice either(struct slice given, struct slice other)
 
 static void label_chunk(struct ingest_file *file, const struct request *request, const struct sent_profile *sent)
 {
-    struct store_chunk *chunk = &file->chunk;
+    struct store_chunk *chunk = &file->described.chunk;
     struct slice service = chunk->service;
     chunk->release = either(sent->release, chunk->release);
     if (sent->release.size) service = ingest_service_of_release(chunk->release);
@@ -21,6 +21,7 @@ static void label_chunk(struct ingest_file *file, const struct request *request,
     chunk->environment = either(sent->environment, chunk->environment);
     chunk->host = either(sent->host, chunk->host);
     chunk->platform = either(sent->platform, chunk->platform);
+    chunk->series = sent->series;
     if (sent->start_ns) {
         chunk->start_ns = sent->start_ns;
         chunk->end_ns = sent->end_ns > sent->start_ns ? sent->end_ns : sent->start_ns;
@@ -37,6 +38,34 @@ enum status ingest_decode(struct slice bytes, struct profile *profile, struct er
     return error_set(error, STATUS_MALFORMED, 0, "%s", profile_c_string(profile, profile->omissions.items[0]));
 }
 
+/* Lists FILE as rejected if its time is too far ahead or too old. */
+static enum status reject_misdated(struct ingest_file *file, struct request *request, struct error *error)
+{
+    struct misdating misdating;
+    if (!ingest_is_misdated(request, &file->described.chunk, &misdating)) return STATUS_OK;
+    const struct store_rejected rejected = {.received_ns = request->received_ns,
+                                            .type = slice_of_text("profile_file"),
+                                            .reason = slice_of_text(misdating.reason),
+                                            .place = slice_of_text("time"),
+                                            .found = slice_of_text(misdating.found),
+                                            .expected = slice_of_text(misdating.expected),
+                                            .payload = file->described.chunk.payload};
+    const struct store_outcome outcome = {.outcome = slice_of_text("invalid"),
+                                          .category = slice_of_text("profile_file"),
+                                          .reason = slice_of_text(misdating.reason),
+                                          .quantity = 1};
+    const struct store_batch batch = {.project = request->project,
+                                      .received_ns = request->received_ns,
+                                      .rejected = &rejected,
+                                      .rejected_count = 1,
+                                      .outcomes = &outcome,
+                                      .outcome_count = 1};
+    file->is_misdated = true;
+    if (!ingest_store(request, &batch)) return error_set(error, STATUS_IO, 0, "cannot store");
+    return error_set(error, STATUS_UNSUPPORTED, 0, "the profile's time is %s, which is not stored: times %s are",
+                     misdating.found, misdating.expected);
+}
+
 enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error)
 {
@@ -50,15 +79,16 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
     if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
     if (status != STATUS_OK || file->profile.samples.count == 0) return status;
     profile_demangle(&file->profile);
-    ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->rollup);
+    const struct chunk_source source = {.kind = STORE_FILE, .payload = sent->payload, .hints = sent->hints};
+    ingest_describe(request, &file->profile, &source, &file->described);
     label_chunk(file, request, sent);
-    return STATUS_OK;
+    return reject_misdated(file, request, error);
 }
 
 void ingest_file_fini(struct ingest_file *file)
 {
     profile_fini(&file->profile);
-    profile_rollup_fini(&file->rollup);
+    described_chunk_fini(&file->described);
 }
 
 bool ingest_files_store(struct request *request, const struct ingest_file *files, size_t count)
@@ -70,7 +100,7 @@ bool ingest_files_store(struct request *request, const struct ingest_file *files
         answer_error(request, 503, "not enough memory");
         return false;
     }
-    for (size_t i = 0; i < count; i++) chunks[i] = files[i].chunk;
+    for (size_t i = 0; i < count; i++) chunks[i] = files[i].described.chunk;
     const struct store_batch batch = {.project = request->project,
                                       .received_ns = request->received_ns,
                                       .chunks = chunks,
@@ -88,7 +118,9 @@ static void take_file(struct request *request, struct slice bytes)
 {
     struct error error = {0};
     struct ingest_file file;
+    const struct kind_hints hints = {.name = ingest_cut_name(request_slice(request, "kind"))};
     const struct sent_profile sent = {.payload = bytes,
+                                      .hints = &hints,
                                       .service = request_slice(request, "service"),
                                       .environment = request_slice(request, "environment"),
                                       .release = request_slice(request, "release"),
@@ -101,7 +133,7 @@ static void take_file(struct request *request, struct slice bytes)
     else if (file.profile.samples.count == 0)
         answer_error(request, 400, "the profile has no samples");
     else if (ingest_files_store(request, &file, 1))
-        ingest_answer_id(request, file.chunk.chunk_id);
+        ingest_answer_id(request, file.described.chunk.chunk_id);
     ingest_file_fini(&file);
 }
 

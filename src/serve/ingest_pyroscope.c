@@ -8,97 +8,12 @@
 #include "format/pprof/pprof.h"
 #include "serve/ingest.h"
 #include "serve/multipart.h"
+#include "serve/pyroscope_labels.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 64, PUSHED_MAX = 256 };
-
-struct name_label {
-    struct slice name, value;
-};
-
-/* The description of a profile in its request. */
-struct description {
-    struct sent_profile sent;
-    struct slice type; /* type of values: "alloc_space"; empty: unknown */
-    struct name_label others[NAMES_MAX];
-    size_t other_count;
-};
-
-/* --- Labels ------------------------------------------------------------------------------------------------------- */
-
-static bool is_one_of(struct slice name, const char *const *names)
-{
-    while (*names && !slice_equals_text(name, *names)) names++;
-    return *names != NULL;
-}
-
-/* A label that the store has a column for goes there. */
-static void add_label(struct description *description, struct slice name, struct slice value)
-{
-    static const char *const services[] = {"service_name", "service", NULL};
-    static const char *const environments[] = {"environment", "env", "deployment_environment", NULL};
-    static const char *const releases[] = {"release", "version", "service_version", "service_git_ref", NULL};
-    static const char *const hosts[] = {"hostname", "host", "instance", "node", "pod", NULL};
-    struct sent_profile *sent = &description->sent;
-    struct slice *column = NULL;
-    if (is_one_of(name, services)) column = &sent->service;
-    if (is_one_of(name, environments)) column = &sent->environment;
-    if (is_one_of(name, releases)) column = &sent->release;
-    if (is_one_of(name, hosts)) column = &sent->host;
-    /* "__session_id__" and others of their kind are for their own server. */
-    bool is_private = name.size >= 2 && memcmp(name.data, "__", 2) == 0;
-    if (name.size == 0 || value.size == 0 || is_private) return;
-    if (column && (column->size == 0 || column == &sent->service))
-        *column = value;
-    else if (description->other_count < NAMES_MAX)
-        description->others[description->other_count++] =
-            (struct name_label){ingest_cut_name(name), ingest_cut_name(value)};
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && text.data[0] == ' ') text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && text.data[text.size - 1] == ' ') text.size--;
-    return text;
-}
-
-/* The text before BYTE, and TEXT what follows it. */
-static struct slice take_until(struct slice *text, char byte)
-{
-    const uint8_t *at = text->size ? memchr(text->data, byte, text->size) : NULL;
-    size_t size = at ? (size_t)(at - text->data) : text->size;
-    struct slice taken = slice_of(text->data, size);
-    *text = slice_of(text->data + size + (at != NULL), text->size - size - (at != NULL));
-    return taken;
-}
-
-/* "shop.cpu{env=live,region=eu}": the application, the type of its values, and labels. */
-static void read_name(struct description *description, struct slice name)
-{
-    static const char *const types[] = {
-        "cpu",           "wall",       "itimer",        "alloc_objects", "alloc_space",    "alloc_in_new_tlab_objects",
-        "inuse_objects", "goroutines", "inuse_space",   "mutex_count",   "mutex_duration", "alloc_in_new_tlab_bytes",
-        "block_count",   "lock_count", "lock_duration", "exceptions",    "block_duration", NULL};
-    struct slice application = trim(take_until(&name, '{')), labels = take_until(&name, '}');
-    size_t dot = application.size;
-    while (dot > 0 && application.data[dot - 1] != '.') dot--;
-    struct slice type = slice_of(application.data + dot, application.size - dot);
-    if (dot > 1 && is_one_of(type, types)) {
-        description->type = type;
-        application.size = dot - 1;
-    }
-    description->sent.service = application;
-    while (labels.size > 0) {
-        struct slice value = take_until(&labels, ',');
-        struct slice key = trim(take_until(&value, '='));
-        value = trim(value);
-        if (value.size >= 2 && value.data[0] == '"' && value.data[value.size - 1] == '"')
-            value = slice_of(value.data + 1, value.size - 2);
-        add_label(description, key, value);
-    }
-}
+enum { PUSHED_MAX = 256 };
 
 /* --- A file with what the request says ---------------------------------------------------------------------------- */
 
@@ -180,7 +95,7 @@ static enum status convert_stacks(const struct request *request, struct slice te
     buffer_init(&counted, 3 * text.size + 16);
     if (slice_equals_text(request_slice(request, "format"), "lines")) {
         while (text.size > 0) { /* lines without counts: each is one sample */
-            struct slice line = take_until(&text, '\n');
+            struct slice line = slice_take_until(&text, '\n');
             if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
             if (line.size == 0) continue;
             buffer_append(&counted, line.data, line.size);
@@ -212,7 +127,7 @@ static uint64_t read_time(const char *text)
         if (__builtin_mul_overflow(time, 10, &time) || __builtin_add_overflow(time, (uint64_t)(*text - '0'), &time))
             return 0;
     }
-    while (time > 0 && time < (uint64_t)100 * 1000 * 1000 * SECOND_NS / 1000) time *= 1000;
+    while (time > 0 && time < (uint64_t)100 * 1000 * 1000 * SECOND_NS) time *= 1000;
     return time <= INT64_MAX ? time : 0;
 }
 
@@ -235,12 +150,14 @@ static bool describe(struct request *request, struct description *description)
         answer_error(request, 400, "the parameter name is needed: name=APPLICATION{label=value}");
         return false;
     }
-    read_name(description, name);
+    description_read_name(description, name);
     description->sent.platform = platform_of_spy(request_slice(request, "spyName"));
     uint64_t start_ns = read_time(request_parameter(request, "from"));
     uint64_t end_ns = read_time(request_parameter(request, "until"));
     description->sent.start_ns = start_ns;
     description->sent.end_ns = end_ns > start_ns ? end_ns : start_ns;
+    if (slice_equals_text(request_slice(request, "aggregationType"), "average"))
+        description_add_rule(description, description->type, KIND_AVERAGE);
     return true;
 }
 
@@ -253,7 +170,7 @@ static void store_file(struct request *request, const struct sent_profile *sent)
     if (status != STATUS_OK)
         answer_failure(request, &error);
     else if (ingest_files_store(request, &file, count))
-        ingest_answer_id(request, file.chunk.chunk_id);
+        ingest_answer_id(request, file.described.chunk.chunk_id);
     ingest_file_fini(&file);
 }
 
@@ -273,13 +190,17 @@ static void take_ingest(struct request *request, struct slice body)
     static const char *const files[] = {"pprof", "jfr", "speedscope", NULL};
     static const char *const stacks[] = {"folded", "lines", "collapsed", "", NULL};
     struct description description;
-    struct slice profile, format = request_slice(request, "format");
+    struct slice profile, sample_types, format = request_slice(request, "format");
     struct error error = {0};
     struct buffer file;
     if (!describe(request, &description) || !find_profile(request, body, &profile)) return;
-    bool is_file = is_one_of(format, files) || multipart_is_form(request->content) ||
+    if (multipart_is_form(request->content) &&
+        multipart_find(body, request->content, "sample_type_config", &sample_types))
+        description_read_sample_types(&description, sample_types);
+    description_finish(&description);
+    bool is_file = slice_is_one_of(format, files) || multipart_is_form(request->content) ||
                    (format.size == 0 && !format_collapsed.detect(profile));
-    if (!is_file && !is_one_of(format, stacks)) {
+    if (!is_file && !slice_is_one_of(format, stacks)) {
         answer_error(request, 400, "format=%.50s is not read; use pprof, jfr, speedscope, folded or lines",
                      request_parameter(request, "format"));
         return;
@@ -373,6 +294,7 @@ static enum status take_pushed(struct push *push, const struct description *desc
             push->count++;
             return STATUS_OK;
         }
+        if (file->is_misdated) status = STATUS_OK; /* the other profiles of the push are stored */
         ingest_file_fini(file);
     }
     buffer_fini(labelled);
@@ -390,9 +312,10 @@ static enum status take_series(struct push *push, struct slice series, struct er
     while (is_fine && protobuf_next(&cursor, &field)) {
         if (field.number != SERIES_LABELS || field.wire_type != PROTOBUF_BYTES) continue;
         is_fine = read_pair(field.bytes, LABEL_NAME, LABEL_VALUE, &first, &second);
-        add_label(&description, first, second);
+        description_add_label(&description, first, second);
     }
     is_fine &= !cursor.failed;
+    description_finish(&description);
     cursor = cursor_of(series);
     while (is_fine && status == STATUS_OK && protobuf_next(&cursor, &field)) {
         if (field.number != SERIES_SAMPLES || field.wire_type != PROTOBUF_BYTES) continue;

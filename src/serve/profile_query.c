@@ -36,6 +36,7 @@ enum status query_filter(struct request *request, struct profile *profile, struc
         .tag_focus = request_parameter(request, "tag_focus"),
         .tag_ignore = request_parameter(request, "tag_ignore"),
     };
+    if (profile->samples.count == 0) return STATUS_OK; /* nothing changed between the profiles of a series */
     enum status status = filter_apply(profile, &options, &outcome, error);
     if (status == STATUS_OK && profile->samples.count == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "the filters leave no sample");
@@ -70,9 +71,8 @@ void query_name_functions(struct profile *profile)
 
 bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column)
 {
-    const char *type = request_parameter(request, "type");
-    int column = profile_value_index(profile, type ? type : "");
-    if (column < 0) answer_error(request, 400, "the profile has no values of type %s", type);
+    int column = profile_value_index(profile, request->kind.type);
+    if (column < 0) answer_error(request, 400, "the profiles have no values of type %s in common", request->kind.type);
     *ret_column = column < 0 ? 0 : (size_t)column;
     return column >= 0;
 }

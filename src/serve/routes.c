@@ -62,6 +62,7 @@ static const struct route routes[] = {
     {"GET",  "hosts",        ACCESS_READ,  list_values},
     {"GET",  "platforms",    ACCESS_READ,  list_values},
     {"GET",  "sessions",     ACCESS_READ,  list_values},
+    {"GET",  "types",        ACCESS_READ,  list_types},
     {"GET",  "transactions", ACCESS_READ,  list_spans},
     {"GET",  "spans",        ACCESS_READ,  list_spans},
     {"GET",  "rejected",     ACCESS_READ,  list_rejected},
@@ -84,7 +85,7 @@ static const struct route routes[] = {
 /* Parameters of requests that read. Another name is a mistake, and would choose too much if it were ignored. */
 static const char *const numbers[] = {"limit", "buckets", NULL};
 static const char *const texts[] = {
-    "focus",      "ignore", "hide",      "show",   "show_from", "type", "order", "prune_from", "tag_focus",
+    "focus",      "ignore", "hide",      "show",   "show_from", "type", "order", "prune_from", "tag_focus", "at",
     "tag_ignore", "by",     "normalize", "format", "inverted",  "name", "times", "after",      NULL,
 };
 /* The base of a comparison has them, too, with "base_" in front. */

@@ -4,12 +4,14 @@
 #include "base/rfc3339.h"
 #include "demangle/demangled_names.h"
 #include "format/format.h"
+#include "format/otlp/otlp.h"
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_scale.h"
 #include "serve/image_place.h"
 #include "serve/serve_private.h"
 #include "serve/profile_rollup.h"
+#include "serve/series.h"
 #include "serve/symbolication.h"
 
 #include <math.h>
@@ -41,6 +43,21 @@ static bool read_time(struct request *request, const char *prefix, const char *n
     answer_error(request, 400, "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix,
                  name);
     return false;
+}
+
+/* Reads "at": the last snapshot until then, or until the end of the range. */
+static bool read_at(struct request *request, struct selection *selection)
+{
+    enum { SNAPSHOT_SECONDS = 3600 };
+    uint64_t at_ns = 0;
+    const char *at = request_parameter(request, "at");
+    selection->only_last = at != NULL;
+    if (!at || strcmp(at, "last") == 0) return true;
+    if (!read_time(request, "", "at", &at_ns)) return false;
+    selection->query.to_ns = at_ns + 1;
+    if (selection->query.from_ns == 0 && at_ns > SNAPSHOT_SECONDS * SECOND_NS)
+        selection->query.from_ns = at_ns - SNAPSHOT_SECONDS * SECOND_NS;
+    return true;
 }
 
 bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection)
@@ -78,6 +95,7 @@ bool selection_read(struct request *request, const char *prefix, struct selectio
         }
         query->from_ns = request->received_ns - (uint64_t)(number * 1e9);
     }
+    if (!prefix[0] && !read_at(request, &selection)) return false;
     if (query->to_ns && query->to_ns <= query->from_ns) {
         answer_error(request, 400, "%sto is not after %sfrom", prefix, prefix);
         return false;
@@ -115,6 +133,8 @@ struct merge {
     struct profile *merged;
     bool keeps_times;
     size_t count, compacted_samples;
+    struct series_list *series; /* profiles that do not add up */
+    bool only_linked;           /* samples of files that are linked to the chosen spans */
     enum status status;
     struct error *error;
 };
@@ -126,6 +146,31 @@ static void keep_thread(struct profile *profile, struct slice id)
     for (size_t i = 0; i < profile->samples.count; i++) {
         const struct thread *thread = profile_thread(profile, profile->samples.thread[i]);
         is_kept[i] = slice_equal(profile_slice(profile, thread->id), id);
+    }
+    profile_keep_samples(profile, is_kept);
+    free(is_kept);
+}
+
+static bool has_label(const struct profile *profile, const struct label_set *set, const char *key, struct slice text)
+{
+    for (uint32_t i = 0; i < set->count && text.size; i++) {
+        const struct label *label = &profile->labels.items[set->first + i];
+        if (slice_equals_text(profile_slice(profile, label->key), key) &&
+            slice_equal(profile_slice(profile, label->text), text))
+            return true;
+    }
+    return text.size == 0;
+}
+
+/* Keeps the samples that OTLP links to the spans of CHOICE. */
+static void keep_linked(struct profile *profile, const struct span_choice *choice)
+{
+    bool *is_kept = calloc(profile->samples.count + 1, sizeof(*is_kept));
+    if (!is_kept) return;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const struct label_set *set = &profile->label_sets.items[profile->samples.labels[i].index];
+        is_kept[i] = has_label(profile, set, OTLP_TRACE_LABEL, choice->trace) &&
+                     has_label(profile, set, OTLP_SPAN_LABEL, choice->span);
     }
     profile_keep_samples(profile, is_kept);
     free(is_kept);
@@ -161,14 +206,17 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     struct profile profile;
     profile_init(&profile);
     enum status status = chunk_decode(chunk, &profile, merge->error);
-    if (status == STATUS_OK && !merge->keeps_times)
+    if (status == STATUS_OK && !merge->keeps_times && !merge->series)
         status = cut_to_range(&merge->selection->query, chunk, &profile, merge->error);
+    if (status == STATUS_OK && merge->only_linked) keep_linked(&profile, &merge->selection->spans);
     if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
     if (status == STATUS_OK && merge->request->adds_stacks) image_places_rebase(&profile); /* as rollups have them */
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
-    if (status == STATUS_OK && profile.samples.count > 0) {
+    if (status == STATUS_OK && merge->series) {
+        status = series_add(merge->series, chunk, &profile, merge->error);
+    } else if (status == STATUS_OK && profile.samples.count > 0) {
         status = profile_make_compatible(merge->merged, &profile, merge->error);
         if (status == STATUS_OK) status = profile_merge(merge->merged, &profile, NULL, merge->error);
         if (status == STATUS_OK) status = compact_sometimes(merge);
@@ -222,6 +270,8 @@ static enum status wait_for_names(void *context, bool is_reader, struct error *e
 static bool visit(void *context, const struct store_chunk *chunk)
 {
     struct merge *merge = context;
+    if (merge->series && !series_takes(merge->series, chunk)) return true;
+    if (merge->only_linked && chunk->kind != STORE_FILE) return true;
     if (merge->count++ == SERVE_QUERY_CHUNKS_MAX)
         merge->status =
             error_set(merge->error, STATUS_TOO_LARGE, 0,
@@ -278,6 +328,28 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
     return status == STATUS_OK ? merge->status : status;
 }
 
+/* Merges the profiles of series by the rules of their kinds. */
+static enum status merge_series(struct merge *merge, const struct selection *range)
+{
+    struct series_list list;
+    struct kind_choice *kind = &merge->request->kind;
+    struct selection wider = *range;
+    enum status status = series_list_init(&list, merge->request->server->store, &range->query, merge->error);
+    list.only_last = range->only_last;
+    wider.query.from_ns = series_first_ns(&list);
+    merge->series = &list;
+    if (status == STATUS_OK) status = merge_range(merge, &wider);
+    if (status == STATUS_OK) status = series_finish(&list, merge->merged, merge->error);
+    if (status == STATUS_OK && list.profile_count == 0)
+        status = error_set(merge->error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    kind->profile_count += list.profile_count;
+    kind->restart_count += list.restart_count;
+    for (size_t i = 0; i < list.count; i++) kind->series_count += series_is_used(list.items[i]);
+    series_list_fini(&list);
+    merge->series = NULL;
+    return status;
+}
+
 static bool is_served_by_rollups(const struct request *request, const struct selection *selection, bool keeps_times)
 {
     const struct store_query *query = &selection->query;
@@ -302,6 +374,22 @@ static enum status merge_rollups(struct merge *merge, const struct selection *ra
     return merge_range(merge, range);
 }
 
+/* Merges the chunks of one kind in RANGE. */
+static enum status merge_kind(struct merge *merge, struct selection *range)
+{
+    struct request *request = merge->request;
+    enum status status = kind_choose(request, &range->query, merge->error);
+    if (status != STATUS_OK) return status;
+    if (range->only_last && request->kind.rule != KIND_AVERAGE)
+        return error_set(merge->error, STATUS_UNSUPPORTED, 0, "at is for snapshots; values of %s are a %s",
+                         request->kind.type, kind_rule_name(request->kind.rule));
+    /* A chosen chunk is shown as it is. */
+    if (request->kind.needs_series && !merge->keeps_times && range->query.chunk_id.size == 0)
+        return merge_series(merge, range);
+    return is_served_by_rollups(request, range, merge->keeps_times) ? merge_rollups(merge, range)
+                                                                    : merge_range(merge, range);
+}
+
 /* Merges what ran in the chosen spans. RET_RANGE: range of the only span, if times are kept. */
 static enum status merge_spans(struct merge *merge, const struct selection *selection, struct selection *ret_range)
 {
@@ -314,12 +402,33 @@ static enum status merge_spans(struct merge *merge, const struct selection *sele
         struct selection range = *selection;
         window_narrow(&list.items[i], &range);
         if (range.query.from_ns >= range.query.to_ns) continue;
-        status = merge_range(merge, &range);
+        status = kind_choose(merge->request, &range.query, merge->error);
+        if (status == STATUS_OK) status = merge_range(merge, &range);
+        if (status == STATUS_NOT_FOUND) status = STATUS_OK; /* the profile of another span may be there */
         ret_range->query.from_ns = range.query.from_ns;
         ret_range->query.to_ns = range.query.to_ns;
     }
     free(list.items);
     return status;
+}
+
+/* Merges what ran in the chosen spans: those of the store, or else those that samples of OTLP are linked to. */
+static enum status merge_chosen_spans(struct merge *merge, struct selection *range)
+{
+    struct error ignored = {0};
+    struct selection linked = *range;
+    enum status status = merge_spans(merge, &linked, range);
+    if (status != STATUS_NOT_FOUND || linked.spans.transaction.size > 0) return status;
+    struct error *own = merge->error;
+    merge->error = &ignored; /* the answer is that no span matches */
+    merge->only_linked = true;
+    enum status found = kind_choose(merge->request, &linked.query, &ignored);
+    if (found == STATUS_OK) found = merge_range(merge, &linked);
+    merge->error = own;
+    if (found == STATUS_OK && merge->merged->samples.count > 0) return STATUS_OK;
+    if (found == STATUS_OK || found == STATUS_NOT_FOUND) return status;
+    if (own) *own = ignored;
+    return found;
 }
 
 enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
@@ -328,15 +437,10 @@ enum status selection_merge(struct request *request, const struct selection *sel
     struct merge merge = {.request = request, .merged = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
     const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
-    enum status status;
-    if (selection->has_spans)
-        status = merge_spans(&merge, selection, &range);
-    else if (is_served_by_rollups(request, selection, keeps_times))
-        status = merge_rollups(&merge, selection);
-    else
-        status = merge_range(&merge, selection);
-    if (status == STATUS_OK && profile->samples.count == 0)
-        status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    enum status status = selection->has_spans ? merge_chosen_spans(&merge, &range) : merge_kind(&merge, &range);
+    bool has_chunks = profile->samples.count > 0 || request->kind.profile_count > 0;
+    if (status == STATUS_OK && !has_chunks) status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    if (status == STATUS_OK) profile->default_value_type = profile_text(profile, request->kind.type);
     if (status == STATUS_OK) status = symbols_name(request->server->symbols, request->project, profile, &waiter, error);
     if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);
     if (status == STATUS_OK && keeps_times) status = stitch(profile, error);

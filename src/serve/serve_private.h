@@ -7,6 +7,7 @@
 #include "profile/profile.h"
 #include "serve/connections.h"
 #include "serve/http_library.h"
+#include "serve/kind_choice.h"
 #include "serve/serve.h"
 
 #include <pthread.h>
@@ -51,6 +52,7 @@ struct request {
     bool is_suspended;       /* a query that query_suspend was called for */
     bool is_large;           /* the one that is decoded now */
     size_t budget_bytes;     /* part of server.decode_budget */
+    struct kind_choice kind; /* kind of profiles that the answer is about */
     bool adds_stacks;        /* the answer needs no times, threads and labels: rollups of the store serve it */
     unsigned retry_seconds;  /* Retry-After of a rejection; 0: the default */
 
@@ -233,7 +235,7 @@ bool request_names_session(struct request *request);
 /* False: answered. PROFILE is to be finished in every case. */
 bool query_merge(struct request *request, bool keeps_times, struct profile *profile);
 void query_name_functions(struct profile *profile);
-/* The column that the parameter "type" names; false: answered. */
+/* The column of the chosen kind; false: answered. */
 bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column);
 size_t query_limit(const struct request *request, size_t usual);
 /* Applies the filters of the request: focus=EXPRESSION and others. */
@@ -242,6 +244,7 @@ enum status query_filter(struct request *request, struct profile *profile, struc
 void list_projects(struct request *request);
 void list_chunks(struct request *request);
 void list_values(struct request *request);
+void list_types(struct request *request);
 void list_spans(struct request *request);
 void list_rejected(struct request *request);
 void list_outcomes(struct request *request);
@@ -273,6 +276,7 @@ struct selection {
     struct slice thread; /* id; empty: all */
     struct span_choice spans;
     bool has_spans; /* chunks are cut to SPANS */
+    bool only_last; /* the answer has the last snapshot of each series, no mean */
 };
 
 /* Reads the parameters PREFIX + "service", …; false: answered. */

@@ -101,6 +101,7 @@ static void request_free(struct request *request)
     free(request->authorization);
     free(request->encoding);
     free(request->content);
+    kind_choice_fini(&request->kind);
     buffer_fini(&request->body);
     buffer_fini(&request->answer);
     free(request);
@@ -152,6 +153,16 @@ static void add_retry_headers(const struct request *request, struct MHD_Response
     (void)http->add_response_header(response, "X-Sentry-Rate-Limits", text);
 }
 
+static void add_kind_header(const struct request *request, struct MHD_Response *response)
+{
+    struct buffer text;
+    buffer_init(&text, 4 * KINDS_TEXT_MAX);
+    kind_append_header(&request->kind, &text);
+    buffer_append_byte(&text, '\0');
+    if (!text.failed) (void)http->add_response_header(response, "X-Offbeat-Kind", (const char *)text.data);
+    buffer_fini(&text);
+}
+
 static enum MHD_Result send_answer(struct request *request)
 {
     static char nothing[1];
@@ -170,6 +181,7 @@ static enum MHD_Result send_answer(struct request *request)
     /* Only programs in a browser send from another origin: nobody else's page may read profiles. */
     if (request->allows_origins) add_cross_origin_headers(response);
     if (request->is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
+    if (request->kind.is_chosen && request->status == 200) add_kind_header(request, response);
     if (request->asks_for_login)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
     /* go tool pprof shows the body of an error only with these. */
@@ -240,17 +252,28 @@ void answer_failure(struct request *request, const struct error *error)
     answer_error(request, codes[error->status], "%s", error->message);
 }
 
+/* Adds members that any answer may have to the object in the answer. */
+static void add_members(struct request *request)
+{
+    struct buffer *answer = &request->answer;
+    struct json_writer json = json_writer_of(answer);
+    size_t size = answer->size;
+    while (size > 0 && answer->data[size - 1] != '}') size--;
+    if (size < 3) return;
+    answer->size = size - 1;
+    if (request->kind.is_chosen) {
+        buffer_append_text(answer, ",\"kind\":");
+        kind_write_json(&request->kind, &json);
+    }
+    if (request->is_damaged) buffer_append_text(answer, ",\"is_damaged\":true");
+    buffer_append_text(answer, "}\n");
+}
+
 void answer_finish(struct request *request, const char *content_type)
 {
     struct buffer *answer = &request->answer;
-    if (request->is_damaged && strcmp(content_type, "application/json") == 0) {
-        size_t size = answer->size;
-        while (size > 0 && answer->data[size - 1] != '}') size--;
-        if (size >= 3) {
-            answer->size = size - 1;
-            buffer_append_text(answer, ",\"is_damaged\":true}\n");
-        }
-    }
+    if (strcmp(content_type, "application/json") == 0 && (request->is_damaged || request->kind.is_chosen))
+        add_members(request);
     if (answer->failed) {
         answer_error(request, answer->is_full ? 413 : 503, "the answer is too large; narrow the time range");
         return;

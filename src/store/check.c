@@ -48,9 +48,9 @@ static enum status copy_chunks(struct day *day, const char *sql, struct day *cop
     while (status == STATUS_OK && sqlite3_step(row) == SQLITE_ROW) {
         bool is_new = false;
         int64_t copied_row;
-        struct slice packed = sql_text(row, 14);
+        struct slice packed = sql_text(row, 16);
         buffer_clear(&payload);
-        if (payload_unpack(packed, sql_u64(row, 13), &payload, &ignored) != STATUS_OK) continue;
+        if (payload_unpack(packed, sql_u64(row, 15), &payload, &ignored) != STATUS_OK) continue;
         struct store_chunk chunk = chunk_of_row(row);
         status = day_add_chunk(copy, &chunk, packed, &is_new, &copied_row, error);
         *copied += is_new;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CONTROL_VERSION = 3 };
+enum { CONTROL_VERSION = 4 };
 
 /* A negative time is forever. The highest turn is that of the day that the writer changed to last. */
 static const char SCHEMA[] =
@@ -17,7 +17,7 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE,"
     " role INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE IF NOT EXISTS day_written(turn INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
-    "PRAGMA user_version=3;";
+    "PRAGMA user_version=4;";
 
 enum status control_open(struct store *store, struct error *error)
 {

@@ -7,8 +7,9 @@
 static const char SCHEMA[] =
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " profiler_id TEXT NOT NULL, chunk_id TEXT NOT NULL, service TEXT NOT NULL, environment TEXT NOT NULL,"
-    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, start_ns INTEGER NOT NULL,"
-    " end_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL, samples INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, kinds TEXT NOT NULL,"
+    " series TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL, samples "
+    "INTEGER NOT NULL, size INTEGER NOT NULL,"
     " is_summed INTEGER NOT NULL DEFAULT 0);"
     "CREATE UNIQUE INDEX chunk_once ON chunk(project, chunk_id, profiler_id);"
     "CREATE INDEX chunk_session ON chunk(project, profiler_id, start_ns);"
@@ -33,14 +34,14 @@ static const char SCHEMA[] =
     "NULL,"
     " PRIMARY KEY(space, number)) WITHOUT ROWID;"
     "CREATE TABLE sum_group(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, environment TEXT NOT NULL,"
-    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, header BLOB NOT NULL,"
-    " UNIQUE(space, environment, release, host, platform, header));"
+    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, kinds TEXT NOT NULL, header BLOB NOT NULL,"
+    " UNIQUE(space, environment, release, host, platform, kinds, header));"
     "CREATE TABLE sum(sum_group INTEGER NOT NULL, level INTEGER NOT NULL, start_ns INTEGER NOT NULL,"
     " chunk INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, entries BLOB NOT NULL,"
     " PRIMARY KEY(sum_group, level, start_ns, chunk)) WITHOUT ROWID;"
     "CREATE TABLE stale(level INTEGER NOT NULL, start_ns INTEGER NOT NULL, sum_group INTEGER NOT NULL,"
     " PRIMARY KEY(level, start_ns, sum_group)) WITHOUT ROWID;"
-    "PRAGMA user_version=3;";
+    "PRAGMA user_version=4;";
 
 enum {
     ADD_CHUNK,
@@ -53,7 +54,8 @@ enum {
 
 static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_CHUNK] = "INSERT OR IGNORE INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,"
-                  "platform,start_ns,end_ns,received_ns,samples,size) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                  "platform,kinds,series,start_ns,end_ns,received_ns,samples,size) "
+                  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [ADD_RAW] = "INSERT INTO chunk_raw(id,payload) VALUES(?,?)",
     [ADD_SPAN] = "INSERT OR IGNORE INTO span(project,trace_id,span_id,name,op,service,environment,release,profiler_id,"
                  "profile_id,thread_id,start_ns,end_ns,is_transaction) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -66,8 +68,8 @@ static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_DICTIONARY] = "INSERT INTO space(project,service) VALUES(?,?)",
     [ADD_SEGMENT] = "INSERT INTO segment VALUES(?,?,?,?)",
     [FIND_GROUP] = "SELECT id FROM sum_group WHERE space=? AND environment=? AND release=? AND host=? AND platform=? "
-                   "AND header=?",
-    [ADD_GROUP] = "INSERT INTO sum_group(space,environment,release,host,platform,header) VALUES(?,?,?,?,?,?)",
+                   "AND kinds=? AND header=?",
+    [ADD_GROUP] = "INSERT INTO sum_group(space,environment,release,host,platform,kinds,header) VALUES(?,?,?,?,?,?,?)",
     [ADD_ROLLUP] = "INSERT OR REPLACE INTO sum VALUES(?,?,?,?,?,?,?)",
     [DROP_ROLLUPS] = "DELETE FROM sum WHERE sum_group=? AND level=? AND start_ns=?",
     [MARK_ROLLED_UP] = "UPDATE chunk SET is_summed=1 WHERE id=?",
@@ -176,12 +178,13 @@ enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, stru
     sqlite3_stmt *add = day->statements[ADD_CHUNK], *raw = day->statements[ADD_RAW];
     sql_bind_u64(add, 1, chunk->project);
     (void)sqlite3_bind_int(add, 2, (int)chunk->kind);
-    const struct slice texts[] = {chunk->profiler_id, chunk->chunk_id, chunk->service, chunk->environment,
-                                  chunk->release,     chunk->host,     chunk->platform};
-    for (int i = 0; i < 7; i++) sql_bind_slice(add, 3 + i, texts[i]);
+    const struct slice texts[] = {chunk->profiler_id, chunk->chunk_id, chunk->service,
+                                  chunk->environment, chunk->release,  chunk->host,
+                                  chunk->platform,    chunk->kinds,    chunk->series};
+    for (int i = 0; i < 9; i++) sql_bind_slice(add, 3 + i, texts[i]);
     const uint64_t numbers[] = {chunk->start_ns, chunk->end_ns, chunk->received_ns, chunk->sample_count,
                                 chunk->payload.size};
-    for (int i = 0; i < 5; i++) sql_bind_u64(add, 10 + i, numbers[i]);
+    for (int i = 0; i < 5; i++) sql_bind_u64(add, 12 + i, numbers[i]);
     *ret_is_new = false;
     enum status status = day_run(day, add, error);
     if (status != STATUS_OK || sqlite3_changes(day->db) == 0) return status;

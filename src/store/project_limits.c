@@ -50,6 +50,17 @@ enum status store_limit_project(struct store *store, uint64_t project, uint64_t 
                                             : status;
 }
 
+uint64_t store_age_of_project(struct store *store, uint64_t project, uint64_t age_ns)
+{
+    sqlite3_stmt *row = control_begin(store, "SELECT keep_ns FROM project WHERE id=?");
+    sql_bind_u64(row, 1, project);
+    int code = sqlite3_step(row);
+    int64_t own_ns = code == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+    (void)control_end(store, row, code, "cannot read the project", NULL);
+    if (own_ns < 0) return 0;
+    return own_ns > 0 ? (uint64_t)own_ns : age_ns;
+}
+
 /* The number in the first row of SQL for PROJECT; 0 if there is none. */
 static uint64_t number_of(struct day *day, const char *sql, uint64_t project)
 {

@@ -17,6 +17,7 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query)
     for (int i = 0; i < 7; i++) {
         if (texts[i].size) sql_bind_slice(statement, 4 + i, texts[i]); /* an unbound parameter is NULL: any value */
     }
+    if (query->kinds.size) sql_bind_slice(statement, 12, query->kinds);
     if (query->after.data) sql_bind_slice(statement, 11, query->after); /* the parameter of VALUES_OF */
 }
 
@@ -136,11 +137,13 @@ struct store_chunk chunk_of_row(sqlite3_stmt *row)
         .release = sql_text(row, 6),
         .host = sql_text(row, 7),
         .platform = sql_text(row, 8),
-        .start_ns = sql_u64(row, 9),
-        .end_ns = sql_u64(row, 10),
-        .received_ns = sql_u64(row, 11),
-        .sample_count = sql_u64(row, 12),
-        .payload = {.size = sql_u64(row, 13)},
+        .kinds = sql_text(row, 9),
+        .series = sql_text(row, 10),
+        .start_ns = sql_u64(row, 11),
+        .end_ns = sql_u64(row, 12),
+        .received_ns = sql_u64(row, 13),
+        .sample_count = sql_u64(row, 14),
+        .payload = {.size = sql_u64(row, 15)},
     };
 }
 
@@ -150,7 +153,7 @@ static bool visit_chunk(void *context, sqlite3_stmt *row, struct error *error, e
     struct store_chunk chunk = chunk_of_row(row);
     if (walk->with_payload) {
         buffer_clear(&walk->payload);
-        *status = payload_unpack(sql_text(row, 14), chunk.payload.size, &walk->payload, error);
+        *status = payload_unpack(sql_text(row, 16), chunk.payload.size, &walk->payload, error);
         if (*status != STATUS_OK) return false;
         chunk.payload = buffer_slice(&walk->payload);
     }
@@ -338,6 +341,7 @@ enum status store_each_value(struct store *store, const struct store_query *quer
         [STORE_SERVICE] = VALUES_OF("service"),   [STORE_ENVIRONMENT] = VALUES_OF("environment"),
         [STORE_RELEASE] = VALUES_OF("release"),   [STORE_HOST] = VALUES_OF("host"),
         [STORE_PLATFORM] = VALUES_OF("platform"), [STORE_PROFILER] = VALUES_OF("profiler_id"),
+        [STORE_KINDS] = VALUES_OF("kinds"),
     };
     struct value_list list = {.items = calloc(2 * STORE_VALUES_MAX, sizeof(*list.items))};
     if (!list.items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");

@@ -176,7 +176,7 @@ static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, str
 {
     static const char groups[] =
         "SELECT sum_group.id,space,header FROM sum_group JOIN space ON space.id=space WHERE project=?1" WHERE_NAMES
-        " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8) ORDER BY space,header";
+        " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)" WHERE_KINDS " ORDER BY space,header";
     static const char rollups[] =
         "SELECT start_ns,first_ns,last_ns,entries FROM sum WHERE sum_group=?1 AND level=%d AND "
         "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns";

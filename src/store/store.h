@@ -54,6 +54,8 @@ struct store_chunk {
     enum store_kind kind;
     struct slice profiler_id, chunk_id; /* together they are unique in the project */
     struct slice service, environment, release, host, platform;
+    struct slice kinds;  /* kinds of the values, as the server writes them; no newline */
+    struct slice series; /* id of what sends such profiles one after the other; empty: the columns above are it */
     uint64_t start_ns, end_ns, received_ns;
     uint64_t sample_count;
     struct slice payload;              /* bytes as they were sent */
@@ -122,6 +124,7 @@ struct store_query {
     uint64_t project;
     uint64_t from_ns, to_ns; /* rows that have some time in [from, to); TO_NS 0: no end */
     struct slice service, environment, release, host, platform, profiler_id, chunk_id;
+    struct slice kinds; /* chunks with one of these kinds: each of them ends with a newline */
     struct slice after; /* lower bound of store_each_value, exclusive; no DATA: none */
     bool with_payload;
     bool *is_damaged; /* set to true if damaged data were left out; may be NULL */
@@ -164,6 +167,7 @@ enum store_column {
     STORE_HOST,
     STORE_PLATFORM,
     STORE_PROFILER, /* a session */
+    STORE_KINDS,
     STORE_COLUMNS
 };
 
@@ -225,6 +229,9 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
  * stored (0: no limit; the last day stays). STATUS_NOT_FOUND if there is no such project. */
 enum status store_limit_project(struct store *store, uint64_t project, uint64_t age_ns, uint64_t bytes_max,
                                 struct error *error);
+
+/* Returns how long PROJECT's data is kept: AGE_NS unless it has a time of its own. 0: forever. */
+uint64_t store_age_of_project(struct store *store, uint64_t project, uint64_t age_ns);
 
 /* Adds up the rollups of 10 minutes, hours and days that have ended and that nothing was added to since they were added
  * up. Waiting batches are stored in between. RET_COUNT counts the rollups made. */

@@ -12,7 +12,7 @@
 #include <sqlite3.h>
 
 enum {
-    SCHEMA_VERSION = 3,
+    SCHEMA_VERSION = 4,
     STORE_DAYS_MAX = 4096,
     STORE_PATH_SIZE = 4096,
     DAY_NAME_SIZE = 16, /* "2026-11-23.db" */
@@ -214,8 +214,8 @@ enum status control_list_days(struct store *store, char (**ret_names)[DAY_NAME_S
 enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
 /* The first columns of a row that chunk_of_row reads. */
 #define CHUNK_COLUMNS                                                                                                  \
-    "project,kind,profiler_id,chunk_id,service,environment,release,host,platform,start_ns,end_ns,received_ns,samples," \
-    "size"
+    "project,kind,profiler_id,chunk_id,service,environment,release,host,platform,kinds,series,start_ns,end_ns,"        \
+    "received_ns,samples,size"
 
 /* The chunk of ROW, with the size of its payload and without its bytes. Its slices live as long as the row. */
 struct store_chunk chunk_of_row(sqlite3_stmt *row);
@@ -253,9 +253,10 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query);
 
 #define WHERE_TIME " WHERE project=?1 AND start_ns<?3 AND end_ns>=?2"
 #define WHERE_NAMES " AND (?4 IS NULL OR service=?4) AND (?5 IS NULL OR environment=?5) AND (?6 IS NULL OR release=?6)"
+#define WHERE_KINDS " AND (?12 IS NULL OR instr(?12,kinds||char(10)))"
 #define WHERE_CHUNK                                                                                                    \
     WHERE_TIME WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)"                              \
-                           " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)"
+                           " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)" WHERE_KINDS
 
 /* In DAY; CONTINUES is false when the visitor wants no more. */
 typedef enum status query_read_day(void *context, struct store *store, struct day *day, bool *continues,

@@ -16,7 +16,7 @@ from server_process import Server, chunk, chunk_envelope, envelope, item, runnin
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
-START = 1_800_000_000
+START = 1_736_928_000
 # What a route needs to answer 200.
 QUERIES = {"export": "format=collapsed", "raw": f"chunk={1:032x}", "flamechart": f"profiler={1:032x}&thread=1",
            "diff": "release=shop@2.0&base_release=shop@1.0", "flame-diff": "release=shop@2.0&base_release=shop@1.0",
@@ -227,13 +227,13 @@ def all_transactions_of_a_name_are_summed_and_a_chart_needs_one():
 @case
 def a_profile_of_v1_is_cut_to_its_transaction():
     with two_projects() as (server, *_):
-        start = "2027-01-15T09:00:00Z"
+        start = "2025-01-15T09:00:00Z"
         profile = {"event_id": "a" * 32, "version": "1", "platform": "python", "release": "old@1", "environment": "test", "timestamp": start,
                    "runtime": {"name": "CPython", "version": "3"}, "os": {"name": "Linux", "version": "6"}, "device": {"architecture": "x86_64"},
                    "transaction": {"id": "b" * 32, "name": "old", "trace_id": "c" * 32, "active_thread_id": 1},
                    "profile": {"frames": [{"function": "main", "in_app": True}], "stacks": [[0]],
                                "samples": [{"elapsed_since_start_ns": str(i * 10 * MS), "stack_id": 0, "thread_id": "1"} for i in range(20)]}}
-        old = transaction() | {"transaction": "old", "release": "old@1", "timestamp": 1_800_003_600.1, "start_timestamp": 1_800_003_600, "spans": []}
+        old = transaction() | {"transaction": "old", "release": "old@1", "timestamp": 1_736_931_600.1, "start_timestamp": 1_736_931_600, "spans": []}
         old["contexts"] = {"trace": {"trace_id": "c" * 32, "span_id": "f" * 16, "op": "http"}, "profile": {"profile_id": "a" * 32}}
         sent = envelope(item("transaction", old), item("profile", profile), event_id="b" * 32)
         check_equal(server.send(sent).status, 200, "status")

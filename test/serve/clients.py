@@ -15,7 +15,7 @@ from server_process import Server, running  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
-START = 1_800_000_000
+START = 1_736_928_000
 BOUNDARY = "5f2c9b4e7d"
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
@@ -63,7 +63,7 @@ def a_form_of_a_pyroscope_client_is_stored_as_it_came():
         one, = server.read("chunks")["chunks"]
         check_equal({name: one[name] for name in ("service", "environment", "release", "host", "platform", "start", "end", "samples")},
                     {"service": "shop", "environment": "live", "release": "2.0", "host": "h1", "platform": "go",
-                     "start": "2027-01-15T08:00:00.000000Z", "end": "2027-01-15T08:00:10.000000Z", "samples": 2}, "the chunk")
+                     "start": "2025-01-15T08:00:00.000000Z", "end": "2025-01-15T08:00:10.000000Z", "samples": 2}, "the chunk")
         check_equal(server.get(f"raw?chunk={one['chunk']}").body, profile, "what was stored")
         check_equal(functions(server, "service=shop"), {"work": 70, "wait": 30}, "functions")
 
@@ -259,7 +259,7 @@ def an_export_of_one_service_is_stored_as_it_came_and_once():
         one, = server.read("chunks")["chunks"]
         check_equal({name: one[name] for name in ("service", "environment", "release", "host", "start", "end")},
                     {"service": "shop", "environment": "live", "release": "shop@3.0", "host": "h1",
-                     "start": "2027-01-15T08:00:00.000000Z", "end": "2027-01-15T08:00:01.000000Z"}, "the chunk")
+                     "start": "2025-01-15T08:00:00.000000Z", "end": "2025-01-15T08:00:01.000000Z"}, "the chunk")
         check_equal(server.get(f"raw?chunk={one['chunk']}").body, body, "what was stored")
         check_equal(functions(server), {"work": 7}, "functions")
         check_equal(post(server, gzip.compress(export(resource("shop", 1, 2))), PROTOBUF | {"Content-Encoding": "gzip"}).status, 200, "gzip")

@@ -23,7 +23,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 OFFBEAT = BUILD / "offbeat"
 SERVICES = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
 IS_ASAN = "libasan" in subprocess.run(["ldd", OFFBEAT], capture_output=True, text=True, check=False).stdout or "asan" in str(BUILD)
-START = 1_800_000_000
+START = 1_736_928_000
 MIB = 1 << 20
 # doc/serve.md: what the bounds add up to. A sanitizer needs a multiple.
 MEMORY_MAX_MIB = 2560

@@ -16,7 +16,7 @@ from server_process import chunk_envelope, envelope, item, running  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
-START = 1_800_000_000
+START = 1_736_928_000
 
 
 def metric(server, name):

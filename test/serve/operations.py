@@ -19,7 +19,7 @@ from tap import case, check, check_equal, leave_out, main, skip  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 OFFBEAT = BUILD / "offbeat"
-START = 1_800_000_000
+START = 1_736_928_000
 IS_ASAN = "libasan" in subprocess.run(["ldd", OFFBEAT], capture_output=True, text=True, check=False).stdout
 
 

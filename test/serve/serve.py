@@ -340,7 +340,7 @@ def transactions_spans_and_client_reports_are_kept():
 @case
 def an_aggregate_is_the_sum_of_all_chunks_and_ranges_add_up():
     with running(OFFBEAT) as server:
-        start, count = 1_800_000_000.0, 40
+        start, count = 1_736_928_000.0, 40
         for number in range(count):
             check_equal(server.send(chunk_envelope(number, start=start + number, profiler=number + 1)).status, 200, "status")
         expected = count * 190_000_000
@@ -361,7 +361,7 @@ def an_aggregate_is_the_sum_of_all_chunks_and_ranges_add_up():
 @case
 def activity_counts_the_samples_of_each_service_by_time():
     starts = {"b": (0, 10), "a": (0, 30), "ab": (20,), "a-": (10, 11, 12), "": (30,)}  # seconds after the start
-    begun = 1_800_000_000
+    begun = 1_736_928_000
     with running(OFFBEAT) as server:
         numbers = iter(range(1, 100))
         for service, times in starts.items():
@@ -384,13 +384,13 @@ def random_queries_agree_with_a_plain_implementation():
     with running(OFFBEAT) as server:
         for number in range(30):
             release = f"s{random_numbers.randrange(3)}@{random_numbers.randrange(2)}"
-            one = chunk(number, start=1_800_000_000 + random_numbers.randrange(0, 20), release=release, profiler=number + 1,
+            one = chunk(number, start=1_736_928_000 + random_numbers.randrange(0, 20), release=release, profiler=number + 1,
                         samples=random_numbers.randrange(2, 60))
             chunks.append(one)
         for one in random_numbers.sample(chunks * 2, 60):
             check_equal(server.send(envelope(item("profile_chunk", one, platform="python"))).status, 200, "status")
         for _ in range(150):
-            start = 1_800_000_000 * 10**9 + random_numbers.randrange(0, 22 * 10**9)
+            start = 1_736_928_000 * 10**9 + random_numbers.randrange(0, 22 * 10**9)
             end = start + random_numbers.randrange(1, 8 * 10**9)
             service = random_numbers.choice(("", "s0", "s1", "s2"))
             expected = plain_sum(chunks, start, end, service)
@@ -413,7 +413,7 @@ def plain_sum(chunks, start, end, service):
 @case
 def a_flamechart_is_stitched_across_chunks_and_cut_to_a_range():
     with running(OFFBEAT) as server:
-        start = 1_800_000_000.0
+        start = 1_736_928_000.0
         for number in range(3):
             check_equal(server.send(chunk_envelope(number, start=start + number * 0.2)).status, 200, "status")
         chart = server.read(f"flamechart?profiler={1:032x}&thread=1")
@@ -431,8 +431,8 @@ def a_flamechart_is_stitched_across_chunks_and_cut_to_a_range():
 @case
 def a_diff_names_what_grew():
     with running(OFFBEAT) as server:
-        server.send(chunk_envelope(1, start=1_800_000_000, release="shop@1"))
-        server.send(chunk_envelope(2, start=1_800_000_100, release="shop@2", samples=60))
+        server.send(chunk_envelope(1, start=1_736_928_000, release="shop@1"))
+        server.send(chunk_envelope(2, start=1_736_928_100, release="shop@2", samples=60))
         diff = server.read("diff?service=shop&release=shop@2&base_release=shop@1")
         changes = {one["name"]: one for one in diff["functions"]}
         work = changes["work"]
@@ -443,7 +443,7 @@ def a_diff_names_what_grew():
 def go_tool_pprof_reads_ranges_and_their_difference():
     go = tool("go")
     with running(OFFBEAT) as server, tempfile.TemporaryDirectory() as home:
-        start = 1_800_000_000
+        start = 1_736_928_000
         for number in range(10):
             server.send(chunk_envelope(number, start=start + number))
         environment = os.environ | {"HOME": home, "PPROF_TMPDIR": home}
@@ -523,7 +523,7 @@ def send_until(server, acknowledged, numbers, stop):
         if stop.is_set():
             return
         try:
-            if server.send(chunk_envelope(number, start=1_800_000_000 + number)).status == 200:
+            if server.send(chunk_envelope(number, start=1_736_928_000 + number)).status == 200:
                 acknowledged.append(number)
         except OSError:
             return
@@ -550,7 +550,7 @@ def every_acknowledged_chunk_survives_kill_9():
         server = Server(OFFBEAT, folder)
         found = []
         for turn in range(rounds):  # a list has at most 10000 entries
-            start = 1_800_000_000 + turn * 4000
+            start = 1_736_928_000 + turn * 4000
             answer = server.read(f"chunks?from={start - 0.5}&to={start + 3999.5}")
             check(not answer["is_cut"], "the list is cut")
             found += [int(one["chunk"], 16) for one in answer["chunks"]]

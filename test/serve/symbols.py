@@ -20,7 +20,7 @@ from server_process import Server, envelope, item, running  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
-START = 1_800_000_000
+START = 1_736_928_000
 PROGRAM = """
 static inline __attribute__((always_inline)) long mix(long x) { return x * 7 + %d; }
 __attribute__((noinline)) long work(long n) { for (long i = 0; i < n; i++) n ^= mix(n + i); return n; }

@@ -485,8 +485,8 @@ TEST(a_list_of_values_has_the_first_ones_of_all_days)
         (void)snprintf(sql, sizeof(sql),
                        "DELETE FROM chunk; WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i<%d) "
                        "INSERT INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,platform,"
-                       "start_ns,end_ns,received_ns,samples,size) SELECT 1,1,'p',i,'','','',printf('%%05d',i),'',"
-                       "5,6,7,1,0 FROM n",
+                       "kinds,series,start_ns,end_ns,received_ns,samples,size) SELECT 1,1,'p',i,'','','',"
+                       "printf('%%05d',i),'','','',5,6,7,1,0 FROM n",
                        HOSTS - 1);
         run_sql(name, sql);
     }
@@ -518,14 +518,14 @@ TEST(a_query_for_rollups_gets_the_payloads_of_chunks_without_one)
 TEST(opens_only_the_current_schema_version_and_names_another_one)
 {
     static const char *const files[] = {"1970-01-11.db", "control.db"};
-    static const int versions[] = {2, 4};
+    static const int versions[] = {3, 5};
     for (size_t i = 0; i < 4; i++) {
         char sql[40], message[80];
         struct error error = {0};
         struct store *store;
         fill_two_days(1);
         (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", versions[i % 2]);
-        (void)snprintf(message, sizeof(message), "%s has schema version %d; this offbeat opens only version 3",
+        (void)snprintf(message, sizeof(message), "%s has schema version %d; this offbeat opens only version 4",
                        files[i / 2], versions[i % 2]);
         run_sql(files[i / 2], sql);
         CHECK_UINT(store_open(folder, NULL, NULL, &store, &error), STATUS_UNSUPPORTED);
@@ -538,11 +538,11 @@ TEST(the_check_names_a_file_of_another_schema_version_and_leaves_it)
 {
     uint64_t damaged = 0;
     fill_two_days(1);
-    run_sql("1970-01-11.db", "PRAGMA user_version=4");
+    run_sql("1970-01-11.db", "PRAGMA user_version=5");
     said[0] = '\0';
     CHECK_UINT(store_check(folder, true, keep_report, NULL, &damaged, NULL), STATUS_OK);
     CHECK_UINT(damaged, 1);
-    CHECK(strstr(said, "1970-01-11.db has schema version 4; this offbeat opens only version 3"));
+    CHECK(strstr(said, "1970-01-11.db has schema version 5; this offbeat opens only version 4"));
     CHECK_INT(read_number("1970-01-11.db", "SELECT count(*) FROM chunk"), 1);
     remove_folder();
 }

@@ -2,6 +2,17 @@
 
 export type Parameters = { [name: string]: string };
 
+// A kind of profiles: what values measure, and how they are added up over time.
+export interface Kind {
+  name: string;
+  type: string;
+  unit: string;
+  rule: "sum" | "average" | "difference";
+  profiles?: number; // of series: profiles, processes that sent them, and starts of processes among them
+  series?: number;
+  restarts?: number;
+}
+
 export class Rejection extends Error {
   constructor(readonly status: number, message: string) {
     super(message);
@@ -64,6 +75,12 @@ export class Api {
 
   async bytes(route: string, parameters: Parameters): Promise<ArrayBuffer> {
     return (await this.ask(this.url(route, parameters))).arrayBuffer();
+  }
+
+  // The data of a page, and of what kind its values are.
+  async page(parameters: Parameters): Promise<{ bytes: ArrayBuffer; kind: Kind | null }> {
+    const answer = await this.ask(this.url("page", parameters)), kind = answer.headers.get("X-Offbeat-Kind");
+    return { bytes: await answer.arrayBuffer(), kind: kind ? JSON.parse(decodeURIComponent(kind)) as Kind : null };
   }
 
   // The same question for a program, which reads the token as a password.

@@ -170,7 +170,7 @@ export class Page implements App {
     controls.sides.setAttribute("aria-pressed", String(state.sides));
     controls.order.hidden = !hasBoxes;
     controls.colours.hidden = profile.isDiff || !(hasBoxes || state.view === "time") || state.view === "tree";
-    controls.type.hidden = profile.types.length < 2 || state.view === "time";
+    controls.type.hidden = profile.types.length < 2 || state.view === "time" || this.more.source !== undefined; // the bar of the server has the types
     controls.thread.hidden = profile.threads.filter(({ samples }) => samples > 0).length < 2 || state.view === "time";
     controls.inverted.setAttribute("aria-pressed", String(state.inverted));
     (controls.type as HTMLSelectElement).value = String(selection.type);
@@ -242,7 +242,7 @@ export class Page implements App {
 
   private selectionOf(state: State, profile: Profile): Selection {
     return {
-      type: state.type >= 0 && state.type < profile.types.length ? state.type : profile.type,
+      type: state.type >= 0 && state.type < profile.types.length && !this.more.source ? state.type : profile.type,
       thread: state.thread < profile.threads.length ? state.thread : -1,
       from: state.range ? state.range[0] : 0, to: state.range ? state.range[1] : Infinity,
       version: this.version + (profile === this.profile ? 0 : 1),

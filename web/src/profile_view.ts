@@ -1,4 +1,5 @@
 // A part of the store as a profile: filters and comparison above the views of page.ts.  SPDX-License-Identifier: MIT
+import type { Kind, Parameters } from "./api";
 import { Client } from "./client";
 import { button, choice, make } from "./dom";
 import { Page } from "./page";
@@ -19,6 +20,8 @@ interface SpanOfServer {
   end: string;
 }
 
+type TypeOfServer = Kind & { is_default: boolean };
+
 const FILTERS: [name: "service" | "environment" | "release" | "host", list: string, label: string][] =
   [["service", "services", "Service"], ["environment", "environments", "Environment"], ["release", "releases", "Release"], ["host", "hosts", "Host"]];
 const SPANS_MAX = 2000, AROUND = 0.5;
@@ -30,6 +33,9 @@ export class ProfileView implements ServerView {
   private readonly chart: TimeChart;
   private client: Client | null = null;
   private page: Page | null = null;
+  private types: TypeOfServer[] = [];
+  private chosen = ""; // one of TYPES
+  private readonly rule = make("span", { class: "faint rule" });
 
   constructor(private readonly app: ServerApp) {
     this.chart = new TimeChart((from, to) => app.go({ from: from.toFixed(3), to: to.toFixed(3) }, true));
@@ -50,16 +56,20 @@ export class ProfileView implements ServerView {
     const { api, state } = this.app, asked = state;
     this.hide();
     this.chart.element.hidden = this.isSession;
+    this.types = [];
+    this.rule.textContent = "";
     this.showBar(null, null);
     if (!this.isSession) void this.showChart();
     void this.showFilters();
     try {
-      const parameters = selectionOf(state);
-      const [bytes, base, spans] = await Promise.all([
-        api.bytes("page", this.isSession ? { ...parameters, times: "1" } : parameters),
-        hasBase(state) && !this.isSession ? api.bytes("page", baseOf(state)) : undefined,
+      const parameters = await this.withType(selectionOf(state)), { type } = parameters;
+      const [{ bytes, kind }, based, spans] = await Promise.all([
+        api.page(this.isSession ? { ...parameters, times: "1" } : parameters),
+        hasBase(state) && !this.isSession ? api.page({ ...baseOf(state), type }) : undefined,
         this.isSession ? this.spans() : [],
       ]);
+      const base = based?.bytes;
+      this.rule.textContent = ruleText(kind);
       this.client ||= new Client(this.app.script);
       const profile = await this.client.ask("open", { bytes, base }, base ? [bytes, base] : [bytes]);
       if (asked !== this.app.state) return;
@@ -70,6 +80,15 @@ export class ProfileView implements ServerView {
       if (asked === this.app.state) this.showNothing(error as Error);
       throw error;
     }
+  }
+
+  // PARAMETERS with the chosen type, or with the usual one of what they select: both sides of a comparison have the same.
+  private async withType(parameters: Parameters): Promise<Parameters> {
+    const { types } = await this.app.api.json<{ types: TypeOfServer[] }>("types", { ...parameters, type: "" }).catch(() => ({ types: [] as TypeOfServer[] }));
+    const chosen = types.find(({ name }) => name === parameters.type) || types.find(({ is_default }) => is_default);
+    this.types = types;
+    this.chosen = chosen ? chosen.name : "";
+    return { ...parameters, type: this.chosen };
   }
 
   private async spans(): Promise<SpanOfServer[]> {
@@ -119,11 +138,18 @@ export class ProfileView implements ServerView {
       select.value = state[name];
       parts.push(select);
     }
-    parts.push(this.filter("tag_focus", "Label", "only samples with this label: key=value, or a regular expression"),
+    if (this.types.length > 1) parts.push(this.typeChoice());
+    parts.push(this.rule, this.filter("tag_focus", "Label", "only samples with this label: key=value, or a regular expression"),
                this.filter("focus", "Focus", "only stacks with a function that this regular expression matches"),
                this.filter("ignore", "Ignore", "no stacks with a function that this regular expression matches"));
     if (!this.isSession) parts.push(this.range(), this.comparison(releases));
     this.bar.replaceChildren(...parts);
+  }
+
+  private typeChoice(): HTMLElement {
+    const select = choice("Type", this.types.map(({ name }) => [name, safe(name, 60)]), (type) => this.app.go({ type }, true));
+    select.value = this.chosen;
+    return select;
   }
 
   private filter(name: "tag_focus" | "focus" | "ignore", label: string, title: string): HTMLElement {
@@ -166,6 +192,14 @@ export class ProfileView implements ServerView {
     swap.hidden = !hasBase(state) || (state.base_release !== "" && state.release === "");
     return make("span", { class: "comparison" }, select, swap);
   }
+}
+
+// How the number came about, where it is no sum.
+function ruleText(kind: Kind | null): string {
+  if (!kind || kind.rule === "sum" || kind.profiles === undefined) return "";
+  const of = (count: number | undefined, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
+  const text = `${kind.rule} of ${of(kind.profiles, "profile", "profiles")} of ${of(kind.series, "process", "processes")}`;
+  return kind.restarts ? `${text}, ${of(kind.restarts, "restart", "restarts")}` : text;
 }
 
 // The time view begins with the range, not with the chunk that the range is in.

@@ -1,0 +1,40 @@
+/* Profiles of one process after the other in time: the mean of snapshots, the differences of values since the start of
+ * the process (doc/serve.md).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SERVE_SERIES_H
+#define OFFBEAT_SERVE_SERIES_H
+
+#include "base/index_table.h"
+#include "profile/profile.h"
+#include "store/store.h"
+
+enum { SERIES_MAX = 4096 };
+
+struct series;
+struct series_list {
+    uint64_t from_ns, to_ns; /* the range that counts: [from, to) */
+    bool only_last;          /* snapshots: the last one of each series, not the mean */
+    struct series **items;
+    size_t count, capacity;
+    struct index_table index; /* index of ITEMS by key */
+    struct buffer key;        /* key of the chunk that is added now */
+    uint64_t profile_count, restart_count;
+};
+
+/* Finds the profiles next to the range of QUERY, at most an hour away: LIST is initialised in every case. */
+enum status series_list_init(struct series_list *list, struct store *store, const struct store_query *query,
+                             struct error *error);
+void series_list_fini(struct series_list *list);
+/* The earliest start of a chunk that series_takes may accept. */
+uint64_t series_first_ns(const struct series_list *list);
+/* Returns whether CHUNK is in the range, or the one before it that differences begin with. */
+bool series_takes(struct series_list *list, const struct store_chunk *chunk);
+/* Adds PROFILE, decoded from CHUNK, and leaves it empty. Chunks of a series come in the order of their starts; a
+ * difference to one that comes late is part of the next one. */
+enum status series_add(struct series_list *list, const struct store_chunk *chunk, struct profile *profile,
+                       struct error *error);
+/* Returns whether SERIES has a profile in the range. */
+bool series_is_used(const struct series *series);
+/* Merges the series into MERGED. */
+enum status series_finish(struct series_list *list, struct profile *merged, struct error *error);
+
+#endif
