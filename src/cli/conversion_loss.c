@@ -292,14 +292,23 @@ static bool has_callers(const struct profile *profile)
     return false;
 }
 
-/* Whether PROFILE has values beside the one in COLUMN. A count of one for each sample is none. */
-static bool has_other_values(const struct profile *profile, int column)
+/* Whether the first value of PROFILE is a count of one for each sample. */
+static bool has_counts_of_one(const struct profile *profile)
 {
-    if (profile->value_type_count != 2 || column == 0) return profile->value_type_count >= 2;
     for (size_t i = 0; i < profile->samples.count; i++) {
-        if (profile_sample_values(profile, i)[0] != 1) return true;
+        if (profile_sample_values(profile, i)[0] != 1) return false;
     }
-    return !slice_equals_text(unit_of(profile, 0), "count");
+    return slice_equals_text(unit_of(profile, 0), "count");
+}
+
+/* Whether PROFILE has values beside those in COLUMN and CPU_COLUMN (-1: none). A count of one for each sample is none.
+ */
+static bool has_other_values(const struct profile *profile, int column, int cpu_column)
+{
+    int others = 0;
+    for (int i = 0; i < (int)profile->value_type_count; i++) others += i != column && i != cpu_column;
+    bool is_first_another = column != 0 && cpu_column != 0;
+    return others > 1 || (others == 1 && !(is_first_another && has_counts_of_one(profile)));
 }
 
 /* Whether all values that FORMAT writes of one of PROFILE's samples are 0. Sentry's formats hold such a sample if it is
@@ -344,10 +353,13 @@ static void add_values(const struct profile *profile, const struct format *forma
         if (!has_only_time) add_name(names, "values but the time between samples");
         if (has_other_time(profile) && !profile_counts_cpu_time(profile))
             add_name(names, "difference between wall time and other time");
-    } else if (has_other_values(profile, column)) {
-        add_name(names, "values but ");
-        buffer_append_text(names, profile_c_string(profile, profile->value_types[column].type));
+        return;
     }
+    int cpu_column = format == &format_firefox ? firefox_cpu_column(profile) : -1;
+    if (!has_other_values(profile, column, cpu_column)) return;
+    add_name(names, "values but ");
+    buffer_append_text(names, profile_c_string(profile, profile->value_types[column].type));
+    if (cpu_column >= 0 && cpu_column != column) buffer_append_text(names, " and CPU time");
 }
 
 void warn_conversion_loss(const struct profile *profile, const char *path, const struct format *format)

@@ -1,7 +1,7 @@
 /* offbeat convert: a profile in another format.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
-#include "cli/label_unit_warnings.h"
+#include "cli/profile_warnings.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
@@ -44,7 +44,7 @@ int command_convert(int argc, char **argv)
     struct profile profile;
     profile_init(&profile);
     bool is_done = open_profile(files.items[0], &profile, NULL);
-    if (is_done) warn_label_units(&profile);
+    if (is_done) warn_of_profile(&profile);
     if (is_done) is_done = convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

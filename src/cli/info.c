@@ -1,7 +1,7 @@
 /* offbeat info: what is in a file.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/envelope_items.h"
-#include "cli/label_unit_warnings.h"
+#include "cli/profile_warnings.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
@@ -72,7 +72,7 @@ static bool write_report(const char *path, const struct contents *contents, bool
         summary_fini(&summary);
         return false;
     }
-    warn_label_units(profile);
+    warn_of_profile(profile);
     if (!as_json && report->size > 0) buffer_append_text(report, "\n");
     (as_json ? info_write_json : info_write_text)(&file, profile, &summary, report);
     summary_fini(&summary);

@@ -2,7 +2,7 @@
  * there are.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
-#include "cli/label_unit_warnings.h"
+#include "cli/profile_warnings.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
@@ -82,7 +82,7 @@ static bool finish_sum(struct profile *sum, const char *output)
         profile_drop_zero_samples(sum);
     }
     if (status != STATUS_OK) message_error(output, &error, true);
-    warn_label_units(sum);
+    warn_of_profile(sum);
     return status == STATUS_OK;
 }
 

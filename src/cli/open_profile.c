@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/fetch.h"
-#include "cli/label_unit_warnings.h"
+#include "cli/profile_warnings.h"
 #include "cli/message.h"
 #include "cli/perf_file.h"
 #include "cli/progress.h"
@@ -266,6 +266,6 @@ bool open_profiles(char *const *paths, size_t count, struct open_options options
     for (size_t i = 1; i < count; i++) {
         if (!open_and_merge(paths[i], &options, profile)) return false;
     }
-    warn_label_units(profile);
+    warn_of_profile(profile);
     return true;
 }

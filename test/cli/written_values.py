@@ -117,6 +117,27 @@ def firefox_gets_the_cpu_time_of_samples_and_the_system():
 
 
 @case
+def sums_over_63_bits_are_said_by_reports_and_writers():
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = pathlib.Path(folder) / "large.txt", pathlib.Path(folder) / "out"
+        source.write_text(f"a {6 << 60}\nb {6 << 60}\n")
+        for command in (["top"], ["tree"], ["info"], ["merge", "-o", out.with_suffix(".pb.gz")], ["convert", "-o", out, "--to", "pprof"], ["convert", "-o", out, "--to", "firefox"]):
+            done = run(command[0], source, *command[1:])
+            check("add up to more than 63 bits" in done.stderr, f"{command}: {done.stderr}")
+
+
+@case
+def v1_has_only_measurements_of_its_time():
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out"
+        check_equal(run("convert", TRIALS.parents[1] / "cli/data/trials/v1-measurements-before-start.envelope", "--to", "envelope-v1", "-o", out).returncode, 0, "status")
+        profile = next(item for item in map(json.loads, out.read_text().splitlines()) if "measurements" in item)
+    end = max(int(sample["elapsed_since_start_ns"]) for sample in profile["profile"]["samples"])
+    times = [int(value["elapsed_since_start_ns"]) for measured in profile["measurements"].values() for value in measured["values"]]
+    check_equal((len(times), max(times) <= end), (72, True), f"{times}, end {end}")
+
+
+@case
 def an_event_that_ends_a_frame_of_a_trace_has_its_name():
     """speedscope ends only the frame of that name: without names, this file lasts 7156 ms there."""
     with tempfile.TemporaryDirectory() as folder:

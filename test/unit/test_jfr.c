@@ -42,23 +42,42 @@ TEST(reads_value_types_of_the_events_that_are_there)
     buffer_fini(&bytes);
 }
 
-TEST(rejects_a_chunk_that_is_cut_short_at_any_place)
+TEST(rejects_a_chunk_that_is_cut_short_before_the_descriptions_of_its_events)
 {
     struct buffer bytes;
     struct error error = {0};
     read_real(&bytes);
-    for (size_t size = 0; size < bytes.size; size += size < 100 ? 1 : 997) {
+    for (size_t size = 0; size < bytes.size - 500; size += size < 100 ? 1 : 997) {
         enum status status = decode(&bytes, size, &error);
         CHECK_UINT(status, size < 6 ? STATUS_NOT_THIS_FORMAT : STATUS_MALFORMED);
     }
     buffer_fini(&bytes);
 }
 
+/* The descriptions end 95 bytes before the end. */
+TEST(reads_a_chunk_that_is_cut_short_after_the_descriptions_of_its_events)
+{
+    for (int is_unfinished = 0; is_unfinished < 2; is_unfinished++) {
+        struct buffer bytes;
+        struct profile profile;
+        read_real(&bytes);
+        profile_init(&profile);
+        if (is_unfinished) memset(bytes.data + 8, 0, 8);
+        CHECK_UINT(format_jfr.decode(slice_of(bytes.data, bytes.size - 10), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.omissions.count, 1);
+        CHECK(strstr(profile_c_string(&profile, profile.omissions.items[0]),
+                     "is cut short or was not finished, at byte"));
+        CHECK(profile.samples.count > 0);
+        profile_fini(&profile);
+        buffer_fini(&bytes);
+    }
+}
+
 TEST(a_later_chunk_that_is_cut_short_is_left_out)
 {
     struct buffer bytes;
     read_real(&bytes);
-    size_t size = bytes.size, sizes[] = {2 * size - 1, size + 100, size + 10, size + 2};
+    size_t size = bytes.size, sizes[] = {2 * size - 500, size + 100, size + 10, size + 2};
     uint8_t *both = malloc(2 * size);
     memcpy(both, bytes.data, size);
     memcpy(both + size, bytes.data, size);

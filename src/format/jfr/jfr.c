@@ -41,6 +41,7 @@ struct decoder {
     bool is_present[JFR_EVENTS];
     int columns[JFR_EVENTS];         /* the first value type of each kind */
     uint64_t periods_ns[JFR_EVENTS]; /* 0: not said */
+    bool is_cut;                     /* the file ends within the chunk, after the descriptions of its events */
     enum status status;
     struct error *error;
 };
@@ -520,19 +521,30 @@ static void read_event(struct decoder *decoder, size_t offset, uint64_t size, en
     if (cursor.failed) reject(decoder, STATUS_MALFORMED, offset, "an event that ends in the middle");
 }
 
+static void note_cut(struct decoder *decoder, size_t offset)
+{
+    profile_add_omission(decoder->profile,
+                         "the file is cut short or was not finished, at byte %zu: events, stacks and names that came "
+                         "after it are missing",
+                         (size_t)(decoder->chunk.data - decoder->bytes.data) + offset);
+}
+
 static void for_each_event(struct decoder *decoder, enum pass pass)
 {
     size_t offset = HEADER_BYTES;
     while (offset < decoder->chunk.size && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
         struct cursor cursor = cursor_at(decoder, offset);
         uint64_t size = jfr_varint(&cursor);
-        if (cursor.failed || size < 2 || size > decoder->chunk.size - offset) {
+        bool fits = !cursor.failed && size >= 2 && size <= decoder->chunk.size - offset;
+        if (!fits && decoder->is_cut) break;
+        if (!fits) {
             reject(decoder, STATUS_MALFORMED, offset, "an event that does not fit into its chunk");
             return;
         }
         read_event(decoder, offset, size, pass);
         offset += (size_t)size;
     }
+    if (decoder->is_cut && pass == PASS_SAMPLES) note_cut(decoder, offset);
 }
 
 /* --- Chunks ------------------------------------------------------------------------------------------------------- */
@@ -566,13 +578,16 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
     decoder->ticks_per_second = big_endian(header + 56, 8);
     if (!(big_endian(header + 64, 4) & COMPRESSED_NUMBERS)) {
         reject(decoder, STATUS_UNSUPPORTED, 64, "a chunk whose numbers are not compressed");
-    } else if (size < HEADER_BYTES || size > left.size || metadata < HEADER_BYTES || metadata >= size ||
-               decoder->ticks_per_second == 0) {
+    } else if (!decoder->is_cut && (size < HEADER_BYTES || size > left.size || metadata < HEADER_BYTES ||
+                                    metadata >= size || decoder->ticks_per_second == 0)) {
+        bool is_short = size == 0 || size > left.size;
         reject(decoder, STATUS_MALFORMED, size > left.size ? left.size : 0,
-               "a chunk that is cut short, or was not finished");
+               is_short ? "the recording is cut short or was not finished, before the descriptions of its events"
+                        : "the header of a chunk is broken");
     }
     if (decoder->status != STATUS_OK) return;
-    decoder->chunk.size = (size_t)size;
+    if (!decoder->is_cut) decoder->chunk.size = (size_t)size;
+    size = decoder->chunk.size;
     decoder->steps_left = JFR_STEPS_FREE + 16 * size;
     struct cursor cursor = cursor_at(decoder, (size_t)metadata);
     if (!jfr_types_read(&decoder->types, &cursor))
@@ -595,12 +610,26 @@ static bool is_cut_chunk(struct slice left)
     return jfr_detect(left) && (size == 0 || size > left.size);
 }
 
+/* Whether LEFT, a chunk that is cut, has the descriptions of its events. */
+static bool has_descriptions(struct slice left)
+{
+    if (left.size < HEADER_BYTES || big_endian(left.data + 56, 8) == 0) return false;
+    uint64_t place = big_endian(left.data + 24, 8);
+    if (place < HEADER_BYTES || place >= left.size) return false;
+    struct cursor cursor = cursor_of(left);
+    cursor_skip(&cursor, (size_t)place);
+    uint64_t size = jfr_varint(&cursor);
+    return !cursor.failed && size > 0 && size <= left.size - place;
+}
+
 static void for_each_chunk(struct decoder *decoder, bool reads_samples)
 {
     struct slice left = decoder->bytes;
     unsigned number = 1;
     while (left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
-        if (number > 1 && is_cut_chunk(left)) {
+        bool is_cut = is_cut_chunk(left);
+        decoder->is_cut = is_cut && has_descriptions(left);
+        if (number > 1 && is_cut && !decoder->is_cut) {
             if (reads_samples)
                 profile_add_omission(
                     decoder->profile,

@@ -198,9 +198,24 @@ static uint32_t read_numbers(struct decoder *decoder, struct slice message, cons
     return present;
 }
 
+static void note_cut(struct decoder *decoder)
+{
+    decoder->is_cut = true;
+    profile_add_omission(decoder->profile, "the file is cut short, at byte %zu: names that came after it are missing",
+                         decoder->bytes.size);
+}
+
 static struct string_id string_at(struct decoder *decoder, uint64_t index)
 {
     if (index < decoder->string_count) return decoder->strings[index];
+    /* A file that ends with its strings may be cut between two of them. */
+    const struct span *strings = &decoder->spans[PROFILE_STRING_TABLE];
+    enum { STRINGS_AFTER_CUT_MAX = 1 << 24 };
+    bool may_be_cut = index <= STRINGS_AFTER_CUT_MAX && decoder->string_count > 1 &&
+                      strings->end == decoder->bytes.data + decoder->bytes.size;
+    if (decoder->status == STATUS_OK && !decoder->is_cut && may_be_cut) {
+        note_cut(decoder);
+    }
     if (decoder->status == STATUS_OK && !decoder->is_cut) {
         FAIL(decoder, decoder->bytes.data + decoder->bytes.size,
              "string %" PRIu64 " is named, but there are %zu: the file is broken or cut short", index,
@@ -275,9 +290,7 @@ static void survey_cut(struct decoder *decoder, const uint8_t *place)
         FAIL(decoder, place, "the profile is cut short, before the names of its functions");
         return;
     }
-    decoder->is_cut = true;
-    profile_add_omission(decoder->profile, "the file is cut short, at byte %zu: names that came after it are missing",
-                         size);
+    note_cut(decoder);
 }
 
 static void survey(struct decoder *decoder)

@@ -414,7 +414,7 @@ static bool is_chosen(const struct sentry_v2_options *options, uint64_t time_ns)
 }
 
 static void write_measurement(struct json_writer *writer, const struct chunk_plan *plan,
-                              const struct measurement *measurement)
+                              const struct measurement *measurement, uint64_t from_ns, uint64_t to_ns)
 {
     json_write_key_slice(writer, profile_slice(plan->profile, measurement->name));
     json_begin_object(writer);
@@ -423,7 +423,7 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
     for (size_t i = 0; i < measurement->count && !writer->out->failed; i++) {
         const struct measurement_value *value = &measurement->values[i];
         if (!is_chosen(plan->options, value->time_ns) || !isfinite(value->value)) continue;
-        if (plan->is_v1 && value->time_ns < plan->start_ns) continue; /* V1 has no time for it */
+        if (value->time_ns < from_ns || value->time_ns > to_ns) continue;
         json_begin_object(writer);
         write_time(writer, plan, value->time_ns);
         json_write_key(writer, "value");
@@ -439,11 +439,15 @@ static void write_measurements(struct json_writer *writer, const struct chunk_pl
                                bool of_known_units)
 {
     const struct profile *profile = plan->profile;
+    /* A profile of V1 has the values between its start and its last sample. */
+    uint64_t from_ns = plan->is_v1 ? plan->start_ns : 0, to_ns = plan->is_v1 ? 0 : UINT64_MAX;
+    for (size_t i = 0; plan->is_v1 && i < plan->ticks.count; i++)
+        if (plan->ticks.items[i].time_ns > to_ns) to_ns = plan->ticks.items[i].time_ns;
     json_begin_object_member(writer, key);
     for (size_t i = 0; i < profile->measurements.count; i++) {
         const struct measurement *measurement = &profile->measurements.items[i];
         bool is_known = chunk_unit_is_known(profile_slice(profile, measurement->unit), RULES_RELAY);
-        if (is_known == of_known_units) write_measurement(writer, plan, measurement);
+        if (is_known == of_known_units) write_measurement(writer, plan, measurement, from_ns, to_ns);
     }
     json_end_object(writer);
 }

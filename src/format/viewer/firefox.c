@@ -621,14 +621,20 @@ static void write_weights(struct encoder *encoder, const struct track_sample *sa
         WRITE_COLUMN(encoder, "weight", count, json_write_i64, value_of(encoder, &samples[i]));
 }
 
+int firefox_cpu_column(const struct profile *profile)
+{
+    int column = profile_counts_cpu_time(profile) ? 1 : profile_value_index(profile, "cpu");
+    bool is_written = profile->has_times && column >= 0 &&
+                      slice_equals_text(profile_slice(profile, profile->value_types[column].unit), "nanoseconds");
+    return is_written ? column : -1;
+}
+
 /* Writes the CPU time of each sample, from which the viewer draws how busy a thread is. */
 static void write_cpu_times(struct encoder *encoder, const struct track_sample *samples, size_t count)
 {
     const struct profile *profile = encoder->profile;
-    int column = profile_counts_cpu_time(profile) ? 1 : profile_value_index(profile, "cpu");
-    if (!profile->has_times || column < 0 ||
-        !slice_equals_text(profile_slice(profile, profile->value_types[column].unit), "nanoseconds"))
-        return;
+    int column = firefox_cpu_column(profile);
+    if (column < 0) return;
     WRITE_COLUMN(encoder, "threadCPUDelta", count, json_write_i64,
                  profile_sample_values(profile, samples[i].sample)[column]);
 }

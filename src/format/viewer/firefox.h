@@ -24,6 +24,9 @@ enum status firefox_decode(struct slice bytes, struct profile *profile, struct e
  * times, each thread's samples follow one another. STATUS_UNSUPPORTED if there is no sample. */
 enum status firefox_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
+/* Returns the value type that is written as the CPU time of samples (threadCPUDelta), -1 if there is none. */
+int firefox_cpu_column(const struct profile *profile);
+
 /* Whether the address of LOCATION is kept: only one in a file, relative to the start of that. */
 bool firefox_has_address(const struct profile *profile, const struct location *location);
 
