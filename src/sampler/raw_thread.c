@@ -121,19 +121,17 @@ static void *run_started(void *unused)
     return NULL;
 }
 
+#endif
+
 static int make_thread(int (*run)(void *context), void *context)
 {
+#ifdef __SANITIZE_THREAD__
     pthread_t thread;
     started.run = run;
     started.context = context;
     int error = pthread_create(&thread, NULL, run_started, NULL);
     return error ? -error : pthread_detach(thread) == 0;
-}
-
 #else
-
-static int make_thread(int (*run)(void *context), void *context)
-{
     enum {
         FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
                 CLONE_CHILD_CLEARTID,
@@ -141,9 +139,8 @@ static int make_thread(int (*run)(void *context), void *context)
     int thread = (int)kernel_clone(run, context, kept.stack + STACK_BYTES, FLAGS, kept.storage, &kept.is_alive);
     if (thread > 0) kept.tid = thread;
     return thread;
-}
-
 #endif
+}
 
 bool raw_thread_start(int (*run)(void *context), void *context)
 {
