@@ -48,6 +48,16 @@ runuser -u nobody -- sh -c 'cd /tmp && offbeat record -o "$0" -- sleep 0.2' /tmp
 offbeat info /tmp/nobody.pb.gz >facts
 has facts sleep
 
+say "the runtime library without the files for developers"
+mkdir "$work/runtime"
+for package in offbeat liboffbeat0; do dpkg-deb -x "$work/packages/$package"_*.deb "$work/runtime"; done
+library=$(find "$work/runtime" -name liboffbeat.so)
+OFFBEAT_DSN=http://0123456789abcdef0123456789abcdef@127.0.0.1:9/1 OFFBEAT_DEBUG=1 LD_LIBRARY_PATH=$(dirname "$library") \
+    LD_PRELOAD=liboffbeat.so perl -e 'print "hi\n"' >out 2>err
+has out hi
+has err 'service'
+! grep -q 'cannot be preloaded' err || fail "liboffbeat.so is not in liboffbeat0"
+
 say "using the library"
 cat >program.c <<'TEXT'
 #include <offbeat.h>
@@ -81,6 +91,15 @@ has offered record
 for package in offbeat liboffbeat0 liboffbeat-dev; do
     [ -s "/usr/share/doc/$package/copyright" ] || fail "$package has no copyright file"
 done
+
+say "documents, their links and pictures"
+for document in $(find /usr/share/doc/offbeat /usr/share/doc/liboffbeat-dev -name '*.md'); do
+    for link in $(grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | grep -v '^http'); do
+        case $link in /*) path=$link ;; *) path=$(dirname "$document")/$link ;; esac
+        [ -e "$path" ] || fail "$document links to $link, which is not installed"
+    done
+done
+[ -e /usr/share/doc/offbeat/images/page.png ] || fail "the pictures are not installed"
 
 say "removing"
 rm -rf /root/.cache/offbeat /tmp/nobody.pb.gz

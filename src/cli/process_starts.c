@@ -62,7 +62,8 @@ static void add_sample(struct process_starts *starts, struct profile *profile, p
     struct string_id name = profile_text(profile, STARTING);
     struct function function = {.name = name, .system_name = name, .in_app = IN_APP_NO};
     struct line line = {.function = profile_add_function(profile, &function)};
-    struct location_id location = profile_add_location(profile, &(struct location){0}, &line, 1);
+    struct location start = incomplete_location(profile);
+    struct location_id location = profile_add_location(profile, &start, &line, 1);
     profile->time_ns -= (int64_t)ns;
     profile->duration_ns += ns;
     struct sample sample = {.stack = profile_add_stack(profile, (struct stack_id){0}, location),

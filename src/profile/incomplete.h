@@ -3,6 +3,8 @@
 #ifndef OFFBEAT_PROFILE_INCOMPLETE_H
 #define OFFBEAT_PROFILE_INCOMPLETE_H
 
+#include "profile/profile.h"
+
 #define INCOMPLETE_PREFIX "[incomplete: "
 #define INCOMPLETE_TOO_DEEP "[incomplete: deeper than the limit]"
 #define INCOMPLETE_NO_TABLE "[incomplete: code without unwind table]"
@@ -18,5 +20,12 @@
 #define NO_STACK_IN_KERNEL "[no stack: in the kernel]"
 #define NO_STACK_NO_TABLE "[no stack: unwind table is being read]"
 #define NO_STACK_UNREADABLE "[no stack: not shown by the kernel]"
+
+/* True if NAME is one of these, which has no module. */
+bool incomplete_is_name(const char *name);
+
+/* Returns the place where a process starts, for frames of which no address is known: the code of the loader, or of the
+ * program if it has no loader. {0} if PROFILE has no mappings. */
+struct location incomplete_location(const struct profile *profile);
 
 #endif

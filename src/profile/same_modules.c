@@ -2,6 +2,7 @@
 #include "profile/same_modules.h"
 
 #include "profile/comparable_name.h"
+#include "profile/incomplete.h"
 #include "profile/processes.h"
 #include "profile/profile_private.h"
 
@@ -32,6 +33,7 @@ struct string_id package_of_frame(const struct profile *profile, const struct lo
                                   const struct function *function)
 {
     struct string_id file = profile_mapping(profile, location->mapping)->file_name;
+    if (incomplete_is_name(profile_c_string(profile, function->name))) return (struct string_id){0};
     return file.index != 0 ? file : function->package;
 }
 

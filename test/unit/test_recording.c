@@ -314,14 +314,16 @@ static void write_starved(void)
     recording_begin(&writer, RECORDING_STOP, 0);
 }
 
-/* Checks the samples of the stack with this leaf, or without one: values and borrowed labels. */
+/* Adds up the samples of THREAD with the address LEAF, or with a name instead (0). Returns those with borrowed labels.
+ */
 static unsigned add_of_thread(const struct profile *profile, uint32_t thread, uint64_t leaf, int64_t ret_sum[5])
 {
     unsigned borrowed = 0;
     memset(ret_sum, 0, 5 * sizeof(*ret_sum));
     for (size_t i = 0; i < profile->samples.count; i++) {
         struct stack_id stack = profile->samples.stack[i];
-        uint64_t address = profile->locations.items[profile_stack(profile, stack).location.index].address;
+        const struct location *location = &profile->locations.items[profile_stack(profile, stack).location.index];
+        uint64_t address = location->line_count > 0 ? 0 : location->address;
         if (profile->samples.thread[i].index != thread + 1 || address != leaf) continue;
         for (unsigned j = 0; j < 5; j++) ret_sum[j] += profile_sample_values(profile, i)[j];
         borrowed += profile->samples.labels[i].index != 0;

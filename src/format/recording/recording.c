@@ -107,6 +107,8 @@ struct replay {
     struct recording_followers followers;
     struct replayed_thread short_lived; /* stands for the threads that no tick met */
     uint32_t epoch;                     /* version of the modules: counts up when one is loaded or unloaded */
+    struct location start;              /* place of frames that are not known, as of START_EPOCH */
+    uint32_t start_epoch;
     struct recorder_counts counts;
 };
 
@@ -286,11 +288,20 @@ static struct location_id location_of(struct replay *replay, uint64_t address)
     return id;
 }
 
-static struct location_id named_location(struct replay *replay, const char *name)
+static struct location_id named_location_at(struct replay *replay, const char *name, struct location place)
 {
     struct function function = {.name = profile_text(replay->profile, name), .in_app = IN_APP_NO};
     struct line line = {.function = profile_add_function(replay->profile, &function)};
-    return profile_add_location(replay->profile, &(struct location){0}, &line, 1);
+    const struct location location = {.mapping = place.mapping, .address = place.address};
+    return profile_add_location(replay->profile, &location, &line, 1);
+}
+
+/* Returns the location NAME, which stands for frames that are not known, at the place of a process's start. */
+static struct location_id named_location(struct replay *replay, const char *name)
+{
+    if (replay->start_epoch != replay->epoch) replay->start = incomplete_location(replay->profile);
+    replay->start_epoch = replay->epoch;
+    return named_location_at(replay, name, replay->start);
 }
 
 /* Returns the stack NAME, for time without a stack. */
@@ -452,9 +463,11 @@ static struct stack_id stack_of_share(struct replay *replay, const struct replay
     bool is_blocked = share == RECORDING_OF_BLOCKED;
     if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
     replay->counts.too_short_ns += sum_of(time);
-    struct stack_id stack = {0};
-    if (routine != 0) stack = profile_add_stack(replay->profile, stack, location_of(replay, routine));
-    return profile_add_stack(replay->profile, stack, named_location(replay, NO_STACK_TOO_SHORT));
+    if (routine == 0) return named_stack(replay, NO_STACK_TOO_SHORT);
+    struct location_id start = location_of(replay, routine);
+    struct stack_id stack = profile_add_stack(replay->profile, (struct stack_id){0}, start);
+    struct location place = *profile_location(replay->profile, start);
+    return profile_add_stack(replay->profile, stack, named_location_at(replay, NO_STACK_TOO_SHORT, place));
 }
 
 static void add_early_wait(struct replay *replay, struct replayed_thread *thread, struct recording_time time)
