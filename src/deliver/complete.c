@@ -10,6 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns the name that was started if the recorder knows it (of a link, not of the file that it names), else the name
+ * of the file at PATH. The kernel keeps 15 bytes of a name. */
+static const char *started_name(const struct profile *profile, const char *path)
+{
+    enum { KERNEL_NAME_MAX = 15 };
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        const char *started = profile_c_string(profile, entry->text);
+        if (strcmp(profile_c_string(profile, entry->key), "process") != 0 || !*started) continue;
+        return strncmp(name, started, KERNEL_NAME_MAX) == 0 ? name : started;
+    }
+    return name;
+}
+
 /* The build id, or the debug id that was computed from the code, says which version of the program it is (V2-12). */
 static void give_release(struct profile *profile)
 {
@@ -19,8 +34,7 @@ static void give_release(struct profile *profile)
     char made[BUILD_ID_START_SIZE] = "";
     (void)debug_id_to_build_id(profile_slice(profile, program->debug_id), made);
     const char *build_id = program->build_id.index ? profile_c_string(profile, program->build_id) : made;
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = started_name(profile, path);
     (void)snprintf(release, sizeof(release), "%.400s%s%.80s", name[0] ? name : "unknown", build_id[0] ? "@" : "",
                    build_id);
     profile->release = profile_text(profile, release);

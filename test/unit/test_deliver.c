@@ -281,4 +281,21 @@ TEST(the_plan_and_the_rules_agree_about_enough_samples_V2_5)
     }
 }
 
+TEST(the_service_is_the_name_that_was_started_not_the_file_of_a_link)
+{
+    static const char *const cases[][3] = {
+        {"/usr/bin/redis-check-rdb", "redis-server", "redis-server"},
+        {"/opt/a-program-with-a-long-name", "a-program-with-", "a-program-with-a-long-name"},
+        {"/usr/bin/xz", "", "xz"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct profile profile;
+        profile_init(&profile);
+        (void)profile_add_mapping(&profile, &(struct mapping){.file_name = profile_text(&profile, cases[i][0])});
+        profile_add_metadata_text(&profile, "process", cases[i][1]);
+        (void)deliver_complete(&profile);
+        CHECK_TEXT(profile_c_string(&profile, profile.release), cases[i][2]);
+        profile_fini(&profile);
+    }
+}
+
 TEST_MAIN()
