@@ -11,7 +11,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from protobuf_wire import field, fields, varint  # noqa: E402
-from server_process import ROOT, running  # noqa: E402
+from server_process import ROOT, chunk_envelope, running  # noqa: E402
 from tap import case, check, check_equal, main, short, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -144,6 +144,72 @@ def values_since_the_start_are_differences_and_a_restart_is_recognized():
         check_equal(parts, [0, 500, 2500, 307, 600, 0, 0, 0, 0, 0], "parts of the time")
         send(server, pprof(LOCKS, {("main", "sync.(*Mutex).Unlock"): (5, 50)}, NOW - 20, duration=10), service="shop", host="a")
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 50}), 50, "a profile of a duration")
+
+
+# --- Times ------------------------------------------------------------------------------------------------------------
+
+
+@case
+def ingest_reads_times_in_seconds_milliseconds_microseconds_and_nanoseconds():
+    with running(OFFBEAT) as server:
+        for power in (0, 3, 6, 9):
+            query = urllib.parse.urlencode({"name": f"shop{power}.cpu", "from": (NOW - 10) * 10 ** power, "until": NOW * 10 ** power, "format": "folded"})
+            check_equal(server.request("POST", f"/ingest?{query}", b"a;b 3\n", {"Authorization": f"Bearer {server.key}"}).status, 200, str(power))
+            one, = server.read(f"chunks?service=shop{power}&seconds=600")["chunks"]
+            check_equal((one["start"], one["end"]), tuple(time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(NOW - ago)) for ago in (10, 0)), str(power))
+
+
+@case
+def what_is_dated_ahead_or_before_the_retention_is_listed_as_rejected():
+    day = 86400
+    with running(OFFBEAT, "--keep", "7") as server:
+        for days, status in ((0, 200), (0.9, 200), (-6, 200), (1.1, 400), (-8, 400), (-20000, 400)):
+            answer = server.upload(pprof(HEAP, {("main",): (1, 1, 1, 1)}, NOW + int(days * day)), f"service=shop{days}")
+            check_equal(answer.status, status, f"{days} days: {answer.body}")
+        for number, days in ((1, 0), (2, 2), (3, -30)):
+            check_equal(server.send(chunk_envelope(number, start=NOW + days * day)).status, 200, "status of an envelope")
+        check_equal(server.chunk_numbers("platform=python"), [1], "chunks")
+        reasons = [(one["type"], one["reason"]) for one in server.read("rejected")["rejected"]]
+        check_equal(sorted(reasons), sorted([("profile_file", "future_timestamp"), *2 * [("profile_file", "older_than_retention")],
+                                             ("profile_chunk", "future_timestamp"), ("profile_chunk", "older_than_retention")]), "rejected")
+        check_equal(sum(count for (outcome, *_), count in server.outcomes().items() if outcome == "invalid"), 5, "outcomes")
+
+
+# --- Transactions -----------------------------------------------------------------------------------------------------
+
+
+@case
+def a_profile_of_v1_is_joined_with_the_transaction_of_its_envelope():
+    with running(OFFBEAT) as server:
+        check_equal(server.send((TRIALS / "node8_v1.envelope").read_bytes()).status, 200, "status")
+        one, = server.read("transactions")["transactions"]
+        check_equal((one["name"], one["profile"], one["thread"]), ("GET /cart", "5db1a219ea11453890ed1f8516e5f0c0", "0"), "transaction")
+        check_equal({one["profile"] for one in server.read("spans")["spans"]}, {one["profile"]}, "profiles of the spans")
+        whole = total(server, chunk=one["profile"])
+        check(0.9 * whole < total(server, transaction="GET /cart") <= whole, "time of the transaction")
+        check(0.3 * whole < total(server, span="bbcee60d10f80762") < 0.7 * whole, "time of a span")
+        check_equal(server.get(f"flamechart?span={one['span']}").status, 200, "its chart")
+        check_equal(server.get("page?times=1&chunk=" + one["profile"]).status, 200, "its page")
+
+
+@case
+def samples_of_otlp_are_found_by_the_span_that_they_are_linked_to():
+    trace, spans = bytes(range(16)), (bytes(range(8)), bytes(range(8, 16)))
+    dictionary = (field(1, b"") + fields(2, [b"", field(3, field(1, 1)), field(3, field(1, 2))]) + fields(3, [b"", field(1, 3), field(1, 4)]) +
+                  fields(4, [b"", *(field(1, trace) + field(2, span) for span in spans)]) +
+                  fields(5, ["", "samples", "count", "work", "wait"]) + field(6, b"") + fields(7, [b"", field(1, b"\x01"), field(1, b"\x02")]))
+    samples = b"".join(field(2, field(1, i) + field(3, i) + field(4, varint(10 * i))) for i in (1, 2))
+    profile = field(1, field(1, 1) + field(2, 2)) + samples + varint(3 << 3 | 1) + (NOW * 10 ** 9).to_bytes(8, "little") + field(7, bytes(range(16)))
+    attribute = field(1, "service.name") + field(2, field(1, "shop"))
+    request = field(1, field(1, field(1, attribute)) + field(2, field(2, profile))) + field(2, dictionary)
+    with running(OFFBEAT) as server:
+        answer = server.request("POST", "/v1development/profiles", request, {"Authorization": f"Bearer {server.key}", "Content-Type": "application/x-protobuf"})
+        check_equal(answer.status, 200, str(answer.body))
+        check_equal(selves(top(server)), {"work": 10, "wait": 20}, "all")
+        for span, expected in zip(spans, ({"work": 10}, {"wait": 20})):
+            check_equal(selves(top(server, span=span.hex())), expected, "a span")
+        check_equal(selves(top(server, trace=trace.hex())), {"work": 10, "wait": 20}, "the trace")
+        check_equal(server.get("top?span=" + "f" * 16).status, 404, "another span")
 
 
 main()

@@ -14,6 +14,7 @@ export interface Activity {
 }
 
 const FIRST_RANGE = 3600, BUCKETS = 60;
+const ALL = "0"; // a range that begins with 1970; none is the last hour
 
 export class ServicesView implements ServerView {
   readonly element = make("section", { class: "server-view services" });
@@ -28,13 +29,15 @@ export class ServicesView implements ServerView {
   hide(): void {}
 
   async show(): Promise<void> {
-    const { api, state } = this.app;
-    const activity = await api.json<Activity>("activity", { from: state.from, to: state.to, buckets: String(BUCKETS) });
+    const { api, state } = this.app, hasRange = state.from !== "" || state.to !== "";
+    const ask = (from: string, to: string) => api.json<Activity>("activity", { from: from === ALL ? "" : from, to, buckets: String(BUCKETS) });
+    const activity = await ask(hasRange ? state.from : String(Math.floor(Date.now() / 1000) - FIRST_RANGE), state.to);
     this.start = secondsOf(activity.start);
     this.end = secondsOf(activity.end);
-    const hasRange = state.from !== "" || state.to !== "";
-    if (activity.services.length === 0) this.element.replaceChildren(...(hasRange ? this.nothingInRange() : this.nothingYet()));
-    else this.element.replaceChildren(...this.list(activity));
+    if (activity.services.length === 0) {
+      const isEmpty = (await ask(ALL, "")).services.length === 0;
+      this.element.replaceChildren(...(isEmpty ? this.nothingYet() : this.nothingInRange(hasRange)));
+    } else this.element.replaceChildren(...this.list(activity));
   }
 
   private nothingYet(): HTMLElement[] {
@@ -43,8 +46,9 @@ export class ServicesView implements ServerView {
             make("p", {}, again), snippets(this.app.api)];
   }
 
-  private nothingInRange(): HTMLElement[] {
-    return [make("h1", {}, "Nothing arrived in this range"), make("p", {}, button("Show all of the time", "without a range", () => this.app.go({ from: "", to: "" })))];
+  private nothingInRange(hasRange: boolean): HTMLElement[] {
+    return [make("h1", {}, hasRange ? "Nothing arrived in this range" : "Nothing arrived in the last hour"),
+            make("p", {}, button("Show all of the time", "without a range", () => this.app.go({ from: ALL, to: "" })))];
   }
 
   private list(activity: Activity): HTMLElement[] {
@@ -52,7 +56,7 @@ export class ServicesView implements ServerView {
     this.chart.show(sums, this.start, this.end);
     const ranges = SECONDS.map(([text, seconds]) => button(text, `the last ${text}`, () => this.app.go({ from: String(Math.floor(Date.now() / 1000) - seconds), to: "" })));
     const bar = make("div", { class: "bar" }, make("span", { class: "faint" }, `${timeText(this.start)} – ${timeText(this.end)}`), ...ranges,
-                     button("All", "all of the time", () => this.app.go({ from: "", to: "" })));
+                     button("All", "all of the time", () => this.app.go({ from: ALL, to: "" })));
     const rows = activity.services.slice().sort((a, b) => b.samples - a.samples || (a.name < b.name ? -1 : 1)).map((service) => this.row(service));
     const head = make("tr", {}, ...["Service", "Samples by time", "Samples", "Chunks", "Last"].map((text, i) => make("th", { scope: "col", class: i === 2 || i === 3 ? "amount" : "" }, text)));
     const table = make("table", { class: "list" }, make("thead", {}, head), make("tbody", {}, ...rows));
@@ -63,7 +67,7 @@ export class ServicesView implements ServerView {
   // A service opens at the last hour that it sent in.
   private row(service: Activity["services"][0]): HTMLElement {
     const number = new Unit("count", 0), last = Math.min(secondsOf(service.last), this.end), { state } = this.app;
-    const from = state.from ? state.from : Math.max(secondsOf(service.first), last - FIRST_RANGE).toFixed(3);
+    const from = state.from && state.from !== ALL ? state.from : Math.max(secondsOf(service.first), last - FIRST_RANGE).toFixed(3);
     const open = button(safe(service.name, 100) || "(no name)", "open its flame graph", () =>
       this.app.go({ place: "profile", service: service.name, from, to: state.to || (last + 1).toFixed(3) }));
     return make("tr", {}, make("td", {}, open), make("td", {}, sparkline(service.samples_by_time, 240, 22)), make("td", { class: "amount" }, number.number(service.samples)),
