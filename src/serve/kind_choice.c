@@ -13,7 +13,6 @@ enum { COMBINATIONS_MAX = 1024, KINDS_MAX = 512, NAMES_SHOWN_MAX = 20 };
 /* A list of kinds that some chunks have: the columns of one sort of profile. */
 struct combination {
     size_t start, size; /* part of kind_list.text */
-    uint64_t chunk_count;
 };
 struct kind_list {
     struct buffer text; /* combinations, each followed by a newline */
@@ -25,7 +24,7 @@ static bool add_combination(void *context, const struct store_value *value)
 {
     struct kind_list *list = context;
     if (list->count == COMBINATIONS_MAX) return false;
-    list->items[list->count++] = (struct combination){list->text.size, value->value.size, value->chunk_count};
+    list->items[list->count++] = (struct combination){list->text.size, value->value.size};
     buffer_append(&list->text, value->value.data, value->value.size);
     buffer_append_byte(&list->text, '\n');
     return true;
@@ -69,24 +68,21 @@ static unsigned rank_of(const struct kind *kind)
 struct best {
     struct kind kind;
     enum fit fit;
-    uint64_t chunk_count;
     bool is_ambiguous;
 };
 
-static void consider(struct best *best, const struct kind *kind, enum fit fit, uint64_t chunk_count)
+static void consider(struct best *best, const struct kind *kind, enum fit fit)
 {
     bool is_better = fit > best->fit;
     if (fit == best->fit && fit != FITS_NOT && !kind_is_same(kind, &best->kind)) {
         bool is_named = fit >= FITS_TYPE;
-        unsigned rank = rank_of(kind), best_rank = rank_of(&best->kind);
-        is_better = !is_named && (rank > best_rank || (rank == best_rank && chunk_count > best->chunk_count));
+        is_better = !is_named && rank_of(kind) > rank_of(&best->kind);
         best->is_ambiguous |= is_named;
     }
     if (!is_better) return;
     if (fit > best->fit) best->is_ambiguous = false;
     best->kind = *kind;
     best->fit = fit;
-    best->chunk_count = chunk_count;
 }
 
 static struct best find_best(const struct kind_list *list, struct slice wanted)
@@ -97,7 +93,7 @@ static struct best find_best(const struct kind_list *list, struct slice wanted)
         struct kind kind;
         while (kinds_next(&kinds, &kind)) {
             enum fit fit = wanted.size ? fit_of(&kind, wanted) : kind.is_default ? FITS_NAME : FITS_NOT;
-            consider(&best, &kind, fit, list->items[i].chunk_count);
+            consider(&best, &kind, fit);
         }
     }
     return best;
@@ -255,13 +251,8 @@ void kind_append_header(const struct kind_choice *choice, struct buffer *out)
 
 /* --- The list of kinds -------------------------------------------------------------------------------------------- */
 
-struct counted_kind {
-    struct kind kind;
-    uint64_t chunk_count;
-};
-
-/* The kinds of LIST, each once. Returns their number. */
-static size_t count_kinds(const struct kind_list *list, struct counted_kind kinds[KINDS_MAX])
+/* Sets KINDS to those of LIST, each once. Returns their number. */
+static size_t distinct_kinds(const struct kind_list *list, struct kind kinds[KINDS_MAX])
 {
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -269,28 +260,26 @@ static size_t count_kinds(const struct kind_list *list, struct counted_kind kind
         struct kind kind;
         while (kinds_next(&text, &kind)) {
             size_t k = 0;
-            while (k < count && !kind_is_same(&kinds[k].kind, &kind)) k++;
+            while (k < count && !kind_is_same(&kinds[k], &kind)) k++;
             if (k == KINDS_MAX) return count;
-            if (k == count) kinds[count++] = (struct counted_kind){.kind = kind};
-            if (kind.rule != KIND_SUM) kinds[k].kind.rule = kind.rule;
-            kinds[k].chunk_count += list->items[i].chunk_count;
+            if (k == count) kinds[count++] = kind;
+            if (kind.rule != KIND_SUM) kinds[k].rule = kind.rule;
         }
     }
     return count;
 }
 
-static void write_kind(struct json_writer *json, const struct counted_kind *counted, const struct kind *shown)
+static void write_kind(struct json_writer *json, const struct kind *kind, const struct kind *shown)
 {
     struct buffer name;
     buffer_init(&name, KINDS_TEXT_MAX);
-    kind_append_name(&counted->kind, &name);
+    kind_append_name(kind, &name);
     json_begin_object(json);
     json_member_string(json, "name", buffer_slice(&name));
-    json_member_string(json, "type", counted->kind.type);
-    json_member_string(json, "unit", counted->kind.unit);
-    json_member_text(json, "rule", kind_rule_name(counted->kind.rule));
-    json_member_bool(json, "is_default", kind_is_same(&counted->kind, shown));
-    json_member_u64(json, "chunks", counted->chunk_count);
+    json_member_string(json, "type", kind->type);
+    json_member_string(json, "unit", kind->unit);
+    json_member_text(json, "rule", kind_rule_name(kind->rule));
+    json_member_bool(json, "is_default", kind_is_same(kind, shown));
     json_end_object(json);
     buffer_fini(&name);
 }
@@ -300,12 +289,12 @@ void list_types(struct request *request)
     struct kind_list *list;
     struct selection selection;
     struct error error = {0};
-    struct counted_kind kinds[KINDS_MAX];
+    struct kind kinds[KINDS_MAX];
     struct json_writer json = json_writer_of(&request->answer);
     if (!selection_read(request, "", &selection)) return;
     enum status status = read_combinations(request, &selection.query, &list, &error);
     if (status == STATUS_OK) {
-        size_t count = count_kinds(list, kinds);
+        size_t count = distinct_kinds(list, kinds);
         const struct best best = find_best(list, slice_of(NULL, 0));
         json_begin_object(&json);
         json_begin_array_member(&json, "types");

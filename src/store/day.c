@@ -28,6 +28,7 @@ static const char SCHEMA[] =
     " reason TEXT NOT NULL, quantity INTEGER NOT NULL, PRIMARY KEY(project, outcome, category, reason))"
     " WITHOUT ROWID;"
     "CREATE INDEX chunk_range ON chunk(project, start_ns, end_ns, is_summed);"
+    "CREATE INDEX chunk_kinds ON chunk(project, service, kinds, start_ns, end_ns);"
     "CREATE TABLE space(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, service TEXT NOT NULL,"
     " UNIQUE(project, service));"
     "CREATE TABLE segment(space INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT "
