@@ -93,12 +93,14 @@ for package in offbeat liboffbeat0 liboffbeat-dev; do
 done
 
 say "documents, their links and pictures"
-for document in $(find /usr/share/doc/offbeat /usr/share/doc/liboffbeat-dev -name '*.md'); do
-    for link in $(grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | grep -v '^http'); do
+find /usr/share/doc/offbeat /usr/share/doc/liboffbeat-dev -name '*.md' >documents
+while read -r document; do
+    grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | grep -v '^http' >links || continue
+    while read -r link; do
         case $link in /*) path=$link ;; *) path=$(dirname "$document")/$link ;; esac
         [ -e "$path" ] || fail "$document links to $link, which is not installed"
-    done
-done
+    done <links
+done <documents
 [ -e /usr/share/doc/offbeat/images/page.png ] || fail "the pictures are not installed"
 
 say "removing"

@@ -227,6 +227,48 @@ TEST(data_and_tags_are_sent_and_the_last_value_of_a_key_counts)
     end(tracer);
 }
 
+static bool keeps_all_but_named_dropped(void *context, struct trace_span *span)
+{
+    bool is_dropped = strcmp(trace_span_description(span), "dropped") == 0;
+    CHECK(trace_span_set_tag(span, "tag", context));
+    return !is_dropped;
+}
+
+TEST(a_complete_transaction_is_changed_only_while_it_is_edited)
+{
+    char tag[] = "new";
+    struct tracer *tracer = begin_at_rate(1);
+    struct trace_span *root = trace_span_ref(start_root(tracer));
+    CHECK(trace_span_set_user(root, &(struct trace_user){.id = "first", .email = "a@b"}));
+    CHECK(trace_span_set_user(root, &(struct trace_user){.id = "7"}));
+    CHECK(trace_span_set_integer(root, "count", INT64_MIN));
+    CHECK(trace_span_set_text(root, "secret", "x"));
+    trace_span_finish(trace_span_start_child(root, "op", "dropped"));
+    trace_span_finish(trace_span_start_child(root, "op", "kept"));
+    CHECK(!trace_span_op(root) && !trace_span_entry(root, 0)); /* other threads may change it */
+    trace_span_finish(root);
+    CHECK(!trace_span_set_text(root, "late", "x"));
+    trace_transaction_begin_edit(heard.last);
+    CHECK(trace_transaction_root(heard.last) == root);
+    CHECK_UINT(trace_transaction_filter(heard.last, keeps_all_but_named_dropped, tag), 1);
+    CHECK_TEXT(trace_span_transaction_name(root), "GET /");
+    CHECK_TEXT(trace_span_entry(root, 1)->key, "secret");
+    CHECK(trace_span_remove(root, "secret", false) && !trace_span_remove(root, "secret", false));
+    CHECK(!trace_span_remove(root, "count", true) && !trace_span_entry(root, 1));
+    trace_span_set_transaction_name(root, "edited", TRACE_SOURCE_ROUTE);
+    trace_transaction_end_edit(heard.last);
+    CHECK(!trace_span_set_text(root, "late", "x") && !trace_span_op(root));
+    const struct transaction *transaction = send_last();
+    CHECK(transaction);
+    CHECK_SLICE(transaction->name, "edited");
+    CHECK_UINT(transaction->spans.count, 1);
+    CHECK_UINT(trace_transaction_facts(heard.last).span_count, 1);
+    CHECK(payload_has("\"user\":{\"id\":\"7\"}") && payload_has("\"count\":-9223372036854775808}"));
+    CHECK(payload_has("\"tags\":{\"tag\":\"new\"}") && !payload_has("secret") && !payload_has("late"));
+    trace_span_unref(root);
+    end(tracer);
+}
+
 TEST(a_status_or_source_out_of_range_changes_nothing)
 {
     static const int wrong[] = {-1, 18, 25, 300000, INT_MAX, INT_MIN};
