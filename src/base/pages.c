@@ -2,7 +2,9 @@
 #include "base/pages.h"
 
 #include "base/kernel.h"
+#include "base/maps.h"
 
+#include <elf.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -18,20 +20,96 @@ enum { PAGE_BYTES = 4096 };
 static const uintptr_t AREA_BELOW = (uintptr_t)256 << 30, AREA_SIZE = (uintptr_t)128 << 30;
 
 static _Atomic uintptr_t area_start, area_used;
+static _Atomic size_t mapped_bytes, mapped_bytes_max = SIZE_MAX;
+static atomic_bool leaves_unlocked;
 
-static uintptr_t next_address(size_t size)
+static uintptr_t next_address(size_t pages_size)
 {
     uintptr_t start = atomic_load(&area_start);
-    uintptr_t pages = (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    return start ? start + atomic_fetch_add(&area_used, pages) % AREA_SIZE : 0;
+    return start ? start + atomic_fetch_add(&area_used, pages_size) % AREA_SIZE : 0;
+}
+
+static size_t round_up(size_t size)
+{
+    return (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static uintptr_t page_of(uintptr_t address)
+{
+    return address & ~(uintptr_t)(PAGE_BYTES - 1);
+}
+
+static void unlock(uintptr_t start, uintptr_t end)
+{
+    (void)kernel_call3(SYS_munlock, (long)start, (long)(end - start), 0);
+}
+
+/* Maps memory that the program's mlockall(MCL_FUTURE) neither locks nor fills: inaccessible memory is not filled. */
+static void *map_unlocked(uintptr_t address, size_t size, int protection, int flags, int descriptor)
+{
+    void *memory = kernel_map(address, size, PROT_NONE, flags, descriptor);
+    if (!memory) return NULL;
+    unlock((uintptr_t)memory, (uintptr_t)memory + size);
+    (void)kernel_call3(SYS_mprotect, kernel_address(memory), (long)size, protection);
+    return memory;
 }
 
 void *pages_map(size_t size, int protection, int flags, int descriptor)
 {
-    void *memory = kernel_map(next_address(size), size, protection, flags, descriptor);
+    size_t pages_size = round_up(size);
+    if (atomic_fetch_add(&mapped_bytes, pages_size) + pages_size > atomic_load(&mapped_bytes_max)) {
+        atomic_fetch_sub(&mapped_bytes, pages_size);
+        return NULL;
+    }
+    bool is_anonymous = flags & MAP_ANONYMOUS;
+    uintptr_t wanted = next_address(pages_size);
+    void *memory = is_anonymous && atomic_load(&leaves_unlocked)
+                       ? map_unlocked(wanted, size, protection, flags, descriptor)
+                       : kernel_map(wanted, size, protection, flags, descriptor);
     uintptr_t address = (uintptr_t)memory, nothing = 0;
+    if (!memory) atomic_fetch_sub(&mapped_bytes, pages_size);
     if (address > AREA_BELOW) atomic_compare_exchange_strong(&area_start, &nothing, address - AREA_BELOW);
     return memory;
+}
+
+void pages_set_limit(size_t bytes)
+{
+    atomic_store(&mapped_bytes_max, bytes);
+}
+
+void pages_leave_unlocked(void)
+{
+    atomic_store(&leaves_unlocked, true);
+}
+
+extern const Elf64_Ehdr image_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+
+/* Unlocks the image of the shared library that this code is in. */
+static void unlock_image(void)
+{
+    uintptr_t start = (uintptr_t)&image_header;
+    const Elf64_Phdr *segments = (const void *)(start + image_header.e_phoff);
+    for (unsigned i = 0; i < image_header.e_phnum; i++) {
+        uintptr_t begin = start + segments[i].p_vaddr;
+        if (segments[i].p_type == PT_LOAD)
+            unlock(page_of(begin), page_of(begin + segments[i].p_memsz + PAGE_BYTES - 1));
+    }
+}
+
+void pages_unlock_all(void)
+{
+    enum { LINES_BYTES = 64 << 10 };
+    struct maps_entry entry;
+    struct maps_reader reader = {.descriptor = kernel_open("/proc/self/maps", O_RDONLY, 0),
+                                 .buffer = pages_allocate(LINES_BYTES),
+                                 .size = LINES_BYTES};
+    uintptr_t start = atomic_load(&area_start);
+    unlock_image();
+    while (reader.descriptor >= 0 && reader.buffer && maps_next(&reader, &entry)) {
+        if (start && entry.start - start < AREA_SIZE) unlock(entry.start, entry.end);
+    }
+    if (reader.descriptor >= 0) kernel_close(reader.descriptor);
+    pages_free(reader.buffer, LINES_BYTES);
 }
 
 void *pages_allocate(size_t size)
@@ -47,11 +125,6 @@ void pages_populate(void *memory, size_t size)
 static void advise(uintptr_t start, uintptr_t end, long advice)
 {
     if (start < end) (void)kernel_call3(SYS_madvise, (long)start, (long)(end - start), advice);
-}
-
-static uintptr_t page_of(uintptr_t address)
-{
-    return address & ~(uintptr_t)(PAGE_BYTES - 1);
 }
 
 void pages_release(void *memory, size_t size)
@@ -80,7 +153,9 @@ void pages_prepare(void *memory, size_t size)
 
 void pages_free(void *memory, size_t size)
 {
-    if (memory) kernel_unmap(memory, size);
+    if (!memory) return;
+    kernel_unmap(memory, size);
+    atomic_fetch_sub(&mapped_bytes, round_up(size));
 }
 
 static bool grow(struct pages_array *array, size_t needed)

@@ -14,6 +14,15 @@ void *pages_map(size_t size, int protection, int flags, int descriptor);
 void *pages_allocate(size_t size);
 void pages_free(void *memory, size_t size);
 
+/* Denies mappings once all of them together have BYTES. */
+void pages_set_limit(size_t bytes);
+
+/* Keeps memory that is mapped from now on unlocked after mlockall(MCL_FUTURE). */
+void pages_leave_unlocked(void);
+
+/* Unlocks all our memory, which mlockall has locked: what was mapped here, and the image of this library. */
+void pages_unlock_all(void);
+
 /* Has the kernel provide all pages of MEMORY, which was just allocated, at once: much cheaper than one fault for each.
  * No effect before Linux 5.14. */
 void pages_populate(void *memory, size_t size);

@@ -42,6 +42,7 @@ struct next_functions {
     int (*sigaltstack)(const stack_t *stack, stack_t *old);
     int (*sigaction)(int number, const struct sigaction *action, struct sigaction *old);
     signal_function (*signal)(int number, signal_function handler);
+    int (*mlockall)(int flags);
     void *makecontext;          /* a function with a variable number of arguments, entered by a jump only */
     void *exec[EXEC_FUNCTIONS]; /* functions in the order of exec.S; entered by a jump only */
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
@@ -76,6 +77,9 @@ long interpose_sigaltstack(interpose_call make_call, const long arguments[6]);
 
 /* Notes the size of a coroutine's stack, and returns the address of libc's makecontext. */
 void *interpose_before_makecontext(const ucontext_t *context);
+
+/* Makes the call of mlockall, and leaves the library's own memory unlocked. */
+long interpose_mlockall(interpose_call make_call, const long arguments[6]);
 
 /* Has the sampler write all samples, and returns the address of libc's function NUMBER of exec.S. */
 void *interpose_before_exec(unsigned number);

@@ -59,6 +59,7 @@ __attribute__((constructor(101))) static void find_all(void)
     FIND(sigaltstack);
     FIND(sigaction);
     FIND(signal);
+    FIND(mlockall);
     for (unsigned i = 0; i < EXEC_FUNCTIONS; i++) next.exec[i] = dlsym(RTLD_NEXT, exec_names[i]);
     next.makecontext = dlsym(RTLD_NEXT, "makecontext");
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");

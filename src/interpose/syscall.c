@@ -20,6 +20,7 @@ const uint8_t interpose_syscall_matters[INTERPOSE_NUMBERS_END] = {
     [SYS_capset] = MATTERS,   [SYS_chroot] = MATTERS,      [SYS_pivot_root] = MATTERS,
     [SYS_prctl] = MATTERS,    [SYS_unshare] = MATTERS,     [SYS_setns] = MATTERS,
     [SYS_seccomp] = MATTERS,  [SYS_sigaltstack] = MATTERS, [NUMBER_OF_LANDLOCK_RESTRICT_SELF] = MATTERS,
+    [SYS_mlockall] = MATTERS,
 };
 
 struct call {
@@ -44,6 +45,7 @@ MAKER(setns, SYS_setns)
 MAKER(prctl, SYS_prctl)
 MAKER(seccomp, SYS_seccomp)
 MAKER(sigaltstack, SYS_sigaltstack)
+MAKER(mlockall, SYS_mlockall)
 MAKER(landlock, NUMBER_OF_LANDLOCK_RESTRICT_SELF)
 #undef MAKER
 
@@ -62,6 +64,7 @@ long interpose_syscall(long number, long a, long b, long c, long d, long e, long
 {
     const long arguments[6] = {a, b, c, d, e, f};
     if (number == SYS_sigaltstack) return interpose_sigaltstack(make_sigaltstack, arguments);
+    if (number == SYS_mlockall) return interpose_mlockall(make_mlockall, arguments);
     if (!interpose_is_watched()) return make_call(&(struct call){number, arguments});
     switch (number) {
     case SYS_prctl:

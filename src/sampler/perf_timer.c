@@ -106,7 +106,7 @@ void perf_timer_run_freely(struct perf_timer *timer, uint64_t period_ns)
 void perf_timer_close(struct perf_timer *timer)
 {
     if (timer->control && timer->descriptor >= 0) kernel_close(timer->descriptor);
-    if (timer->control) kernel_unmap(timer->control, PAGE + timer->ring_size);
+    pages_free(timer->control, PAGE + timer->ring_size);
     *timer = (struct perf_timer){0};
 }
 

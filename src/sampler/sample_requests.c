@@ -6,26 +6,25 @@
 #include "sampler/process_info.h"
 #include "sampler/threads.h"
 
-static struct sample_request *requests; /* never freed: a late reply may come at any time */
-static _Atomic uint32_t used_end;       /* end of the requests that were ever taken */
+/* Requests that were ever taken; each is allocated then, and never freed: a late reply may come at any time. */
+static struct sample_request *requests[REQUESTS_MAX];
+static _Atomic uint32_t used_end; /* end of the requests that were ever taken */
 static uint32_t free_requests[REQUESTS_MAX];
 static uint32_t free_count;
 static uint32_t left_count; /* requests that were given back while they were written to */
 
-bool sample_requests_prepare(void)
+void sample_requests_prepare(void)
 {
-    if (!requests) requests = pages_allocate(REQUESTS_MAX * sizeof(struct sample_request));
-    if (!requests) return false;
     free_count = left_count = 0;
     for (uint32_t i = REQUESTS_MAX; i > 0; i--) free_requests[free_count++] = i - 1;
-    return true;
 }
 
 void sample_requests_forget(void)
 {
-    pages_free(requests, REQUESTS_MAX * sizeof(struct sample_request));
-    requests = NULL;
-    atomic_store(&used_end, 0);
+    for (uint32_t i = 0, end = atomic_exchange(&used_end, 0); i < end; i++) {
+        pages_free(requests[i], sizeof(*requests[i]));
+        requests[i] = NULL;
+    }
 }
 
 bool sample_requests_install_handler(void)
@@ -49,7 +48,21 @@ enum request_phase sample_request_phase(const struct sample_request *request)
 
 bool sample_requests_hold_stack(uint64_t stack_pointer)
 {
-    return stack_pointer - (uint64_t)(uintptr_t)requests < REQUESTS_MAX * sizeof(struct sample_request);
+    for (uint32_t i = 0, end = atomic_load(&used_end); i < end; i++) {
+        if (stack_pointer - (uint64_t)(uintptr_t)requests[i] < sizeof(*requests[i])) return true;
+    }
+    return false;
+}
+
+/* Returns request INDEX, the lowest one that was never taken or an earlier one; NULL without memory. */
+static struct sample_request *allocated(uint32_t index)
+{
+    if (index < atomic_load(&used_end)) return requests[index];
+    requests[index] = pages_allocate(sizeof(struct sample_request));
+    if (!requests[index]) return NULL;
+    requests[index]->index = index;
+    atomic_store(&used_end, index + 1);
+    return requests[index];
 }
 
 static void empty(struct sample_request *request)
@@ -62,9 +75,9 @@ struct sample_request *sample_request_take(pid_t thread, const struct unwind_mod
                                            enum stack_reading reading)
 {
     if (free_count == 0) return NULL;
-    uint32_t index = free_requests[--free_count];
-    struct sample_request *request = &requests[index];
-    if (index >= atomic_load(&used_end)) atomic_store(&used_end, index + 1);
+    struct sample_request *request = allocated(free_requests[free_count - 1]);
+    if (!request) return NULL;
+    free_count--;
     request->modules = modules;
     request->is_left = false;
     empty(request);
@@ -93,7 +106,7 @@ static bool make_free(struct sample_request *request)
 {
     bool is_ours = change_phase(request, REQUEST_OPEN, REQUEST_FREE) ||
                    change_phase(request, REQUEST_DONE, REQUEST_FREE) || sample_request_phase(request) == REQUEST_FREE;
-    if (is_ours) free_requests[free_count++] = (uint32_t)(request - requests);
+    if (is_ours) free_requests[free_count++] = request->index;
     return is_ours;
 }
 
@@ -108,15 +121,15 @@ void sample_request_give_back(struct sample_request *request)
 static void take_left_back(void)
 {
     for (uint32_t i = 0; i < used_end && left_count > 0; i++) {
-        if (!requests[i].is_left || !make_free(&requests[i])) continue;
-        requests[i].is_left = false;
+        if (!requests[i]->is_left || !make_free(requests[i])) continue;
+        requests[i]->is_left = false;
         left_count--;
     }
 }
 
 static void *cookie_of(const struct sample_request *request)
 {
-    return (void *)(uintptr_t)request_cookie((uint32_t)(request - requests), generation_of(request));
+    return (void *)(uintptr_t)request_cookie(request->index, generation_of(request));
 }
 
 bool sample_request_send(struct sample_request *request, int number)
@@ -197,7 +210,7 @@ void sample_requests_disarm(pid_t thread)
 {
     if (process_id() != signal_handler_owner()) return; /* a child of vfork shares our memory, but not our timers */
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
-        if (thread == 0 || requests[i].thread == thread) delete_timer(&requests[i]);
+        if (thread == 0 || requests[i]->thread == thread) delete_timer(requests[i]);
     }
 }
 
@@ -205,7 +218,7 @@ bool sample_requests_are_sent(void)
 {
     if (process_id() != signal_handler_owner()) return false;
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
-        if (atomic_load(&requests[i].is_sent) && sample_request_phase(&requests[i]) == REQUEST_OPEN) return true;
+        if (atomic_load(&requests[i]->is_sent) && sample_request_phase(requests[i]) == REQUEST_OPEN) return true;
     }
     return false;
 }

@@ -5,14 +5,14 @@
 
 #include "sampler/signal_handler.h"
 
-/* Creates all requests, free; in a forked child, once more. Returns false without memory. */
-bool sample_requests_prepare(void);
+/* Makes all requests free; in a forked child, once more. */
+void sample_requests_prepare(void);
 void sample_requests_forget(void); /* drops the parent's requests, in a forked child */
 
 /* Installs the signal handler, on a thread of libc. Returns false if no signal is available. */
 bool sample_requests_install_handler(void);
 
-/* Returns a request to THREAD for a walk with MODULES, or NULL if all are in use. */
+/* Returns a request to THREAD for a walk with MODULES, or NULL if all are in use or there is no memory. */
 struct sample_request *sample_request_take(pid_t thread, const struct unwind_modules *modules,
                                            enum stack_reading reading);
 

@@ -15,19 +15,20 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         leaq    signal_entry_layout(%rip), %r8
         movq    24(%rsi), %rcx                  /* si_value, of timers, too: generation << 16 | index */
         movzwl  %cx, %eax
-        cmpq    24(%r8), %rax
+        cmpq    16(%r8), %rax
         jae     .Lreturn
-        imulq   8(%r8), %rax
-        addq    (%r8), %rax
-        movq    %rax, %r12                      /* the request */
+        movq    (%r8), %r12
+        movq    (%r12,%rax,8), %r12             /* the request */
+        testq   %r12, %r12
+        jz      .Lreturn
         shrq    $16, %rcx
         leaq    (,%rcx,4), %r13                 /* generation << 2 | phase */
         movl    8(%rsi), %eax                   /* si_code; signals that are not the sampler's are ignored */
         cmpl    $-2, %eax                       /* SI_TIMER: the program's own carry no generation of ours */
         je      .Ltimer
-        cmpl    36(%r8), %eax
+        cmpl    28(%r8), %eax
         jne     .Lreturn
-        movl    32(%r8), %eax
+        movl    24(%r8), %eax
         cmpl    %eax, 16(%rsi)                  /* si_pid */
         jne     .Lreturn
         movl    $2, %r15d                       /* ORIGIN_ANY */
@@ -58,7 +59,7 @@ signal_entry:                                   /* (number, siginfo_t *, ucontex
         movq    %r12, %rdi
         movq    %r14, %rsi
         movl    %r15d, %edx
-        movq    16(%r8), %rsp
+        movq    8(%r8), %rsp
         addq    %r12, %rsp
         call    signal_handler_reply
         movq    %rbx, %rsp

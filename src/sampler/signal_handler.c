@@ -211,22 +211,20 @@ void signal_handler_reply(struct sample_request *request, const ucontext_t *cont
 
 /* Values that signal_entry.S needs, at fixed offsets. */
 extern struct signal_entry_layout {
-    struct sample_request *requests;
-    uint64_t request_bytes, stack_end, request_count;
+    struct sample_request *const *requests;
+    uint64_t stack_end, request_count;
     _Atomic pid_t owner;
     int32_t code;
 } signal_entry_layout;
 
 __attribute__((visibility("hidden"))) struct signal_entry_layout signal_entry_layout = {
-    .request_bytes = sizeof(struct sample_request),
     .stack_end = offsetof(struct sample_request, stack) + sizeof(((struct sample_request *)0)->stack),
     .code = SIGNAL_CODE,
 };
-_Static_assert(offsetof(struct signal_entry_layout, request_bytes) == 8, "as signal_entry.S has it");
-_Static_assert(offsetof(struct signal_entry_layout, stack_end) == 16, "as signal_entry.S has it");
-_Static_assert(offsetof(struct signal_entry_layout, request_count) == 24, "as signal_entry.S has it");
-_Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_entry.S has it");
-_Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, stack_end) == 8, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, request_count) == 16, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, owner) == 24, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, code) == 28, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_overrun) == 20, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
@@ -314,7 +312,7 @@ pid_t signal_handler_owner(void)
     return atomic_load(&signal_entry_layout.owner);
 }
 
-bool signal_handler_install(struct sample_request *requests, uint32_t request_count)
+bool signal_handler_install(struct sample_request *const *requests, uint32_t request_count)
 {
     static bool is_prepared;
     signal_entry_layout.requests = requests;
