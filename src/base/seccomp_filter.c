@@ -58,6 +58,7 @@ static void try_priority(void)
 {
     (void)kernel_call3(SYS_getpriority, PRIO_PROCESS, 0, 0);
     (void)kernel_call3(SYS_sched_getscheduler, 0, 0, 0);
+    (void)kernel_call3(SYS_sched_getparam, 0, 0, 0);
     (void)kernel_call3(SYS_sched_setattr, 0, 0, 0);
 }
 

@@ -25,10 +25,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -379,6 +381,37 @@ static void write_everything(struct record *record, const char *program)
     profile_fini(&all);
 }
 
+struct writing {
+    struct record *record;
+    const char *program;
+};
+
+static void *write_in_thread(void *context)
+{
+    const struct writing *writing = context;
+    write_everything(writing->record, writing->program);
+    return NULL;
+}
+
+/* Writes everything on a stack of the usual size, where the limit of this process's own stack is smaller. */
+static void write_with_room(struct record *record, const char *program)
+{
+    const rlim_t stack_bytes = 8 << 20;
+    struct writing writing = {record, program};
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    (void)getrlimit(RLIMIT_STACK, &limit);
+    bool has_thread = limit.rlim_cur < stack_bytes && pthread_attr_init(&attributes) == 0 &&
+                      pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
+                      pthread_setattr_default_np(&attributes) == 0 && /* for all threads that the writing starts */
+                      pthread_create(&thread, NULL, write_in_thread, &writing) == 0;
+    if (has_thread)
+        (void)pthread_join(thread, NULL);
+    else
+        write_everything(record, program);
+}
+
 /* --- While the program runs --------------------------------------------------------------------------------------- */
 
 /* Writes a profile in another process, so that the one at the end does not count anything twice. This process waits:
@@ -391,7 +424,7 @@ static void write_meanwhile(void *context, bool has_ended)
     if (writer == 0) {
         record->is_running = true;
         record->result.wall_ns = clock_monotonic_ns() - record->result.started_ns;
-        write_everything(record, record->program);
+        write_with_room(record, record->program);
         (void)fflush(NULL);
         _exit(record->is_failed ? EXIT_FAILED : EXIT_SUCCESS);
     }
@@ -468,7 +501,7 @@ static void record_begin(struct record *record, const struct record_arguments *a
                    "offbeat top read them\n",
                    isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
     run_end_with_words(words);
-    write_everything(record, command[0]);
+    write_with_room(record, command[0]);
 }
 
 /* The only way out: as the program ended, unless it ended well and we failed. */

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *const temporary_folders[] = {"/tmp", "/var/tmp", "/dev/shm"};
+
 /* --- Making ------------------------------------------------------------------------------------------------------- */
 
 static bool make_inner(struct record_folder *folder)
@@ -33,22 +35,34 @@ static bool make_inner(struct record_folder *folder)
     return mkdir(folder->path, 0700) == 0 && chmod(folder->outer, 0711) == 0 && chmod(folder->path, 01733) == 0;
 }
 
-bool record_folder_make(struct record_folder *folder)
+static bool make_in(struct record_folder *folder, const char *parent)
 {
-    const char *parent = environment_get("TMPDIR");
     bool is_shared = geteuid() == 0;
-    if (!parent || parent[0] != '/') parent = "/tmp";
     *folder = (struct record_folder){0};
     char *made = is_shared ? folder->outer : folder->path;
-    if (snprintf(made, PATH_MAX, "%s/offbeat-XXXXXX", parent) < PATH_MAX && mkdtemp(made)) {
-        if (!is_shared) return true;
-        if (make_inner(folder)) return true;
-        int errno_value = errno;
-        (void)rmdir(folder->path);
-        (void)rmdir(folder->outer);
-        errno = errno_value;
+    if (snprintf(made, PATH_MAX, "%s/offbeat-XXXXXX", parent) >= PATH_MAX || !mkdtemp(made)) return false;
+    if (!is_shared || make_inner(folder)) return true;
+    int errno_value = errno;
+    (void)rmdir(folder->path);
+    (void)rmdir(folder->outer);
+    errno = errno_value;
+    return false;
+}
+
+bool record_folder_make(struct record_folder *folder)
+{
+    const char *wanted = environment_get("TMPDIR");
+    if (wanted && wanted[0] == '/') {
+        if (make_in(folder, wanted)) return true;
+        message("cannot make a folder for recordings in %s (TMPDIR): %s", wanted, strerror(errno));
+        return false;
     }
-    message("cannot make a folder for recordings in %s: %s", parent, strerror(errno));
+    for (size_t i = 0; i < sizeof(temporary_folders) / sizeof(temporary_folders[0]); i++) {
+        if (make_in(folder, temporary_folders[i])) return true;
+    }
+    message("cannot make a folder for recordings in /tmp, /var/tmp or /dev/shm: %s; set TMPDIR to a folder that can be "
+            "written",
+            strerror(errno));
     return false;
 }
 
@@ -142,9 +156,8 @@ static const char *library_folder(const struct record_folder *folder)
 /* Programs of other users must reach the links. */
 static void make_links_folder(struct record_folder *folder)
 {
-    static const char *const parents[] = {"/tmp", "/var/tmp", "/dev/shm"};
-    for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
-        (void)snprintf(folder->links, sizeof(folder->links), "%s/offbeat-XXXXXX", parents[i]);
+    for (size_t i = 0; i < sizeof(temporary_folders) / sizeof(temporary_folders[0]); i++) {
+        (void)snprintf(folder->links, sizeof(folder->links), "%s/offbeat-XXXXXX", temporary_folders[i]);
         if (mkdtemp(folder->links) && chmod(folder->links, folder->outer[0] ? 0711 : 0700) == 0) return;
     }
     folder->links[0] = '\0';

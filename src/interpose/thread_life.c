@@ -10,6 +10,7 @@
 #include "sampler/process_info.h"
 #include "sampler/sampler.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -69,15 +70,36 @@ static void *run_routine(void *place)
     return routine(argument);
 }
 
+/* Creates a thread while the sampler is away, which may have taken the last one that the user's limit allows. */
+static int create_alone(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *), void *argument)
+{
+    enum { PAUSE_NS = 100000000 };
+    static _Atomic uint64_t denied_ns;
+    struct sampler_absence absence;
+    uint64_t last_ns = atomic_load(&denied_ns);
+    if (last_ns && monotonic_ns() < last_ns + PAUSE_NS) return EAGAIN;
+    if (!sampler_step_aside(RECORDING_END_NO_THREAD, &absence)) return EAGAIN;
+    int result = next_functions()->pthread_create(thread, attributes, routine, argument);
+    if (result == EAGAIN) atomic_store(&denied_ns, monotonic_ns());
+    sampler_come_back(&absence);
+    return result;
+}
+
+static int create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *), void *argument)
+{
+    int result = next_functions()->pthread_create(thread, attributes, routine, argument);
+    return result == EAGAIN && sampler_is_present() ? create_alone(thread, attributes, routine, argument) : result;
+}
+
 INTERPOSED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                               void *argument)
 {
     struct start *start = has_key && sampler_is_present() ? take_place() : NULL;
-    if (!start) return next_functions()->pthread_create(thread, attributes, routine, argument);
+    if (!start) return create(thread, attributes, routine, argument);
     start->routine = routine;
     start->argument = argument;
     start->created_ns = monotonic_ns();
-    int result = next_functions()->pthread_create(thread, attributes, run_routine, start);
+    int result = create(thread, attributes, run_routine, start);
     if (result != 0) atomic_store(&start->is_taken, false);
     return result;
 }

@@ -96,7 +96,7 @@ static const char *perf_remedy(const struct profile *profile)
     const char *running = metadata_text(profile, "running_threads");
     if (strstr(running, "Permission denied"))
         return "perf timers avoid this, but the system does not permit them: set kernel.perf_event_paranoid to 1 "
-               "(sysctl), or record as root";
+               "(sysctl), or record with CAP_PERFMON, as root has it outside of containers";
     if (strstr(running, "not permitted"))
         return "perf timers avoid this, but a seccomp filter or a container forbids them: allow perf_event_open";
     if (strstr(running, "Too many open files"))
@@ -105,6 +105,17 @@ static const char *perf_remedy(const struct profile *profile)
 }
 
 #define OVERLOADED "the machine is overloaded: let fewer programs run beside it, or lower --frequency"
+
+#define WITH_PERF ", or set kernel.perf_event_paranoid to 1 (sysctl)"
+#define DESCRIPTORS "raise the limit of open files (ulimit -n)"
+
+/* Returns what helps where stacks of blocked threads could not be read. */
+static const char *unreadable_remedy(const struct profile *profile)
+{
+    const char *denied = metadata_text(profile, "files_denied");
+    if (strstr(denied, "open files")) return "no descriptor is left to read them: " DESCRIPTORS;
+    return "the program is not dumpable: see prctl(2), PR_SET_DUMPABLE";
+}
 
 struct explained_loss {
     const char *cause, *remedy;
@@ -126,11 +137,10 @@ static struct explained_loss explain(const struct profile *profile, const char *
     if (strcmp(key, "lost_in_kernel") == 0)
         return (struct explained_loss){"inside the kernel, in threads that block the sampler's signal or have stacks "
                                        "too small for it",
-                                       perf ? perf
-                                            : "let them not block SIGURG, and have stacks of 16 KB, or record as root"};
+                                       perf ? perf : "let them not block SIGURG, and have stacks of 16 KB" WITH_PERF};
     if (strcmp(key, "lost_unreadable") == 0)
         return (struct explained_loss){"of blocked threads whose stacks the kernel does not show",
-                                       "the program is not dumpable: see prctl(2), PR_SET_DUMPABLE"};
+                                       unreadable_remedy(profile)};
     return (struct explained_loss){key, "offbeat-info(1) explains it"};
 }
 
@@ -180,11 +190,24 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
     buffer_append_text(out,
                        " of the time are waits for a processor that are shown where the threads ran; some can be in "
                        "the system calls at whose ends the kernel stopped them — ");
-    buffer_append_text(out, remedy ? remedy : "to see where, record as root or with CAP_PERFMON");
+    bool sees_user_code = strstr(metadata_text(profile, "running_threads"), "for user code");
+    buffer_append_text(out, remedy           ? remedy
+                            : sees_user_code ? "to see where, set kernel.perf_event_paranoid to 1 (sysctl), or record "
+                                               "with CAP_PERFMON, as root has it outside of containers"
+                                             : OVERLOADED);
     return true;
 }
 
-#define PRIORITY "record as root or with CAP_SYS_NICE, which gives it priority"
+/* Returns how the sampler gets a processor sooner, by whether it had priority in all processes. */
+static const char *priority_remedy(const struct profile *profile)
+{
+    double processes = metadata_number(profile, "processes");
+    bool has_priority = processes > 0 && metadata_number(profile, "sampler_priority") >= processes;
+    return has_priority ? "let fewer programs run beside it; real-time threads and a container's limit of CPU time "
+                          "precede its priority"
+                        : "let fewer programs run beside it, or record with CAP_SYS_NICE, which gives it priority, as "
+                          "root has it outside of containers";
+}
 
 bool completeness_append_late(const struct profile *profile, struct buffer *out)
 {
@@ -196,8 +219,8 @@ bool completeness_append_late(const struct profile *profile, struct buffer *out)
     buffer_append_text(out, "for ");
     append_percent(out, late_ns / all_ns);
     buffer_append_text(out, " of the time the sampler waited for a processor, a tenth of a second or more at once: few "
-                            "stacks stand for it, and shares are less exact — the machine is overloaded: let fewer "
-                            "programs run beside it, or " PRIORITY);
+                            "stacks stand for it, and shares are less exact — the machine is overloaded: ");
+    buffer_append_text(out, priority_remedy(profile));
     return true;
 }
 
@@ -220,7 +243,8 @@ bool completeness_append_too_short(const struct profile *profile, const struct c
         buffer_append_text(out, " has no stack ([too short to sample])");
     }
     buffer_append_text(out, ": ");
-    buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — " PRIORITY
+    if (is_starved) buffer_append_text(out, "beside many runnable threads, the sampler rarely got a processor — ");
+    buffer_append_text(out, is_starved ? priority_remedy(profile)
                                        : "threads or processes ended before a tick met them — raise --frequency");
     return true;
 }

@@ -135,6 +135,19 @@ void ledger_note_creation(struct sampler *sampler, struct target_thread *thread)
     write_start_wait(sampler, thread);
 }
 
+/* Writes the time for which the process was stopped, which would otherwise count for what THREAD did next. A thread
+ * that is still blocked where it was before needs no record: its call continues. */
+static void write_stopped(struct sampler *sampler, struct target_thread *thread)
+{
+    struct ledger *ledger = &thread->ledger;
+    uint64_t stopped_ns = whole_units(least(sampler->stopped_ns, ledger->pending_ns));
+    if (stopped_ns == 0) return;
+    write_more(sampler, thread, RECORDING_OF_STOPPED, (struct recording_time){.blocked_ns = stopped_ns});
+    ledger->pending_ns -= stopped_ns;
+    ledger->has_waited_ns = difference(ledger->has_waited_ns, stopped_ns);
+    ledger->since_asleep_ns = difference(ledger->since_asleep_ns, stopped_ns);
+}
+
 void ledger_begin_tick(struct sampler *sampler, struct target_thread *thread)
 {
     struct ledger *ledger = &thread->ledger;
@@ -150,6 +163,7 @@ void ledger_begin_tick(struct sampler *sampler, struct target_thread *thread)
         ledger->has_waited_ns += sampler->tick_span_ns;
         ledger->since_asleep_ns += sampler->tick_span_ns;
         if (ledger->was_there && thread->life.created_ns) ledger_note_creation(sampler, thread);
+        if (sampler->stopped_ns > 0 && !sampler_is_cpu_mode(sampler)) write_stopped(sampler, thread);
     }
 }
 

@@ -160,7 +160,8 @@ void privileges_open(void)
     was_confined = filter_is_there();
     thread_count = 0;
     leader_has_ended = false;
-    leader_file = process_has_own_descriptors() ? kernel_open("/proc/self/status", O_RDONLY, 0) : -1;
+    leader_file = process_may_keep(0) ? process_open("/proc/self/status", O_RDONLY) : -1;
+    if (leader_file >= 0 && !process_may_keep(leader_file)) privileges_close();
     bool is_read = read_leader();
     mode_at_start = is_read ? leader.seccomp_mode : 0;
     filters_at_start = is_read ? leader.seccomp_filters : 0;

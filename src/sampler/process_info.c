@@ -7,7 +7,9 @@
 #include "base/seccomp_filter.h"
 #include "sampler/vdso_clock.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/prctl.h>
@@ -52,17 +54,54 @@ uint32_t process_processor_count(void)
 }
 
 static bool has_own_descriptors;
+static int kept_end; /* descriptors below it may stay open */
+static int file_errno;
 static int memory_file = -1, maps_file = -1; /* kept open only in a table of our own */
+
+/* Descriptors that open files for a moment need are left free. */
+static void find_kept_end(void)
+{
+    enum { KEPT_MAX = 768, FREE = 8 };
+    struct rlimit limit = {0};
+    (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, kernel_address(&limit));
+    kept_end = limit.rlim_cur < FREE ? 0 : limit.rlim_cur - FREE < KEPT_MAX ? (int)limit.rlim_cur - FREE : KEPT_MAX;
+}
+
+bool process_may_keep(int descriptor)
+{
+    return has_own_descriptors && descriptor < kept_end;
+}
+
+int process_open(const char *path, int flags)
+{
+    int descriptor = kernel_open(path, flags, 0);
+    bool is_denied = descriptor == -EMFILE || descriptor == -ENFILE || descriptor == -EACCES || descriptor == -EPERM;
+    if (is_denied && file_errno == 0) file_errno = -descriptor;
+    return descriptor;
+}
+
+int process_file_errno(void)
+{
+    return file_errno;
+}
+
+/* Closes FILE if it may not be kept. Returns what is kept, or -1. */
+static int kept_file(int file)
+{
+    if (file < 0 || process_may_keep(file)) return file;
+    kernel_close(file);
+    return -1;
+}
 
 /* Opens the leader's file. Once the leader has ended, nothing can be read through it: then this opens the calling
  * thread's file, which leaves an entry in the kernel (threads.c). PLACE: where there is a byte. */
 static int open_of_process(const char *leaders, const char *own, uint64_t place)
 {
     uint8_t byte;
-    int file = kernel_open(leaders, O_RDONLY, 0);
+    int file = process_open(leaders, O_RDONLY);
     if (file >= 0 && kernel_read_at(file, &byte, 1, place) == 1) return file;
     if (file >= 0) kernel_close(file);
-    return kernel_open(own, O_RDONLY, 0);
+    return process_open(own, O_RDONLY);
 }
 
 static int open_memory(void)
@@ -78,10 +117,12 @@ static int open_maps(void)
 bool process_own_descriptors(int kept)
 {
     memory_file = maps_file = -1;
+    file_errno = 0;
     has_own_descriptors = descriptor_table_take(kept);
-    if (has_own_descriptors) {
-        memory_file = open_memory(); /* while we may */
-        maps_file = open_maps();
+    find_kept_end();
+    if (process_may_keep(0)) {
+        memory_file = kept_file(open_memory()); /* while we may */
+        maps_file = kept_file(open_maps());
     }
     return has_own_descriptors;
 }
@@ -131,34 +172,66 @@ struct scheduling {
     uint64_t runtime, deadline, period;
 };
 
+static bool set_scheduling(pid_t tid, const struct scheduling *scheduling)
+{
+    return kernel_call3(SYS_sched_setattr, tid, kernel_address(scheduling), 0) == 0;
+}
+
 /* Sets NICE, and a shorter slice than others have, which lets a thread preempt them (from Linux 6.12 on). */
 static bool schedule(int32_t nice)
 {
     enum { SLICE_NS = 100000 };
     struct scheduling scheduling = {
         .size = sizeof(scheduling), .policy = SCHED_OTHER, .nice = nice, .runtime = SLICE_NS};
-    return kernel_call3(SYS_sched_setattr, 0, kernel_address(&scheduling), 0) == 0;
+    return set_scheduling(0, &scheduling);
 }
 
 static int32_t usual_nice;
-static bool is_urgent;
+static atomic_bool is_urgent, may_precede;
 
-void thread_wake_promptly(bool may_be_urgent)
+uint32_t thread_real_time_priority(pid_t tid)
+{
+    int32_t priority = 0; /* struct sched_param; 0 for a thread that is not real-time */
+    bool is_known =
+        filter_allows(FILTER_PRIORITY) && kernel_call3(SYS_sched_getparam, tid, kernel_address(&priority), 0) == 0;
+    return is_known && priority > 0 ? (uint32_t)priority : 0;
+}
+
+void thread_precede(pid_t tid, uint32_t priority)
+{
+    enum { PRIORITY_MAX = 99 };
+    struct scheduling scheduling = {.size = sizeof(scheduling),
+                                    .policy = SCHED_FIFO,
+                                    .priority = priority < PRIORITY_MAX ? priority + 1 : PRIORITY_MAX};
+    if (may_precede && filter_allows(FILTER_PRIORITY) && set_scheduling(tid, &scheduling)) is_urgent = true;
+}
+
+void thread_allow_urgency(bool may_be_urgent)
+{
+    is_urgent = false;
+    may_precede = may_be_urgent;
+}
+
+void thread_wake_promptly(void)
 {
     enum { NICE_OF_ZERO = 20, NICE_MOST_URGENT = -20 };
-    is_urgent = false;
     if (!filter_allows(FILTER_PRIORITY)) return;
     long nice = kernel_call3(SYS_getpriority, PRIO_PROCESS, 0, 0);
     if (nice < 0 || kernel_call3(SYS_sched_getscheduler, 0, 0, 0) != SCHED_OTHER) return;
     usual_nice = (int32_t)(NICE_OF_ZERO - nice);
-    is_urgent = may_be_urgent && schedule(NICE_MOST_URGENT);
+    is_urgent = may_precede && schedule(NICE_MOST_URGENT);
     if (!is_urgent) (void)schedule(usual_nice);
+}
+
+bool thread_is_urgent(void)
+{
+    return is_urgent;
 }
 
 void thread_end_urgency(void)
 {
     if (is_urgent && filter_allows(FILTER_PRIORITY)) (void)schedule(usual_nice);
-    is_urgent = false;
+    is_urgent = may_precede = false;
 }
 
 size_t process_read_memory(uint64_t address, void *buffer, size_t size)
@@ -173,16 +246,13 @@ size_t process_read_memory(uint64_t address, void *buffer, size_t size)
                          : kernel_call6(SYS_process_vm_readv, process_id(), kernel_address(&to), 1,
                                         kernel_address(&from), 1, 0);
     if (file < 0) return got < 0 ? 0 : (size_t)got;
-    if (has_own_descriptors)
-        memory_file = file;
-    else
-        kernel_close(file);
+    if (memory_file < 0) memory_file = kept_file(file);
     return got < 0 ? 0 : (size_t)got;
 }
 
 ssize_t read_small_file(const char *path, char *buffer, size_t size)
 {
-    int descriptor = kernel_open(path, O_RDONLY, 0);
+    int descriptor = process_open(path, O_RDONLY);
     if (descriptor < 0) return -1;
     size_t filled = 0;
     while (filled < size - 1) {

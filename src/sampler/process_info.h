@@ -25,6 +25,13 @@ uint32_t process_processor_count(void);
  * stays open. Returns false where the kernel (before 5.9, or a seccomp filter) denies it. */
 bool process_own_descriptors(int kept);
 bool process_has_own_descriptors(void);
+
+/* Returns true if DESCRIPTOR may stay open: in a table of our own, as long as enough others are free. */
+bool process_may_keep(int descriptor);
+
+/* Opens PATH, and notes why it may not be opened. */
+int process_open(const char *path, int flags);
+int process_file_errno(void);         /* first such error; 0: none */
 void process_close_descriptors(void); /* closes the files that process_info.c keeps open */
 
 /* Opens the list of mappings at its start, or returns a negative errno. It stays open where that is possible, and can
@@ -40,9 +47,19 @@ bool process_root_has_changed(void);
 size_t process_read_memory(uint64_t address, void *buffer, size_t size);
 
 /* Asks for a processor at once when the calling thread wakes up: a sampler that wakes up late, when a processor falls
- * idle, sees threads asleep more often than they are. MAY_BE_URGENT: with nice -20, if the process has the right to it.
+ * idle, sees threads asleep more often than they are. With nice -20, if that is allowed and the process has the right.
  */
-void thread_wake_promptly(bool may_be_urgent);
+void thread_wake_promptly(void);
+void thread_allow_urgency(bool may_be_urgent); /* called on the program's thread, before the sampler thread starts */
+
+/* Returns the priority of TID, 0: of the calling thread, if it is a real-time thread, else 0. */
+uint32_t thread_real_time_priority(pid_t tid);
+
+/* Makes TID, the sampler thread (0: the calling thread), a real-time thread that precedes those of PRIORITY, if it may
+ * be urgent and has the right. */
+void thread_precede(pid_t tid, uint32_t priority);
+
+bool thread_is_urgent(void);
 void thread_end_urgency(void); /* takes nice -20 back */
 
 /* Writes "/proc/self/task/TID/FILE" to PATH. */

@@ -4,6 +4,7 @@
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "base/thread_denial.h"
+#include "sampler/process_info.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -156,6 +157,9 @@ bool raw_thread_start(int (*run)(void *context), void *context)
     int thread;
     do thread = make_thread(run, context);
     while (thread_denial_may_end(&denial, thread > 0 ? 0 : -thread));
+    /* A thread that inherits the calling one's real-time priority would wait until that one sleeps. */
+    uint32_t priority = thread_real_time_priority(0);
+    if (thread > 1 && priority > 0) thread_precede(thread, priority);
 
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
     if (thread <= 0) raw_thread_forget();

@@ -4,6 +4,7 @@
 
 #include "base/futex.h"
 #include "base/kernel.h"
+#include "base/pages.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
@@ -155,6 +156,8 @@ static void write_counters(void)
     if (*perf_denial == 0 && !filter_allows(FILTER_PERF))
         *perf_denial = EPERM; /* no thread has slept long enough to need a page */
     sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
+    sampler.counters[RECORDING_PRIORITY] = thread_is_urgent();
+    sampler.counters[RECORDING_FILE_ERRNO] = (uint64_t)process_file_errno();
     sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
     sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;
     sampler.counters[RECORDING_TABLE_NS] = sampler.modules.table_ns;
@@ -355,6 +358,7 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.tick_ns = now_ns;
     sampler.tick_span_ns = now_ns - before_ns;
     sampler.periods_in_tick = (uint32_t)greatest(1, least(sampler.tick_span_ns / sampler.period_ns, PERIODS_MAX));
+    if (sampler.stopped_ns > sampler.tick_span_ns) sampler.stopped_ns = 0; /* it was before this recording */
     recording_tick(&writer, now_ns - before_ns);
 }
 
@@ -365,6 +369,7 @@ static void once_a_second(void)
     uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
     if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
     sampler.own_cpu_ns = cpu_ns;
+    (void)threads_read_own_delay(&sampler.own_delay_ns);
     write_usage();
     timer_forget_sleepers(&sampler);
 }
@@ -411,7 +416,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
 
 /* --- Whether it may continue -------------------------------------------------------------------------------------- */
 
-static enum recording_end check_program(void)
+static enum recording_end find_end(void)
 {
     enum { LEADER_AND_SAMPLER = 2 };
     sampler.followed_ns = monotonic_ns();
@@ -424,6 +429,14 @@ static enum recording_end check_program(void)
     if (privileges_leader_has_ended() && count == LEADER_AND_SAMPLER) return RECORDING_END_LAST_THREAD;
     bool is_blind = sampler.threads.is_blind && count != sampler.threads.listed_count;
     return is_blind ? RECORDING_END_NO_PROC : RECORDING_END_NONE;
+}
+
+static enum recording_end check_program(void)
+{
+    enum recording_end reason = find_end();
+    bool is_unread = reason == RECORDING_END_NO_PROC || reason == RECORDING_END_UNKNOWN_RIGHTS;
+    bool lacks_descriptors = process_file_errno() == EMFILE || process_file_errno() == ENFILE;
+    return is_unread && lacks_descriptors ? RECORDING_END_DESCRIPTORS : reason;
 }
 
 /* Checks cheap signs at each tick, and everything ten times a second. Returns false if the sampler must end. */
@@ -576,8 +589,8 @@ static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = thread_id();
-    thread_wake_promptly(sampler.options.frequency_hz <= SAMPLER_URGENT_HZ_MAX);
-    sampler.threads.keeps_descriptor = process_own_descriptors(kept_descriptor);
+    thread_wake_promptly();
+    (void)process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
     futex_set(&lifecycle.ready);
@@ -756,6 +769,18 @@ void sampler_forget_finished(void)
     modules_after_fork(&sampler.modules);
 }
 
+/* Leaves the program seven eighths of the address space that its limit still allows. */
+static void limit_memory(void)
+{
+    enum { PARTS = 8 };
+    char text[128];
+    struct rlimit limit = {0};
+    const char *pages = text;
+    bool is_limited = kernel_call4(SYS_prlimit64, 0, RLIMIT_AS, 0, kernel_address(&limit)) == 0 &&
+                      limit.rlim_cur != RLIM_INFINITY && read_small_file("/proc/self/statm", text, sizeof(text)) > 0;
+    pages_set_limit(is_limited ? difference(limit.rlim_cur, plain_parse(&pages, 10) * PAGE_BYTES) / PARTS : SIZE_MAX);
+}
+
 bool sampler_prepare(const struct sampler_options *options)
 {
     /* The tables of the last start are as good as new ones. */
@@ -786,6 +811,8 @@ bool sampler_prepare(const struct sampler_options *options)
     clock_prepare();
     cpu_clock_timer_prepare(&sampler);
     note_start();
+    thread_allow_urgency(options->frequency_hz <= SAMPLER_URGENT_HZ_MAX);
+    limit_memory();
     sampler.end_ns = options->duration_ns ? sampler.start_ns + options->duration_ns : UINT64_MAX;
     sample_requests_prepare();
     return sample_requests_install_handler();

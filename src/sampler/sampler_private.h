@@ -74,6 +74,7 @@ struct sampler {
     uint32_t ticks_in_recording; /* ticks of the recording, the open one included */
     uint64_t tick_ns;            /* start of the open tick, CLOCK_MONOTONIC */
     uint64_t tick_span_ns;       /* time since the previous tick, ns */
+    uint64_t stopped_ns;         /* time since the previous tick for which the process was stopped, ns */
     uint64_t before_ns;          /* start of the last tick, CLOCK_MONOTONIC */
     uint64_t deadline_ns;        /* start of the next tick, CLOCK_MONOTONIC */
     uint64_t end_ns;             /* end of all ticks, CLOCK_MONOTONIC */
@@ -120,6 +121,7 @@ struct sampler {
     uint64_t unseen_cpu_ns;   /* CPU time of ended threads after their last scan, as of UNSEEN_TICK, ns */
     uint32_t unseen_tick;
     uint64_t own_cpu_ns;      /* CPU time of the sampler thread a second ago, ns */
+    uint64_t own_delay_ns;    /* time that the sampler thread had waited for a processor, last read, ns */
     uint64_t measured_cpu_ns; /* CPU time of the sampler thread at the end of the last tick, ns */
 };
 

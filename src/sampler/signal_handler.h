@@ -61,7 +61,7 @@ struct sample_request {
     _Atomic uint32_t preferred; /* enum signal_origin */
     _Atomic int timer;          /* kernel's number of the timer, plus 1; 0: there is none */
 
-    uint32_t index; /* number of the request */
+    uint32_t index;                       /* number of the request */
     const struct unwind_modules *modules; /* snapshot to walk with; the sampler keeps it until the request is FREE */
     _Atomic pid_t thread;                 /* thread that is asked */
     enum stack_reading reading;
@@ -100,8 +100,8 @@ static inline uint64_t request_state(uint64_t generation, enum request_phase pha
 enum { SIGNAL_CODE = -0x4f42 };
 
 /* Prepares the handler. Replies are written to the requests in REQUESTS (REQUEST_COUNT entries, NULL: none yet), which
- * must exist as long as the process, because a reply can come at any time. Called again in a forked child, where requests of the parent mean
- * nothing, and always on a thread of libc. Returns false if libc fails. */
+ * must exist as long as the process, because a reply can come at any time. Called again in a forked child, where
+ * requests of the parent mean nothing, and always on a thread of libc. Returns false if libc fails. */
 bool signal_handler_install(struct sample_request *const *requests, uint32_t request_count);
 
 enum signal_user {

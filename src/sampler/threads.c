@@ -29,15 +29,13 @@ int thread_syscall_file(struct target_thread *thread)
     char path[TASK_PATH_SIZE];
     if (thread->syscall_file >= 0) return thread->syscall_file;
     task_path(path, thread->tid, "syscall");
-    return kernel_open(path, O_RDONLY, 0);
+    return process_open(path, O_RDONLY);
 }
-
-enum { DESCRIPTORS_KEPT_MAX = 768 };
 
 static void keep_or_close(int file, int *kept)
 {
     if (file < 0) return;
-    if (process_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
+    if (process_may_keep(file))
         *kept = file;
     else
         kernel_close(file);
@@ -53,7 +51,7 @@ static bool read_kept(const struct target_thread *thread, const char *name, int 
 {
     char path[TASK_PATH_SIZE];
     task_path(path, thread->tid, name);
-    int file = *kept >= 0 ? *kept : kernel_open(path, O_RDONLY, 0);
+    int file = *kept >= 0 ? *kept : process_open(path, O_RDONLY);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
     keep_or_close(file, kept);
@@ -241,7 +239,7 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
             threads->missed++;
             return;
         }
-        if (threads->count <= DESCRIPTORS_KEPT_MAX && !threads->is_brief)
+        if (process_may_keep((int)threads->count) && !threads->is_brief)
             thread_release_syscall_file(thread, thread_syscall_file(thread));
         /* The names of many new threads are read later, a few at each tick. */
         thread->ran = threads->listed_names_count++ >= names_max(threads);
@@ -284,7 +282,7 @@ static void keep_unlisted(struct threads *threads)
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context)
 {
     int directory = threads->directory;
-    if (directory < 0) directory = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
+    if (directory < 0) directory = process_open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     threads->is_blind = directory < 0;
     if (directory < 0) return;
     for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->is_listed = false;
@@ -299,7 +297,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     } else {
         list_threads(threads, directory, writer);
     }
-    if (threads->keeps_descriptor)
+    if (process_may_keep(directory))
         threads->directory = directory;
     else
         kernel_close(directory);

@@ -179,9 +179,8 @@ struct threads {
     size_t listed_count;         /* threads in the process, the sampler thread included */
     uint32_t listed_names_count; /* new threads in the present listing */
     int directory;               /* descriptor of /proc/self/task; -1: opened for each listing */
-    bool keeps_descriptor;
-    bool is_blind; /* true if the last listing failed */
-    bool is_brief; /* true if little is read of new threads and of names */
+    bool is_blind;               /* true if the last listing failed */
+    bool is_brief;               /* true if little is read of new threads and of names */
     pid_t sampler_tid;
     uint32_t next_number;
     uint64_t missed; /* threads over THREADS_MAX, or without memory */

@@ -5,7 +5,7 @@
 #include "sampler/chance.h"
 #include "sampler/process_info.h"
 
-enum { MILLION = 1000000 };
+enum { MILLION = 1000000, LATE_NS_MIN = 100000000 };
 
 /* Returns the length of the period that starts at PERIOD_START_NS. Many processes live for a few milliseconds: their
  * first ticks come after half a millisecond, then twice as late each. Each stack stands for the time since the previous
@@ -65,21 +65,52 @@ static void note_starved(struct sampler *sampler, uint64_t missed)
     atomic_store(&lifecycle.sampler_starved, sampler->sampler_starved);
 }
 
+/* Returns the part of LATE_NS for which the sampler thread neither slept as it wanted nor waited for a processor: the
+ * process was stopped. */
+static uint64_t stopped_part_ns(struct sampler *sampler, uint64_t late_ns)
+{
+    enum { STOPPED_NS_MIN = 50000000 };
+    uint64_t delay_ns = 0;
+    if (late_ns < STOPPED_NS_MIN || !threads_read_own_delay(&delay_ns)) return 0;
+    uint64_t stopped_ns = difference(late_ns, difference(delay_ns, sampler->own_delay_ns));
+    sampler->own_delay_ns = delay_ns;
+    return stopped_ns < STOPPED_NS_MIN ? 0 : stopped_ns;
+}
+
+/* Real-time threads on the sampler thread's processor precede its usual priority. */
+static void precede_real_time_threads(const struct sampler *sampler)
+{
+    enum { CHECKED_MAX = 256 };
+    uint32_t highest = 0;
+    for (size_t i = 0; i < sampler->threads.count && i < CHECKED_MAX; i++) {
+        uint32_t priority = thread_real_time_priority(sampler->threads.items[i].thread->tid);
+        if (priority > highest) highest = priority;
+    }
+    if (highest > 0 && highest >= thread_real_time_priority(0)) thread_precede(0, highest);
+}
+
 void schedule_note_delay(struct sampler *sampler, uint64_t now_ns)
 {
-    uint64_t missed = difference(now_ns, sampler->deadline_ns) / sampler->period_ns;
+    uint64_t late_ns = difference(now_ns, sampler->deadline_ns);
+    sampler->stopped_ns = stopped_part_ns(sampler, late_ns);
+    sampler->counters[RECORDING_STOPPED_NS] += sampler->stopped_ns;
+    if (sampler->stopped_ns > 0) sampler->tick_is_late = true;
+    uint64_t missed = (late_ns - sampler->stopped_ns) / sampler->period_ns;
     if (missed == 0) return;
+    if (late_ns - sampler->stopped_ns >= LATE_NS_MIN) precede_real_time_threads(sampler);
     sampler->tick_is_late = true;
     if (!sampler->sampler_starved) note_starved(sampler, missed);
 }
 
 void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
 {
-    enum { LATE_NS_MIN = 100000000, TIMER_SAMPLES_A_TICK = 4, TIMER_FACTOR_MAX = 64 };
+    enum { TIMER_SAMPLES_A_TICK = 4, TIMER_FACTOR_MAX = 64 };
     struct tick_schedule *schedule = &sampler->schedule;
     uint64_t next_ns = schedule->period_start_ns + schedule->length_ns;
-    uint64_t missed = difference(monotonic_ns(), next_ns) / sampler->period_ns;
+    uint64_t passed = difference(monotonic_ns(), next_ns) / sampler->period_ns;
+    uint64_t missed = difference(passed, sampler->stopped_ns / sampler->period_ns);
     uint64_t wanted = periods_to_leave_out(sampler, cost_ns);
+    sampler->stopped_ns = 0;
     note_starved(sampler, missed);
     /* One stack stands for all of a long delay, so shares are less exact than the number of stacks suggests. */
     uint64_t late_ns = missed * sampler->period_ns;
@@ -87,10 +118,10 @@ void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
     /* If timers took as many samples while ticks are left out, their memory would overflow, and each sample costs. */
     sampler->timer_factor = (uint32_t)least(1 + wanted / TIMER_SAMPLES_A_TICK, TIMER_FACTOR_MAX);
     sampler->counters[RECORDING_TICKS_MISSED] += missed;
-    schedule->uncounted_ns = next_ns + missed * sampler->period_ns;
-    schedule->left_out = difference(wanted, missed);
-    schedule->spared = difference(periods_without_news(sampler), missed + schedule->left_out);
-    sampler->tick_is_late = missed + schedule->left_out > 0;
+    schedule->uncounted_ns = next_ns + passed * sampler->period_ns;
+    schedule->left_out = difference(wanted, passed);
+    schedule->spared = difference(periods_without_news(sampler), passed + schedule->left_out);
+    sampler->tick_is_late = passed + schedule->left_out > 0;
     place_tick(sampler, schedule->uncounted_ns + (schedule->left_out + schedule->spared) * sampler->period_ns);
 }
 

@@ -72,10 +72,9 @@ TEST(more_than_five_percent_of_incomplete_stacks_are_explained)
     begin();
     add("main", NULL, 949);
     add(INCOMPLETE_NO_TABLE, "/usr/lib/libfoo.so", 51);
-    CHECK_TEXT(
-        stacks_text(),
-        "5.1 % of the stacks are incomplete: 5.1 % end in libfoo.so, which has no unwind table there — rebuild it "
-        "with -fasynchronous-unwind-tables or install its debug package (Go's compiler writes no table)");
+    CHECK_TEXT(stacks_text(),
+               "5.1 % of the stacks are incomplete: 5.1 % end in libfoo.so, which has no unwind table there — rebuild "
+               "it with -fasynchronous-unwind-tables or install its debug package (Go's compiler writes no table)");
 }
 
 TEST(names_the_module_in_which_most_stacks_of_a_cause_end)
@@ -86,12 +85,10 @@ TEST(names_the_module_in_which_most_stacks_of_a_cause_end)
     add(INCOMPLETE_NO_TABLE, "/usr/lib/libbar.so", 20);
     add(INCOMPLETE_TOO_DEEP, "/usr/bin/deep", 90 - 1);
     add(INCOMPLETE_BAD_MEMORY, "/usr/bin/rare", 1);
-    CHECK_TEXT(
-        stacks_text(),
-        "20 % of the stacks are incomplete: 9.0 % end in libfoo.so, which has no unwind table there — rebuild it "
-        "with -fasynchronous-unwind-tables or install its debug package (Go's compiler writes no table); 8.9 % end in "
-        "deep, on stacks deeper than "
-        "1024 frames — their callers near main are missing");
+    CHECK_TEXT(stacks_text(),
+               "20 % of the stacks are incomplete: 9.0 % end in libfoo.so, which has no unwind table there — rebuild "
+               "it with -fasynchronous-unwind-tables or install its debug package (Go's compiler writes no table); 8.9 "
+               "% end in deep, on stacks deeper than 1024 frames — their callers near main are missing");
 }
 
 TEST(a_guessed_caller_is_not_where_a_stack_ends)
@@ -113,9 +110,8 @@ TEST(code_of_no_file_gets_separate_advice)
     begin();
     add("main", NULL, 50);
     add(INCOMPLETE_NO_TABLE, NULL, 50);
-    CHECK_TEXT(stacks_text(),
-               "50 % of the stacks are incomplete: 50 % end in code of no file, which has no unwind table "
-               "(generated at run time?) — let its generator keep frame pointers");
+    CHECK_TEXT(stacks_text(), "50 % of the stacks are incomplete: 50 % end in code of no file, which has no unwind "
+                              "table (generated at run time?) — let its generator keep frame pointers");
 }
 
 TEST(names_of_modules_cannot_command_a_terminal)
@@ -138,9 +134,8 @@ TEST(more_than_two_percent_of_lost_samples_are_explained)
     begin();
     add("main", NULL, 979);
     profile_add_metadata_number(&profile, "lost_late", 21);
-    CHECK_TEXT(losses_text(),
-               "2.1 % of the samples are lost: 2.1 % because threads did not answer the sampler in time — "
-               "the machine is overloaded: let fewer programs run beside it, or lower --frequency");
+    CHECK_TEXT(losses_text(), "2.1 % of the samples are lost: 2.1 % because threads did not answer the sampler in time "
+                              "— the machine is overloaded: let fewer programs run beside it, or lower --frequency");
 }
 
 TEST(two_lost_samples_are_chance)
@@ -160,9 +155,9 @@ TEST(a_denied_perf_timer_is_the_cause_that_can_be_removed)
     profile_add_metadata_text(&profile, "running_threads", "signals, because of perf_event_open: Permission denied");
     CHECK_TEXT(losses_text(),
                "10 % of the samples are lost: 6.0 % because threads block the sampler's signal, or have stacks too "
-               "small for it; "
-               "4.0 % because threads did not answer the sampler in time — perf timers avoid this, but the system does "
-               "not permit them: set kernel.perf_event_paranoid to 1 (sysctl), or record as root");
+               "small for it; 4.0 % because threads did not answer the sampler in time — perf timers avoid this, but "
+               "the system does not permit them: set kernel.perf_event_paranoid to 1 (sysctl), or record with "
+               "CAP_PERFMON, as root has it outside of containers");
 }
 
 TEST(missed_ticks_lose_nothing)
@@ -181,6 +176,10 @@ TEST(a_loss_that_is_not_known_here_counts_under_its_own_name)
     profile_add_metadata_number(&profile, "lost_by_magic", 10);
     CHECK_TEXT(losses_text(), "10 % of the samples are lost: 10 % lost_by_magic — offbeat-info(1) explains it");
 }
+
+#define PRIORITY                                                                                                       \
+    "let fewer programs run beside it, or record with CAP_SYS_NICE, which gives it priority, as root has it outside "  \
+    "of containers"
 
 static const char *too_short_text(uint64_t too_short_ms, uint64_t borrowed_ms, uint64_t ticks_missed)
 {
@@ -203,15 +202,13 @@ TEST(names_the_cause_of_time_without_a_stack)
     CHECK_TEXT(too_short_text(200, 0, 0), "20 % of the time has no stack ([too short to sample]): threads or processes "
                                           "ended before a tick met them — raise --frequency");
     CHECK_TEXT(too_short_text(970, 0, 51), "97 % of the time has no stack ([too short to sample]): beside many "
-                                           "runnable threads, the sampler rarely got a processor — record as root or "
-                                           "with CAP_SYS_NICE, which gives it priority");
-    CHECK_TEXT(too_short_text(20, 900, 51), "90 % of the time has stacks of other threads with the same start routine: "
-                                            "beside many runnable threads, the sampler rarely got a processor — record "
-                                            "as root or with CAP_SYS_NICE, which gives it priority");
+                                           "runnable threads, the sampler rarely got a processor — " PRIORITY);
+    CHECK_TEXT(too_short_text(20, 900, 51),
+               "90 % of the time has stacks of other threads with the same start routine: beside many runnable "
+               "threads, the sampler rarely got a processor — " PRIORITY);
     CHECK_TEXT(too_short_text(110, 800, 51),
-               "80 % of the time has stacks of other threads with the same start routine, and 11 % has no stack "
-               "([too short to sample]): beside many runnable threads, the sampler rarely got a processor — record as "
-               "root or with CAP_SYS_NICE, which gives it priority");
+               "80 % of the time has stacks of other threads with the same start routine, and 11 % has no stack ([too "
+               "short to sample]): beside many runnable threads, the sampler rarely got a processor — " PRIORITY);
 }
 
 static const char *waits_text(uint64_t unseen_ms, const char *running)
@@ -230,9 +227,14 @@ static const char *waits_text(uint64_t unseen_ms, const char *running)
 TEST(says_that_nobody_saw_where_threads_waited)
 {
     CHECK_TEXT(waits_text(29, "signals, because of perf_event_open: Operation not permitted"), "nothing");
+    CHECK_TEXT(waits_text(30, "perf timers for user code, signals for system calls and before a thread has one"),
+               "3.0 % of the time are waits for a processor that are shown where the threads ran; some can be in the "
+               "system calls at whose ends the kernel stopped them — to see where, set kernel.perf_event_paranoid to 1 "
+               "(sysctl), or record with CAP_PERFMON, as root has it outside of containers");
     CHECK_TEXT(waits_text(30, "perf timers, signals before a thread has one"),
                "3.0 % of the time are waits for a processor that are shown where the threads ran; some can be in the "
-               "system calls at whose ends the kernel stopped them — to see where, record as root or with CAP_PERFMON");
+               "system calls at whose ends the kernel stopped them — the machine is overloaded: let fewer programs run "
+               "beside it, or lower --frequency");
     CHECK_TEXT(waits_text(300, "CPU clocks, because of perf_event_open: Operation not permitted"),
                "30 % of the time are waits for a processor that are shown where the threads ran; some can be in the "
                "system calls at whose ends the kernel stopped them — perf timers avoid this, but a seccomp filter or a "
@@ -255,10 +257,39 @@ static const char *late_text(int64_t late_ms)
 TEST(says_that_the_sampler_had_to_wait)
 {
     CHECK_TEXT(late_text(99), "nothing");
-    CHECK_TEXT(late_text(300), "for 30 % of the time the sampler waited for a processor, a tenth of a second or more "
-                               "at once: few stacks stand for it, and shares are less exact — the machine is "
-                               "overloaded: let fewer programs run beside it, or record as root or with CAP_SYS_NICE, "
-                               "which gives it priority");
+    CHECK_TEXT(late_text(300),
+               "for 30 % of the time the sampler waited for a processor, a tenth of a second or more at once: few "
+               "stacks stand for it, and shares are less exact — the machine is overloaded: " PRIORITY);
+}
+
+TEST(advises_no_priority_to_a_sampler_that_has_it)
+{
+    (void)late_text(300);
+    profile_add_metadata_number(&profile, "processes", 1);
+    profile_add_metadata_number(&profile, "sampler_priority", 1);
+    buffer_clear(&out);
+    CHECK(completeness_append_late(&profile, &out));
+    buffer_append_byte(&out, '\0');
+    CHECK(strstr((const char *)out.data, "CAP_SYS_NICE") == NULL);
+    CHECK(strstr((const char *)out.data, "real-time threads") != NULL);
+}
+
+static const char *unreadable_text(const char *denied)
+{
+    begin();
+    add("main", NULL, 90);
+    profile_add_metadata_number(&profile, "lost_unreadable", 10);
+    if (denied) profile_add_metadata_text(&profile, "files_denied", denied);
+    return losses_text();
+}
+
+TEST(blames_descriptors_only_where_there_was_none)
+{
+    CHECK_TEXT(unreadable_text("Too many open files"),
+               "10 % of the samples are lost: 10 % of blocked threads whose stacks the kernel does not show — no "
+               "descriptor is left to read them: raise the limit of open files (ulimit -n)");
+    CHECK_TEXT(unreadable_text(NULL), "10 % of the samples are lost: 10 % of blocked threads whose stacks the kernel "
+                                      "does not show — the program is not dumpable: see prctl(2), PR_SET_DUMPABLE");
 }
 
 TEST_MAIN()

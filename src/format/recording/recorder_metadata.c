@@ -43,6 +43,9 @@ static const char *const counter_keys[RECORDING_COUNTER_COUNT] = {
     [RECORDING_CLOCK_TICK_NS] = NULL, /* an entry in words */
     [RECORDING_UNSEEN_WAITS_NS] = "unseen_waits_ns",
     [RECORDING_LATE_NS] = "late_ns",
+    [RECORDING_STOPPED_NS] = "stopped_ns",
+    [RECORDING_PRIORITY] = "sampler_priority",
+    [RECORDING_FILE_ERRNO] = NULL, /* an entry in words */
 };
 
 /* Adds how sleeping threads are detected. */
@@ -92,6 +95,9 @@ static void add_end_metadata(struct profile *profile, const struct recorder_coun
         [RECORDING_END_NAMESPACE] = "the process can have no new thread, because its children get a new pid namespace",
         [RECORDING_END_NO_PROC] = "threads came or went where there is no /proc to list them",
         [RECORDING_END_LAST_THREAD] = "the last thread of the program had ended",
+        [RECORDING_END_DESCRIPTORS] =
+            "the limit of open files leaves it none to read the threads; raise it (ulimit -n)",
+        [RECORDING_END_NO_THREAD] = "the limit of threads leaves none for it; raise it (ulimit -u)",
     };
     uint64_t reason = counts->counters[RECORDING_END_REASON];
     if (reason == RECORDING_END_NONE || reason >= sizeof(reasons) / sizeof(*reasons)) return;
@@ -108,6 +114,9 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
         if (counter_keys[i]) profile_add_metadata_number(profile, counter_keys[i], (int64_t)counts->counters[i]);
     }
+    uint64_t file_errno = counts->counters[RECORDING_FILE_ERRNO];
+    if (file_errno > 0 && file_errno < 4096)
+        profile_add_metadata_text(profile, "files_denied", strerror((int)file_errno));
     if (mode != RECORDING_CPU) add_idle_metadata(profile, counts);
     add_running_metadata(profile, counts);
     add_end_metadata(profile, counts);

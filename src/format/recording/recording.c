@@ -460,6 +460,7 @@ static struct stack_id stack_of_share(struct replay *replay, const struct replay
         replay->counts.started_cpu_ns += time.cpu_ns;
         return named_stack(replay, STARTING);
     }
+    if (share == RECORDING_OF_STOPPED) return named_stack(replay, STOPPED);
     bool is_blocked = share == RECORDING_OF_BLOCKED;
     if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
     replay->counts.too_short_ns += sum_of(time);

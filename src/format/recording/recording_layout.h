@@ -93,7 +93,13 @@ static inline void recording_follow(uint64_t *followers, uint64_t place, uint64_
 
 /* Stack that a time belongs to. A thread that waits for its first processor has none yet, and a forked child has none
  * before its sampler starts. */
-enum recording_share { RECORDING_OF_RUNNING, RECORDING_OF_BLOCKED, RECORDING_OF_START, RECORDING_SHARES };
+enum recording_share {
+    RECORDING_OF_RUNNING,
+    RECORDING_OF_BLOCKED,
+    RECORDING_OF_START,
+    RECORDING_OF_STOPPED, /* the process was stopped: by a signal, a debugger, or the freezer of its container */
+    RECORDING_SHARES
+};
 
 enum recording_mode { RECORDING_WALL, RECORDING_CPU };
 
@@ -117,6 +123,8 @@ enum recording_end {
     RECORDING_END_NAMESPACE,      /* the process can have no new thread: its children have another pid namespace */
     RECORDING_END_NO_PROC,        /* threads came or went where there is no /proc to list them */
     RECORDING_END_LAST_THREAD,    /* the program's own threads had all ended */
+    RECORDING_END_DESCRIPTORS,    /* the limit of open files left none for what the sampler must read */
+    RECORDING_END_NO_THREAD,      /* the limit of threads left none for the sampler */
 };
 
 enum recording_counter {
@@ -153,6 +161,9 @@ enum recording_counter {
     RECORDING_UNSEEN_WAITS_NS, /* waits for a processor after preemptions, with a stack from where the thread ran:
                                   nobody saw where it was stopped */
     RECORDING_LATE_NS,         /* lateness of the ticks that were late by a tenth of a second or more */
+    RECORDING_STOPPED_NS,      /* time for which the process was stopped; it is in no other counter */
+    RECORDING_PRIORITY,        /* 1: the sampler thread had the highest priority of ordinary threads */
+    RECORDING_FILE_ERRNO,      /* error that denied a file of /proc; 0: none */
     RECORDING_COUNTER_COUNT,
 };
 
