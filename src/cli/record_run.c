@@ -279,7 +279,9 @@ static void handle_signal(const struct running *running, int number, const sigin
     bool is_from_terminal = information->si_code > 0;
     if (number == SIGCHLD) return;
     if (number == SIGCONT) {
-        if (running->is_stopped) (void)kill(running->child, SIGCONT);
+        siginfo_t stop = {0}; /* a stop that is not noted yet */
+        (void)waitid(P_PID, (id_t)running->child, &stop, WSTOPPED | WNOHANG | WNOWAIT);
+        if (running->is_stopped || stop.si_pid == running->child) (void)kill(running->child, SIGCONT);
     } else if (options->write && (number == SIGUSR1 || (number == SIGQUIT && is_from_terminal))) {
         options->write(options->context, false);
     } else if (!is_from_terminal) {
