@@ -35,6 +35,7 @@ struct ingest {
     struct profile profile;
     bool has_chunk, has_transaction;
     struct described_chunk described;
+    struct buffer trace;        /* envelope of a chunk whose trace is not read */
     struct rules_result result; /* result of the item that is read */
     char client[128];
     struct store_rejected rejected[INGEST_REJECTED_MAX];
@@ -56,6 +57,7 @@ static void ingest_fini(struct ingest *ingest)
 {
     profile_fini(&ingest->profile);
     described_chunk_fini(&ingest->described);
+    buffer_fini(&ingest->trace);
     if (ingest->has_transaction) transaction_fini(&ingest->transaction);
     for (size_t i = 0; i < ingest->list_count; i++) spans_fini(&ingest->lists[i]);
     for (size_t i = 0; i < ingest->report_count; i++) client_report_fini(&ingest->reports[i]);
@@ -214,10 +216,27 @@ static void add_misdated(struct ingest *ingest, const struct envelope_item *item
 static void reject_unreadable(struct ingest *ingest, const struct error *error)
 {
     rules_result_init(&ingest->result);
-    bool is_trace = error->status == STATUS_UNSUPPORTED; /* a trace of Android or Perfetto */
-    (void)rules_reject(&ingest->result, is_trace ? REJECT_PLATFORM_NOT_SUPPORTED : REJECT_INVALID_JSON,
-                       is_trace ? "a profile that offbeat reads" : "a profile that can be stored", error->message, "%s",
-                       "");
+    (void)rules_reject(&ingest->result, REJECT_INVALID_JSON, "a profile that can be stored", error->message, "%s", "");
+}
+
+/* Takes a chunk whose trace is not read, with the header of its item, which says how long the parts of its payload are.
+ * Its time is the time of receipt. */
+static enum status take_trace(struct ingest *ingest, const struct envelope_item *item, struct error *error)
+{
+    struct buffer *trace = &ingest->trace;
+    buffer_init(trace, STORE_PAYLOAD_BYTES_MAX);
+    buffer_append_text(trace, "{}\n");
+    buffer_append(trace, item->header.data, item->header.size);
+    buffer_append_text(trace, "\n");
+    buffer_append(trace, item->payload.data, item->payload.size);
+    if (trace->failed) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the chunk");
+    const struct chunk_source source = {.kind = STORE_TRACE, .payload = buffer_slice(trace)};
+    ingest_describe(ingest->request, &ingest->profile, &source, &ingest->described);
+    struct store_chunk *chunk = &ingest->described.chunk;
+    chunk->start_ns = chunk->end_ns = ingest->request->received_ns;
+    ingest->has_chunk = true;
+    count_outcome(ingest, "accepted", category_name(category_of_item(item)), slice_of(NULL, 0), 1);
+    return STATUS_OK;
 }
 
 static enum status take_profile(struct ingest *ingest, const struct envelope_item *item, bool is_chunk,
@@ -241,6 +260,8 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
                       : STATUS_OK;
     }
     if (status == STATUS_NO_MEMORY) return status;
+    bool is_trace = is_chunk && ingest->result.accepted && decoded == STATUS_UNSUPPORTED;
+    if (is_trace) return take_trace(ingest, item, error);
     if (status != STATUS_OK || (ingest->result.accepted && decoded != STATUS_OK)) reject_unreadable(ingest, error);
     if (!ingest->result.accepted) {
         add_rejected(ingest, item, category);

@@ -114,11 +114,12 @@ void list_projects(struct request *request)
 
 static bool write_chunk(void *context, const struct store_chunk *chunk)
 {
-    static const char *const kinds[] = {[STORE_CHUNK] = "chunk", [STORE_PROFILE] = "profile", [STORE_FILE] = "file"};
+    static const char *const kinds[] = {
+        [STORE_CHUNK] = "chunk", [STORE_PROFILE] = "profile", [STORE_FILE] = "file", [STORE_TRACE] = "trace"};
     struct list *list = context;
     struct json_writer *json = &list->json;
     if (!begin_entry(list)) return !list->is_cut;
-    bool is_known = chunk->kind >= STORE_CHUNK && chunk->kind <= STORE_FILE;
+    bool is_known = chunk->kind >= STORE_CHUNK && chunk->kind <= STORE_TRACE;
     json_member_string(json, "kind", slice_of_text(is_known ? kinds[chunk->kind] : "unknown"));
     json_member_string(json, "profiler", chunk->profiler_id);
     json_member_string(json, "chunk", chunk->chunk_id);

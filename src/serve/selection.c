@@ -119,6 +119,7 @@ enum status chunk_decode(const struct store_chunk *chunk, struct profile *profil
         if (status == STATUS_OK) status = profile_fill_idle(profile, error);
         break;
     case STORE_FILE:
+    case STORE_TRACE:
     default:
         status = format_decode(chunk->payload, profile, NULL, error);
     }
@@ -270,6 +271,7 @@ static enum status wait_for_names(void *context, bool is_reader, struct error *e
 static bool visit(void *context, const struct store_chunk *chunk)
 {
     struct merge *merge = context;
+    if (chunk->kind == STORE_TRACE) return true;
     if (merge->series && !series_takes(merge->series, chunk)) return true;
     if (merge->only_linked && chunk->kind != STORE_FILE) return true;
     if (merge->count++ == SERVE_QUERY_CHUNKS_MAX)

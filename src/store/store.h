@@ -23,6 +23,7 @@ enum store_kind {
     STORE_CHUNK = 1,   /* Sentry's sample format V2 */
     STORE_PROFILE = 2, /* V1 */
     STORE_FILE = 3,    /* a file of another format */
+    STORE_TRACE = 4,   /* an envelope with a chunk whose trace is not read (Android, Perfetto); queries pass over it */
 };
 
 /* The sums of a chunk by stack, without times, threads and labels. A frame is any bytes: equal ones are the same

@@ -19,7 +19,7 @@ import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
+from server_process import ROOT, Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
 from fixtures import REAL  # noqa: E402
 from tap import case, check, check_equal, leave_out, main, short, skip  # noqa: E402
 
@@ -171,6 +171,29 @@ def lists_rejected_items_with_reason_and_place():
                     ("profile.samples[3].thread_id", "number", "profile_chunk"), "the first")
         check_equal(server.outcomes(), {("invalid", "profile_chunk", "profiling_invalid_json"): 2}, "outcomes")
         check_equal(server.read("chunks")["chunks"], [], "chunks")
+
+
+@case
+def stores_chunks_with_a_trace_as_they_came():
+    trials = ROOT / "test/cli/data/trials"
+    android = (trials / "android-trace-chunk.envelope").read_bytes().replace(b'"release"', b'"timestamp": 1.5, "release"')
+    head, metadata = (trials / "perfetto-chunk.envelope").read_bytes().split(b"\n", 2)[1:]
+    size = json.loads(head)["meta_length"]
+    metadata = metadata[:size].replace(b"3e11a5c9", b"3e11a5ca")
+    trace = b"\x0a\x03\x92\x04\x00"  # a packet with an empty sample of perf
+    perfetto = b"{}\n" + head.replace(b'"length": 301', b'"length": %d' % (size + len(trace))) + b"\n" + metadata + trace
+    with running(OFFBEAT) as server:
+        for body in (android, perfetto):
+            check_equal(server.send(body).status, 200, "status")
+        check_equal(server.read("rejected")["rejected"], [], "rejected")
+        check_equal(server.outcomes(), {("accepted", "profile_chunk_ui", ""): 2}, "outcomes")
+        server.send(envelope(item("profile_chunk", chunk(1), platform="python")))
+        listed = server.read("chunks")["chunks"]
+        check_equal(sorted(one["kind"] for one in listed), ["chunk", "trace", "trace"], "kinds")
+        raw = {server.get(f"raw?chunk={one['chunk']}").body for one in listed if one["kind"] == "trace"}
+        check(all(any(stored.endswith(sent.split(b"\n", 2)[2].rstrip(b"\n")) for stored in raw) for sent in (android, perfetto)), f"{raw}")
+        for route in ("top", "flame", "services", "activity", "profile.pb.gz"):
+            check_equal(server.get(route).status, 200, route)
 
 
 @short
