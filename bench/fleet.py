@@ -15,7 +15,7 @@ from common import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test" / "serve"))
-from server_process import Server, envelope, item  # noqa: E402
+from server_process import Server, envelope, item, seal  # noqa: E402
 
 HOUR, MINUTES, SERVICES, SENDERS = 1_700_002_800, 60, 20, 2
 STACKS, STACKS_OF_CHUNK, SAMPLES = 1500, 300, 400
@@ -81,6 +81,7 @@ def drop_roll_ups(folder):
     for data in pathlib.Path(folder).glob("20*.db"):
         with contextlib.closing(sqlite3.connect(data)) as database:
             database.executescript("DELETE FROM sum WHERE level>0; DELETE FROM stale")
+        seal(data)
 
 
 def roll_ups(server):

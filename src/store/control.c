@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { CONTROL_VERSION = 4 };
 
@@ -24,15 +23,13 @@ enum status control_open(struct store *store, struct error *error)
     char path[STORE_PATH_SIZE + 16];
     (void)snprintf(path, sizeof(path), "%s/control.db", store->folder);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    mode_t mask = umask(0077);
-    int opened = sqlite3_open_v2(path, &store->control, flags, NULL);
+    int opened = checked_file_open(path, &store->control, flags);
     if (opened == SQLITE_OK) {
         (void)sqlite3_busy_timeout(store->control, BUSY_MS);
         opened = sqlite3_exec(store->control, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL);
     }
     int version = opened == SQLITE_OK ? sql_version(store->control) : -1;
     if (version == 0) opened = sqlite3_exec(store->control, SCHEMA, NULL, NULL, NULL);
-    (void)umask(mask);
     if (version > 0 && version != CONTROL_VERSION) return sql_wrong_version(path, version, CONTROL_VERSION, error);
     return opened == SQLITE_OK && version >= 0 ? STATUS_OK : sql_failed(store->control, error, path);
 }

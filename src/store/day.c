@@ -112,7 +112,7 @@ enum status day_open(struct day *day, const char *folder, const char *name, bool
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (is_written ? SQLITE_OPEN_CREATE : 0);
     enum status status = STATUS_OK;
     if (is_written) (void)pthread_mutex_lock(&creation);
-    if (sqlite3_open_v2(path, &day->db, flags, NULL) != SQLITE_OK)
+    if (checked_file_open(path, &day->db, flags) != SQLITE_OK)
         status = sql_failed(day->db, error, name);
     else
         status = prepare_file(day, is_written, error);

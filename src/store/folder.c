@@ -74,6 +74,16 @@ enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], siz
     return STATUS_OK;
 }
 
+bool folder_has_damaged(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    bool is_found = false;
+    for (struct dirent *entry; directory && !is_found && (entry = readdir(directory));)
+        is_found = strncmp(entry->d_name, "damaged-", 8) == 0;
+    if (directory) (void)closedir(directory);
+    return is_found;
+}
+
 bool move_aside(const char *folder, const char *name, store_report *report, void *context)
 {
     char from[STORE_PATH_SIZE + 32], to[STORE_PATH_SIZE + 80];

@@ -73,6 +73,7 @@ enum status query_each_day(struct store *store, const struct store_query *query,
     enum status status = list_days(store->folder, &names, &count, error);
     if (status != STATUS_OK) return status;
     bool continues = true;
+    if (query->is_damaged && folder_has_damaged(store->folder)) *query->is_damaged = true;
     for (size_t i = 0; i < count && status == STATUS_OK && continues; i++) {
         struct day day;
         struct error problem = {0};

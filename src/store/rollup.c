@@ -92,12 +92,14 @@ static struct known_dictionary *find_known(struct known_dictionaries *dictionari
     return NULL;
 }
 
-/* The number in the row that STATEMENT finds; 0 if there is none. */
-static int64_t find_row(sqlite3_stmt *statement)
+/* Sets RET_ID to the number in the row that STATEMENT finds; 0 if there is none. */
+static enum status find_row(struct day *day, sqlite3_stmt *statement, int64_t *ret_id, struct error *error)
 {
-    int64_t id = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    int code = sqlite3_step(statement);
+    *ret_id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    enum status status = code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : sql_failed(day->db, error, day->name);
     (void)sqlite3_reset(statement);
-    return id;
+    return status;
 }
 
 static enum status open_dictionary(struct day *day, const struct store_chunk *chunk, struct known_dictionary *known,
@@ -106,11 +108,12 @@ static enum status open_dictionary(struct day *day, const struct store_chunk *ch
     sqlite3_stmt *find = day->statements[FIND_DICTIONARY], *add = day->statements[ADD_DICTIONARY];
     sql_bind_u64(find, 1, chunk->project);
     sql_bind_slice(find, 2, chunk->service);
-    known->id = find_row(find);
+    enum status status = find_row(day, find, &known->id, error);
+    if (status != STATUS_OK) return status;
     if (known->id) return rollup_read_dictionary(day->db, known->id, true, &known->dictionary, &known->segments, error);
     sql_bind_u64(add, 1, chunk->project);
     sql_bind_slice(add, 2, chunk->service);
-    enum status status = day_run(day, add, error);
+    status = day_run(day, add, error);
     known->id = sqlite3_last_insert_rowid(day->db);
     return status;
 }
@@ -232,10 +235,10 @@ static enum status take_group(struct day *day, int64_t dictionary, const struct 
 {
     sqlite3_stmt *find = day->statements[FIND_GROUP], *add = day->statements[ADD_GROUP];
     bind_group(find, dictionary, chunk);
-    *ret_group = find_row(find);
-    if (*ret_group) return STATUS_OK;
+    enum status status = find_row(day, find, ret_group, error);
+    if (status != STATUS_OK || *ret_group) return status;
     bind_group(add, dictionary, chunk);
-    enum status status = day_run(day, add, error);
+    status = day_run(day, add, error);
     *ret_group = sqlite3_last_insert_rowid(day->db);
     return status;
 }

@@ -7,6 +7,8 @@ enum status sql_failed(sqlite3 *db, struct error *error, const char *what)
 {
     int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
     const char *why = db ? sqlite3_errmsg(db) : "not enough memory";
+    if (db && checked_file_is_damaged(db))
+        return error_set(error, STATUS_MALFORMED, 0, "%s: a page has a wrong checksum", what);
     switch (code) {
     case SQLITE_NOMEM:
         return error_set(error, STATUS_NO_MEMORY, 0, "%s: %s", what, why);

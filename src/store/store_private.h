@@ -3,6 +3,7 @@
 #define OFFBEAT_STORE_STORE_PRIVATE_H
 
 #include "base/clocks.h"
+#include "store/checked_file.h"
 #include "store/debug_files.h"
 #include "store/stack_dictionary.h"
 #include "store/store.h"
@@ -194,6 +195,8 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);
 /* The names of the data files in FOLDER, the earliest first; to be freed. */
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
+/* Returns whether a file in FOLDER was moved aside: answers lack its data. */
+bool folder_has_damaged(const char *folder);
 /* Renames a damaged file to a name that is_day_name rejects, and reports that or why it failed. */
 bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 

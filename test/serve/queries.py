@@ -12,7 +12,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import Server, envelope, item  # noqa: E402
+from server_process import Server, envelope, item, seal  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -297,6 +297,7 @@ def damaged_sums_are_not_used():
                 with contextlib.closing(sqlite3.connect(data)) as database:
                     database.execute(damage)
                     database.commit()
+                seal(data)
             server = Server(OFFBEAT, folder)
             compare_top(server, chunks, {}, "wall")
             more = random_payload(numbers, 1000 + number)

@@ -19,7 +19,7 @@ import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import ROOT, Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
+from server_process import ROOT, Server, chunk, chunk_envelope, envelope, item, running, seal  # noqa: E402
 from fixtures import REAL  # noqa: E402
 from tap import case, check, check_equal, leave_out, main, short, skip  # noqa: E402
 
@@ -635,6 +635,7 @@ def an_answer_that_lacks_damaged_data_says_so():
         with contextlib.closing(sqlite3.connect(data)) as database:
             database.execute("UPDATE chunk_raw SET payload=x'00' WHERE id=1")
             database.commit()
+        seal(data)
         server = Server(OFFBEAT, folder)
         for route in ("top?by=thread", "trend?from=1700000000.05", "flame?thread=1", f"flamechart?profiler={1:032x}&thread=1"):
             answer = server.get(route)
