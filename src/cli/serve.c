@@ -330,6 +330,7 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
     sigset_t ends;
     struct store *store;
     struct error error = {0};
+    uint64_t removed;
     keep_memory();
     /* Every thread that is started from here on leaves these signals to this one. */
     (void)sigemptyset(&ends);
@@ -338,7 +339,9 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a full disk */
-    if (store_open(folder, serve->log, NULL, &store, &error) != STATUS_OK) {
+    bool serves = !additions->project && !additions->token && !additions->limited;
+    if ((serves && store_trim(folder, serve->disk_bytes_max, &removed, &error) != STATUS_OK) ||
+        store_open(folder, serve->log, NULL, &store, &error) != STATUS_OK) {
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }

@@ -400,7 +400,7 @@ bool ingest_store(struct request *request, const struct store_batch *batch)
     struct error error = {0};
     uint64_t duplicates = 0;
     if (store_add(server->store, batch, &duplicates, &error) != STATUS_OK) {
-        server_log(server, "cannot store: %s", error.message);
+        server_log_failure(server, error.message);
         answer_error(request, 503, "%s", error.message);
         return false;
     }

@@ -329,6 +329,7 @@ void show_metrics(struct request *request)
                  server->open_connections.closed);
     write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);
     write_metric(out, "store_bytes", "gauge", "Size of the data files.", usage.bytes);
+    write_metric(out, "store_free_bytes", "gauge", "Room on the disk of the data files.", usage.free_bytes);
     write_metric(out, "store_days", "gauge", "Data files.", usage.days);
     write_metric(out, "store_commits_total", "counter", "Commits of the store.", usage.commits);
     write_metric(out, "store_batches_total", "counter", "Requests that those commits stored.", usage.batches);

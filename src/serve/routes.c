@@ -27,13 +27,15 @@ static void show_health(struct request *request)
     answer_finish(request, "application/json");
 }
 
-/* Ready: the store can be read. */
+/* Ready: the store can be read and written. */
 static void show_readiness(struct request *request)
 {
     struct store_usage usage;
     store_usage(request->server->store, &usage);
     if (usage.waiting >= STORE_WAITING_MAX / 2)
         answer_error(request, 503, "too much waits for the disk");
+    else if (!store_has_room(request->server->store))
+        answer_error(request, 503, "the disk is full: what is stored can be read, and nothing more is stored");
     else
         show_health(request);
 }

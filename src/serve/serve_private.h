@@ -127,13 +127,17 @@ struct server {
     struct symbols *symbols;     /* NULL: there are no names from debug files */
     struct assembler *assembler; /* NULL: the same */
 
-    atomic_bool is_ending; /* queries that compute give up */
+    atomic_ullong failed_ns; /* monotonic time of the last line about what cannot be stored; 0: none */
+    atomic_bool is_ending;   /* queries that compute give up */
     atomic_size_t body_bytes, unauthenticated_bytes, connections;
     atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled, limited,
         rolled_up;
 };
 
 void server_log(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Logs that something cannot be stored, and MESSAGE why, once in a minute. */
+void server_log_failure(struct server *server, const char *message);
 
 /* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query
  * that computes, so that others run. False if too many are suspended, or without a thread for the others. */

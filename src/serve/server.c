@@ -29,6 +29,14 @@ void server_log(const struct server *server, const char *format, ...)
     server->options.log(server->options.log_context, text);
 }
 
+void server_log_failure(struct server *server, const char *message)
+{
+    unsigned long long now_ns = clock_monotonic_ns(), before_ns = atomic_load(&server->failed_ns);
+    bool is_time = before_ns == 0 || now_ns - before_ns >= 60 * SECOND_NS;
+    if (!is_time || !atomic_compare_exchange_strong(&server->failed_ns, &before_ns, now_ns)) return;
+    server_log(server, "%s; what is stored can be read, and what is sent is answered with 503", message);
+}
+
 /* --- A request ---------------------------------------------------------------------------------------------------- */
 
 static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -604,6 +612,10 @@ static void maintain_store(struct server *server)
         server_log(server, "cannot remove old debug files: %s", error.message);
     else if (removed > 0)
         server_log(server, "removed %llu debug files", (unsigned long long)removed);
+    if (!store_has_room(server->store)) {
+        server_log_failure(server, "cannot store: the disk is full");
+        return;
+    }
     if (store_update_rollups(server->store, clock_utc_ns(), &rolled_up, &error) != STATUS_OK)
         server_log(server, "cannot add up old data: %s", error.message);
     atomic_fetch_add(&server->rolled_up, rolled_up);

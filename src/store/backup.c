@@ -25,10 +25,11 @@ static enum status copy_file(const char *folder, const char *target, const char 
     (void)snprintf(to, sizeof(to), "%s/%s", target, name);
     if (access(from, F_OK) != 0) return error_set(error, STATUS_NOT_FOUND, 0, "%s: there is no such file", from);
     enum status status = STATUS_OK;
-    if (checked_file_open(from, &source, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX) != SQLITE_OK)
+    if (checked_file_open(from, &source, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, INDEX_IN_FILE) != SQLITE_OK)
         status = sql_failed(source, error, from);
     if (status == STATUS_OK &&
-        checked_file_open(to, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX) != SQLITE_OK)
+        checked_file_open(to, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, INDEX_IN_FILE) !=
+            SQLITE_OK)
         status = sql_failed(copy, error, to);
     if (status == STATUS_OK) {
         (void)sqlite3_busy_timeout(source, BUSY_MS);

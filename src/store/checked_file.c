@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -173,15 +172,14 @@ static int last_error(sqlite3_vfs *vfs, int size, char *result)
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-static const char *const names[2] = {"offbeat", "offbeat-memory"};
-static sqlite3_vfs systems[2];
+static const char *const names[INDEX_KINDS] = {"offbeat", "offbeat-memory"};
+static sqlite3_vfs systems[INDEX_KINDS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static atomic_bool memory_is_used;
 
 static void register_systems(void)
 {
-    static const char *const real_names[2] = {"unix", "unix-excl"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const real_names[INDEX_KINDS] = {"unix", "unix-excl"};
+    for (int i = 0; i < INDEX_KINDS; i++) {
         sqlite3_vfs *real = sqlite3_vfs_find(real_names[i]);
         if (!real) continue;
         systems[i] = (sqlite3_vfs){
@@ -203,16 +201,11 @@ static void register_systems(void)
     }
 }
 
-void checked_file_use_memory(bool uses_memory)
-{
-    atomic_store(&memory_is_used, uses_memory);
-}
-
-int checked_file_open(const char *path, sqlite3 **ret_db, int flags)
+int checked_file_open(const char *path, sqlite3 **ret_db, int flags, enum checked_file_index index)
 {
     int reserved = CHECK_BYTES;
     (void)pthread_once(&once, register_systems);
-    int code = sqlite3_open_v2(path, ret_db, flags, names[atomic_load(&memory_is_used)]);
+    int code = sqlite3_open_v2(path, ret_db, flags, names[index]);
     if (code == SQLITE_OK) (void)sqlite3_file_control(*ret_db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
     return code;
 }
@@ -220,4 +213,10 @@ int checked_file_open(const char *path, sqlite3 **ret_db, int flags)
 bool checked_file_is_damaged(sqlite3 *db)
 {
     return sqlite3_extended_errcode(db) == SQLITE_IOERR_DATA;
+}
+
+bool checked_file_needs_memory(sqlite3 *db)
+{
+    int code = sqlite3_errcode(db);
+    return code == SQLITE_FULL || code == SQLITE_CANTOPEN || (code == SQLITE_IOERR && !checked_file_is_damaged(db));
 }

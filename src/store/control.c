@@ -18,12 +18,11 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS day_written(turn INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
     "PRAGMA user_version=4;";
 
-enum status control_open(struct store *store, struct error *error)
+static enum status open_control(struct store *store, const char *path, enum checked_file_index index,
+                                struct error *error)
 {
-    char path[STORE_PATH_SIZE + 16];
-    (void)snprintf(path, sizeof(path), "%s/control.db", store->folder);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    int opened = checked_file_open(path, &store->control, flags);
+    int opened = checked_file_open(path, &store->control, flags, index);
     if (opened == SQLITE_OK) {
         (void)sqlite3_busy_timeout(store->control, BUSY_MS);
         opened = sqlite3_exec(store->control, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL);
@@ -32,6 +31,16 @@ enum status control_open(struct store *store, struct error *error)
     if (version == 0) opened = sqlite3_exec(store->control, SCHEMA, NULL, NULL, NULL);
     if (version > 0 && version != CONTROL_VERSION) return sql_wrong_version(path, version, CONTROL_VERSION, error);
     return opened == SQLITE_OK && version >= 0 ? STATUS_OK : sql_failed(store->control, error, path);
+}
+
+enum status control_open(struct store *store, struct error *error)
+{
+    char path[STORE_PATH_SIZE + 16];
+    (void)snprintf(path, sizeof(path), "%s/control.db", store->folder);
+    enum status status = open_control(store, path, INDEX_IN_FILE, error);
+    if (status != STATUS_IO || !checked_file_needs_memory(store->control)) return status;
+    (void)sqlite3_close(store->control);
+    return open_control(store, path, INDEX_IN_MEMORY, error);
 }
 
 sqlite3_stmt *control_begin(struct store *store, const char *sql)

@@ -103,19 +103,26 @@ static enum status prepare_file(struct day *day, bool is_written, struct error *
  * file changes to WAL, without waiting, and each would create the tables. */
 static pthread_mutex_t creation = PTHREAD_MUTEX_INITIALIZER;
 
+static enum status open_file(struct day *day, const char *path, bool is_written, enum checked_file_index index,
+                             struct error *error)
+{
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (is_written ? SQLITE_OPEN_CREATE : 0);
+    if (checked_file_open(path, &day->db, flags, index) != SQLITE_OK) return sql_failed(day->db, error, day->name);
+    return prepare_file(day, is_written, error);
+}
+
 enum status day_open(struct day *day, const char *folder, const char *name, bool is_written, struct error *error)
 {
     char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
     *day = (struct day){0};
     (void)snprintf(day->name, sizeof(day->name), "%s", name);
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (is_written ? SQLITE_OPEN_CREATE : 0);
-    enum status status = STATUS_OK;
     if (is_written) (void)pthread_mutex_lock(&creation);
-    if (checked_file_open(path, &day->db, flags) != SQLITE_OK)
-        status = sql_failed(day->db, error, name);
-    else
-        status = prepare_file(day, is_written, error);
+    enum status status = open_file(day, path, is_written, INDEX_IN_FILE, error);
+    if (status == STATUS_IO && checked_file_needs_memory(day->db)) {
+        (void)sqlite3_close(day->db);
+        status = open_file(day, path, is_written, INDEX_IN_MEMORY, error);
+    }
     if (is_written) (void)pthread_mutex_unlock(&creation);
     for (int i = 0; i < DAY_STATEMENTS && status == STATUS_OK && is_written; i++) {
         if (sqlite3_prepare_v3(day->db, STATEMENTS[i], -1, SQLITE_PREPARE_PERSISTENT, &day->statements[i], NULL) !=

@@ -1,10 +1,12 @@
 /* Removes old data, and measures the room that data have.  SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static uint64_t bytes_of_day(const char *folder, const char *name)
@@ -19,17 +21,44 @@ static uint64_t bytes_of_day(const char *folder, const char *name)
     return bytes;
 }
 
-static void remove_day(struct store *store, const char *name)
+static void unlink_day(const char *folder, const char *name)
 {
     char path[STORE_PATH_SIZE + 32];
+    for (size_t i = 0; i < DAY_FILES; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s%s", folder, name, day_file_endings[i]);
+        (void)unlink(path);
+    }
+}
+
+enum status store_trim(const char *path, uint64_t bytes_max, uint64_t *ret_removed, struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count;
+    int lock;
+    uint64_t bytes = 0;
+    *ret_removed = 0;
+    if (bytes_max == 0 || access(path, F_OK) != 0) return STATUS_OK;
+    enum status status = lock_folder(path, &lock, error);
+    if (status != STATUS_OK) return status;
+    status = list_days(path, &names, &count, error);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) bytes += bytes_of_day(path, names[i]);
+    for (size_t i = 0; i + 1 < count && status == STATUS_OK && bytes > bytes_max; i++) {
+        bytes -= bytes_of_day(path, names[i]);
+        unlink_day(path, names[i]);
+        ++*ret_removed;
+    }
+    if (status == STATUS_OK) free(names);
+    (void)close(lock);
+    return status;
+}
+
+static void remove_day(struct store *store, const char *name)
+{
     if (strcmp(store->today.name, name) == 0) day_close(&store->today);
     for (size_t i = 0; i < DAYS_BEFORE; i++) {
         if (strcmp(store->before[i].name, name) == 0) day_close(&store->before[i]);
     }
-    for (size_t i = 0; i < DAY_FILES; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s%s", store->folder, name, day_file_endings[i]);
-        (void)unlink(path);
-    }
+    unlink_day(store->folder, name);
     control_forget_day(store, name);
 }
 
@@ -94,9 +123,31 @@ void store_usage(struct store *store, struct store_usage *ret_usage)
         for (size_t i = 0; i < count; i++) ret_usage->bytes += bytes_of_day(store->folder, names[i]);
         free(names);
     }
+    struct statvfs disk;
+    if (statvfs(store->folder, &disk) == 0) ret_usage->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     (void)pthread_mutex_lock(&store->queue_lock);
     ret_usage->commits = store->commits;
     ret_usage->batches = store->batches;
     ret_usage->waiting = store->waiting_count;
     (void)pthread_mutex_unlock(&store->queue_lock);
+}
+
+bool store_has_room(struct store *store)
+{
+    enum { ROOM_BYTES = 256 << 10, PROBE_BYTES = 64 << 10, FAILURE_SECONDS = 10 };
+    char path[STORE_PATH_SIZE + 32];
+    struct statvfs disk;
+    (void)pthread_mutex_lock(&store->queue_lock);
+    uint64_t failed_ns = store->failed_ns;
+    (void)pthread_mutex_unlock(&store->queue_lock);
+    if (statvfs(store->folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < ROOM_BYTES) return false;
+    if (!failed_ns) return true;
+    if (clock_monotonic_ns() - failed_ns < FAILURE_SECONDS * SECOND_NS) return false;
+    /* Nothing was sent since, and a quota or a limit of files may be the cause. */
+    (void)snprintf(path, sizeof(path), "%s/room", store->folder);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool has_room = file >= 0 && posix_fallocate(file, 0, PROBE_BYTES) == 0;
+    if (file >= 0) (void)close(file);
+    (void)unlink(path);
+    return has_room;
 }

@@ -221,6 +221,7 @@ void *store_write(void *context)
         enum status status = store_or_replace(store, group, &error);
         (void)pthread_mutex_lock(&store->queue_lock);
         store->commits += status == STATUS_OK;
+        store->failed_ns = status == STATUS_IO ? clock_monotonic_ns() : 0;
         for (struct waiting *waiting = group, *next; waiting; waiting = next) {
             next = waiting->next;
             waiting->status = status;

@@ -245,8 +245,14 @@ enum status store_backup(const char *path, const char *target, store_report *rep
 
 struct store_usage {
     uint64_t bytes, days, commits, batches, waiting;
+    uint64_t free_bytes; /* room on the disk */
 };
 void store_usage(struct store *store, struct store_usage *ret_usage);
+/* Returns whether the disk has room for more. */
+bool store_has_room(struct store *store);
+/* Removes the oldest days of the store in the folder PATH, which nobody has open, until its files have at most
+ * BYTES_MAX; the last day stays. Needs no room on the disk. */
+enum status store_trim(const char *path, uint64_t bytes_max, uint64_t *ret_removed, struct error *error);
 
 /* Reads everything in the folder PATH, which no server may have open. A damaged file is moved aside if REPAIRS, after
  * its readable chunks were copied to a new one. RET_DAMAGED counts damaged files. */

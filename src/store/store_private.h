@@ -170,6 +170,7 @@ struct store {
     size_t waiting_count;
     bool is_closing;
     uint64_t commits, batches;
+    uint64_t failed_ns;                         /* monotonic time when batches were not stored; 0: the last ones were */
     char reported[REPORTED_MAX][DAY_NAME_SIZE]; /* damaged files that queries met, each reported once */
     size_t reported_count;
 

@@ -3,6 +3,7 @@ with a second server on the folder. Arguments: the build folder, the number of k
 import os
 import pathlib
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -106,7 +107,8 @@ def check_full_disk(folder, server, make_room):
     acknowledged = fill(server, 0)
     check(acknowledged, "nothing fitted")
     check_equal(server.get("top").status, 200, "status of a query on the full disk")
-    check("cannot store" in server.said(), server.said())
+    check_equal([server.said().count("cannot store"), server.send(chunk_envelope(9999)).status, server.said().count("cannot store")], [1, 503, 1], "lines in a minute")
+    check_equal([server.request("GET", path).status for path in ("/readyz", "/healthz")], [503, 200], "readiness and health")
     make_room()
     for number in range(10_000, 10_020):
         check_equal(server.send(chunk_envelope(number, start=START + 7 * (number % 5000), samples=SAMPLES)).status, 200, "status with room")
@@ -133,6 +135,54 @@ def a_full_disk_loses_nothing_that_was_acknowledged():
         try:
             with running(OFFBEAT, data=folder) as server:
                 check_full_disk(folder, server, lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True))
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def fill_rest(folder):
+    with open(f"{folder}/ballast", "ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1024))
+        except OSError:
+            pass
+
+
+@case
+def a_server_starts_on_a_full_disk_and_serves_what_is_there():
+    with tempfile.TemporaryDirectory() as folder:
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, check=False).returncode:
+            skip("only root can mount a small file system")
+        data = f"{folder}/data"
+        try:
+            for ends in ("stop", "kill"):
+                with running(OFFBEAT, data=data) as server:
+                    expected = server.chunk_numbers() + [number for number in (range(5) if ends == "stop" else range(5, 10))
+                                                         if server.send(chunk_envelope(number, start=START + number)).status == 200]
+                    before = server.get("top").body
+                    fill_rest(folder)
+                    getattr(server, ends)()
+                fill_rest(folder)
+                with running(OFFBEAT, data=data) as server:
+                    for _ in range(10):  # the start removes logs that it no longer needs
+                        fill_rest(folder)
+                        time.sleep(0.1)
+                    check_equal(server.get("top").body, before, f"an answer after {ends}")
+                    check_equal(server.chunk_numbers(), sorted(expected), "chunks")
+                    check_equal(server.request("GET", "/readyz").status, 503, "readiness")
+                    metrics = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
+                    check(int(re.search(r"^offbeat_store_free_bytes (\d+)$", metrics, re.MULTILINE)[1]) < 256 << 10, metrics)
+                    check_equal(server.send(chunk_envelope(100)).status, 503, "status of a chunk")
+                    os.unlink(f"{folder}/ballast")
+                    check_equal([server.send(chunk_envelope(100 + len(expected))).status, server.request("GET", "/readyz").status], [200, 200], "with room")
+                    expected.append(100 + len(expected))
+                    check_equal(server.chunk_numbers(), sorted(expected), "chunks with room")
+                    check_equal(server.stop(), 0, "exit status")
+            pathlib.Path(data, "2020-01-01.db").write_bytes(bytes(1 << 20))
+            fill_rest(folder)
+            with running(OFFBEAT, "--disk", "1", data=data) as server:
+                check(not pathlib.Path(data, "2020-01-01.db").exists(), "the oldest day was not removed")
+                check_equal(server.send(chunk_envelope(200)).status, 200, "status after --disk made room")
         finally:
             subprocess.run(["umount", folder], check=True)
 

@@ -224,7 +224,7 @@ static void run_sql(const char *name, const char *sql)
     char path[100];
     sqlite3 *db;
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    CHECK_INT(checked_file_open(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), SQLITE_OK);
+    CHECK_INT(checked_file_open(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, INDEX_IN_FILE), SQLITE_OK);
     CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     (void)sqlite3_close(db);
 }
@@ -235,7 +235,7 @@ static int64_t read_number(const char *name, const char *sql)
     sqlite3 *db;
     sqlite3_stmt *row;
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    CHECK_INT(checked_file_open(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), SQLITE_OK);
+    CHECK_INT(checked_file_open(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, INDEX_IN_FILE), SQLITE_OK);
     CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
     CHECK_INT(sqlite3_step(row), SQLITE_ROW);
     int64_t number = sqlite3_column_int64(row, 0);
