@@ -67,6 +67,8 @@ struct record {
     } recordings;
     size_t process_count, thread_count;
     uint64_t tick_count, stack_count, lost_ticks;
+    char deleted[PATH_MAX]; /* first file that was gone when its functions were to be named; "": none */
+    size_t deleted_count;   /* number of such files, in all processes */
     bool is_quiet;
     bool is_failed;
     bool is_running;                      /* true while the program runs: empty recordings may still grow */
@@ -178,6 +180,26 @@ static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
     return greatest(known_ns, seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_TICKS_NS;
 }
 
+static bool has_unnamed_location(const struct profile *profile, size_t mapping)
+{
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        const struct location *location = &profile->locations.items[i];
+        if (location->mapping.index == mapping && location->line_count == 0) return true;
+    }
+    return false;
+}
+
+/* Notes the files that are gone, so that nothing names their functions. */
+static void note_deleted(struct record *record, const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->mappings.count && !record->decoding.drops_symbols; i++) {
+        const char *path = profile_c_string(profile, profile->mappings.items[i].file_name);
+        bool is_gone = path[0] == '/' && access(path, F_OK) != 0 && errno == ENOENT;
+        if (!is_gone || !has_unnamed_location(profile, i)) continue;
+        if (record->deleted_count++ == 0) (void)snprintf(record->deleted, sizeof(record->deleted), "%s", path);
+    }
+}
+
 static void take_recording(struct record *record, struct profile *all, const char *name)
 {
     struct buffer bytes;
@@ -188,6 +210,7 @@ static void take_recording(struct record *record, struct profile *all, const cha
         found == RECORD_FILE_READ && decode_one_of_many(name, &format_recording, &bytes, &record->decoding, &profile);
     record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
     if (is_open) {
+        note_deleted(record, &profile);
         bool was_sampled = profile.samples.count > 0; /* its start alone is too little for Sentry */
         pid_t pid = (pid_t)strtol(metadata_text(&profile, "pid"), NULL, 10);
         uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, metadata_text(&profile, "executable"));
@@ -314,6 +337,17 @@ static void print_completeness(const struct profile *all)
     buffer_fini(&line);
 }
 
+static void print_deleted(const struct record *record)
+{
+    if (record->deleted_count == 0) return;
+    char more[48] = "";
+    if (record->deleted_count > 1) (void)snprintf(more, sizeof(more), " and %zu more", record->deleted_count - 1);
+    message("%s%s was deleted while it was mapped, or exists only in memory or in another root directory: its "
+            "functions have "
+            "no names; keep the file until the profile is written",
+            message_name(record->deleted, true), more);
+}
+
 static void print_no_sample(const struct record *record, const char *program)
 {
     uint64_t period_ns = 1000000000 / record->run.frequency_hz;
@@ -354,6 +388,7 @@ static void write_outputs(struct record *record, struct profile *all, const char
         print_why_empty(record, &missing, program);
         print_missing(record, &missing);
         print_completeness(all);
+        print_deleted(record);
     }
     buffer_fini(&missing.names);
 }
