@@ -1,7 +1,10 @@
 """Kinds of profiles: a service that sends several of them, and how each is added up over time. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
+import collections
 import gzip
+import math
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -10,13 +13,14 @@ import time
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from protobuf_wire import field, fields, varint  # noqa: E402
+from protobuf_wire import field, fields, push_series, varint  # noqa: E402
 from server_process import ROOT, chunk_envelope, running  # noqa: E402
 from tap import case, check, check_equal, main, short, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
 TRIALS = ROOT / "test/data/trials/server"
 NOW = int(time.time())
+BOUNDARY = "5f2c9b4e7d"
 HEAP = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
 LOCKS = [("contentions", "count"), ("delay", "nanoseconds")]
 
@@ -108,6 +112,38 @@ def kinds_that_share_a_unit_are_never_added():
         check_equal(selves(top(server, service="shop")), {"compute": 10}, "without a type")
 
 
+def form(**parts):
+    body = b"".join(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+                    for name, data in parts.items())
+    return body + f"--{BOUNDARY}--\r\n".encode()
+
+
+@case
+def clients_say_what_profiles_are_called_and_what_is_cumulative():
+    locks = {i: pprof(LOCKS, {("main", "wait"): (i, 100 * i)}, NOW - 100 + i) for i in (1, 3, 7)}
+    with running(OFFBEAT) as server:
+        key = {"Authorization": f"Bearer {server.key}"}
+        for name, config in (("delta", '{"contentions": {"units": "lock_samples", "display-name": "mutex_count"}, "delay": {"display-name": "mutex_duration"}}'),
+                             ("total", '{"contentions": {"display-name": "block_count", "cumulative": true}, "delay": {"cumulative": true}}')):
+            for i, body in locks.items():  # as pyroscope-go sends, all of them at intervals of 15 s
+                query = urllib.parse.urlencode({"name": name + "{region=eu}", "from": NOW - 150 + 15 * i, "until": NOW - 135 + 15 * i, "spyName": "gospy"})
+                answer = server.request("POST", f"/ingest?{query}", form(sample_type_config=config.encode(), profile=body),
+                                        key | {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+                check_equal(answer.status, 200, f"{name}: {answer.body}")
+        for service, kind, rule, expected in (("delta", "mutex:delay", "sum", 1100), ("total", "block:delay", "difference", 600)):
+            answer = top(server, service=service)
+            check_equal((answer["kind"]["name"], answer["kind"]["rule"], answer["total"]), (kind, rule, expected), service)
+        series = [({"service_name": "alloy", "instance": host, "__name__": name} | labels, [(body, "") for body in locks.values()])
+                  for host in ("a", "b") for name, labels in (("mutex", {}), ("block", {}), ("godeltaprof_mutex", {"__delta__": "false", "kind": "delta"}))]
+        answer = server.request("POST", "/push.v1.PusherService/Push", fields(1, [push_series(*one) for one in series]), key | {"Content-Type": "application/proto"})
+        check_equal(answer.status, 200, f"push: {answer.body}")
+        check_equal(total(server, service="alloy", type="block"), 2 * 600, "block of two processes")
+        check_equal(total(server, service="alloy", type="mutex", host="a"), 600 + 1100, "mutex, cumulative and not, of one process")
+        for kind in ("gpu", "cpu"):
+            send(server, pprof([("cpu", "nanoseconds")], {("main",): (5,)}, NOW - 10, 1), service="own", kind=kind)
+        check_equal({one["name"] for one in server.read("types?service=own")["types"]}, {"cpu", "gpu:cpu"}, "a name of the sender's own")
+
+
 # --- Over time --------------------------------------------------------------------------------------------------------
 
 
@@ -144,6 +180,81 @@ def values_since_the_start_are_differences_and_a_restart_is_recognized():
         check_equal(parts, [0, 500, 2500, 307, 600, 0, 0, 0, 0, 0], "parts of the time")
         send(server, pprof(LOCKS, {("main", "sync.(*Mutex).Unlock"): (5, 50)}, NOW - 20, duration=10), service="shop", host="a")
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 50}), 50, "a profile of a duration")
+
+
+# --- A second implementation ------------------------------------------------------------------------------------------
+
+QUERIES = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
+STACKS = [("main", "a"), ("main", "b"), ("main", "a", "c")]
+
+
+def average(profiles):
+    sums = collections.Counter()
+    for _, values in profiles:
+        sums.update(values)
+    ratio = 1 / len(profiles) if profiles else 0
+    return {stack: math.floor(value * ratio + 0.5) for stack, value in sums.items()}
+
+
+def difference(profiles, begin, end):
+    """PROFILES: all of one host. Also whether one is in the range."""
+    inside = [one for one in profiles if begin <= one[0] < end]
+    before = [one for one in profiles if begin - 3600 <= one[0] < begin]
+    after = [one for one in profiles if end <= one[0] < end + 3600]
+    if not before and not after and len(inside) == 1:
+        return inside[0][1]
+    sums = collections.Counter()
+    line = before[-1:] + inside
+    for (_, old), (_, new) in zip(line, line[1:]):
+        change = {stack: new.get(stack, 0) - old.get(stack, 0) for stack in old.keys() | new.keys()}
+        has_restarted = -sum(value for value in change.values() if value < 0) > sum(old.values()) * 0.01
+        sums.update(new if has_restarted else {stack: max(value, 0) for stack, value in change.items()})
+    return sums
+
+
+def random_profiles(numbers):
+    """{host: [(time, {stack: value})]}, in the order of time. Values grow, and now and then begin again."""
+    profiles = {}
+    for host in ("a", "b", "c"):
+        at, values, profiles[host] = NOW - 20_000, collections.Counter(), []
+        for _ in range(numbers.choice((1, 2, 20, 40))):
+            at += numbers.choice((15, 15, 15, 60, 3000, 5000))
+            if numbers.random() < 0.1:
+                values.clear()
+            values.update({stack: numbers.randrange(0, 100) for stack in STACKS if numbers.random() < 0.7})
+            if values and at < NOW:
+                profiles[host].append((at, dict(values)))
+    return profiles
+
+
+@case
+def random_series_have_the_answers_of_a_second_implementation():
+    print(f"# seed {SEED}, {QUERIES} queries")
+    numbers = random.Random(SEED)
+    profiles = random_profiles(numbers)
+    times = [at for of_host in profiles.values() for at, _ in of_host]
+    with running(OFFBEAT) as server:
+        for host, of_host in profiles.items():
+            for at, values in of_host:
+                send(server, pprof(HEAP, {stack: (value, 2 * value, 3 * value, 4 * value) for stack, value in values.items()}, at), service="shop", host=host)
+        for _ in range(QUERIES):
+            begin, end = sorted((numbers.choice(times) + numbers.choice((0, 1, 700)), numbers.choice(times) + numbers.choice((1, 2, 900))))
+            hosts = {numbers.choice("abc")} if numbers.random() < 0.5 else set(profiles)
+            query = {"service": "shop", "from": begin, "to": end + 1} | ({"host": next(iter(hosts))} if len(hosts) == 1 else {})
+            inside = {host: [one for one in profiles[host] if begin <= one[0] <= end] for host in hosts}
+            for kind, factor in (("inuse_space", 4), ("alloc_space", 2)):
+                expected = collections.Counter()
+                for host in hosts:
+                    of_host = [(at, {stack: factor * value for stack, value in values.items()}) for at, values in profiles[host]]
+                    chosen = [one for one in of_host if begin <= one[0] <= end]
+                    for stack, value in (average(chosen) if kind == "inuse_space" else difference(of_host, begin, end + 1)).items():
+                        expected[stack[-1]] += value
+                answer = server.get(f"top?type={kind}&{urllib.parse.urlencode(query)}")
+                what = f"{kind} of {query}, seed {SEED}"
+                check_equal(answer.status, 200 if any(inside.values()) else 404, f"status of {what}")
+                if answer.status == 200:
+                    check_equal(selves(answer.json()), {name: value for name, value in expected.items() if value}, what)
 
 
 # --- Times ------------------------------------------------------------------------------------------------------------

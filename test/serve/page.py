@@ -177,6 +177,41 @@ def sessions_and_transactions_have_a_flamechart_with_spans():
 
 
 @case
+def a_service_with_several_kinds_of_profiles_has_a_choice_of_type():
+    trials = pathlib.Path(__file__).resolve().parents[1] / "data/trials/server"
+    with opened(fills=False) as browser:
+        for name in ("cpu", "heap", "goroutine", "heap"):
+            check_equal(browser.server.upload((trials / f"go_{name}.pb.gz").read_bytes(), "service=go").status, 200, name)
+        browser.open("about:blank")
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=profile&service=go&type=nothing")
+        check_equal(boxes(browser)["all"], 3_260_000_000, "CPU time, also with a type that is not there")
+        choose(browser, "Type", "inuse_space")
+        browser.wait("document.querySelector('.rule')?.textContent === 'average of 2 profiles of 1 process'")
+        check_equal(boxes(browser)["all"], 8_396_811, "memory in use")
+        choose(browser, "Type", "goroutine")
+        browser.wait("document.querySelector('.rule')?.textContent === 'average of 1 profile of 1 process'")
+        check_equal(boxes(browser)["all"], 6, "goroutines")
+        browser.keep(PICTURES, "serve-types")
+        check_quiet(browser)
+
+
+@case
+def the_first_page_shows_the_last_hour():
+    with opened(fills=False) as browser:
+        check_equal(browser.server.send(chunk_envelope(1, start=NOW - 40 * 86400, release="old@1")).status, 200, "an old chunk")
+        browser.open("about:blank")
+        browser.open(browser.server.page_url)
+        ready(browser, "document.querySelector('h1')?.textContent === 'Nothing arrived in the last hour'")
+        press_button(browser, "Show all of the time")
+        ready(browser, "document.querySelector('table.list')?.textContent.includes('old')")
+        check_equal(browser.server.send(chunk_envelope(2, release="new@1")).status, 200, "a new chunk")
+        browser.open("about:blank")
+        browser.open(f"http://127.0.0.1:{browser.server.port}/")
+        ready(browser, "document.querySelector('table.list')?.textContent.includes('new')")
+        check(not browser.run("document.querySelector('table.list').textContent.includes('old')"), "the old service is listed")
+
+
+@case
 def ingest_names_what_was_rejected_and_how_to_send():
     with opened() as browser:
         press_button(browser, "Ingest")

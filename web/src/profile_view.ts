@@ -60,9 +60,9 @@ export class ProfileView implements ServerView {
     this.rule.textContent = "";
     this.showBar(null, null);
     if (!this.isSession) void this.showChart();
-    void this.showFilters();
     try {
       const parameters = await this.withType(selectionOf(state)), { type } = parameters;
+      void this.showFilters();
       const [{ bytes, kind }, based, spans] = await Promise.all([
         api.page(this.isSession ? { ...parameters, times: "1" } : parameters),
         hasBase(state) && !this.isSession ? api.page({ ...baseOf(state), type }) : undefined,
