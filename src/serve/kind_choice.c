@@ -23,6 +23,7 @@ struct kind_list {
 static bool add_combination(void *context, const struct store_value *value)
 {
     struct kind_list *list = context;
+    if (value->value.size == 0) return true; /* chunks without values, such as traces that are not read */
     if (list->count == COMBINATIONS_MAX) return false;
     list->items[list->count++] = (struct combination){list->text.size, value->value.size};
     buffer_append(&list->text, value->value.data, value->value.size);
