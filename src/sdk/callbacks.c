@@ -17,7 +17,9 @@
 /* See other_libc.c. */
 #pragma weak pthread_rwlock_clockwrlock
 
-enum { LINES_MAX = 4, LINE_SIZE = 1024 };
+enum { LINES_MAX = 8, LINE_SIZE = 1024 };
+
+static __thread bool holds_lines __attribute__((tls_model("initial-exec")));
 
 static struct {
     pthread_rwlock_t calls;
@@ -163,6 +165,18 @@ __attribute__((noinline)) static void write_queued_lines(void)
 void callbacks_give_lock(enum sdk_lock lock)
 {
     lock_give(lock);
+    if (atomic_load(&callbacks.line_count) > 0 && !lock_any_is_held() && !holds_lines) write_queued_lines();
+}
+
+void callbacks_hold_lines(void)
+{
+    holds_lines = true;
+}
+
+void callbacks_release_lines(void)
+{
+    if (!holds_lines) return;
+    holds_lines = false;
     if (atomic_load(&callbacks.line_count) > 0 && !lock_any_is_held()) write_queued_lines();
 }
 
@@ -171,7 +185,7 @@ static void say(const char *format, va_list arguments)
     char line[LINE_SIZE];
     KEEP_ERRNO;
     (void)vsnprintf(line, sizeof(line), format, arguments);
-    if (!lock_any_is_held()) {
+    if (!lock_any_is_held() && !holds_lines) {
         say_line(line);
         return;
     }

@@ -27,6 +27,11 @@ void callbacks_write_line(const struct offbeat_options *options, const char *lin
 #define HOLD_LOCK(lock)                                                                                                \
     __attribute__((cleanup(callbacks_give_held), unused)) const enum sdk_lock held_lock = callbacks_take_lock(lock)
 
+/* Queue the lines of this thread, which has a lock of trace/ that the program's log function may wait for, and write
+ * them. The second does nothing without the first. */
+void callbacks_hold_lines(void);
+void callbacks_release_lines(void);
+
 /* Gives LOCK and then writes the queued lines. */
 void callbacks_give_lock(enum sdk_lock lock);
 

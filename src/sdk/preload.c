@@ -1,6 +1,6 @@
 /* Profiles a program that does not know liboffbeat.so, by LD_PRELOAD and OFFBEAT_… variables. With the variables of
- * `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is wrong or
- * missing, it does nothing.  SPDX-License-Identifier: MIT */
+ * `offbeat record` the library writes recordings; with OFFBEAT_DSN or SENTRY_DSN it sends profiles. Without them it
+ * does nothing; with OFFBEAT_DEBUG it says so.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/percent.h"
 #include "base/seccomp_filter.h"
@@ -118,12 +118,13 @@ __attribute__((constructor)) static void preload_start(void)
     if (!is_gnu_libc()) return;
     KEEP_ERRNO;
     const char *directory = wanted_directory(), *dsn = environment_get("OFFBEAT_DSN");
+    if (!dsn) dsn = environment_get("SENTRY_DSN");
     const char *libraries = environment_get("LD_PRELOAD"); /* a program that is linked with the library calls init */
     bool is_preloaded = libraries && strstr(libraries, "liboffbeat") && !is_translated();
     if (getauxval(AT_SECURE)) return;
     if (directory && !is_recording)
         record_process(directory);
-    else if (!directory && dsn && *dsn && is_preloaded)
+    else if (!directory && is_preloaded && ((dsn && *dsn) || environment_get("OFFBEAT_DEBUG")))
         sdk_init_preloaded();
 }
 

@@ -63,14 +63,17 @@ static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, 
     (void)snprintf(half_id, sizeof(half_id), "%.16s", trace_id); /* random hex digits */
     if (options->profiles_sampler && is_sampled)                 /* a function of the program, called without a lock */
         v1_rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
+    callbacks_hold_lines(); /* until the transaction has started: trace/ has a lock */
     uint32_t token = profiler_root_started(is_sampled, v1_rate, strtoull(half_id, NULL, 16), &v1);
     if (!INVARIANT((token & PROFILED_BIT) == 0)) token &= ~PROFILED_BIT;
+    if (starting) sdk_debug("the transaction \"%.200s\" is %ssampled", starting->name, is_sampled ? "" : "not ");
     if (v1 == PROFILER_V1_LIMITED) sender_discard(DISCARD_RATELIMIT_BACKOFF, CATEGORY_PROFILE, 1);
     return v1 == PROFILER_V1_YES ? token | PROFILED_BIT : token;
 }
 
 static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)
 {
+    callbacks_hold_lines(); /* until the span has finished */
     profiler_root_ended(token & ~PROFILED_BIT, is_sampled, (token & PROFILED_BIT) != 0);
 }
 
@@ -112,7 +115,10 @@ static void reject(struct trace_transaction *transaction, bool has_profile)
 
 static void finished(void *data, struct trace_transaction *transaction)
 {
-    bool is_profiled = (trace_transaction_facts(transaction).token & PROFILED_BIT) != 0;
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    bool is_profiled = (facts.token & PROFILED_BIT) != 0;
+    callbacks_release_lines();
+    sdk_debug("the transaction \"%.200s\" is complete, with %zu spans", facts.name, facts.span_count);
     if (!let_program_change(transaction)) {
         reject(transaction, is_profiled);
         return;
@@ -295,6 +301,7 @@ struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transac
     struct offbeat_span *span = start_transaction(tracer, &known, &incoming);
     trace_incoming_fini(&incoming);
     tracer_unref(tracer);
+    callbacks_release_lines();
     return span;
 }
 
@@ -319,7 +326,9 @@ struct offbeat_span *offbeat_span_start(const char *op, const char *description)
 void offbeat_span_finish(struct offbeat_span *span)
 {
     KEEP_ERRNO;
-    if (sdk_is_ours()) trace_span_finish(inner(span));
+    if (!sdk_is_ours()) return;
+    trace_span_finish(inner(span));
+    callbacks_release_lines();
 }
 
 /* --- The rest as it is -------------------------------------------------------------------------------------------- */
@@ -350,7 +359,9 @@ struct offbeat_span *offbeat_span_ref(struct offbeat_span *span)
 void offbeat_span_unref(struct offbeat_span *span)
 {
     KEEP_ERRNO;
-    if (sdk_is_ours()) trace_span_unref(inner(span));
+    if (!sdk_is_ours()) return;
+    trace_span_unref(inner(span));
+    callbacks_release_lines();
 }
 
 /* --- What a span says --------------------------------------------------------------------------------------------- */

@@ -162,6 +162,14 @@ def debug_logs_each_setting_with_its_source_and_each_action():
         check(re.search(r"profiler \w+ stops: the library shuts down", drive_of("init start await")), "no reason of the end")
 
 
+@case
+def the_programs_log_may_wait_for_a_thread_that_traces():
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "option log_after_a_transaction x init transaction a await work 100 finish a", profile_lifecycle="trace", traces_sample_rate=1)
+        for line in ('the transaction "a" is sampled', 'the transaction "a" is complete, with 0 spans'):
+            check(f"logged: {line}" in ran.said, f"{line!r} is missing: {ran.said}")
+
+
 @short
 @case
 def a_missing_dsn_and_an_invalid_option_are_one_line_and_false():
@@ -183,8 +191,11 @@ def the_service_is_the_name_that_was_started_or_the_script():
         if IS_ASAN:
             return
         (folder / "app.py").write_text("print('hello')\n")
-        done = run(sys.executable, "-W", "ignore", "app.py", "x", cwd=folder, env=environment(server, folder, LD_PRELOAD=OFFBEAT.build / "liboffbeat.so"))
-        check('release: "app.py@' in text(done.stderr), text(done.stderr))
+        done = run(sys.executable, "-W", "ignore", "app.py", "x", cwd=folder, env=environment(server, folder, dsn=None, SENTRY_DSN=server.dsn,
+                                                                                                      LD_PRELOAD=OFFBEAT.build / "liboffbeat.so"))
+        check('release: "app.py@' in text(done.stderr) and "starts: the library was loaded" in text(done.stderr), text(done.stderr))
+        done = run("true", env=environment(None, folder, LD_PRELOAD=OFFBEAT.build / "liboffbeat.so"))
+        check("there is no DSN" in text(done.stderr), text(done.stderr))
 
 
 @short

@@ -222,6 +222,25 @@ static void logs_slowly(void *milliseconds, const char *message)
     (void)fprintf(stderr, "logged: %s\n", message);
 }
 
+static void *traces_and_ends(void *unused)
+{
+    offbeat_span_finish(offbeat_transaction_start("in another thread", "test"));
+    return NULL;
+}
+
+/* Waits for another thread that starts and finishes a transaction meanwhile. */
+static void logs_after_a_transaction(void *unused, const char *message)
+{
+    static __thread bool is_logging;
+    static atomic_bool is_busy;
+    pthread_t thread;
+    (void)fprintf(stderr, "logged: %s\n", message);
+    if (is_logging || is_busy) return;
+    is_logging = is_busy = true;
+    if (pthread_create(&thread, NULL, traces_and_ends, NULL) == 0) (void)pthread_join(thread, NULL);
+    is_logging = is_busy = false;
+}
+
 static void do_late(void)
 {
     (void)printf("{\"late_calls\": %u}\n", late_calls);
@@ -242,6 +261,7 @@ static void do_option(void)
         options.before_send_transaction = options.before_send_span = changes_span;
         options.before_send_transaction_data = options.before_send_span_data = data;
     }
+    if (strcmp(name, "log_after_a_transaction") == 0) options.log = logs_after_a_transaction;
     if (strcmp(name, "log") == 0) options.log = logs_slowly, options.log_data = data;
     if (strcmp(name, "before_send") == 0) options.before_send = sends_slowly, options.before_send_data = data;
     if (strcmp(name, "traces_sampler") == 0) options.traces_sampler = sample_traces, options.traces_sampler_data = data;
