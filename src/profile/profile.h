@@ -52,7 +52,8 @@ struct mapping {
     uint64_t start, limit; /* the segment */
     uint64_t file_offset;  /* the place of START in the file */
     struct string_id file_name;
-    struct string_id build_id;   /* lowercase hex, any length; Sentry's code_id */
+    struct string_id build_id;   /* lowercase hex (profile/build_id.h); Sentry's code_id */
+    struct string_id build_text; /* the source's id if it is a word that is not hex: to show, not to find a file by */
     struct string_id debug_id;   /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
     uint64_t image_start;        /* address of the file's first loaded segment; 0 = not known, use START */
     uint64_t image_size;         /* first to last loaded byte; 0 = not known */

@@ -160,6 +160,7 @@ static void merge_mappings(struct merge *merge)
         struct mapping mapping = merge->from->mappings.items[i];
         mapping.file_name = move_string(merge, mapping.file_name);
         mapping.build_id = move_string(merge, mapping.build_id);
+        mapping.build_text = move_string(merge, mapping.build_text);
         mapping.debug_id = move_string(merge, mapping.debug_id);
         mapping.attributes = move_string(merge, mapping.attributes);
         if (mapping.process.index != 0) mapping.process.index = merge->processes[mapping.process.index];

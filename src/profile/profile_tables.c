@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "profile/build_id.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,15 +68,18 @@ static bool mapping_equal(const void *context, uint32_t index, const void *key)
     const struct mapping *a = &profile->mappings.items[index], *b = key;
     return a->start == b->start && a->limit == b->limit && a->file_offset == b->file_offset &&
            same_string(a->file_name, b->file_name) && same_string(a->build_id, b->build_id) &&
-           same_string(a->debug_id, b->debug_id) && a->image_start == b->image_start &&
-           a->image_size == b->image_size && a->image_vmaddr == b->image_vmaddr &&
+           same_string(a->build_text, b->build_text) && same_string(a->debug_id, b->debug_id) &&
+           a->image_start == b->image_start && a->image_size == b->image_size && a->image_vmaddr == b->image_vmaddr &&
            a->process.index == b->process.index && same_string(a->attributes, b->attributes) &&
            a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
            a->has_line_numbers == b->has_line_numbers && a->has_inline_frames == b->has_inline_frames;
 }
 
-struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *mapping)
+struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *added)
 {
+    struct mapping checked = *added;
+    const struct mapping *mapping = &checked;
+    mapping_check_build_id(profile, &checked);
     uint64_t hash = hash_mix(hash_mix(mapping->start, mapping->limit), mapping->file_offset);
     hash = hash_pair(hash, mapping->file_name.index, mapping->build_id.index);
     uint32_t index = index_table_find(&profile->mappings.index, hash, mapping_equal, profile, mapping);

@@ -1,5 +1,6 @@
 /* The contents of a file, for programs: the object described in doc/man/offbeat-info.1. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_extension.h"
+#include "profile/build_id.h"
 #include "profile/frame_kind.h"
 #include "report/info_report.h"
 #include "report/profile_json.h"
@@ -109,7 +110,7 @@ static void write_images(struct json_writer *json, const struct profile *profile
         const struct mapping *mapping = &profile->mappings.items[i];
         json_begin_object(json);
         string_write_json(json, profile, "file", mapping->file_name);
-        string_write_json(json, profile, "build_id", mapping->build_id);
+        string_write_json(json, profile, "build_id", mapping_build_text(mapping));
         string_write_json(json, profile, "debug_id", mapping->debug_id);
         json_member_u64(json, "address", mapping->image_start ? mapping->image_start : mapping->start);
         json_member_u64(json, "size", mapping->image_size ? mapping->image_size : mapping->limit - mapping->start);

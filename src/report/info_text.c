@@ -1,4 +1,5 @@
 /* The contents of a file, line by line.  SPDX-License-Identifier: MIT */
+#include "profile/build_id.h"
 #include "profile/frame_kind.h"
 #include "profile/processes.h"
 #include "format/sentry/sentry_extension.h"
@@ -154,8 +155,9 @@ static void append_images(struct buffer *out, const struct profile *profile, con
         uint64_t size = mapping->image_size ? mapping->image_size : mapping->limit - mapping->start;
         buffer_append_format(out, "  0x%" PRIx64 " +0x%" PRIx64 " ", start, size);
         append_printable(out, profile_c_string(profile, mapping->file_name));
-        buffer_append_text(out, mapping->build_id.index ? " " : "");
-        append_printable(out, profile_c_string(profile, mapping->build_id));
+        struct string_id build_text = mapping_build_text(mapping);
+        buffer_append_text(out, build_text.index ? " " : "");
+        append_printable(out, profile_c_string(profile, build_text));
         buffer_append_text(out, "\n");
     }
 }

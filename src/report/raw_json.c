@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "report/profile_json.h"
 #include "report/raw_report.h"
+#include "profile/build_id.h"
 
 static void write_sample(struct json_writer *json, const struct profile *profile, struct sample_labels *labels,
                          size_t sample)
@@ -64,7 +65,7 @@ static void write_mappings(struct json_writer *json, const struct profile *profi
         json_member_hex(json, "limit", mapping->limit);
         json_member_hex(json, "offset", mapping->file_offset);
         string_write_json(json, profile, "file", mapping->file_name);
-        string_write_json(json, profile, "build_id", mapping->build_id);
+        string_write_json(json, profile, "build_id", mapping_build_text(mapping));
         json_end_object(json);
     }
     json_end_array(json);

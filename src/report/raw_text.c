@@ -4,6 +4,7 @@
 #include "report/moment.h"
 #include "report/raw_report.h"
 
+#include "profile/build_id.h"
 #include "profile/sample_labels.h"
 
 #include <inttypes.h>
@@ -177,7 +178,7 @@ static void append_mappings(const struct profile *profile, struct buffer *out)
         const struct mapping *mapping = &profile->mappings.items[i];
         buffer_append_format(out, "%" PRIu32 ": 0x%" PRIx64 "/0x%" PRIx64 "/0x%" PRIx64 " %s %s ", i, mapping->start,
                              mapping->limit, mapping->file_offset, profile_c_string(profile, mapping->file_name),
-                             profile_c_string(profile, mapping->build_id));
+                             profile_c_string(profile, mapping_build_text(mapping)));
         buffer_append_format(out, "%s%s%s%s\n", mapping->has_functions ? "[FN]" : "",
                              mapping->has_filenames ? "[FL]" : "", mapping->has_line_numbers ? "[LN]" : "",
                              mapping->has_inline_frames ? "[IN]" : "");

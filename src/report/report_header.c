@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include "base/timespec.h"
+#include "profile/build_id.h"
 #include "profile/units.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -43,7 +44,7 @@ void report_append_metadata(const struct report *report, struct buffer *out)
     if (profile->mappings.count > 1) {
         const struct mapping *program = &profile->mappings.items[1];
         append_line(out, "File: ", base_name(profile_c_string(profile, program->file_name)));
-        append_line(out, "Build ID: ", profile_c_string(profile, program->build_id));
+        append_line(out, "Build ID: ", profile_c_string(profile, mapping_build_text(program)));
     }
     for (size_t i = 0; i < profile->comments.count; i++) {
         const char *comment = profile_c_string(profile, profile->comments.items[i]);

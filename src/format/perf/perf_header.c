@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/utf8.h"
+#include "profile/build_id.h"
 
 struct section {
     uint64_t offset, size;
@@ -57,7 +58,8 @@ struct string_id perf_hex(struct profile *profile, struct slice bytes)
     size_t size = bytes.size < PERF_BUILD_ID_BYTES ? bytes.size : PERF_BUILD_ID_BYTES;
     for (size_t i = 0; i < size; i++) is_zero = is_zero && bytes.data[i] == 0;
     (void)hex_write(text, slice_of(bytes.data, size));
-    return profile_string(profile, slice_of(text, is_zero ? 0 : 2 * size));
+    bool is_id = !is_zero && size >= BUILD_ID_PAIRS_MIN;
+    return profile_string(profile, slice_of(text, is_id ? 2 * size : 0));
 }
 
 /* A string after its size, padded with NULs. */

@@ -18,6 +18,7 @@
 #include "format/pprof/pprof_metadata.h"
 #include "format/pprof/pprof_synthetic_mappings.h"
 #include "format/pprof/pprof_private.h"
+#include "profile/build_id.h"
 #include "profile/thread_labels.h"
 
 #include <inttypes.h>
@@ -105,7 +106,7 @@ static uint64_t mapping_hash(const struct encoder *encoder, uint32_t index)
 {
     const struct mapping *mapping = &encoder->profile->mappings.items[index];
     uint64_t hash = hash_mix(hash_mix(mapping->start, mapping->limit), mapping->file_offset);
-    return hash_pair(hash, mapping->file_name.index, mapping->build_id.index);
+    return hash_pair(hash, mapping->file_name.index, mapping_build_text(mapping).index);
 }
 
 static bool mapping_equal(const void *context, uint32_t index, const void *key)
@@ -113,7 +114,7 @@ static bool mapping_equal(const void *context, uint32_t index, const void *key)
     const struct mapping *mappings = ((const struct encoder *)context)->profile->mappings.items;
     const struct mapping *a = &mappings[index], *b = &mappings[*(const uint32_t *)key];
     return a->start == b->start && a->limit == b->limit && a->file_offset == b->file_offset &&
-           a->file_name.index == b->file_name.index && a->build_id.index == b->build_id.index &&
+           a->file_name.index == b->file_name.index && mapping_build_text(a).index == mapping_build_text(b).index &&
            a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
            a->has_line_numbers == b->has_line_numbers && a->has_inline_frames == b->has_inline_frames;
 }
@@ -591,7 +592,7 @@ static void write_mapping(struct encoder *encoder, uint32_t index)
     protobuf_append_number(&encoder->out, MAPPING_MEMORY_LIMIT, mapping->limit);
     protobuf_append_number(&encoder->out, MAPPING_FILE_OFFSET, mapping->file_offset);
     protobuf_append_number(&encoder->out, MAPPING_FILENAME, string_number(encoder, mapping->file_name));
-    protobuf_append_number(&encoder->out, MAPPING_BUILD_ID, string_number(encoder, mapping->build_id));
+    protobuf_append_number(&encoder->out, MAPPING_BUILD_ID, string_number(encoder, mapping_build_text(mapping)));
     protobuf_append_number(&encoder->out, MAPPING_HAS_FUNCTIONS, mapping->has_functions);
     protobuf_append_number(&encoder->out, MAPPING_HAS_FILENAMES, mapping->has_filenames);
     protobuf_append_number(&encoder->out, MAPPING_HAS_LINE_NUMBERS, mapping->has_line_numbers);

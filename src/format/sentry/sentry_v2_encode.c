@@ -9,6 +9,7 @@
 #include "format/common/metadata.h"
 #include "format/common/text_line.h"
 #include "format/sentry/sentry_extension.h"
+#include "profile/build_id.h"
 #include "profile/sample_times.h"
 
 #include <inttypes.h>
@@ -349,7 +350,7 @@ static void write_image(struct json_writer *writer, const struct profile *profil
     if (!(kept & TYPE))
         json_member_text(writer, "type", "symbolic"); /* a server rejects a chunk with "elf" (facts §1.3) */
     if (debug_id && !(kept & DEBUG_ID)) json_member_text(writer, "debug_id", debug_id);
-    if (!(kept & CODE_ID)) chunk_write_member(writer, profile, "code_id", mapping->build_id);
+    if (!(kept & CODE_ID)) chunk_write_member(writer, profile, "code_id", mapping_build_text(mapping));
     if (!(kept & CODE_FILE)) chunk_write_member(writer, profile, "code_file", mapping->file_name);
     json_member_hex(writer, "image_addr", start);
     json_member_u64(writer, "image_size", size);

@@ -12,6 +12,7 @@
 #include "binary/debug_id.h"
 #include "format/common/format_ops.h"
 #include "format/common/frame_name.h"
+#include "profile/build_id.h"
 #include "profile/frame_kind.h"
 #include "format/common/json_kind.h"
 #include "format/common/tracks.h"
@@ -103,7 +104,7 @@ static bool library_equal(const void *context, uint32_t index, const void *key)
 {
     const struct encoder *encoder = context;
     const struct mapping *a = profile_mapping(encoder->profile, encoder->libraries.items[index]), *b = key;
-    return a->file_name.index == b->file_name.index && a->build_id.index == b->build_id.index;
+    return a->file_name.index == b->file_name.index && mapping_build_text(a).index == mapping_build_text(b).index;
 }
 
 /* The segments of a file are one library. Its number plus one; 0: none. */
@@ -111,7 +112,7 @@ static uint32_t number_library(struct encoder *encoder, struct mapping_id id)
 {
     const struct mapping *mapping = profile_mapping(encoder->profile, id);
     if (id.index == 0 || mapping->file_name.index == 0) return 0;
-    uint64_t hash = hash_mix(mapping->file_name.index, mapping->build_id.index);
+    uint64_t hash = hash_mix(mapping->file_name.index, mapping_build_text(mapping).index);
     uint32_t known = index_table_find(&encoder->libraries.index, hash, library_equal, encoder, mapping);
     if (known != INDEX_NONE) return known + 1;
     if (INDEXED_ARRAY_PUSH(&encoder->libraries, PROFILE_ENTITIES_MAX, hash, id))
@@ -486,8 +487,9 @@ static void write_libraries(struct encoder *encoder)
         write_slice(encoder, "debugName", name);
         write_slice(encoder, "debugPath", path);
         write_text(encoder, "breakpadId", id);
-        if (mapping->build_id.index)
-            write_slice(encoder, "codeId", profile_slice(profile, mapping->build_id));
+        struct string_id code_id = mapping_build_text(mapping);
+        if (code_id.index)
+            write_slice(encoder, "codeId", profile_slice(profile, code_id));
         else
             write_null(encoder, "codeId");
         json_end_object(&encoder->writer);

@@ -211,10 +211,15 @@ static void add_frames(struct raw_thread *raw)
 static void add_leaves(struct raw_thread *raw, size_t count)
 {
     struct column *stacks = raw->tables->stacks;
+    int64_t frame_count = (int64_t)raw->frames[RAW_LOCATION].count; /* in the file */
     bool has_memory = true;
     for (size_t i = 0; i < count; i++) {
         int64_t frame = stacks[STACK_FRAME].items[i];
-        has_memory &= push(&stacks[STACK_FRAME], frame < 0 ? NONE : frame + (int64_t)raw->frames[RAW_LOCATION].count);
+        if (frame >= frame_count) {
+            json_parts_fail(&raw->decoder->file, STATUS_MALFORMED, NULL, "a stack has a frame that is not there");
+            return;
+        }
+        has_memory &= push(&stacks[STACK_FRAME], frame < 0 ? NONE : frame + frame_count);
         has_memory &= push(&stacks[STACK_PREFIX], stacks[STACK_PREFIX].items[i]);
     }
     if (!has_memory) json_parts_fail(&raw->decoder->file, STATUS_NO_MEMORY, NULL, "no memory for a column");
