@@ -32,7 +32,9 @@ class Option:
 class Command:
     def __init__(self, name, about, text):
         self.name, self.about, self.options = name, about, []
-        self.runs_command = "COMMAND" in text.split("Usage:")[1].splitlines()[0]
+        usage = text.split(f"Usage: offbeat {name} ")[1].splitlines()[0]
+        self.runs_command = "COMMAND" in usage
+        self.actions = re.findall(r"(?:^|, or: )([a-z]+)\b", usage)  # words of which one is the first operand
         for line in text.split("\nOptions:\n")[1].splitlines():
             found = OPTION.match(line)
             if found:
@@ -72,7 +74,7 @@ _offbeat_program()
 _offbeat()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]-}
-    local words='' values='' program=''
+    local words='' values='' actions='' program='' option=''
     local IFS=$' \\t\\n'
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
@@ -97,10 +99,14 @@ _offbeat()
         fi
     fi
     if [[ $current == = ]]; then current=''; elif [[ $previous == = ]]; then previous=${COMP_WORDS[COMP_CWORD - 2]-}; fi
+    # Where = separates no words (COMP_WORDBREAKS), the option and its value are one.
+    if [[ $current == --*=* ]]; then option=${current%%=*}= previous=${current%%=*} current=${current#*=}; fi
     case $command,$previous in
 @VALUES@
     esac
-    if [[ $current == -* || $command == help ]]; then
+    if ((COMP_CWORD == 2)) && [[ -n $actions && $current != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$actions" -- "$current")
+    elif [[ $current == -* || $command == help ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     elif [[ $command == record ]]; then
         mapfile -t COMPREPLY < <(compgen -c -- "$current")
@@ -119,7 +125,7 @@ def bash(commands):
     for command in commands:
         words = " ".join(word for option in command.options for word in option.words())
         taking = " ".join(word for option in command.options if option.value for word in option.words())
-        cases.append(f"        {command.name}) words='{words} --help' values='{taking}' ;;")
+        cases.append(f"        {command.name}) words='{words} --help' values='{taking}' actions='{' '.join(command.actions)}' ;;")
         for option in command.options:
             pattern = "|".join(f"{command.name},{word}" for word in option.words())
             if option.choices():
@@ -131,7 +137,7 @@ def bash(commands):
             else:
                 action = ":"
             if option.value:
-                values.append(f"        {pattern}) {action}; return ;;")
+                values.append(f"        {pattern}) {action}; COMPREPLY=(\"${{COMPREPLY[@]/#/$option}}\"); return ;;")
     names = " ".join(command.name for command in commands)
     return BASH.replace("@COMMANDS@", names).replace("@CASES@", "\n".join(cases)).replace("@VALUES@", "\n".join(values))
 
@@ -167,8 +173,11 @@ def zsh(commands):
         lines += [f"        {command.name})", "            _arguments -s \\"]
         lines += [zsh_option(option, "repeated" in option.help) for option in command.options if option.name != "help"]
         lines += ["            '(-h --help)'{-h,--help}'[this text]' \\"]
+        if command.actions:
+            lines += [f"            '1:action:({' '.join(command.actions)})' \\"]
         lines += ["            '*::command:_normal'" if command.runs_command else "            '*:file:_files'"]
         lines += ["            ;;"]
+    lines += ["        help)", f"            _values command {' '.join(command.name for command in commands)}", "            ;;"]
     lines += ["        esac", "        ;;", "    esac", "}", "", "_offbeat \"$@\""]
     return "\n".join(lines) + "\n"
 
@@ -199,7 +208,12 @@ def fish(commands):
     for name, about in [*((command.name, command.about) for command in commands), ("help", "the help of a command"),
                         ("version", "the version of offbeat")]:
         lines.append(f"complete -c offbeat -n __fish_use_subcommand -f -a {name} -d {fish_quoted(about)}")
+    names = " ".join(command.name for command in commands)
+    lines.append(f"complete -c offbeat -n '__fish_seen_subcommand_from help' -x -a '{names}'")
     for command in commands:
+        if command.actions:
+            lines.append(f"complete -c offbeat -n '__fish_seen_subcommand_from {command.name}; and not "
+                         f"__fish_seen_subcommand_from {' '.join(command.actions)}' -f -a '{' '.join(command.actions)}'")
         lines += [fish_option(command, option) for option in command.options]
         if command.runs_command:
             lines.append(f"complete -c offbeat -n '__fish_seen_subcommand_from {command.name}' -x "

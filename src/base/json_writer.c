@@ -2,6 +2,7 @@
 #include "base/json_writer.h"
 
 #include "base/hex.h"
+#include "base/printable.h"
 #include "base/rfc3339.h"
 #include "base/utf8.h"
 
@@ -49,7 +50,7 @@ void json_end_array(struct json_writer *writer)
     end(writer, ']');
 }
 
-static void append_escape(struct buffer *out, uint8_t byte)
+static void append_ascii_escape(struct buffer *out, uint8_t byte)
 {
     static const char letters[256] = {
         ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
@@ -63,6 +64,28 @@ static void append_escape(struct buffer *out, uint8_t byte)
     }
 }
 
+static void append_unit(struct buffer *out, uint32_t unit)
+{
+    char escape[] = "\\uxxxx";
+    uint8_t bytes[] = {(uint8_t)(unit >> 8), (uint8_t)unit};
+    (void)hex_write(escape + 2, slice_of(bytes, sizeof(bytes)));
+    buffer_append_text(out, escape);
+}
+
+/* Appends an escape of the character of SIZE bytes at PLACE: of UTF-16, as JSON has it. */
+static void append_escape(struct buffer *out, const uint8_t *place, size_t size)
+{
+    uint32_t code = utf8_code_point(place, size);
+    if (size == 1) {
+        append_ascii_escape(out, place[0]);
+    } else if (code <= 0xFFFF) {
+        append_unit(out, code);
+    } else {
+        append_unit(out, 0xD800 + ((code - 0x10000) >> 10));
+        append_unit(out, 0xDC00 + ((code - 0x10000) & 0x3FF));
+    }
+}
+
 static void append_string(struct buffer *out, struct slice text)
 {
     if (text.size == 0) {
@@ -72,21 +95,23 @@ static void append_string(struct buffer *out, struct slice text)
     const uint8_t *run = text.data, *stop = run + text.size, *place = run;
     buffer_append_byte(out, '"');
     while (place < stop) {
-        if (*place >= 0x20 && *place < 0x80 && *place != '"' && *place != '\\') { /* nearly all */
+        bool is_special = *place == '"' || *place == '\\';
+        if (*place >= 0x20 && *place < 0x7F && !is_special) { /* nearly all */
             place++;
             continue;
         }
-        size_t size = utf8_sequence_size(place, stop);
-        if (size && *place >= 0x20 && *place != '"' && *place != '\\') {
-            place += size;
+        size_t skip, size = utf8_sequence_size(place, stop);
+        if (!is_special && printable_size(slice_of(place, (size_t)(stop - place)), &skip) > 0) {
+            place += skip;
             continue;
         }
         buffer_append(out, run, (size_t)(place - run));
         if (size)
-            append_escape(out, *place);
+            append_escape(out, place, size);
         else
             buffer_append_text(out, "\xEF\xBF\xBD"); /* U+FFFD */
-        run = ++place;
+        place += size ? size : 1;
+        run = place;
     }
     if (run < stop) buffer_append(out, run, (size_t)(stop - run));
     buffer_append_byte(out, '"');

@@ -20,18 +20,38 @@ size_t printable_size(struct slice text, size_t *ret_skip)
     return size > 0 && !is_dangerous(utf8_code_point(text.data, size)) ? size : 0;
 }
 
-size_t printable_replace(char *text, size_t size, bool keeps_lines)
+bool printable_is(struct slice text)
 {
-    size_t out = 0;
-    for (size_t i = 0; i < size;) {
-        size_t skip, shown = printable_size(slice_of(text + i, size - i), &skip);
-        if (shown > 0) {
-            memmove(text + out, text + i, shown);
-            out += shown;
+    size_t skip;
+    for (size_t i = 0; i < text.size;) {
+        if (text.data[i] >= 0x20 && text.data[i] < 0x7F) { /* nearly all */
+            i++;
         } else {
-            text[out++] = text[i] == '\n' && keeps_lines ? '\n' : '?';
+            if (printable_size(slice_of(text.data + i, text.size - i), &skip) == 0) return false;
+            i += skip;
         }
-        i += skip;
     }
-    return out;
+    return true;
+}
+
+/* Appends the escape of the character, or of the byte that is not UTF-8, at the front of TEXT, which has SIZE bytes. */
+static void append_escape(struct buffer *out, struct slice text, size_t size)
+{
+    bool is_character = utf8_sequence_size(text.data, text.data + text.size) == size && size > 1;
+    uint32_t code = is_character ? utf8_code_point(text.data, size) : text.data[0];
+    buffer_append_format(out, !is_character ? "\\x%02x" : code > 0xFFFF ? "\\U%08x" : "\\u%04x", code);
+}
+
+void printable_append(struct buffer *out, struct slice text, const char *kept)
+{
+    size_t begin = 0, skip;
+    for (size_t i = 0; i < text.size; i += skip) {
+        struct slice rest = slice_of(text.data + i, text.size - i);
+        bool is_kept = rest.data[0] != '\0' && rest.data[0] < 0x20 && strchr(kept, rest.data[0]);
+        if (printable_size(rest, &skip) > 0 || is_kept) continue;
+        buffer_append(out, text.data + begin, i - begin);
+        append_escape(out, rest, skip);
+        begin = i + skip;
+    }
+    buffer_append(out, text.data + begin, text.size - begin);
 }

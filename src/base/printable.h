@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_BASE_PRINTABLE_H
 #define OFFBEAT_BASE_PRINTABLE_H
 
+#include "base/buffer.h"
 #include "base/slice.h"
 
 /* Returns how many bytes at the front of TEXT, which is not empty, are one character that a terminal shows; 0 if the
@@ -10,8 +11,10 @@
  * UTF-8. RET_SKIP: how many bytes to pass over then. */
 size_t printable_size(struct slice text, size_t *ret_skip);
 
-/* Replaces each character of the SIZE bytes at TEXT that is not printable by "?" and returns the new size, which is not
- * larger. KEEPS_LINES: line feeds stay. */
-size_t printable_replace(char *text, size_t size, bool keeps_lines);
+/* Returns whether all of TEXT is printable. */
+bool printable_is(struct slice text);
+
+/* Appends TEXT with an escape for each character that is not printable and not in KEPT: "\x1b", "\u202e". */
+void printable_append(struct buffer *out, struct slice text, const char *kept);
 
 #endif

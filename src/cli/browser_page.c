@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/browser_page.h"
 
+#include "base/environment.h"
+#include "base/file.h"
 #include "base/uuid.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "page/page.h"
 #include "serve/static_server.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +25,7 @@ enum { URL_SIZE = 96, SOURCE_BYTES_MAX = 16 << 20 };
 
 struct browser_page {
     char token[UUID_TEXT_SIZE];
+    char redirect[PATH_MAX]; /* path of the file that leads a browser to the page; "": there is none */
     struct static_file files[PAGE_ASSETS_MAX];
     struct static_server *server;
     bool is_live;
@@ -105,18 +112,66 @@ void browser_page_give_source(struct browser_page *page, browser_page_source *so
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
+/* Writes a page that leads to URL into a new file that only this user can read: everybody can read the arguments of
+ * xdg-open and of the browser. */
+static bool write_redirect(struct browser_page *page, const char *url)
+{
+    char text[URL_SIZE * 2 + 256];
+    const char *runtime = environment_get("XDG_RUNTIME_DIR"), *temporary = environment_get("TMPDIR");
+    const char *folder = runtime && runtime[0] == '/' ? runtime : temporary && temporary[0] == '/' ? temporary : "/tmp";
+    int size = snprintf(page->redirect, sizeof(page->redirect), "%s/offbeat-view-XXXXXX.html", folder);
+    int file = size < (int)sizeof(page->redirect) ? mkostemps(page->redirect, strlen(".html"), O_CLOEXEC) : -1;
+    if (file < 0) {
+        page->redirect[0] = '\0';
+        return false;
+    }
+    size = snprintf(text, sizeof(text),
+                    "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"
+                    "<meta http-equiv=\"refresh\" content=\"0;url=%s\"><title>offbeat</title><a href=\"%s\">the "
+                    "profile</a>\n",
+                    url, url);
+    bool is_written = file_write_descriptor(file, slice_of(text, (size_t)size), NULL) == STATUS_OK;
+    (void)close(file);
+    return is_written;
+}
+
 /* Starts xdg-open, which may run as long as the browser: in its own session, so that Ctrl-C does not end it. If it
  * fails, people still have the URL. */
-static void open_browser(const char *url, const sigset_t *mask)
+static void open_browser(struct browser_page *page, const char *url, const sigset_t *mask)
 {
-    pid_t process = fork();
+    pid_t process = write_redirect(page, url) ? fork() : -1;
     if (process < 0) message("cannot start xdg-open; open the URL in a browser");
     if (process != 0) return;
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
     (void)setsid();
-    (void)execlp("xdg-open", "xdg-open", url, (char *)NULL);
+    (void)execlp("xdg-open", "xdg-open", page->redirect, (char *)NULL);
     message("cannot start xdg-open; open the URL in a browser");
     _exit(EXIT_FAILED);
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = environment_get(name);
+    return value && value[0];
+}
+
+/* Returns whether there is a screen. Without one, xdg-open would start a browser for text in this terminal. */
+static bool has_screen(void)
+{
+    return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("BROWSER");
+}
+
+/* Prints how the browser of the machine from which somebody came over SSH reaches PORT. SSH_CONNECTION has the address
+ * and the port of both sides. */
+static void print_tunnel(unsigned port)
+{
+    char address[INET6_ADDRSTRLEN], server_port[6], option[16] = "";
+    const char *connection = environment_get("SSH_CONNECTION");
+    if (!connection || sscanf(connection, "%*s %*s %45s %5s", address, server_port) != 2) return;
+    if (strcmp(server_port, "22") != 0) (void)snprintf(option, sizeof(option), "-p %s ", server_port);
+    const struct passwd *user = getpwuid(geteuid());
+    message("from the machine that you came from: ssh -N %s-L %u:127.0.0.1:%u %s%s%s, then open the URL there", option,
+            port, port, user ? user->pw_name : "", user ? "@" : "", address);
 }
 
 static void print_url(const struct browser_page *page, const char *url)
@@ -163,7 +218,10 @@ enum status browser_page_open(const struct browser_page_options *options, struct
     }
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s/", static_server_port(page->server), page->token);
     print_url(page, url);
-    if (options->opens_browser) open_browser(url, &page->before);
+    if (options->opens_browser && has_screen())
+        open_browser(page, url, &page->before);
+    else
+        print_tunnel(static_server_port(page->server));
     *ret_page = page;
     return STATUS_OK;
 }
@@ -182,6 +240,7 @@ void browser_page_close(struct browser_page *page)
 {
     if (!page) return;
     static_server_stop(page->server);
+    if (page->redirect[0]) (void)unlink(page->redirect);
     buffer_fini(&page->data);
     buffer_fini(&page->base);
     (void)pthread_mutex_destroy(&page->lock);

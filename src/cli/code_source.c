@@ -37,20 +37,30 @@ static bool line(void *context, const char *path, int64_t number, struct slice *
     return file && source_line(file, number, ret_line);
 }
 
+static bool is_proven(void *context, const char *path)
+{
+    struct code_source *source = context;
+    return source->is_from_dwarf || dwarf_sources_have(&source->proven, path);
+}
+
 void code_source_init(struct code_source *source, const struct report_request *request, const struct profile *profile)
 {
     *source = (struct code_source){
         .text = {.context = source, .problem = problem, .line = line},
         .files = {.search = {.folders = request->source_path,
                              .trimmed = request->trim_path,
-                             .is_pprof = request->is_pprof}},
-        .profile = profile,
+                             .is_pprof = request->is_pprof,
+                             .is_proven = is_proven,
+                             .context = source}},
+        .proven = {.profile = profile},
+        .is_from_dwarf = request->kind == REPORT_DISASM,
     };
 }
 
 void code_source_fini(struct code_source *source)
 {
     source_files_fini(&source->files);
+    dwarf_sources_fini(&source->proven);
 }
 
 void code_source_trim_paths(const struct report_request *request, struct profile *profile)
@@ -68,12 +78,10 @@ struct code_report code_report_of(const struct report_request *request, const st
                                   const struct code_source *source, struct buffer *out)
 {
     bool is_standard_output = !request->output || strcmp(request->output, "-") == 0;
-    bool is_terminal = is_standard_output && isatty(STDOUT_FILENO);
     return (struct code_report){.report = report,
                                 .source = &source->text,
                                 .out = out,
                                 .is_pprof = request->is_pprof,
-                                .is_terminal = is_terminal,
                                 .has_colour = is_standard_output && output_has_colour()};
 }
 

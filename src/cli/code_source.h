@@ -4,12 +4,14 @@
 
 #include "cli/report_command.h"
 #include "report/code_report.h"
+#include "symbolize/dwarf_sources.h"
 #include "symbolize/source_file.h"
 
 struct code_source {
     struct source_text text; /* source lines for the report */
     struct source_files files;
-    const struct profile *profile;
+    struct dwarf_sources proven;
+    bool is_from_dwarf; /* the report's paths come from DWARF that is proven, not from the profile */
     char problem[sizeof(((struct error *)NULL)->message)];
 };
 

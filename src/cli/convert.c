@@ -18,6 +18,7 @@ int command_convert(int argc, char **argv)
         {"platform", 0, OPTION_TEXT, &target.platform, .argument = "NAME",
          .help = "platform in Sentry's formats: servers count javascript, android and cocoa as user interfaces"},
         OPEN_OPTION_NO_DEMANGLE,
+        OPTION_TOKEN_FILE,
         CONVERT_OPTION_TO(target),
         {0},
     };

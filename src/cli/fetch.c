@@ -3,6 +3,7 @@
 
 #include "cli/fetched_file.h"
 #include "cli/progress.h"
+#include "cli/secrets.h"
 #include "format/common/text_line.h"
 #include "transport/curl_library.h"
 
@@ -78,6 +79,14 @@ static bool set_tls(const struct curl_library *curl, CURL *easy)
            (!key || curl->easy_setopt(easy, CURLOPT_SSLKEY, key) == CURLE_OK);
 }
 
+/* Sets the token of --token-file for a URL without a user. libcurl sends it to no other server that this one names. */
+static bool set_token(const struct curl_library *curl, CURL *easy, const char *url, const char *token)
+{
+    if (!token[0] || url_has_user(url)) return true;
+    return curl->easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, token) == CURLE_OK;
+}
+
 static bool set_options(const struct curl_library *curl, CURL *easy, const char *url, struct request *request,
                         char message[CURL_ERROR_SIZE])
 {
@@ -109,8 +118,9 @@ static enum status reject_status(long status, const struct buffer *body, struct 
     size_t size = 0;
     while (size < text.size && size < PLACE_CHARACTERS_MAX && text.data[size] != '\n' && text.data[size] != '\r')
         size++;
-    return error_set(error, STATUS_IO, 0, "the server answered with status %ld%s%.*s", status, size ? ": " : "",
-                     (int)size, size ? (const char *)text.data : "");
+    return error_set(error, STATUS_IO, 0, "the server answered with status %ld%s%.*s%s", status, size ? ": " : "",
+                     (int)size, size ? (const char *)text.data : "",
+                     status == 401 ? "; --token-file FILE or OFFBEAT_TOKEN has the token" : "");
 }
 
 static enum status perform_request(const struct curl_library *curl, CURL *easy, struct request *request,
@@ -128,13 +138,15 @@ static enum status perform_request(const struct curl_library *curl, CURL *easy, 
 
 enum status fetch(const char *url, struct buffer *out, struct error *error)
 {
-    char said[CURL_ERROR_SIZE] = "";
+    char said[CURL_ERROR_SIZE] = "", token[TOKEN_SIZE];
+    if (token_read(token, error) != STATUS_OK) return error->status;
     const struct curl_library *curl = curl_library_get(error);
     if (!curl) return STATUS_UNSUPPORTED;
     CURL *easy = curl->easy_init();
     struct request request = {out, progress_begin("fetching the profile")};
     enum status status = STATUS_NO_MEMORY;
-    if (easy && set_tls(curl, easy) && set_options(curl, easy, url, &request, said))
+    if (easy && set_tls(curl, easy) && set_token(curl, easy, url, token) &&
+        set_options(curl, easy, url, &request, said))
         status = perform_request(curl, easy, &request, said, error);
     else
         (void)error_set(error, status, 0, "libcurl cannot be set up for this address");

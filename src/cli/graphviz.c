@@ -106,9 +106,11 @@ static bool begins_tooltip(const struct buffer *text)
 static size_t append_safely(struct buffer *text, struct slice rest, bool is_tooltip)
 {
     bool is_escaped = rest.data[0] == '\\' && rest.size > 1, is_backslash = is_escaped && rest.data[1] == '\\';
-    if (is_no_character(rest)) {
+    size_t skip;
+    bool is_shown = rest.data[0] == '\n' || printable_size(rest, &skip) > 0;
+    if (!is_shown || is_no_character(rest)) {
         buffer_append_byte(text, '?');
-        return 3;
+        return is_shown ? 3 : skip;
     }
     buffer_append(text, rest.data, is_escaped ? 2 : 1);
     if (is_tooltip && is_backslash) buffer_append_text(text, "\\\\");
@@ -126,7 +128,6 @@ static void make_text(const struct buffer *drawing, struct buffer *text)
         is_string = !is_string;
         is_tooltip = is_string && begins_tooltip(text);
     }
-    text->size = printable_replace((char *)text->data, text->size, true);
     buffer_append_byte(text, '\0');
 }
 

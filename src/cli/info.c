@@ -5,6 +5,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
+#include "cli/secrets.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/sentry_extension.h"
 #include "report/info_report.h"
@@ -60,7 +61,7 @@ static bool write_report(const char *path, const struct contents *contents, bool
         message_error(path, &error, false);
         return false;
     }
-    struct info_file file = {.path = path,
+    struct info_file file = {.path = without_secrets(path),
                              .format = format_name(contents->opened.format),
                              .version = version_of(profile),
                              .size_bytes = contents->opened.size_bytes,
@@ -94,6 +95,7 @@ int command_info(int argc, char **argv)
     bool as_json = false;
     const struct option options[] = {
         {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a file, each on a line, for programs"},
+        OPTION_TOKEN_FILE,
         OUTPUT_OPTION_PAGER,
         {0},
     };

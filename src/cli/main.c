@@ -1,8 +1,10 @@
 /* The program `offbeat`: a table of commands, one file each.
  * SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/foreign_words.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/secrets.h"
 #include "serve/symbol_reader.h"
 
 #include <fcntl.h>
@@ -60,12 +62,22 @@ static void print_help(FILE *out)
                 out);
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    }
+    return NULL;
+}
+
 static int reject_unknown(const char *name)
 {
     const char *names[COMMAND_COUNT];
     for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
-    const char *nearest = nearest_name(name, names, COMMAND_COUNT);
-    if (nearest) {
+    const char *own = command_of_foreign_word(name), *nearest = nearest_name(name, names, COMMAND_COUNT);
+    if (own) {
+        message("no command \"%s\"; use \"offbeat %s\": %s", name, own, find_command(own)->about);
+    } else if (nearest) {
         message("no command \"%s\"; did you mean \"%s\"?", name, nearest);
     } else {
         message("no command \"%s\"; see offbeat --help", name);
@@ -97,10 +109,8 @@ static bool is_one_of(const char *word, const char *const *words)
 static int help_of(char *name)
 {
     char *arguments[] = {name, (char[]){"--help"}, NULL};
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i].name, name) == 0) return commands[i].run(2, arguments);
-    }
-    return reject_unknown(name);
+    const struct command *command = find_command(name);
+    return command ? command->run(2, arguments) : reject_unknown(name);
 }
 
 /* Returns whether PATH is a symbolic link, or a program, of the name pprof. */
@@ -114,6 +124,7 @@ static bool is_called_pprof(const char *path)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], SYMBOL_READER_ARGUMENT) == 0) return command_read_symbols();
+    secrets_hide_title(argc, argv);
     /* Opens the standard streams that the caller closed, so that no file or connection of ours gets their numbers and
      * receives our output. A descriptor that can be neither read nor written fails as the closed one would; the program
      * that record runs does not inherit it. */
@@ -138,8 +149,6 @@ int main(int argc, char **argv)
         puts("offbeat " OFFBEAT_VERSION);
         return finish(EXIT_DONE);
     }
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i].name, argv[1]) == 0) return finish(commands[i].run(argc - 1, argv + 1));
-    }
-    return reject_unknown(argv[1]);
+    const struct command *command = find_command(argv[1]);
+    return command ? finish(command->run(argc - 1, argv + 1)) : reject_unknown(argv[1]);
 }

@@ -107,6 +107,7 @@ int command_merge(int argc, char **argv)
         {"no-times", 0, OPTION_SWITCH, &target.drops_times,
          .help = "forget when samples were taken: equal ones are summed"},
         OPEN_OPTION_NO_DEMANGLE,
+        OPTION_TOKEN_FILE,
         CONVERT_OPTION_TO(target),
         {0},
     };

@@ -2,6 +2,7 @@
 #include "cli/message.h"
 
 #include "base/printable.h"
+#include "cli/secrets.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,15 +26,19 @@ void message(const char *format, ...)
     va_end(arguments);
     (void)fputs(is_progress_shown ? "\r\033[Koffbeat: " : "offbeat: ", stderr);
     is_progress_shown = false;
-    if (size >= 0) (void)fwrite(text, 1, printable_replace(text, (size_t)size, true), stderr);
+    struct buffer printable;
+    buffer_init(&printable, SIZE_MAX);
+    if (size >= 0) printable_append(&printable, slice_of(text, secrets_hide(text)), "\n");
+    if (printable.size > 0) (void)fwrite(printable.data, 1, printable.size, stderr);
     (void)fputc('\n', stderr);
+    buffer_fini(&printable);
     if (size >= 0) free(text);
 }
 
 const char *message_name(const char *path, bool is_output)
 {
     if (path[0] == '\0') return "\"\""; /* an empty word of an unset variable of the shell */
-    if (strcmp(path, "-") != 0) return path;
+    if (strcmp(path, "-") != 0) return without_secrets(path);
     return is_output ? "standard output" : "standard input";
 }
 

@@ -12,7 +12,7 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether standard error shows a line of progress, which the next message must replace. */
 void message_set_progress_shown(bool is_shown);
 
-/* Returns the name of PATH in messages: "-" is that of the stream. */
+/* Returns the name of PATH in messages and reports: "-" is that of the stream, and a URL has no secrets. */
 const char *message_name(const char *path, bool is_output);
 
 /* "offbeat: PATH: what is wrong (offset 12)". */

@@ -3,6 +3,7 @@
 #define OFFBEAT_CLI_OPEN_PROFILE_H
 
 #include "cli/progress.h"
+#include "cli/secrets.h"
 #include "format/format.h"
 #include "symbolize/symbol_module_cache.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/percent.h"
 
+#include "cli/foreign_words.h"
 #include "cli/message.h"
 
 #include <errno.h>
@@ -62,8 +63,10 @@ const char *nearest_name(const char *wrong, const char *const *names, size_t cou
             nearest_distance = distance;
         }
     }
-    /* Half the letters must be right, or it was no slip. */
-    return nearest && nearest_distance <= 2 && nearest_distance * 2 <= strlen(nearest) ? nearest : NULL;
+    /* A slip of two letters in a word of four is another word. */
+    enum { SLIPS_MAX = 2, LETTERS_OF_A_SLIP = 3 };
+    bool is_slip = nearest_distance <= SLIPS_MAX && nearest_distance * LETTERS_OF_A_SLIP <= strlen(wrong) + 1;
+    return nearest && is_slip ? nearest : NULL;
 }
 
 /* --- Help ----------------------------------------------------------------------------------------------------------
@@ -267,8 +270,30 @@ struct parse {
     int argc, position;
 };
 
+static const struct option *find_option(const struct command_syntax *syntax, const char *name)
+{
+    for (const struct option *option = syntax->options; name && option->name; option++) {
+        if (strcmp(option->name, name) == 0) return option;
+    }
+    return NULL;
+}
+
+/* Answers the word NAME of another tool; DASHES are those that it was given with. False if it is none. */
+static bool answer_foreign(const struct parse *parse, const char *dashes, const char *name)
+{
+    const char *command = parse->syntax->name, *advice = advice_of_foreign_option(command, name);
+    const struct option *own = find_option(parse->syntax, option_of_foreign_option(name));
+    if (advice)
+        message("%s has no option %s%s: it %s", command, dashes, name, advice);
+    else if (own)
+        message("%s has no option %s%s, but --%s%s%s: %s", command, dashes, name, own->name,
+                takes_argument(own) ? " " : "", takes_argument(own) ? own->argument : "", own->help);
+    return advice || own;
+}
+
 static void reject_unknown(const struct parse *parse, const char *name)
 {
+    if (answer_foreign(parse, "--", name)) return;
     const char *names[OPTIONS_MAX];
     size_t count = 0;
     for (const struct option *option = parse->syntax->options; option->name && count < OPTIONS_MAX; option++) {
@@ -308,9 +333,8 @@ static bool take_long(struct parse *parse, const char *word)
     char name[NAME_LENGTH_MAX + 1];
     size_t length = strcspn(word, "=");
     (void)snprintf(name, sizeof(name), "%.*s", (int)(length < NAME_LENGTH_MAX ? length : NAME_LENGTH_MAX), word);
-    for (const struct option *option = parse->syntax->options; option->name; option++) {
-        if (strcmp(option->name, name) == 0) return take_option(parse, option, word[length] ? word + length + 1 : NULL);
-    }
+    const struct option *option = find_option(parse->syntax, name);
+    if (option) return take_option(parse, option, word[length] ? word + length + 1 : NULL);
     reject_unknown(parse, name);
     return false;
 }
@@ -322,6 +346,7 @@ static bool take_short(struct parse *parse, const char *word)
         const struct option *option = parse->syntax->options;
         while (option->name && option->letter != *word) option++;
         if (!option->name) {
+            if (answer_foreign(parse, "-", (char[]){*word, '\0'})) return false;
             message("%s has no option -%c; see offbeat %s --help", parse->syntax->name, *word, parse->syntax->name);
             return false;
         }

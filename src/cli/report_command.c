@@ -15,9 +15,11 @@
 #include "cli/report_flame.h"
 #include "cli/report_page.h"
 #include "cli/report_sources.h"
+#include "cli/secrets.h"
 #include "cli/thread_text.h"
 #include "cli/value_types.h"
 #include "cli/write_profile.h"
+#include "profile/escape_strings.h"
 #include "profile/profile_scale.h"
 #include "profile/units.h"
 #include "report/raw_report.h"
@@ -406,11 +408,6 @@ static enum exit_status write_text(const struct report_request *request, struct 
 {
     struct error error = {0};
     const char *path = request->output ? request->output : "-";
-    bool is_terminal = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO);
-    bool is_printable = request->json || request->kind == REPORT_TOP || request->kind == REPORT_LIST ||
-                        request->kind == REPORT_DISASM ||
-                        request->kind == REPORT_FLAME;     /* these make names printable, and have colours */
-    if (is_terminal && !is_printable) make_printable(out); /* in a file or a pipe, all is as it is */
     if (!request->output && request->new_file && isatty(STDOUT_FILENO) && !out->failed)
         return write_new_file(request, out);
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
@@ -422,8 +419,17 @@ static enum exit_status write_text(const struct report_request *request, struct 
     return EXIT_FAILED;
 }
 
+/* Returns whether the report is for people's eyes. JSON has escapes, and a profile is written with the names it has. */
+static bool shows_names(const struct report_request *request)
+{
+    bool is_page = request->kind == REPORT_VIEW || (request->kind == REPORT_FLAME && report_flame_is_page(request));
+    return !request->json && !is_page && request->kind != REPORT_PROTO && request->kind != REPORT_TOPPROTO;
+}
+
 static enum exit_status dispatch(struct run *run, struct buffer *out)
 {
+    bool opens_paths = run->request->kind == REPORT_LIST || run->request->kind == REPORT_DISASM;
+    if (shows_names(run->request)) profile_escape_strings(run->profile, opens_paths);
     /* -trim_path and -source_path change the names of files in each report of pprof that has nodes. */
     enum report_kind kind = run->request->kind;
     bool has_nodes = kind != REPORT_TRACES && kind != REPORT_TAGS && kind != REPORT_RAW && kind != REPORT_PROTO;
@@ -612,7 +618,7 @@ enum exit_status report_run(struct report_request *request, char *const *files, 
     profile_init(&profile);
     enum exit_status status = EXIT_FAILED;
     if (report_open(request, files, count, &profile)) status = report_cut_to_span(request, files, count, &profile);
-    if (status == EXIT_DONE) status = report_run_opened(request, files[0], &profile);
+    if (status == EXIT_DONE) status = report_run_opened(request, without_secrets(files[0]), &profile);
     profile_fini(&profile);
     return status;
 }

@@ -144,7 +144,7 @@ struct report_request {
 #define REPORT_OPTIONS_NAMES(r)                                                                                        \
     {"all-frames", 0, OPTION_SWITCH, &(r).all_frames, .help = "also those that the profile asks to drop"},                                      \
     {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"}, \
-    OPEN_OPTION_NO_DEMANGLE,                                                                                           \
+    OPEN_OPTION_NO_DEMANGLE, OPTION_TOKEN_FILE,                                                                                           \
     {"exact-names", 0, OPTION_SWITCH, &(r).exact_names, .help = "of several profiles: keep addresses and run numbers in names"}
 
 #define REPORT_OPTIONS_SOURCES(r)                                                                                      \

@@ -57,7 +57,7 @@ static const struct option tags_options[] = {
     OPTION_JSON, REPORT_OPTIONS_FILTERS(request), REPORT_OPTIONS_VALUES_APART(request),
     REPORT_OPTIONS_SOURCES(request), OUTPUT_OPTION_PAGER, {0},
 };
-static const struct option raw_options[] = {OPTION_JSON, REPORT_OPTIONS_FILTERS(request), OPEN_OPTION_NO_DEMANGLE, OUTPUT_OPTION_PAGER, {0}};
+static const struct option raw_options[] = {OPTION_JSON, REPORT_OPTIONS_FILTERS(request), OPEN_OPTION_NO_DEMANGLE, OPTION_TOKEN_FILE, OUTPUT_OPTION_PAGER, {0}};
 static const struct option graph_options[] = {
     REPORT_OPTION_OUTPUT(request),
     {"to", 0, OPTION_CHOICE, &graph_format, .argument = "auto|dot|callgrind|svg|png|pdf|ps|gif",

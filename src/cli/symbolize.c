@@ -155,6 +155,7 @@ int command_symbolize(int argc, char **argv)
         {"trust-paths", 0, OPTION_SWITCH, &trusts_paths,
          .help = "use files that the profile names without a build id, too"},
         OPEN_OPTION_NO_DEMANGLE,
+        OPTION_TOKEN_FILE,
         CONVERT_OPTION_TO(target),
         {0},
     };

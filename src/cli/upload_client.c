@@ -5,6 +5,7 @@
 #include "base/gzip.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
+#include "cli/secrets.h"
 #include "transport/curl_library.h"
 #include "transport/dsn.h"
 
@@ -175,12 +176,30 @@ static enum status read_options(struct upload_client *client, struct error *erro
     return status;
 }
 
+/* Parses the URL of OPTIONS, with the token of --token-file if it has none. */
+static enum status parse_url(const struct upload_options *options, struct dsn *ret_server, struct error *error)
+{
+    char token[TOKEN_SIZE], url[DSN_URL_SIZE];
+    const char *mark = strstr(options->url, "://");
+    if (!mark || url_has_user(options->url)) return dsn_parse(options->url, ret_server, error);
+    enum status status = token_read(token, error);
+    if (status != STATUS_OK) return status;
+    if (!token[0])
+        return error_set(
+            error, STATUS_MALFORMED, 0,
+            "the URL has no token: http://TOKEN@HOST/PROJECT, --token-file FILE or OFFBEAT_TOKEN gives it");
+    mark += strlen("://");
+    int size = snprintf(url, sizeof(url), "%.*s%s@%s", (int)(mark - options->url), options->url, token, mark);
+    if (size >= (int)sizeof(url)) return error_set(error, STATUS_MALFORMED, 0, "the URL is too long");
+    return dsn_parse(url, ret_server, error);
+}
+
 enum status upload_client_open(const struct upload_options *options, struct upload_client **ret_client,
                                struct error *error)
 {
     struct dsn server;
     char url[DSN_URL_SIZE + 64];
-    enum status status = dsn_parse(options->url, &server, error);
+    enum status status = parse_url(options, &server, error);
     if (status != STATUS_OK) return status;
     const struct curl_library *curl = curl_library_get(error);
     if (!curl) return STATUS_UNSUPPORTED;

@@ -12,7 +12,7 @@ enum { UPLOAD_CHUNKS_MAX = 4096, UPLOAD_ANSWER_BYTES_MAX = 4 << 20, UPLOAD_WAIT_
 struct upload_client;
 
 struct upload_options {
-    const char *url;             /* http://TOKEN@HOST:PORT/PROJECT */
+    const char *url;             /* http://TOKEN@HOST:PORT/PROJECT; without a TOKEN, token_read has it */
     const char *proxy, *ca_file; /* NULL: as libcurl finds them */
 };
 

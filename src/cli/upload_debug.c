@@ -9,6 +9,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/secrets.h"
 #include "cli/upload_client.h"
 
 #include <dirent.h>
@@ -216,6 +217,7 @@ int command_upload_debug(int argc, char **argv)
     const struct option options[] = {
         {"url", 0, OPTION_TEXT, &upload.url, "URL",
          .help = "where to, http://TOKEN@HOST:PORT/PROJECT (default: $OFFBEAT_UPLOAD_URL)"},
+        OPTION_TOKEN_FILE,
         {"proxy", 0, OPTION_TEXT, &upload.proxy, "URL",
          .help = "through this one, \"\" for none (default: $https_proxy, $http_proxy)"},
         {"ca-file", 0, OPTION_TEXT, &upload.ca_file, "FILE",

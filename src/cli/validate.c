@@ -135,6 +135,7 @@ int command_validate(int argc, char **argv)
         {"rules", 0, OPTION_CHOICE, &rules, "spec|relay",
          .help = "what the documents say, or what the real service does (the default)"},
         {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a profile, each on a line, for programs"},
+        OPTION_TOKEN_FILE,
         OUTPUT_OPTION_PAGER,
         {0},
     };

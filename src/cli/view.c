@@ -11,9 +11,12 @@ int command_view(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_VIEW};
     struct record_request recording = {.frequency_hz = RECORD_FREQUENCY_DEFAULT};
+    uint64_t port = 0;
     request.unit = "auto";
     const struct option options[] = {
         {"no-browser", 0, OPTION_SWITCH, &request.no_browser, .help = "print the URL, and do not open a browser"},
+        {"port", 0, OPTION_NUMBER, &port, .argument = "PORT",
+         .help = "the page's port on this machine (default: a free one)", .minimum = 1, .maximum = UINT16_MAX},
         REPORT_OPTIONS_FILTERS(request),
         REPORT_OPTION_SAMPLE_INDEX(request, "show first"),
         REPORT_OPTIONS_NAMES(request),
@@ -45,6 +48,7 @@ int command_view(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    request.port = (uint16_t)port;
     if (!report_page_check(&request)) return EXIT_FAILED;
     if (files.before_dashes == 0 && request.diff_base.count > 0) {
         message("--diff-base is for FILE…: record first, then compare");

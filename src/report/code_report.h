@@ -19,9 +19,8 @@ struct code_report {
     const struct report *report;
     const struct source_text *source;
     struct buffer *out;
-    bool is_pprof;    /* layout of pprof, and nothing more */
-    bool is_terminal; /* characters that could command a terminal are replaced */
-    bool has_colour;  /* hot rows are bold */
+    bool is_pprof;   /* layout of pprof, and nothing more */
+    bool has_colour; /* hot rows are bold */
     struct json_writer json;
 };
 
@@ -55,7 +54,6 @@ void disasm_write_json(struct code_report *all, const struct costed_code *code);
 void disasm_end(struct code_report *all, bool is_json);
 
 /* Append parts of the text. */
-void code_append_name(const struct code_report *all, const char *name);
 void code_append_source(const struct code_report *all, struct slice line);
 /* Appends "(flat, cum) 12% of Total". */
 void code_append_sums(const struct code_report *all, int64_t flat, int64_t cum);

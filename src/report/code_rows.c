@@ -5,27 +5,10 @@
 #include "report/quantity.h"
 #include "report/text.h"
 
-void code_append_name(const struct code_report *all, const char *name)
-{
-    if (all->is_terminal)
-        append_printable(all->out, name);
-    else
-        buffer_append_text(all->out, name);
-}
-
 /* Appends LINE with its tabs, which indent source code. */
 void code_append_source(const struct code_report *all, struct slice line)
 {
-    while (line.size > 0) {
-        const uint8_t *tab = memchr(line.data, '\t', line.size);
-        size_t size = tab ? (size_t)(tab - line.data) : line.size, first = all->out->size;
-        buffer_append(all->out, line.data, size);
-        if (all->is_terminal && !all->out->failed)
-            all->out->size = first + printable_replace((char *)all->out->data + first, size, false);
-        if (tab) buffer_append_byte(all->out, '\t');
-        size += tab != NULL;
-        line = slice_of(line.data + size, line.size - size);
-    }
+    printable_append(all->out, line, "\t");
 }
 
 void code_append_sums(const struct code_report *all, int64_t flat, int64_t cum)

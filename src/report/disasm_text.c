@@ -1,6 +1,7 @@
 /* Instructions with their costs. `pprof -disasm` prints the source location after each instruction; we print a separate
  * line with the source text before the instructions.  SPDX-License-Identifier: MIT */
 #include "report/code_report.h"
+#include "report/text.h"
 
 #include <inttypes.h>
 
@@ -13,7 +14,7 @@ static bool is_same_place(const struct costed_instruction *a, const struct coste
 
 static void append_string(const struct code_report *all, struct string_id string)
 {
-    code_append_name(all, profile_c_string(all->report->profile, string));
+    append_printable(all->out, profile_c_string(all->report->profile, string));
 }
 
 /* "work /src/a.c:12" */

@@ -1,5 +1,6 @@
 /* Source lines with their costs, in the layout of `pprof -list`.  SPDX-License-Identifier: MIT */
 #include "report/code_report.h"
+#include "report/text.h"
 
 #include <inttypes.h>
 
@@ -59,9 +60,9 @@ static void append_function(const struct code_report *all, const struct line_lis
     rows.end = rows.next + function->line_count;
     const char *problem = all->source->problem(all->source->context, function->file);
     buffer_append_text(all->out, "ROUTINE ======================== ");
-    code_append_name(all, function->name);
+    append_printable(all->out, function->name);
     buffer_append_text(all->out, " in ");
-    code_append_name(all, function->file);
+    append_printable(all->out, function->file);
     buffer_append_text(all->out, "\n");
     code_append_sums(all, function->flat, all->is_pprof ? function->cum_of_lines : function->cum);
     if (problem) {
@@ -83,7 +84,7 @@ static void append_fileless(const struct code_report *all, const struct line_lis
         place + 1 < listing->function_count && strcmp(listing->functions[place + 1].name, function->name) == 0;
     if (all->is_pprof && has_file) return;
     buffer_append_text(all->out, all->is_pprof ? "No source information for " : "ROUTINE ======================== ");
-    code_append_name(all, function->name);
+    append_printable(all->out, function->name);
     buffer_append_text(all->out, "\n");
     if (all->is_pprof) return;
     code_append_sums(all, function->flat, function->cum);

@@ -5,9 +5,7 @@
 
 void append_printable(struct buffer *out, const char *text)
 {
-    size_t first = out->size;
-    buffer_append_text(out, text);
-    out->size = first + printable_replace((char *)out->data + first, out->size - first, false);
+    printable_append(out, slice_of_text(text), "");
 }
 
 /* Returns the place of character NUMBER of the printable TEXT. */
@@ -63,11 +61,6 @@ void append_shortened(struct buffer *out, const char *text, size_t width)
     }
     if (printable.failed) out->failed = true;
     buffer_fini(&printable);
-}
-
-void make_printable(struct buffer *lines)
-{
-    lines->size = printable_replace((char *)lines->data, lines->size, true);
 }
 
 bool is_hot(int64_t value, int64_t total)

@@ -4,14 +4,11 @@
 
 #include "base/buffer.h"
 
-/* Appends TEXT, which came out of a file: characters that could command a terminal or turn the text around them become
- * "?" (base/printable.h). */
+/* Appends TEXT, which came out of a file or from the command line, with escapes (base/printable.h). */
 void append_printable(struct buffer *out, const char *text);
 /* Appends the same, with "…" in the middle if it has more than WIDTH characters (at least 3); WIDTH 0: complete. Counts
  * characters, not columns: a character of an East Asian script takes two columns. */
 void append_shortened(struct buffer *out, const char *text, size_t width);
-/* Makes finished lines printable: their ends stay. */
-void make_printable(struct buffer *lines);
 
 /* Returns the number of characters of TEXT, which is UTF-8. */
 size_t character_count(struct slice text);

@@ -89,31 +89,56 @@ static int open_regular(const char *path, struct error *error)
     return -1;
 }
 
-static int open_in(struct slice folder, const char *path, struct error *error)
+/* Returns whether PATH, without links, is below FOLDER, whose links are followed. */
+static bool is_below(const char *path, const char *folder, bool may_be_root)
+{
+    char real[PATH_MAX];
+    if (!realpath(folder, real)) return false;
+    if (strcmp(real, "/") == 0) return may_be_root;
+    return without_prefix(path, slice_of_text(real)) != NULL;
+}
+
+/* Returns whether PATH, without links, is below one of the folders that the user works in or has named. */
+static bool is_below_folders(const struct source_search *search, const char *path)
+{
+    struct slice part;
+    for (const char *list = search->folders; next_part(&list, &part);) {
+        char folder[PATH_MAX];
+        int size = snprintf(folder, sizeof(folder), "%.*s", SLICE_ARGUMENTS(part));
+        if (size > 0 && size < (int)sizeof(folder) && is_below(path, folder, true)) return true;
+    }
+    return is_below(path, ".", false);
+}
+
+/* Opens PATH if SEARCH allows it. NAME is the name that debug information has. */
+static int open_allowed(const struct source_search *search, const char *path, const char *name, struct error *error)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real)) {
+        error_set_errno(error, "cannot read %s", path);
+        return -1;
+    }
+    bool is_proven = strcmp(path, name) == 0 && search->is_proven && search->is_proven(search->context, name);
+    if (is_below_folders(search, real) || is_proven) return open_regular(real, error);
+    error_set(error, STATUS_UNSUPPORTED, 0, "%s is not below the current folder", path);
+    return -1;
+}
+
+/* Opens PATH in FOLDER. */
+static int open_in(const struct source_search *search, struct slice folder, const char *path, struct error *error)
 {
     char full[PATH_MAX];
     int size = snprintf(full, sizeof(full), "%.*s/%s", SLICE_ARGUMENTS(folder), path);
     if (size < 0 || size >= (int)sizeof(full)) return -1;
-    return open_regular(full, error);
-}
-
-/* Opens PATH in FOLDER, then in each folder that contains FOLDER. */
-static int open_in_or_above(struct slice folder, const char *path, struct error *error)
-{
-    for (;;) {
-        int descriptor = open_in(folder, path, error);
-        const uint8_t *slash = folder.size > 0 ? memrchr(folder.data, '/', folder.size) : NULL;
-        if (descriptor >= 0 || !slash) return descriptor;
-        folder.size = (size_t)(slash - folder.data);
-    }
+    return open_allowed(search, full, "", error);
 }
 
 /* The longest end of PATH that is there. */
-static int open_by_end(struct slice folder, const char *path, struct error *error)
+static int open_by_end(const struct source_search *search, struct slice folder, const char *path, struct error *error)
 {
     for (const char *end = path; end; end = strchr(end, '/')) {
         end += strspn(end, "/");
-        int descriptor = *end != '\0' ? open_in(folder, end, error) : -1;
+        int descriptor = *end != '\0' ? open_in(search, folder, end, error) : -1;
         if (descriptor >= 0) return descriptor;
     }
     return -1;
@@ -126,10 +151,10 @@ static int open_in_folders(const struct source_search *search, const char *folde
     bool is_given = search->folders && search->folders[0] != '\0';
     int descriptor = -1;
     for (const char *list = folders; trimmed[0] != '/' && descriptor < 0 && next_part(&list, &folder);)
-        descriptor = open_in_or_above(folder, trimmed, error);
+        descriptor = open_in(search, folder, trimmed, error);
     if (!is_given || search->is_pprof) return descriptor;
     for (const char *list = folders; descriptor < 0 && next_part(&list, &folder);)
-        descriptor = open_by_end(folder, path, error);
+        descriptor = open_by_end(search, folder, path, error);
     return descriptor;
 }
 
@@ -140,10 +165,11 @@ static int open_source(const struct source_search *search, const char *path, str
     struct error reason = {0};
     if ((!folders || folders[0] == '\0') && !(folders = getcwd(working_folder, sizeof(working_folder)))) folders = "/";
     const char *trimmed = trimmed_for(search, folders, path);
-    int descriptor = trimmed[0] == '/' ? open_regular(trimmed, error) : -1;
+    int descriptor = trimmed[0] == '/' ? open_allowed(search, trimmed, path, error) : -1;
     if (descriptor < 0) descriptor = open_in_folders(search, folders, path, trimmed, &reason);
     if (descriptor < 0 && !search->is_pprof && trimmed != path && path[0] == '/')
-        descriptor = open_regular(path, error);
+        descriptor = open_allowed(search, path, path, error);
+    if (descriptor < 0 && error->status == STATUS_OK && reason.status == STATUS_UNSUPPORTED) *error = reason;
     if (descriptor < 0 && error->status == STATUS_OK)
         error_set(error, STATUS_NOT_FOUND, 0, "could not find file %s on path %s", trimmed, folders);
     return descriptor;

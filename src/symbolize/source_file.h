@@ -21,6 +21,10 @@ struct source_search {
     /* Look only where pprof does. Else a file is looked for in FOLDERS by each shorter end of its path, too:
      * /build/x/src/a.c in DIR as DIR/build/x/src/a.c, DIR/x/src/a.c, DIR/src/a.c, DIR/a.c. */
     bool is_pprof;
+    /* Returns whether the file at PATH may be opened wherever it is. NULL: only files below FOLDERS and below the
+     * current folder are opened, because a profile may name any file. */
+    bool (*is_proven)(void *context, const char *path);
+    void *context;
 };
 
 struct source_file {
@@ -41,7 +45,8 @@ struct source_files {
 };
 
 /* The file that debug information calls PATH, valid until source_files_fini. Only regular files without NUL bytes are
- * read. NULL without memory. */
+ * read, and only from where SEARCH allows it: links are followed before that is checked. The current folder "/" allows
+ * nothing. NULL without memory. */
 const struct source_file *source_files_find(struct source_files *files, const char *path);
 void source_files_fini(struct source_files *files);
 

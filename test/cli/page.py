@@ -560,17 +560,37 @@ def view_opens_the_browser_unless_it_must_not():
         opener.write_text(f'#!/bin/sh\necho "$1" >{seen}.part\nmv {seen}.part {seen}\n')
         opener.chmod(0o755)
         path = f"{opener.parent}:{os.environ['PATH']}"
-        with View(folder, STACKS, PATH=path) as view:
+        with View(folder, STACKS, PATH=path, DISPLAY=":0", XDG_RUNTIME_DIR=name) as view:
             if "built without its web page" in (view.url or view.end()[1]):
                 skip("offbeat was built without its page: esbuild is not installed")
             end = time.monotonic() + chromium.WAIT_SECONDS
             while not seen.exists() and time.monotonic() < end:
                 time.sleep(0.02)
-            check_equal(seen.read_text().strip(), view.url, "what the browser opens")
+            opened = pathlib.Path(seen.read_text().strip())
+            check(view.url[-33:-1] not in str(opened), "everybody can read the secret in the arguments of the browser")
+            check_equal(opened.stat().st_mode & 0o777, 0o600, "mode of the file that leads to the page")
+            check(f"url={view.url}" in opened.read_text(), "the file does not lead to the page")
+        check(not opened.exists(), "the file is still there")
         seen.unlink()
-        with View(folder, STACKS, "--no-browser", PATH=path) as view:
-            check_equal(answer_of(view.url)[0], 200, "status of the page")
-        check(not seen.exists(), "--no-browser opened a browser")
+        for words, screen in (["--no-browser"], ":0"), ([], ""):
+            with View(folder, STACKS, *words, PATH=path, DISPLAY=screen, WAYLAND_DISPLAY="", BROWSER="") as view:
+                check_equal(answer_of(view.url)[0], 200, "status of the page")
+            check(not seen.exists(), f"a browser was opened with {words or 'no screen'}")
+
+
+@case
+def view_over_ssh_prints_the_command_that_reaches_it():
+    with tempfile.TemporaryDirectory() as name, socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        other.close()
+        with View(pathlib.Path(name), STACKS, "--port", str(port), DISPLAY="", WAYLAND_DISPLAY="", BROWSER="",
+                  SSH_CONNECTION="198.51.100.7 50000 192.0.2.1 2222") as view:
+            if "built without its web page" in (view.url or view.end()[1]):
+                skip("offbeat was built without its page: esbuild is not installed")
+            check(view.url.startswith(f"http://127.0.0.1:{port}/"), f"URL: {view.url!r}")
+            said = view.end()[1]
+            check(re.search(rf"ssh -N -p 2222 -L {port}:127\.0\.0\.1:{port} \w+@192\.0\.2\.1, ", said), f"{said!r}")
 
 
 @case

@@ -123,7 +123,7 @@ def names_stay_text():
         check_equal(tags - {"svg", "g", "title", "a", "polygon", "path", "text"}, set(), "elements")
         tips = {element.get("{http://www.w3.org/1999/xlink}title") for element in svg.elements(drawing, "a")}
         for name in HOSTILE:
-            shown = name.replace("\x1b", "?").replace("\u202e", "?").replace("\u0085", "?").replace("\uffff", "?").split(";")[0]
+            shown = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\u0085", "\\u0085").replace("\uffff", "?").split(";")[0]
             check(f"{shown} (5)" in tips, f"{shown[:80]!r} is a tooltip of {[tip[:80] for tip in tips]}")
 
 

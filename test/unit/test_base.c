@@ -184,33 +184,37 @@ TEST(nobody_can_choose_texts_that_share_a_hash)
     CHECK_UINT(equal, 0);
 }
 
-TEST(characters_that_command_a_terminal_or_turn_text_are_replaced)
+TEST(characters_that_command_a_terminal_or_turn_text_are_escaped)
 {
     static const struct {
         const char *text, *printable;
     } texts[] = {
         {"plain", "plain"},
         {"Gr\u00fc\u00dfe \u65e5 \U0001f600", "Gr\u00fc\u00dfe \u65e5 \U0001f600"},
-        {"a\033[31mb\x7f", "a?[31mb?"},
+        {"a\033[31mb\x7f", "a\\x1b[31mb\\x7f"},
         {"a\xc2\x9b"
          "b\xc2\x9d"
          "c",
-         "a?b?c"},
-        {"a\u202eb\u2066c\u200fd\u2028e", "a?b?c?d?e"},
+         "a\\u009bb\\u009dc"},
+        {"a\u202eb\u2066c\u200fd\u2028e", "a\\u202eb\\u2066c\\u200fd\\u2028e"},
         {"a\x9b\xff"
          "b\xe2\x80",
-         "a??b??"},
-        {"a\nb\r", "a?b?"},
+         "a\\x9b\\xffb\\xe2\\x80"},
+        {"a\nb\r", "a\\x0ab\\x0d"},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        char text[64];
-        (void)snprintf(text, sizeof(text), "%s", texts[i].text);
-        text[printable_replace(text, strlen(text), false)] = '\0';
-        CHECK_TEXT(text, texts[i].printable);
+        struct buffer out;
+        buffer_init(&out, SIZE_MAX);
+        printable_append(&out, slice_of_text(texts[i].text), "");
+        CHECK(slice_equals_text(buffer_slice(&out), texts[i].printable));
+        CHECK(printable_is(slice_of_text(texts[i].text)) == (strcmp(texts[i].text, texts[i].printable) == 0));
+        buffer_fini(&out);
     }
-    char lines[] = "a\nb\033";
-    CHECK_UINT(printable_replace(lines, 4, true), 4);
-    CHECK(memcmp(lines, "a\nb?", 4) == 0);
+    struct buffer lines;
+    buffer_init(&lines, SIZE_MAX);
+    printable_append(&lines, slice_of("a\n\0b\U000e0041", 8), "\n");
+    CHECK(slice_equals_text(buffer_slice(&lines), "a\n\\x00b\\U000e0041"));
+    buffer_fini(&lines);
 }
 
 static bool same_number(const void *context, uint32_t index, const void *key)

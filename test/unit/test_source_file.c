@@ -56,7 +56,7 @@ TEST(lines_end_with_a_line_feed_a_carriage_return_or_the_file)
 {
     struct slice line;
     prepare();
-    search(NULL, NULL);
+    search(folder, NULL);
     const struct source_file *file = source_files_find(&files, in_folder("project/src/a.c"));
     CHECK_INT(file->status, STATUS_OK);
     CHECK(source_line(file, 1, &line) && line.size == 3);
@@ -78,15 +78,14 @@ TEST(files_of_another_machine_are_found_by_the_end_of_their_paths)
     CHECK_INT(source_files_find(&files, "/build/c.c")->status, STATUS_NOT_FOUND);
 }
 
-TEST(folders_above_and_trimmed_paths_are_searched_as_in_pprof)
+TEST(trimmed_paths_are_searched_as_in_pprof)
 {
     char folders[PATH_MAX];
     prepare();
     (void)snprintf(folders, sizeof(folders), "%s/project/src", folder);
     search(folders, NULL);
     files.search.is_pprof = true;
-    CHECK_TEXT(first_line("b.c"), "b");
-    CHECK_TEXT(first_line("/proc/self/cwd/b.c"), "b");
+    CHECK_TEXT(first_line("/proc/self/cwd/a.c"), "one");
     CHECK_TEXT(first_line("/other/src/a.c"), "one"); /* the rest of the path */
     CHECK_TEXT(first_line("/other/a.c"), "");
     search(folders, "/x:/other/");
@@ -95,10 +94,42 @@ TEST(folders_above_and_trimmed_paths_are_searched_as_in_pprof)
     CHECK_TEXT(first_line("/otherwise/a.c"), "");
 }
 
-TEST(what_is_no_text_file_is_rejected_without_waiting)
+static bool is_a_c(void *context, const char *name)
+{
+    (void)context;
+    return strcmp(name, in_folder("project/src/a.c")) == 0;
+}
+
+TEST(a_profile_opens_no_file_outside_of_the_folders_of_sources)
+{
+    char folders[PATH_MAX], outside[PATH_MAX];
+    prepare();
+    (void)snprintf(outside, sizeof(outside), "%s/project/b.c", folder);
+    (void)snprintf(folders, sizeof(folders), "%s/project/src", folder);
+    CHECK(symlink("../b.c", in_folder("project/src/link.c")) == 0);
+    const char *const names[] = {outside, "../b.c", "b.c", "/x/../b.c", "link.c", "/etc/passwd", "/proc/self/status"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        search(folders, NULL);
+        CHECK_TEXT(first_line(names[i]), "");
+        search(NULL, NULL);
+        CHECK_TEXT(first_line(names[i]), "");
+    }
+    CHECK(unlink(in_folder("project/src/link.c")) == 0);
+}
+
+TEST(a_file_that_is_proven_is_opened_wherever_it_is)
 {
     prepare();
     search(NULL, NULL);
+    files.search.is_proven = is_a_c;
+    CHECK_TEXT(first_line(in_folder("project/src/a.c")), "one");
+    CHECK_TEXT(first_line(in_folder("project/b.c")), "");
+}
+
+TEST(what_is_no_text_file_is_rejected_without_waiting)
+{
+    prepare();
+    search(folder, NULL);
     put("binary.c", "a\0b", 3);
     CHECK(mkfifo(in_folder("pipe.c"), 0600) == 0);
     CHECK_INT(source_files_find(&files, path)->status, STATUS_UNSUPPORTED);
@@ -110,7 +141,7 @@ TEST(what_is_no_text_file_is_rejected_without_waiting)
 TEST(a_file_of_more_than_the_maximum_is_rejected)
 {
     prepare();
-    search(NULL, NULL);
+    search(folder, NULL);
     put("large.c", "x\n", 2);
     CHECK(truncate(path, (off_t)SOURCE_BYTES_MAX + 1) == 0);
     CHECK_INT(source_files_find(&files, path)->status, STATUS_TOO_LARGE);
@@ -120,14 +151,14 @@ TEST(a_file_of_more_than_the_maximum_is_rejected)
 TEST(a_file_of_too_many_lines_is_rejected)
 {
     prepare();
-    search(NULL, NULL);
+    search(folder, NULL);
     size_t size = SOURCE_LINES_MAX + 1;
     char *text = malloc(size);
     memset(text, '\n', size);
     put("lines.c", text, size);
     free(text);
     CHECK_INT(source_files_find(&files, path)->status, STATUS_TOO_LARGE);
-    search(NULL, NULL);
+    search(folder, NULL);
     static const char *const names[] = {"lines.c", "large.c", "binary.c", "pipe.c", "project/b.c", "project/src/a.c"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) (void)unlink(in_folder(names[i]));
     (void)rmdir(in_folder("project/src"));
