@@ -74,10 +74,10 @@ struct function {
     struct string_id name;        /* the demangled name, for people */
     struct string_id system_name; /* the linker's, mangled; "" = the same as NAME */
     struct string_id file_name;   /* path in the debug information */
-    int64_t start_line;           /* 0 = not known */
     struct string_id module;      /* Sentry frame.module (namespace, Java class, …) */
     struct string_id package;     /* Sentry frame.package if the frame has no mapping */
     enum in_app in_app;           /* UNKNOWN: the encoder decides by the mapping */
+    int64_t start_line;           /* 0 = not known */
 };
 
 struct line {

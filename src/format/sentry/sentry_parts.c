@@ -224,7 +224,7 @@ static void read_frame(struct chunk_decoder *decoder)
     }
     /* FMT-3. Native code too: the address is used to find these names. */
     if ((seen & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
-    frame->offset = members.offset;
+    frame->offset = (uint32_t)members.offset;
     keep_what_is_lost(decoder, &members, frame, file_json);
     frame->attributes = chunk_take_attributes(decoder, &members);
 }

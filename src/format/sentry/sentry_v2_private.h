@@ -19,17 +19,18 @@ struct chunk_frame {
     struct function function; /* FILE_NAME not yet chosen */
     struct string_id file_name, absolute_path;
     struct string_id attributes;
+    uint32_t offset; /* byte of the frame in the payload */
     int64_t line, column;
     uint64_t address;
-    bool has_address;
-    enum chunk_code code;
-    uint64_t offset;           /* byte of the frame in the payload */
-    struct chunk_image *image; /* first of the members that chunk_to_profile sets */
-    bool is_resolved;
+    struct chunk_image *image; /* first of the members that chunk_to_profile sets, but for is_resolved */
     struct mapping_id mapping;
     struct function_id function_id; /* 0: nothing is known but the address */
     struct location_id as_leaf, as_caller;
+    enum chunk_code code : 8;
+    bool has_address : 1, is_resolved : 1;
 };
+/* A frame may have three bytes in the payload, for each of which 40 bytes are allowed (doc/formats/limits.md). */
+_Static_assert(sizeof(struct chunk_frame) <= 104, "frames keep the memory bound");
 
 struct chunk_stack {
     uint32_t first, count; /* range of frame_indices, leaf first */
