@@ -327,6 +327,8 @@ static void print_completeness(const struct profile *all)
     buffer_clear(&line);
     if (completeness_append_losses(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_clear(&line);
+    if (completeness_append_woken(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_clear(&line);
     if (completeness_append_too_short(all, &completeness, &line) || completeness_append_late(all, &line))
         message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     if (*metadata_text(all, "sampler_ended"))

@@ -209,6 +209,21 @@ static const char *priority_remedy(const struct profile *profile)
                           "root has it outside of containers";
 }
 
+bool completeness_append_woken(const struct profile *profile, const struct completeness *completeness,
+                               struct buffer *out)
+{
+    /* A tick does not see in which call a thread slept that waits for a processor now. The next stack gets that time:
+     * shares of calls are off by up to this share, and by a little more where all wait. */
+    const double samples_min = 100, share_min = 0.02;
+    double all_ns = all_time_ns(profile, completeness), woken_ns = metadata_number(profile, "woken_waits_ns");
+    if (completeness->samples < samples_min || all_ns <= 0 || woken_ns < share_min * all_ns) return false;
+    append_percent(out, woken_ns / all_ns);
+    buffer_append_text(out,
+                       " of the time are waits for a processor after a wake-up: the shares of calls in which threads "
+                       "sleep are less exact by as much — the machine is overloaded: let fewer programs run beside it");
+    return true;
+}
+
 bool completeness_append_late(const struct profile *profile, struct buffer *out)
 {
     const double ticks_min = 100, share_min = 0.1;

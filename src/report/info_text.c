@@ -190,6 +190,9 @@ static void append_completeness(struct buffer *out, const struct profile *profil
     if (completeness_append_losses(profile, completeness, &line))
         buffer_append_format(out, "%-14s%.*s\n", "Lost", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_clear(&line);
+    if (completeness_append_woken(profile, completeness, &line))
+        buffer_append_format(out, "%-14s%.*s\n", "Waits", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_clear(&line);
     if (completeness_append_too_short(profile, completeness, &line))
         buffer_append_format(out, "%-14s%.*s\n", "Too short", SLICE_ARGUMENTS(buffer_slice(&line)));
     else if (completeness_append_late(profile, &line))

@@ -77,8 +77,8 @@ def without_own_line(err):
 
 
 def without_losses(lines):
-    """Without the line that a busy machine causes: samples are lost where the sampler gets no processor in time."""
-    return [line for line in lines if not re.match(r"offbeat: [\d.]+ % of the samples are lost: ", line)]
+    """Without the lines that a busy machine causes: samples are lost where the sampler gets no processor in time, and threads wait."""
+    return [line for line in lines if not re.match(r"offbeat: [\d.]+ % of the (samples are lost|time are waits for a processor)", line)]
 
 
 class Offbeat:

@@ -262,6 +262,22 @@ TEST(says_that_the_sampler_had_to_wait)
                "stacks stand for it, and shares are less exact — the machine is overloaded: " PRIORITY);
 }
 
+static bool has_woken_line(uint64_t woken_ms)
+{
+    begin();
+    profile.period = 10000000;
+    add("main", NULL, 100); /* a second */
+    profile_add_metadata_number(&profile, "woken_waits_ns", (int64_t)woken_ms * 1000000);
+    CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
+    return completeness_append_woken(&profile, &completeness, &out);
+}
+
+TEST(says_that_waits_after_wake_ups_make_shares_less_exact)
+{
+    CHECK(!has_woken_line(19));
+    CHECK(has_woken_line(20));
+}
+
 TEST(advises_no_priority_to_a_sampler_that_has_it)
 {
     (void)late_text(300);

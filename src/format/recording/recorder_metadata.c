@@ -130,6 +130,7 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     profile_add_metadata_number(profile, "short_threads", (int64_t)counts->short_threads);
     profile_add_metadata_number(profile, "too_short_ns", (int64_t)counts->too_short_ns);
     profile_add_metadata_number(profile, "borrowed_ns", (int64_t)counts->borrowed_ns);
+    profile_add_metadata_number(profile, "woken_waits_ns", (int64_t)counts->woken_waits_ns);
     for (unsigned i = 0; i < RECORDER_OUTCOMES; i++) {
         profile_add_metadata_number(profile, outcome_keys[i], (int64_t)counts->outcomes[i]);
     }

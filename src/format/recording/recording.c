@@ -421,6 +421,7 @@ static void replay_sample(struct replay *replay)
     struct stack_id stack = stack_of(replay, thread, fresh, outcome);
     if (flags & RECORDING_BLOCKED) {
         note_slept(replay, thread, stack);
+        replay->counts.woken_waits_ns += time.runnable_ns;
         thread->has_blocked = true;
         thread->blocked = stack;
         time.runnable_ns += thread->early_waits_ns;
@@ -495,6 +496,7 @@ static void replay_more(struct replay *replay)
     uint64_t share = read_number(replay);
     struct recording_time time = read_time(replay);
     if (!thread) return;
+    if (share == RECORDING_OF_BLOCKED) replay->counts.woken_waits_ns += time.runnable_ns;
     bool is_early_wait = share == RECORDING_OF_BLOCKED && !thread->has_blocked && time.cpu_ns + time.blocked_ns == 0;
     if (is_early_wait)
         add_early_wait(replay, thread, time);
@@ -508,6 +510,7 @@ static void replay_woken(struct replay *replay)
     struct replayed_thread *thread = known_thread(replay);
     uint64_t wait_ns = read_number(replay);
     if (!thread || !thread->has_blocked || replay->mode == RECORDING_CPU) return;
+    replay->counts.woken_waits_ns += wait_ns;
     if (thread->run.is_open && thread->run.stack.index == thread->blocked.index) {
         uint64_t moved_ns = least(wait_ns, thread->run.time.blocked_ns);
         thread->run.time.blocked_ns -= moved_ns;
