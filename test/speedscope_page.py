@@ -7,11 +7,15 @@ import pathlib
 import threading
 
 
-def speedscope_folder():
+def npm_file(name):
     """What npm installed (./dev setup all); None: it is not there."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    folder = cache / "offbeat-npm/node_modules/speedscope/dist/release"
-    return folder if folder.exists() else None
+    path = cache / "offbeat-npm/node_modules" / name
+    return path if path.exists() else None
+
+
+def speedscope_folder():
+    return npm_file("speedscope/dist/release")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

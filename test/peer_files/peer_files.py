@@ -17,11 +17,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import chromium  # noqa: E402
-from speedscope_page import served, speedscope_folder  # noqa: E402
+from speedscope_page import npm_file, served, speedscope_folder  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
@@ -519,6 +520,47 @@ def what_convert_writes_for_speedscope(folder):
                 check(abs(rows[name][0] - value * factor) <= total * 1e-6 + 1, f"{source}: {name}: {rows[name]}, speedscope {value * factor}")
             check(len(sums) > 3, f"{source}: {sums}")
             yield f"{source}: {total}, {len(rows)} functions"
+
+
+# --- The Firefox Profiler, on the command line -----------------------------------------------------------------------------------------
+
+def functions_of_firefox(path, folder):
+    """The facts of a profile, and {function: weight of it alone} over all threads, as the Firefox Profiler has them."""
+    program, home = npm_file("@firefox-devtools/profiler-cli/dist/profiler-cli.js"), {"HOME": str(folder)}
+
+    def ask(*words):
+        return json.loads(run("node", program, *words, "--json", "--session", "judge", errors=subprocess.DEVNULL, **home))
+    run("node", program, "load", path, "--session", "judge", status=None, **home)
+    try:
+        deadline = time.monotonic() + 30  # its daemon may still start when the command has ended
+        while run("node", program, "status", "--session", "judge", status=None, **home).startswith("Error") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        sums = collections.Counter()
+        for thread in ask("thread", "list")["threads"]:
+            found = ask("thread", "functions", "--include-idle", "--thread", thread["threadHandle"])
+            for function in found["functions"]:
+                sums[function["name"]] += function["selfSamples"] * (10**6 if found["weightType"] == "tracing-ms" else 1)
+        return ask("profile", "meta"), sums
+    finally:
+        run("node", program, "stop", "judge", status=None, **home)
+
+
+@compared
+def what_convert_writes_for_firefox(folder):
+    """The viewer's own sums of files that convert wrote."""
+    need("node")
+    if not npm_file("@firefox-devtools/profiler-cli"):
+        skip("NOT COMPARED: @firefox-devtools/profiler-cli is not installed (./dev setup all)")
+    for source in ("stackprof/wall.json", "perf/chains.data", "callgrind/calls.out.gz", "jfr/serial.jfr.gz", "pstats/python3.11.pstats"):
+        path = folder / f"{source.split('/')[0]}.json"
+        run(OFFBEAT, "convert", DATA / source, "--to", "firefox", "-o", path)
+        total, rows = report(DATA / source)
+        facts, sums = functions_of_firefox(path, folder)
+        check(abs(sum(sums.values()) - total) <= max(total * 1e-6, 1), f"{source}: Firefox has {sum(sums.values())} of {total}: {facts}")
+        for name in sums.keys() & rows.keys():
+            check(abs(rows[name][0] - sums[name]) <= max(total * 1e-6, 1), f"{source}: {name}: {rows[name]}, Firefox {sums[name]}")
+        check(len(sums.keys() & rows.keys()) > 3, f"{source}: {sums}")
+        yield f"{source}: {total}, {len(sums)} functions"
 
 
 main()
