@@ -37,7 +37,11 @@ void profiler_forget(void);
 /* --- spans.c: root spans ------------------------------------------------------------------------------------------ */
 
 struct tracer *profiler_tracer_ref(void); /* NULL: off */
-enum profiler_v1 { PROFILER_V1_NO, PROFILER_V1_YES, PROFILER_V1_LIMITED /* by the server */ };
+enum profiler_v1 {
+    PROFILER_V1_NO,
+    PROFILER_V1_YES,
+    PROFILER_V1_LIMITED, /* a rate limit of the server forbids it */
+};
 /* Returns a token for profiler_root_ended. RET_V1: whether V1 profiles the transaction, at the program's V1_RATE. */
 uint32_t profiler_root_started(bool is_sampled, double v1_rate, uint64_t trace, enum profiler_v1 *ret_v1);
 void profiler_root_ended(uint32_t token, bool is_sampled, bool is_profiled);
