@@ -347,6 +347,15 @@ def names_the_library_in_which_stacks_end():
 
 
 @case
+def stacks_of_a_coroutine_made_by_hand_are_complete():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, program("coroutine_by_hand"))
+        check_equal(done.returncode, 0, "exit status")
+        check_equal(lines_about(done, "of the stacks are incomplete"), [], "lines")
+        check(opens(OFFBEAT, folder / "x.pb.gz").get("work", 0) > 3e8, "work has no time")
+
+
+@case
 def says_nothing_of_a_profile_that_is_complete():
     with Folder() as folder:
         done = OFFBEAT.record(folder, program("part_without_tables"), "0")
