@@ -30,6 +30,8 @@ quiet_apt() {
 cat "$work/list" >&2
 [ "$(wc -l <"$work/list")" = 3 ] || fail "there are not three packages"
 for package in offbeat liboffbeat0 liboffbeat-dev; do has "$work/list" "/${package}_"; done
+(cd "$work/packages" && sha256sum --quiet -c SHA256SUMS) || fail "the checksums are of other files"
+for word in SPDX-2.3 '"name": "liboffbeat0"' '"name": "libdw1"'; do has "$(echo "$work"/packages/*.spdx.json)" "$word"; done
 
 say "installing"
 find / -xdev -path /proc -prune -o -path "$work" -prune -o -path '*offbeat*' -print | sort >"$work/before"
