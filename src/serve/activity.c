@@ -102,8 +102,8 @@ void list_activity(struct request *request)
         answer_error(request, 400, "buckets: a number from 1 to %d is needed", SERVE_BUCKETS_MAX);
         return;
     }
-    if (!selection_read(request, "", &activity.selection)) return;
-    const struct store_query *query = &activity.selection.query;
+    struct store_query *query = &activity.selection.query;
+    if (!selection_read(request, "", &activity.selection) || !kind_limit_list(request, query)) return;
     struct store *store = request->server->store;
     activity.services = calloc(SERVICES_MAX, sizeof(*activity.services));
     if (!activity.services) {

@@ -215,6 +215,15 @@ enum status kind_choose(struct request *request, struct store_query *query, stru
     return status;
 }
 
+bool kind_limit_list(struct request *request, struct store_query *query)
+{
+    struct error error = {0};
+    if (!request_parameter(request, "type")) return true;
+    enum status status = kind_choose(request, query, &error);
+    if (status != STATUS_OK) answer_failure(request, &error);
+    return status == STATUS_OK;
+}
+
 void kind_write_json(const struct kind_choice *choice, struct json_writer *json)
 {
     const struct kind kind = kind_of_choice(choice);

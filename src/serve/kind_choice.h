@@ -23,6 +23,9 @@ struct kind_choice {
  * one of what QUERY finds. The slice in QUERY lives until the next call. STATUS_NOT_FOUND if QUERY finds no chunk,
  * STATUS_UNSUPPORTED if the parameter names no kind, or several. */
 enum status kind_choose(struct request *request, struct store_query *query, struct error *error);
+/* Does the same if REQUEST has the parameter "type", else leaves QUERY as it is: lists are of all kinds then. False:
+ * answered. */
+bool kind_limit_list(struct request *request, struct store_query *query);
 /* Writes the object that describes the kind. */
 void kind_write_json(const struct kind_choice *choice, struct json_writer *json);
 /* Appends the same object as the value of a header: every byte that is no letter or digit as %XX. */

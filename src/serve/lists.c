@@ -61,7 +61,7 @@ static bool begin_list(struct request *request, const char *name, bool has_value
 {
     struct selection selection;
     const char *limit = request_parameter(request, "limit");
-    if (!selection_read(request, "", &selection)) return false;
+    if (!selection_read(request, "", &selection) || !kind_limit_list(request, &selection.query)) return false;
     *list = (struct list){.json = json_writer_of(&request->answer),
                           .limit = SERVE_LIST_MAX,
                           .spans = selection.spans,

@@ -80,6 +80,9 @@ def each_kind_of_a_go_program_has_its_numbers():
         types = {one["name"]: one["is_default"] for one in server.read("types?service=shop")["types"]}
         check_equal([name for name, is_default in types.items() if is_default], ["cpu"], "default of the types")
         check({"mutex:delay", "block:delay", "inuse_space", "goroutine"} <= set(types), f"types: {types}")
+        check_equal([one["samples"] for one in server.read("chunks?service=shop&type=inuse_space")["chunks"]], [6], "chunks of a kind")
+        check_equal([one["samples"] for one in server.read("services?type=cpu")["services"]], [42], "services with a kind")
+        check_equal(sum(server.read("activity?type=goroutine&from=2026-11-27T00:00:00Z&to=2026-11-28T00:00:00Z")["services"][0]["samples_by_time"]), 5, "activity of a kind")
         for kind, words in (("delay", ("mutex:delay", "block:delay")), ("nothing", ("cpu", "goroutine"))):
             answer = server.get(f"top?service=shop&type={kind}")
             check(answer.status == 400 and all(word in answer.json()["detail"] for word in words), f"type={kind}: {answer.body}")
