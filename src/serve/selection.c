@@ -346,7 +346,9 @@ static enum status merge_series(struct merge *merge, const struct selection *ran
         status = error_set(merge->error, STATUS_NOT_FOUND, 0, "no chunk matches");
     kind->profile_count += list.profile_count;
     kind->restart_count += list.restart_count;
-    for (size_t i = 0; i < list.count; i++) kind->series_count += series_is_used(list.items[i]);
+    uint64_t series_count = 0;
+    for (size_t i = 0; i < list.count; i++) series_count += series_is_used(list.items[i]);
+    if (series_count > kind->series_count) kind->series_count = series_count; /* parts of a trend have the same ones */
     series_list_fini(&list);
     merge->series = NULL;
     return status;

@@ -168,7 +168,7 @@ enum store_column {
     STORE_HOST,
     STORE_PLATFORM,
     STORE_PROFILER, /* a session */
-    STORE_KINDS, /* has no counts and times if a service is chosen */
+    STORE_KINDS,    /* has no counts and times if a service is chosen */
     STORE_COLUMNS
 };
 

@@ -179,8 +179,9 @@ def values_since_the_start_are_differences_and_a_restart_is_recognized():
         check_equal(total(server, service="shop", type="mutex:contentions"), 300 + 31 + 60, "another column")
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 850, "to": NOW - 750}), 2500, "from the profile before the range")
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 950, "to": NOW - 650}), 500 + 2500 + 307, "a range with a restart")
-        parts = server.read(f"trend?service=shop&type=mutex&from={NOW - 1000}&to={NOW}&buckets=10")["totals"]
-        check_equal(parts, [0, 500, 2500, 307, 600, 0, 0, 0, 0, 0], "parts of the time")
+        trend = server.read(f"trend?service=shop&type=mutex&from={NOW - 1000}&to={NOW}&buckets=10")
+        check_equal((trend["kind"]["profiles"], trend["kind"]["series"], trend["kind"]["restarts"]), (5, 1, 1), "kind of the trend")
+        check_equal(trend["totals"], [0, 500, 2500, 307, 600, 0, 0, 0, 0, 0], "parts of the time")
         send(server, pprof(LOCKS, {("main", "sync.(*Mutex).Unlock"): (5, 50)}, NOW - 20, duration=10), service="shop", host="a")
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 50}), 50, "a profile of a duration")
 
