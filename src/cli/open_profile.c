@@ -51,7 +51,9 @@ static enum status name_functions(const char *path, struct profile *profile, con
                                          .progress = progress_step,
                                          .context = &decoding->progress,
                                          .kernel = decoding->kernel,
-                                         .trusts_paths = format == &format_recording};
+                                         .trusts_paths = format == &format_recording,
+                                         .debug_directories = {decoding->image_directory},
+                                         .debug_directory_count = decoding->image_directory != NULL};
     enum status status = symbolize_profile(profile, &options, &result, error);
     if (status == STATUS_OK && result.files_unproven > 0)
         message("%s: perf noted no build id of %zu file%s, and nothing shows that what is here %s: offbeat symbolize "

@@ -48,6 +48,7 @@ enum status decode_unnamed(const char *path, const struct format *format, struct
 /* State that the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
     struct symbol_module_cache *modules; /* open modules; may be NULL */
+    const char *image_directory;         /* debug directory with copies of deleted files; NULL: there is none */
     bool drops_symbols;                  /* a recording keeps its addresses, but for code that a JIT compiler made */
     struct kernel_symbols *kernel;       /* kernel symbols of the file at hand */
     struct progress progress;

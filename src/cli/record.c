@@ -346,7 +346,8 @@ static void print_deleted(const struct record *record)
     if (record->deleted_count > 1) (void)snprintf(more, sizeof(more), " and %zu more", record->deleted_count - 1);
     message("%s%s was deleted while it was mapped, or exists only in memory or in another root directory: its "
             "functions have "
-            "no names; keep the file until the profile is written",
+            "no names; keep it until the profile is written, or record with CAP_CHECKPOINT_RESTORE, as root has it "
+            "outside of containers",
             message_name(record->deleted, true), more);
 }
 
@@ -404,6 +405,7 @@ static void write_everything(struct record *record, const char *program)
     list_recordings(record);
     size_t count = record->recordings.count;
     record->decoding.modules = symbol_module_cache_new();
+    record->decoding.image_directory = record_folder_arrange_images(&record->folder);
     for (size_t i = 0; i < count; i++) {
         progress_part(&record->decoding.progress, i, count + 1); /* the last part is the writing */
         take_recording(record, &all, record->recordings.names[i]);

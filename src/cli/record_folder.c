@@ -2,6 +2,7 @@
 #include "cli/record_folder.h"
 
 #include "base/environment.h"
+#include "base/hex.h"
 #include "cli/message.h"
 #include "cli/record_library.h"
 #include "format/format.h"
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define IMAGE_SUFFIX ".image"
 
 static const char *const temporary_folders[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
@@ -177,16 +181,60 @@ void record_folder_remove_library(const struct record_folder *folder)
     if (folder->links[0]) (void)rmdir(folder->links);
 }
 
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), suffix_length = strlen(suffix);
+    return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
+}
+
+/* The folder that only this user can write to. */
+static const char *private_folder(const struct record_folder *folder)
+{
+    return folder->outer[0] ? folder->outer : folder->path;
+}
+
+/* NAME is "BUILD-ID.image", from anyone. */
+static void arrange_image(const struct record_folder *folder, const char *name)
+{
+    char from[PATH_MAX + 260], to[PATH_MAX + 300];
+    const char *root = private_folder(folder);
+    size_t digits = strlen(name) - strlen(IMAGE_SUFFIX);
+    struct stat status;
+    (void)snprintf(from, sizeof(from), "%s/%s", folder->path, name);
+    bool is_plain_file = lstat(from, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+    if (digits < 4 || !hex_is_lower(slice_of(name, digits)) || !is_plain_file) return;
+    (void)snprintf(to, sizeof(to), "%s/.build-id", root);
+    (void)mkdir(to, 0700);
+    (void)snprintf(to, sizeof(to), "%s/.build-id/%.2s", root, name);
+    (void)mkdir(to, 0700);
+    (void)snprintf(to, sizeof(to), "%s/.build-id/%.2s/%.*s.debug", root, name, (int)digits - 2, name + 2);
+    (void)rename(from, to);
+}
+
+const char *record_folder_arrange_images(const struct record_folder *folder)
+{
+    DIR *opened = opendir(folder->path);
+    for (const struct dirent *entry; opened && (entry = readdir(opened));) {
+        if (ends_with(entry->d_name, IMAGE_SUFFIX)) arrange_image(folder, entry->d_name);
+    }
+    if (opened) (void)closedir(opened);
+    return private_folder(folder);
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)remove(path);
+    return 0;
+}
+
 /* Waits: processes that the program leaves running may begin a recording at any time. */
 static void delete_latecomers(const struct record_folder *folder)
 {
-    static const char suffix[] = ".recording";
     DIR *opened = opendir(folder->path);
     if (!opened) return;
     for (const struct dirent *entry = readdir(opened); entry; entry = readdir(opened)) {
-        size_t length = strlen(entry->d_name);
-        bool is_recording = length >= sizeof(suffix) && strcmp(entry->d_name + length - strlen(suffix), suffix) == 0;
-        if (is_recording) record_folder_delete(folder, entry->d_name);
+        if (ends_with(entry->d_name, ".recording") || ends_with(entry->d_name, IMAGE_SUFFIX))
+            record_folder_delete(folder, entry->d_name);
     }
     (void)closedir(opened);
 }
@@ -199,8 +247,11 @@ void record_folder_close(const struct record_folder *folder, bool are_read)
 
 void record_folder_remove(const struct record_folder *folder)
 {
-    enum { TRIES = 10 };
+    enum { TRIES = 10, DESCRIPTORS = 8 };
+    char images[PATH_MAX + 16];
     record_folder_remove_library(folder);
+    (void)snprintf(images, sizeof(images), "%s/.build-id", private_folder(folder));
+    (void)nftw(images, remove_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
     for (unsigned i = 0; i < TRIES && rmdir(folder->path) != 0 && (errno == ENOTEMPTY || errno == EEXIST); i++)
         delete_latecomers(folder);
     if (folder->outer[0]) (void)rmdir(folder->outer);

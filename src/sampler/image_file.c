@@ -2,13 +2,14 @@
 #include "sampler/image_file.h"
 
 #include "base/kernel.h"
+#include "base/plain_text.h"
 #include "sampler/process_info.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COMPARED_BYTES = 4096 };
+enum { COMPARED_BYTES = 4096, KEPT_BYTES_MAX = 64 << 20, ALL_KEPT_BYTES_MAX = 256 << 20 };
 
 static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
 {
@@ -56,4 +57,36 @@ bool image_file_copy(const struct image_file *file, uint64_t offset, void *bytes
     bool copied = read_at(&descriptor, offset, bytes, size);
     kernel_close(descriptor);
     return copied;
+}
+
+static bool copy_all(int from, int to, size_t size)
+{
+    while (size > 0) {
+        long copied = kernel_call4(SYS_sendfile, to, from, 0, (long)size);
+        if (copied <= 0) return false;
+        size -= (size_t)copied;
+    }
+    return true;
+}
+
+void image_file_keep(uint64_t start, uint64_t end, const char *path)
+{
+    static size_t kept_bytes; /* the sampler thread's alone */
+    char link[64];
+    const char *link_end = link + sizeof(link);
+    struct stat status = {0};
+    char *at = plain_number(plain_text(link, link_end, "/proc/self/map_files/"), link_end, start, 16);
+    (void)plain_number(plain_text(at, link_end, "-"), link_end, end, 16);
+    int from = kernel_open(link, O_RDONLY, 0);
+    if (from < 0) return;
+    bool is_known = kernel_call3(SYS_fstat, from, kernel_address(&status), 0) == 0 && status.st_size > 0;
+    size_t size = (size_t)status.st_size;
+    bool has_room = is_known && size <= KEPT_BYTES_MAX && kept_bytes + size <= ALL_KEPT_BYTES_MAX;
+    int to = has_room ? kernel_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600) : -1;
+    if (to >= 0) {
+        kept_bytes += size;
+        if (!copy_all(from, to, size)) (void)kernel_call3(SYS_unlink, kernel_address(path), 0, 0);
+        kernel_close(to);
+    }
+    kernel_close(from);
 }

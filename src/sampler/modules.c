@@ -12,6 +12,7 @@
 #include "base/maps.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
+#include "sampler/image_file.h"
 #include "sampler/image_headers.h"
 #include "sampler/process_info.h"
 #include "sampler/sampler.h"
@@ -19,6 +20,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <stdatomic.h>
 
 enum {
@@ -155,6 +157,7 @@ static void begin_file(struct maps_file *file, const struct maps_entry *entry)
     memset(image, 0, sizeof(*image));
     (void)plain_text(image->path, image->path + sizeof(image->path), entry->path);
     image->image_start = entry->start;
+    image->first_mapping_end = entry->end;
     image->device = entry->device;
     image->inode = entry->inode;
     file->has_start = entry->file_offset == 0;
@@ -226,6 +229,21 @@ static enum table_outcome end_job(struct modules *modules, struct module *module
     return outcome;
 }
 
+/* Keeps a copy of MODULE's file if it is deleted or replaced: names are found when the program has ended. */
+static void keep_deleted(const struct modules *modules, const struct module *module)
+{
+    char path[SAMPLER_PATH_SIZE], digits[2 * RECORDING_BUILD_ID_MAX + 1];
+    const char *end = path + sizeof(path);
+    struct stat status = {0};
+    if (!modules->image_directory || module->path[0] != '/' || module->build_id_size == 0) return;
+    long result = kernel_call3(SYS_stat, kernel_address(module->path), kernel_address(&status), 0);
+    if (result == 0 ? status.st_ino == module->inode : result != -ENOENT) return;
+    (void)hex_write(digits, slice_of(module->build_id, module->build_id_size));
+    char *at = plain_text(plain_text(path, end, modules->image_directory), end, "/");
+    (void)plain_text(plain_text(at, end, digits), end, ".image");
+    image_file_keep(module->image_start, module->first_mapping_end, path);
+}
+
 static void write_module(const struct module *module, struct recording_writer *writer)
 {
     struct recording_module record = {
@@ -268,6 +286,7 @@ static void take_over_modules(struct modules *modules, struct pages_array *found
     for (size_t i = 0; i < found->count; i++) {
         if (fresh[i].is_seen) continue;
         fresh[i].number = modules->next_number++;
+        keep_deleted(modules, &fresh[i]);
         write_module(&fresh[i], writer);
     }
 }

@@ -21,6 +21,7 @@ struct module {
     uint64_t device, inode; /* identity of the file; 0: there is none */
     uint64_t load_bias;
     uint64_t image_start, image_size, image_vmaddr;
+    uint64_t first_mapping_end;         /* end of the mapping at IMAGE_START */
     uint64_t header_start, header_size; /* address and size of .eh_frame_hdr; 0: there is none */
     const void *loader_object;          /* the loader's handle; NULL: the loader does not know the module */
     uint8_t build_id[RECORDING_BUILD_ID_MAX];
@@ -45,6 +46,7 @@ struct modules {
     uint32_t unloads_seen;       /* dlclose calls of the program at the last listing */
     bool has_loaded_since;       /* true if the list has changed since the program's start */
     const char *cache_directory; /* folder of stored tables, by build id; NULL: tables are not stored */
+    const char *image_directory; /* folder for copies of deleted files; NULL: none are kept */
     uint64_t without_table, table_bytes, table_ns;
 };
 

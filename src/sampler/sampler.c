@@ -802,6 +802,7 @@ bool sampler_prepare(const struct sampler_options *options)
         }
         sampler.options.cache_directory = sampler.modules.cache_directory = cache_directory;
     }
+    sampler.modules.image_directory = options->recording_ns == 0 ? directory : NULL;
     sampler.period_ns = SECOND_NS / options->frequency_hz;
     sampler.ticks_a_second = options->frequency_hz;
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
