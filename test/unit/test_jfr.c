@@ -42,7 +42,7 @@ TEST(reads_value_types_of_the_events_that_are_there)
     buffer_fini(&bytes);
 }
 
-TEST(rejects_a_chunk_that_is_cut_short_before_the_descriptions_of_its_events)
+TEST(rejects_a_chunk_that_is_cut_short_before_its_descriptions)
 {
     struct buffer bytes;
     struct error error = {0};
@@ -55,7 +55,7 @@ TEST(rejects_a_chunk_that_is_cut_short_before_the_descriptions_of_its_events)
 }
 
 /* The descriptions end 95 bytes before the end. */
-TEST(reads_a_chunk_that_is_cut_short_after_the_descriptions_of_its_events)
+TEST(reads_a_chunk_that_is_cut_short_after_its_descriptions)
 {
     for (int is_unfinished = 0; is_unfinished < 2; is_unfinished++) {
         struct buffer bytes;
