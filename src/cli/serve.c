@@ -373,7 +373,7 @@ int command_serve(int argc, char **argv)
         {"keep", 0, OPTION_NUMBER, &keep_days, .argument = "DAYS",
          .help = "remove data that is older, 0 for never (default: 14)", .maximum = 36500},
         {"disk", 0, OPTION_NUMBER, &disk_megabytes, .argument = "MEGABYTES",
-         .help = "remove the oldest days above that size, 0 for no limit (default: 0)", .maximum = 1 << 30},
+         .help = "remove the oldest data above that size, 0 for no limit (default: 0)", .maximum = 1 << 30},
         {"debug-keep", 0, OPTION_NUMBER, &debug_days, .argument = "DAYS",
          .help = "remove debug files that were not used for longer, 0 for never (default: 90)", .maximum = 36500},
         {"debug-disk", 0, OPTION_NUMBER, &debug_megabytes, .argument = "MEGABYTES",

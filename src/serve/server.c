@@ -771,6 +771,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
     (void)pthread_cond_init(&server->maintenance_wakes, NULL);
+    store_limit_disk(store, options->disk_bytes_max);
     enum status status = start_symbols(server, error);
     unsigned wanted = worker_count(options);
     server->queries_max = wanted > SERVE_QUERIES_MAX ? SERVE_QUERIES_MAX : 1;

@@ -45,14 +45,35 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE])
     (void)strftime(ret_name, DAY_NAME_SIZE, "%Y-%m-%d.db", &date);
 }
 
+/* The place of a file among those of its day. */
+static unsigned part_of(const char *name)
+{
+    return name[DATE_SIZE + 1] == 'd' ? 0 : (unsigned)strtoul(name + DATE_SIZE + 1, NULL, 10);
+}
+
+void day_next_name(const char *name, char ret_name[DAY_NAME_SIZE])
+{
+    (void)snprintf(ret_name, DAY_NAME_SIZE, "%.*s.%u.db", DATE_SIZE, name, (part_of(name) + 1) % STORE_DAYS_MAX);
+}
+
+bool day_is_before(const char *name, const char *other)
+{
+    return strncmp(name, other, DATE_SIZE) < 0;
+}
+
 bool is_day_name(const char *name)
 {
-    return fnmatch("[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].db", name, 0) == 0;
+    static const char date[] = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].*";
+    if (strlen(name) >= DAY_NAME_SIZE || fnmatch(date, name, 0) != 0) return false;
+    const char *part = name + DATE_SIZE + 1, *rest = part + strspn(part, "0123456789");
+    return strcmp(part, "db") == 0 || (*part >= '1' && *part <= '9' && strcmp(rest, ".db") == 0);
 }
 
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(a, b);
+    int days = strncmp(a, b, DATE_SIZE);
+    unsigned left = part_of(a), right = part_of(b);
+    return days ? days : (left > right) - (left < right);
 }
 
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error)

@@ -157,7 +157,7 @@ enum status limits_apply(struct store *store, const struct project_limits *limit
         for (size_t k = count; k-- > 0 && status == STATUS_OK;) { /* the latest first */
             if (limit->bytes_max) bytes += bytes_of_project(store, names[k], limit->project);
             bool is_over = limit->bytes_max && bytes > limit->bytes_max && k + 1 < count;
-            if (is_over || (has_age && strcmp(names[k], oldest) < 0))
+            if (is_over || (has_age && day_is_before(names[k], oldest)))
                 status = remove_project(store, names[k], limit->project, removed, error);
         }
     }

@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static uint64_t bytes_of_day(const char *folder, const char *name)
+uint64_t day_bytes(const char *folder, const char *name)
 {
     char path[STORE_PATH_SIZE + 32];
     struct stat info;
@@ -41,9 +41,9 @@ enum status store_trim(const char *path, uint64_t bytes_max, uint64_t *ret_remov
     enum status status = lock_folder(path, &lock, error);
     if (status != STATUS_OK) return status;
     status = list_days(path, &names, &count, error);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) bytes += bytes_of_day(path, names[i]);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) bytes += day_bytes(path, names[i]);
     for (size_t i = 0; i + 1 < count && status == STATUS_OK && bytes > bytes_max; i++) {
-        bytes -= bytes_of_day(path, names[i]);
+        bytes -= day_bytes(path, names[i]);
         unlink_day(path, names[i]);
         ++*ret_removed;
     }
@@ -55,11 +55,32 @@ enum status store_trim(const char *path, uint64_t bytes_max, uint64_t *ret_remov
 static void remove_day(struct store *store, const char *name)
 {
     if (strcmp(store->today.name, name) == 0) day_close(&store->today);
-    for (size_t i = 0; i < DAYS_BEFORE; i++) {
+    for (size_t i = 0; i < FILES_BEFORE_MAX; i++) {
         if (strcmp(store->before[i].name, name) == 0) day_close(&store->before[i]);
     }
     unlink_day(store->folder, name);
     control_forget_day(store, name);
+}
+
+void store_limit_disk(struct store *store, uint64_t bytes_max)
+{
+    (void)pthread_mutex_lock(&store->writer_lock);
+    store->disk_bytes_max = bytes_max;
+    (void)pthread_mutex_unlock(&store->writer_lock);
+}
+
+void make_disk_room(struct store *store, uint64_t needed)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count;
+    uint64_t bytes = needed;
+    if (store->disk_bytes_max == 0 || list_days(store->folder, &names, &count, NULL) != STATUS_OK) return;
+    for (size_t i = 0; i < count; i++) bytes += day_bytes(store->folder, names[i]);
+    for (size_t i = 0; i + 1 < count && bytes > store->disk_bytes_max; i++) {
+        bytes -= day_bytes(store->folder, names[i]);
+        remove_day(store, names[i]);
+    }
+    free(names);
 }
 
 static void remove_rejected(struct store *store, const char *name, uint64_t before_ns)
@@ -92,12 +113,12 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
     (void)pthread_mutex_lock(&store->writer_lock);
     status = list_days(store->folder, &names, &count, error);
     if (status == STATUS_OK) {
-        for (size_t i = 0; i < count; i++) bytes += bytes_of_day(store->folder, names[i]);
+        for (size_t i = 0; i < count; i++) bytes += day_bytes(store->folder, names[i]);
         day_name(now_ns > longest_ns ? now_ns - longest_ns : 0, oldest);
         for (size_t i = 0; i < count; i++) {
-            bool is_expired = longest_ns && strcmp(names[i], oldest) < 0;
+            bool is_expired = longest_ns && day_is_before(names[i], oldest);
             if (is_expired || (bytes_max && bytes > bytes_max && i + 1 < count)) {
-                bytes -= bytes_of_day(store->folder, names[i]);
+                bytes -= day_bytes(store->folder, names[i]);
                 remove_day(store, names[i]);
                 removed++;
             } else if (i + 2 >= count) {
@@ -120,7 +141,7 @@ void store_usage(struct store *store, struct store_usage *ret_usage)
     *ret_usage = (struct store_usage){0};
     if (list_days(store->folder, &names, &count, NULL) == STATUS_OK) {
         ret_usage->days = count;
-        for (size_t i = 0; i < count; i++) ret_usage->bytes += bytes_of_day(store->folder, names[i]);
+        for (size_t i = 0; i < count; i++) ret_usage->bytes += day_bytes(store->folder, names[i]);
         free(names);
     }
     struct statvfs disk;

@@ -3,7 +3,7 @@
  * One thread writes. It takes all batches that wait, stores them in one transaction of the day's file, and wakes their
  * threads after the commit: so that one fsync serves many requests (group commit). A chunk is stored under the day of
  * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
- * looked for in the DAYS_BEFORE files that were written before today's, too. As clocks of servers jump, the control
+ * looked for in the files of the DAYS_BEFORE days that were written before, too. As clocks of servers jump, the control
  * file knows their order.  SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
 
@@ -82,7 +82,7 @@ enum status store_open(const char *path, store_report *report, void *context, st
 static void close_days(struct store *store)
 {
     day_close(&store->today);
-    for (size_t i = 0; i < DAYS_BEFORE; i++) day_close(&store->before[i]);
+    for (size_t i = 0; i < FILES_BEFORE_MAX; i++) day_close(&store->before[i]);
 }
 
 void store_close(struct store *store)
@@ -117,26 +117,78 @@ static enum status open_before(struct store *store, struct error *error)
     size_t count, opened = 0;
     enum status status = control_list_days(store, &names, &count, error);
     if (status != STATUS_OK) return status;
-    for (size_t i = 0; i < count && opened < DAYS_BEFORE && status == STATUS_OK; i++) {
+    const char *day = store->today.name;
+    size_t days = 0;
+    for (size_t i = 0; i < count && opened < FILES_BEFORE_MAX && status == STATUS_OK; i++) {
         char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
         (void)snprintf(path, sizeof(path), "%s/%s", store->folder, names[i]);
         if (strcmp(store->today.name, names[i]) == 0 || access(path, F_OK) != 0) continue;
+        days += strncmp(day, names[i], DATE_SIZE) != 0;
+        if (days > DAYS_BEFORE) break;
+        day = names[i];
         status = day_open(&store->before[opened], store->folder, names[i], true, error);
-        opened += status == STATUS_OK;
+        if (status == STATUS_OK)
+            (void)sqlite3_exec(store->before[opened++].db, "PRAGMA cache_size=-512", NULL, NULL, NULL);
         if (status == STATUS_MALFORMED) status = STATUS_OK;
     }
     free(names);
     return status;
 }
 
+/* Returns the largest size of a data file. */
+static uint64_t file_bytes_max(const struct store *store)
+{
+    uint64_t bytes = store->disk_bytes_max / DISK_PARTS;
+    if (store->disk_bytes_max == 0) return UINT64_MAX;
+    return bytes > FILE_BYTES_MIN ? bytes : FILE_BYTES_MIN;
+}
+
+/* Bounds the log of TODAY, which is on the disk beside the file. */
+static void limit_log(struct store *store)
+{
+    enum { PAGE_BYTES = 16384, PAGES_MIN = 16, PAGES_MAX = 1000 };
+    char sql[64];
+    if (store->disk_bytes_max == 0) return;
+    uint64_t pages = file_bytes_max(store) / 4 / PAGE_BYTES;
+    pages = pages < PAGES_MIN ? PAGES_MIN : pages > PAGES_MAX ? PAGES_MAX : pages;
+    (void)sqlite3_wal_autocheckpoint(store->today.db, (int)pages);
+    (void)snprintf(sql, sizeof(sql), "PRAGMA journal_size_limit=%llu", (unsigned long long)pages * PAGE_BYTES);
+    (void)sqlite3_exec(store->today.db, sql, NULL, NULL, NULL);
+}
+
+/* Sets RET_NAME to the file of the day of NOW_NS that is written: its last one, or the next one if that is full. */
+static enum status choose_today(struct store *store, uint64_t now_ns, char ret_name[DAY_NAME_SIZE], struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE], name[DAY_NAME_SIZE], last[DAY_NAME_SIZE] = "";
+    size_t count;
+    day_name(now_ns, name);
+    enum status status = STATUS_OK;
+    if (store->today.db && strncmp(store->today.name, name, DATE_SIZE) == 0) {
+        (void)memcpy(last, store->today.name, sizeof(last));
+    } else {
+        status = list_days(store->folder, &names, &count, error);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+            if (strncmp(names[i], name, DATE_SIZE) == 0) (void)memcpy(last, names[i], sizeof(last));
+        }
+        if (status == STATUS_OK) free(names);
+    }
+    if (last[0] && day_bytes(store->folder, last) >= file_bytes_max(store))
+        day_next_name(last, ret_name);
+    else
+        (void)memcpy(ret_name, last[0] ? last : name, DAY_NAME_SIZE);
+    return status;
+}
+
 static enum status open_today(struct store *store, uint64_t now_ns, struct error *error)
 {
     char name[DAY_NAME_SIZE];
-    day_name(now_ns, name);
+    enum status status = choose_today(store, now_ns, name, error);
+    if (status != STATUS_OK) return status;
     if (store->today.db && strcmp(store->today.name, name) == 0) return STATUS_OK;
     close_days(store);
-    enum status status = control_write_day(store, name, error);
+    status = control_write_day(store, name, error);
     if (status == STATUS_OK) status = day_open(&store->today, store->folder, name, true, error);
+    if (status == STATUS_OK) limit_log(store);
     if (status == STATUS_OK) status = open_before(store, error);
     if (status != STATUS_OK) close_days(store);
     return status;
@@ -150,7 +202,7 @@ static enum status store_chunks(struct store *store, struct waiting *waiting, st
         const struct store_chunk *chunk = &batch->chunks[i];
         bool is_new = false, is_found = false;
         int64_t row;
-        for (size_t k = 0; k < DAYS_BEFORE && !is_found && status == STATUS_OK; k++)
+        for (size_t k = 0; k < FILES_BEFORE_MAX && !is_found && status == STATUS_OK; k++)
             status = day_find_chunk(&store->before[k], chunk, &is_found, error);
         if (status == STATUS_OK && !is_found)
             status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
@@ -176,8 +228,20 @@ static enum status store_one(struct store *store, struct waiting *waiting, struc
     return status;
 }
 
+/* Returns the room that GROUP may need: its payloads in the log and in the file, with their sums. */
+static uint64_t bytes_of_group(const struct waiting *group)
+{
+    uint64_t bytes = 256 << 10;
+    for (; group; group = group->next) {
+        size_t count = group->batch->chunk_count + group->batch->rejected_count;
+        for (size_t i = 0; i < count; i++) bytes += 4 * (uint64_t)group->packed[i].size;
+    }
+    return bytes;
+}
+
 static enum status store_group(struct store *store, struct waiting *group, struct error *error)
 {
+    make_disk_room(store, bytes_of_group(group));
     enum status status = open_today(store, group->batch->received_ns, error);
     if (status == STATUS_OK && sqlite3_exec(store->today.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         status = sql_failed(store->today.db, error, "cannot store");
@@ -197,7 +261,8 @@ static enum status store_or_replace(struct store *store, struct waiting *group, 
     enum status status = store_group(store, group, error);
     if (status == STATUS_MALFORMED) {
         char name[DAY_NAME_SIZE];
-        day_name(group->batch->received_ns, name);
+        struct error ignored;
+        (void)choose_today(store, group->batch->received_ns, name, &ignored);
         close_days(store);
         move_aside(store->folder, name, store->report, store->report_context);
         status = store_group(store, group, error);

@@ -217,7 +217,7 @@ enum status store_first_token(struct store *store, enum store_role role, char re
 
 /* --- Keeping ------------------------------------------------------------------------------------------------------ */
 
-/* Removes the days that ended before NOW_NS - AGE_NS, then the oldest days until the files have at most BYTES_MAX (0:
+/* Removes the days that ended before NOW_NS - AGE_NS, then the oldest files until the files have at most BYTES_MAX (0:
  * no limit; the last day stays), and rejected items that are older than a day. A project with limits
  * (store_limit_project) keeps its data as they say. RET_REMOVED counts removed days, also where only one project's data
  * was. */
@@ -248,6 +248,9 @@ struct store_usage {
     uint64_t free_bytes; /* room on the disk */
 };
 void store_usage(struct store *store, struct store_usage *ret_usage);
+/* Keeps the data files within BYTES_MAX (0: no limit) while batches are added: a day has several files then, and the
+ * oldest ones are removed. */
+void store_limit_disk(struct store *store, uint64_t bytes_max);
 /* Returns whether the disk has room for more. */
 bool store_has_room(struct store *store);
 /* Removes the oldest days of the store in the folder PATH, which nobody has open, until its files have at most

@@ -16,8 +16,12 @@ enum {
     SCHEMA_VERSION = 4,
     STORE_DAYS_MAX = 4096,
     STORE_PATH_SIZE = 4096,
-    DAY_NAME_SIZE = 16, /* "2026-11-23.db" */
+    DAY_NAME_SIZE = 20, /* "2026-11-23.db" */
+    DATE_SIZE = 10,     /* "2026-11-23" */
     DAYS_BEFORE = 3,
+    FILES_BEFORE_MAX = 32,
+    DISK_PARTS = 20, /* a data file has at most such a part of the disk's limit */
+    FILE_BYTES_MIN = 1 << 20,
     BUSY_MS = 10000,
     PAYLOAD_ROOM = STORE_PAYLOAD_BYTES_MAX + 4096, /* unpacking needs a record more than the payload has */
     REPORTED_MAX = 16,
@@ -154,6 +158,7 @@ struct waiting {
 };
 
 struct store {
+    uint64_t disk_bytes_max; /* 0: no limit; under WRITER_LOCK */
     char folder[STORE_PATH_SIZE];
     int lock;
     store_report *report;
@@ -176,7 +181,7 @@ struct store {
 
     pthread_mutex_t writer_lock; /* lock of the open days, for the writer's thread or store_expire */
     struct day today;
-    struct day before[DAYS_BEFORE]; /* written before it: they may have a chunk that a client sends again */
+    struct day before[FILES_BEFORE_MAX]; /* written before it: they may have a chunk that a client sends again */
     struct known_dictionaries dictionaries;
     pthread_t writer;
     bool has_writer;
@@ -191,13 +196,20 @@ void make_folders_above(char *path, size_t from);
 enum { DAY_FILES = 3 };
 extern const char *const day_file_endings[DAY_FILES];
 
-/* "2026-11-23.db" */
+/* Sets RET_NAME to that of the first file of a day, "2026-11-23.db"; the next ones are "2026-11-23.1.db", … */
 void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);
 /* The names of the data files in FOLDER, the earliest first; to be freed. */
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
 /* Returns whether a file in FOLDER was moved aside: answers lack its data. */
 bool folder_has_damaged(const char *folder);
+/* Sets RET_NAME to that of the file after NAME on its day: "2026-11-23.1.db" after "2026-11-23.db". */
+void day_next_name(const char *name, char ret_name[DAY_NAME_SIZE]);
+/* Returns whether the day of file NAME is before that of OTHER. */
+bool day_is_before(const char *name, const char *other);
+uint64_t day_bytes(const char *folder, const char *name);
+/* Removes the oldest files but the last one until NEEDED bytes more are within the limit. Under the writer's lock. */
+void make_disk_room(struct store *store, uint64_t needed);
 /* Renames a damaged file to a name that is_day_name rejects, and reports that or why it failed. */
 bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 

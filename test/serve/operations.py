@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -339,6 +340,42 @@ def a_project_can_have_its_own_limits():
         for arguments, status in ((("1", "--keep", "1", "--disk", "5"), 0), (("1", "--keep", "0"), 0), (("2",), 2), (("x",), 2), (("all",), 2)):
             done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--limit-project", *arguments], capture_output=True, text=True, timeout=60)
             check_equal(done.returncode, status, f"status with {arguments}: {done.stderr}")
+
+
+def data_bytes(folder):
+    total = 0
+    for path in pathlib.Path(folder).glob("20*.db*"):
+        try:
+            total += path.stat().st_blocks * 512
+        except FileNotFoundError:
+            pass
+    return total
+
+
+@case
+def the_disk_limit_holds_within_a_day():
+    with tempfile.TemporaryDirectory() as folder:
+        with running(OFFBEAT, "--disk", "12", data=folder) as server:
+            largest, numbers = 0, random.Random(1)
+            for number in range(500):
+                functions = tuple(f"f{numbers.getrandbits(256):064x}" for _ in range(500))
+                sent = chunk(number, samples=1000, functions=functions)
+                check_equal(server.send(envelope(item("profile_chunk", sent, platform="python"))).status, 200, f"status of chunk {number}")
+                largest = max(largest, data_bytes(folder))
+            check_equal(server.send(envelope(item("profile_chunk", sent, platform="python"))).status, 200, "status of a repeated chunk")
+            left = server.chunk_numbers()
+            files = sorted(path.name for path in pathlib.Path(folder).glob("20*.db"))
+            print(f"# at most {largest / 2**20:.1f} MiB, {len(left)} chunks left in {files}")
+            check(largest < 1.05 * (12 << 20), f"{largest} bytes")
+            check(largest > 0.6 * (12 << 20) and 50 < len(left) < 450, f"{largest} bytes, {len(left)} chunks: too much was removed, or too little was sent")
+            check_equal(left, list(range(500 - len(left), 500)), "the latest chunks are left, each once")
+            check_equal(len(server.read("chunks?limit=10000")["chunks"]), len(left), "chunks of all files")
+            check_equal(server.stop(), 0, "exit status")
+        # The last file is continued after a restart.
+        with running(OFFBEAT, "--disk", "12", data=folder) as again:
+            check_equal(again.chunk_numbers(), left, "chunks after a restart")
+            check_equal(again.send(chunk_envelope(1000)).status, 200, "status after a restart")
+            check_equal(again.chunk_numbers()[-1], 1000, "the chunk after a restart")
 
 
 @case
