@@ -67,7 +67,7 @@ static void open_page(struct sampler *sampler, struct target_thread *thread)
 void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->page) return;
-    pages_free(thread->page, PAGE);
+    pages_free((void *)(uintptr_t)thread->page, PAGE);
     thread->page = NULL;
     sampler->counters[RECORDING_PERF_PAGES]--;
 }
