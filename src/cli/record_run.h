@@ -30,7 +30,7 @@ struct run_options {
 char *run_find_program(const char *program);
 
 struct run_result {
-    int status; /* status from waitpid */
+    int status;          /* status from waitpid */
     uint64_t started_ns; /* CLOCK_MONOTONIC */
     uint64_t wall_ns;
     uint64_t cpu_ns; /* CPU time of the program and of the descendants that were waited for */

@@ -14,7 +14,7 @@
 
 #define SHORT_THREADS "[short threads]" /* a thread's name */
 #define STARTING "[starting]" /* a thread that has had no processor yet, a forked child before the sampler is there */
-#define STOPPED "[stopped]" /* a process that a signal, a debugger or the freezer of a container stopped */
+#define STOPPED "[stopped]"   /* a process that a signal, a debugger or the freezer of a container stopped */
 #define NO_STACK_TOO_SHORT "[too short to sample]"
 #define NO_STACK_LATE "[no stack: the answer came too late]"
 #define NO_STACK_UNANSWERED "[no stack: the thread takes no signal]"

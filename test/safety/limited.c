@@ -1,6 +1,6 @@
-/* "memory": maps 80 MB under a limit of 128 MB. "lock": locks its memory, and prints VmSize, VmLck and VmRSS in kB. "size": prints
- * them without a lock. "thread": creates a thread. Each works for 0.3 s first; the exit status is 0 if it gets what it needs.
- * SPDX-License-Identifier: MIT */
+/* "memory": maps 80 MB under a limit of 128 MB. "lock": locks its memory, and prints VmSize, VmLck and VmRSS in kB.
+ * "size": prints them without a lock. "thread": creates a thread. Each works for 0.3 s first; the exit status is 0 if
+ * it gets what it needs. SPDX-License-Identifier: MIT */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void print_sizes(void)
     char line[200];
     FILE *file = fopen("/proc/self/status", "r");
     while (file && fgets(line, sizeof(line), file)) {
-        if (!strncmp(line, "VmSize:", 7) || !strncmp(line, "VmLck:", 6) || !strncmp(line, "VmRSS:", 6)) printf("%ld ", atol(strchr(line, ':') + 1));
+        if (!strncmp(line, "VmSize:", 7) || !strncmp(line, "VmLck:", 6) || !strncmp(line, "VmRSS:", 6))
+            printf("%ld ", atol(strchr(line, ':') + 1));
     }
     puts("");
 }
