@@ -27,7 +27,7 @@
  *     child has no spans of its parent. In a child of _Fork or clone, every function does nothing. A child of vfork
  * must not call any function.
  *   - exit takes at most shutdown_timeout_ms and 3 s longer, even if a signal handler calls it that interrupted malloc
- *     or a function of the library. With a spool, unsent data is kept for the next launch.
+ *     or a function of the library. Unsent data stays in the spool, where offbeat-helper sends it.
  *   - A function rejects an invalid argument (NULL, a value outside its enum, a number that is not finite) and does
  *     nothing; with DEBUG it logs a line.
  *   - In a program with raised privileges (set-user-ID, set-group-ID, file capabilities: AT_SECURE) the library ignores
@@ -91,7 +91,7 @@ typedef double (*offbeat_sampler)(void *data, const struct offbeat_sampling *sam
 
 /* Returns whether to send an item of TYPE ("profile_chunk", "profile", "transaction"). PAYLOAD is its JSON, with a NUL
  * at the end, and is valid only during the call. The library calls it for profiles on its own thread, and for a
- * transaction on the thread that finishes it. */
+ * transaction on the thread that finishes it. With it, what a killed program recorded last is not sent. */
 typedef bool (*offbeat_before_send)(void *data, const char *type, const char *payload, size_t size);
 
 struct offbeat_span;
@@ -157,14 +157,15 @@ struct offbeat_options {
     double frame_rate_hz;       /* rate of the screen; default 60. See offbeat_frame_rendered */
 
     /* Sending. */
-    const char *spool_directory;  /* OFFBEAT_SPOOL_DIRECTORY: keeps unsent envelopes, also for the next launch;
-                                   * default: offbeat/spool in the user's cache folder. "" = memory only */
+    const char *spool_directory;  /* OFFBEAT_SPOOL_DIRECTORY: keeps what is to be sent; default: the first of
+                                   * $XDG_STATE_HOME/offbeat, /var/tmp/offbeat-UID, /tmp/offbeat-UID and
+                                   * /dev/shm/offbeat-UID that can be written. "" = one that is deleted at the end */
     uint64_t spool_bytes_max;     /* OFFBEAT_SPOOL_BYTES_MAX: default 100 MiB; the oldest is dropped first */
     const char *proxy;            /* OFFBEAT_PROXY: default as http_proxy, https_proxy, all_proxy say; "" = none */
     const char *ca_file;          /* OFFBEAT_CA_FILE: PEM; default: the system's */
-    uint32_t shutdown_timeout_ms; /* OFFBEAT_SHUTDOWN_TIMEOUT_MS: how long the library may send at exit; default
-                                   * 2000. Storing the rest may take up to 3 s more */
-    const char *helper;           /* OFFBEAT_HELPER: path of offbeat-helper; default: the installed one */
+    uint32_t shutdown_timeout_ms; /* OFFBEAT_SHUTDOWN_TIMEOUT_MS: how long the library may wait at exit until the helper
+                                   * has sent; default 2000. Storing the rest may take up to 3 s more */
+    const char *helper;           /* OFFBEAT_HELPER: path of offbeat-helper, which sends; default: the installed one */
 
     offbeat_before_send before_send;
     void *before_send_data;
@@ -199,8 +200,8 @@ struct offbeat_options {
  * or an option is invalid; then it logs one line, and the library does nothing. */
 OFFBEAT_API bool offbeat_init(const struct offbeat_options *options);
 
-/* Sends all data, including the current chunk. Returns false if that takes longer than TIMEOUT_MS. Starts a helper
- * process per chunk: do not call this on a hot path. */
+/* Sends all data, including the current chunk. Returns false if that takes longer than TIMEOUT_MS, or if it cannot be
+ * sent before. A process makes each chunk: do not call this on a hot path. */
 OFFBEAT_API bool offbeat_flush(uint32_t timeout_ms);
 
 /* Stops profiling, sends for at most shutdown_timeout_ms, and writes the rest to the spool, which may take 3 s more on

@@ -28,8 +28,8 @@ quiet_apt() {
 
 "$root/dev" package "$work/packages" >"$work/list"
 cat "$work/list" >&2
-[ "$(wc -l <"$work/list")" = 3 ] || fail "there are not three packages"
-for package in offbeat liboffbeat0 liboffbeat-dev; do has "$work/list" "/${package}_"; done
+[ "$(wc -l <"$work/list")" = 4 ] || fail "there are not four packages"
+for package in offbeat offbeat-helper liboffbeat0 liboffbeat-dev; do has "$work/list" "/${package}_"; done
 (cd "$work/packages" && sha256sum --quiet -c SHA256SUMS) || fail "the checksums are of other files"
 for word in SPDX-2.3 '"name": "liboffbeat0"' '"name": "libdw1"'; do has "$(echo "$work"/packages/*.spdx.json)" "$word"; done
 
@@ -90,7 +90,7 @@ fish -c 'complete -C "offbeat record --mo"' >offered
 has offered --mode
 fish -c 'complete -C "offbeat reco"' >offered
 has offered record
-for package in offbeat liboffbeat0 liboffbeat-dev; do
+for package in offbeat offbeat-helper liboffbeat0 liboffbeat-dev; do
     [ -s "/usr/share/doc/$package/copyright" ] || fail "$package has no copyright file"
 done
 
@@ -107,7 +107,7 @@ done <documents
 
 say "removing"
 rm -rf /root/.cache/offbeat /tmp/nobody.pb.gz
-quiet_apt purge offbeat liboffbeat0 liboffbeat-dev
+quiet_apt purge offbeat offbeat-helper liboffbeat0 liboffbeat-dev
 find / -xdev -path /proc -prune -o -path "$work" -prune -o -path '*offbeat*' -print | sort >"$work/after"
 # What the build itself leaves in the repository, and what other programs remember, are no files of the packages.
 diff "$work/before" "$work/after" | grep '^>' | grep -v "$root\|/var/lib/dpkg/info\|/var/cache\|/var/lib/apt\|/proc/" >left && fail "remaining files: $(cat left)"

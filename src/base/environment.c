@@ -17,11 +17,6 @@ bool environment_is_trusted(void)
     return getauxval(AT_SECURE) == 0;
 }
 
-bool environment_has(const char *name)
-{
-    return getenv(name) != NULL;
-}
-
 const char *environment_get(const char *name)
 {
     return environment_is_trusted() ? getenv(name) : NULL;

@@ -16,7 +16,4 @@ const char *environment_get(const char *name);
 /* False with AT_SECURE. */
 bool environment_is_trusted(void);
 
-/* Whether NAME is set at all. For variables that other libraries read without such a check. */
-bool environment_has(const char *name);
-
 #endif

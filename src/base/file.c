@@ -164,6 +164,6 @@ enum status file_write(const char *path, struct slice bytes, struct error *error
     char resolved[PATH_MAX];
     if (!realpath(path, resolved)) return error_set_errno(error, "cannot find");
     /* A rename would ask the folder alone. */
-    if (access(resolved, W_OK) != 0) return error_set_errno(error, "cannot replace");
+    if (faccessat(AT_FDCWD, resolved, W_OK, AT_EACCESS) != 0) return error_set_errno(error, "cannot replace");
     return write_regular(resolved, &facts, bytes, error);
 }

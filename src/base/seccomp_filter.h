@@ -14,6 +14,7 @@ enum filter_use {
     FILTER_PRIORITY,    /* sched_setattr, getpriority, sched_getscheduler, sched_getparam */
     FILTER_TIMERS,      /* timer_create, timer_settime, timer_delete, clock_getres, uname */
     FILTER_PERF,        /* perf_event_open; ioctl and read of what it opens */
+    FILTER_HELPER,      /* execve, and what comes before it in a child process */
     FILTER_USES,
 };
 
@@ -26,5 +27,7 @@ void filter_try(void);
 
 /* True if no filter kills for USE. Under a filter for which it was not tried it is false. Any thread. */
 bool filter_allows(enum filter_use use);
+/* The same, after trying USE if it was not tried: a child process begins with a copy of the program's memory. */
+bool filter_try_use(enum filter_use use);
 
 #endif

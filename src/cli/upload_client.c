@@ -7,7 +7,7 @@
 #include "base/json_writer.h"
 #include "cli/secrets.h"
 #include "transport/curl_library.h"
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -76,8 +76,8 @@ static void add_measurements(struct profile *profile, const struct chunk_request
 
 static void complete_profile(struct profile *profile, const struct chunk_request *request)
 {
-    /* The program does not know the library's own threads. worker.c, sdk.c and at_exit.c of sdk/ name them. */
-    static const char *const own_threads[] = {"offbeat-chunks", "offbeat-send", "offbeat-end", NULL};
+    /* The program does not know the library's own threads. worker.c and sdk.c of sdk/ name them. */
+    static const char *const own_threads[] = {"offbeat-chunks", "offbeat-begin", NULL};
     profile_drop_threads(profile, own_threads);
     set_text(profile, &profile->release, request->release);
     set_text(profile, &profile->environment, request->environment);

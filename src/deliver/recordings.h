@@ -38,6 +38,8 @@ struct chunk_request {
     const char *in_app_include, *in_app_exclude; /* prefixes separated by commas */
     bool repeats_idle;                           /* writes a sample per tick also for waiting threads */
     bool has_names;                              /* symbolize the frames */
+    bool asks;                                   /* the program's before_send is asked about each payload */
+    bool is_v1;                                  /* recordings are of use for transactions only */
     const struct chunk_measurement *measurements;
     size_t measurement_count;
     struct chunk_transaction transaction; /* EVENT_ID NULL: chunks of V2 */

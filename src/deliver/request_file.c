@@ -75,6 +75,8 @@ void chunk_request_write(const struct chunk_request *request, struct buffer *out
     json_member_u64(&writer, "end_ns", request->transaction.end_ns);
     json_member_bool(&writer, "repeats_idle", request->repeats_idle);
     json_member_bool(&writer, "has_names", request->has_names);
+    json_member_bool(&writer, "asks", request->asks);
+    json_member_bool(&writer, "is_v1", request->is_v1);
     json_begin_array_member(&writer, "recordings");
     for (size_t i = 0; i < request->recording_count; i++) json_write_text(&writer, request->recordings[i]);
     json_end_array(&writer);
@@ -177,6 +179,10 @@ static void read_member(struct reading *reading, struct slice key)
         request->repeats_idle = json_bool(reader);
     else if (slice_equals_text(key, "has_names"))
         request->has_names = json_bool(reader);
+    else if (slice_equals_text(key, "asks"))
+        request->asks = json_bool(reader);
+    else if (slice_equals_text(key, "is_v1"))
+        request->is_v1 = json_bool(reader);
     else
         json_skip(reader);
 }

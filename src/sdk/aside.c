@@ -1,6 +1,5 @@
 /* Stepping aside: doc/decisions/sdk.md says why.
  *
- * The order matters. The worker ends first, because it starts threads: the helper's, and that of the transport.
  * LOCK_TURN is held until the threads are back, so that the library neither begins nor ends meanwhile.
  * SPDX-License-Identifier: MIT */
 #include "sdk/aside.h"
@@ -13,7 +12,6 @@
 #include "sdk/callbacks.h"
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
-#include "sdk/sender.h"
 #include "sdk/worker.h"
 
 #include <linux/capability.h>
@@ -28,7 +26,6 @@ static struct {
     _Atomic pid_t tids[RAW_THREADS_MAX];
     atomic_bool is_wanted;  /* threads shall step aside */
     atomic_bool may_differ; /* the program changed rights of its threads one by one */
-    bool had_end_thread;    /* the thread of at_exit.c existed */
 } aside;
 
 static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
@@ -135,8 +132,8 @@ bool own_threads_await_end(uint64_t deadline_ns)
 
 /* --- Stepping aside ----------------------------------------------------------------------------------------------- */
 
-/* Ends the threads that start others, then the rest. False after DEADLINE_NS. */
-static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
+/* Ends the threads. False after DEADLINE_NS. */
+static bool end_threads(uint64_t deadline_ns)
 {
     bool is_in_time = true;
     lock_take(LOCK_PROFILER);
@@ -144,9 +141,6 @@ static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
     sampler_wake();
     rebirth_wake();
     while (is_in_time && (worker_is_running() || rebirth_is_there())) is_in_time = profiler_wait_until(deadline_ns);
-    if (is_in_time) sender_step_aside(absence == SDK_ASIDE_FOR_GOOD);
-    aside.had_end_thread = is_in_time && at_exit_is_there();
-    if (aside.had_end_thread) at_exit_leave();
     callbacks_give_lock(LOCK_PROFILER);
     return is_in_time && own_threads_await_end(deadline_ns);
 }
@@ -173,7 +167,7 @@ bool sdk_step_aside(enum sdk_absence absence)
     uint64_t deadline_ns = clock_monotonic_ns() + limit_ms * MILLISECOND_NS;
     bool has_ended = false;
     if (lock_take_until(LOCK_TURN, deadline_ns)) {
-        has_ended = end_threads(absence, deadline_ns);
+        has_ended = end_threads(deadline_ns);
         if (!has_ended) sdk_come_back();
     }
     if (!has_ended)
@@ -187,16 +181,13 @@ void sdk_come_back(void)
     lock_take(LOCK_PROFILER);
     atomic_store(&aside.is_wanted, false);
     atomic_store(&aside.may_differ, false);
-    /* The sender is last: if another thread cannot start, its own has not started. */
-    bool is_started = !aside.had_end_thread || at_exit_prepare();
-    is_started = is_started && worker_come_back() && rebirth_come_back() && sender_come_back();
+    bool is_started = worker_come_back() && rebirth_come_back();
     if (!is_started) {
         sdk_debug("no thread can be made any more: the next launch sends what is left");
         atomic_store(&library.is_without_threads, true);
         end_without_locks();
     }
     callbacks_give_lock(LOCK_PROFILER);
-    if (!is_started) sender_keep();
     give_turn();
 }
 

@@ -18,7 +18,7 @@ void sdk_end_recording(void);
 enum sdk_absence {
     SDK_ASIDE,         /* a call that needs a process of one thread: a short wait */
     SDK_ASIDE_RIGHTS,  /* a change of rights, which must be the same on all threads: a longer wait */
-    SDK_ASIDE_FOR_GOOD /* a seccomp filter: pending envelopes are stored first */
+    SDK_ASIDE_FOR_GOOD /* a seccomp filter: a longer wait */
 };
 
 /* True if this process has threads of the library; not in a child of vfork, which has the memory of its parent. */

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PROFILED_OPEN_MAX = 64 };
+enum { PROFILED_OPEN_MAX = 64, STORE_SECONDS = 3 /* time for storing the rest, of <offbeat.h> */ };
 
 /* A V1 transaction that is complete and waits for its profile. */
 struct waiting_transaction {
@@ -28,12 +28,14 @@ struct measurements {
 struct profiler {
     pthread_cond_t changed; /* signalled after changes of the other members and of the worker's state */
     struct lifecycle lifecycle;
-    struct tracer *tracer;                                              /* a reference */
-    char wanted_id[UUID_TEXT_SIZE];                                     /* id of the wanted profiler; "": none */
-    bool is_ending, is_flushing;                                        /* requests to the worker */
-    struct waiting_transaction transactions[PROFILER_TRANSACTIONS_MAX]; /* the oldest first */
+    struct tracer *tracer;          /* a reference */
+    char wanted_id[UUID_TEXT_SIZE]; /* id of the wanted profiler; "": none */
+    bool is_ending, has_worked;     /* HAS_WORKED: a worker was started */
+    uint64_t end_deadline_ns;
+    uint64_t flushes_wanted, flushes_taken, flushes_done, flushes_failed; /* numbers of flushes, from 1 on */
+    uint64_t flush_deadline_ns;                                           /* latest deadline of those who wait */
+    struct waiting_transaction transactions[PROFILER_TRANSACTIONS_MAX];   /* the oldest first */
     size_t transaction_count;
-    uint64_t flushes;                     /* number of flushes that the worker has done */
     uint64_t profiled[PROFILED_OPEN_MAX]; /* V1: start times of the open profiled transactions; 0: free */
     pthread_mutex_t measurements_lock;
     struct measurements measurements;
@@ -60,6 +62,12 @@ void profiler_changed(void)
 
 /* --- Starting and stopping: the caller has the lock --------------------------------------------------------------- */
 
+static void wake_worker(void)
+{
+    profiler.has_worked = true;
+    worker_wake();
+}
+
 static void want_profiler(bool is_wanted)
 {
     if (!is_wanted) {
@@ -75,7 +83,7 @@ static void want_profiler(bool is_wanted)
     /* Profiles of V1 are sent with their transactions: no chunk will have this id. */
     bool links_spans = !is_wanted || !profiler.lifecycle.options.has_v1;
     if (links_spans && profiler.tracer) tracer_set_profiler(profiler.tracer, is_wanted ? profiler.wanted_id : NULL);
-    worker_wake();
+    if (is_wanted || worker_exists()) wake_worker();
 }
 
 /* Does what the lifecycle decided after an event, and logs it with EVENT as the reason. */
@@ -210,6 +218,7 @@ enum lifecycle_kept profiler_begin(const struct lifecycle_options *options, enum
     HOLD_LOCK(LOCK_PROFILER);
     atomic_store(&library.is_on, true);
     atomic_store(&library.is_without_threads, false);
+    profiler.has_worked = false;
     struct lifecycle_step step = lifecycle_init(&profiler.lifecycle, options, kept, sdk_random(), sdk_random());
     log_session(kept != LIFECYCLE_KEPT_NOTHING && profiler.lifecycle.for_next_launch != LIFECYCLE_KEPT_NOTHING);
     follow_step(step, "the program starts");
@@ -229,11 +238,25 @@ static bool end_worker(uint64_t deadline_ns)
     return true;
 }
 
+static void close_profiler(uint64_t deadline_ns)
+{
+    profiler.end_deadline_ns = deadline_ns;
+    follow_step(lifecycle_close(&profiler.lifecycle), "the library shuts down");
+    profiler.is_ending = true;
+    if (worker_exists()) worker_wake();
+}
+
+void profiler_close(uint64_t deadline_ns)
+{
+    HOLD_LOCK(LOCK_PROFILER);
+    close_profiler(deadline_ns);
+}
+
 bool profiler_end(uint64_t deadline_ns)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    follow_step(lifecycle_close(&profiler.lifecycle), "the library shuts down");
-    bool has_ended = end_worker(deadline_ns);
+    close_profiler(deadline_ns);
+    bool has_ended = end_worker(deadline_ns + STORE_SECONDS * SECOND_NS);
     atomic_store(&library.is_on, false);
     profiler_changed(); /* wakes threads that flush */
     if (!has_ended) worker_wake();
@@ -250,17 +273,15 @@ bool profiler_await_late_worker(uint64_t deadline_ns)
 
 bool profiler_flush(uint64_t deadline_ns)
 {
-    bool is_in_time = true;
     HOLD_LOCK(LOCK_PROFILER);
-    uint64_t before = profiler.flushes;
-    if (worker_exists()) {
-        profiler.is_flushing = true;
-        worker_wake();
+    if (!atomic_load(&library.is_on) || !profiler.has_worked) return true; /* there was never anything to send */
+    uint64_t number = ++profiler.flushes_wanted;
+    if (deadline_ns > profiler.flush_deadline_ns) profiler.flush_deadline_ns = deadline_ns;
+    wake_worker();
+    while (atomic_load(&library.is_on) && profiler.flushes_done < number) {
+        if (!profiler_wait_until(deadline_ns)) break;
     }
-    while (is_in_time && worker_exists() && atomic_load(&library.is_on) && profiler.flushes == before) {
-        is_in_time = profiler_wait_until(deadline_ns);
-    }
-    return is_in_time;
+    return profiler.flushes_done >= number && profiler.flushes_failed < number;
 }
 
 struct tracer *profiler_set_tracer(struct tracer *tracer)
@@ -274,7 +295,7 @@ struct tracer *profiler_set_tracer(struct tracer *tracer)
 void profiler_wake_worker(void)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    worker_wake();
+    wake_worker();
 }
 
 void profiler_forget(void)
@@ -328,7 +349,7 @@ bool profiler_leave_transaction(struct trace_transaction *transaction)
     if (!atomic_load(&library.is_on) || profiler.transaction_count == PROFILER_TRANSACTIONS_MAX) return false;
     profiler.transactions[profiler.transaction_count++] =
         (struct waiting_transaction){.transaction = transaction, .end_ns = clock_monotonic_ns()};
-    worker_wake();
+    wake_worker();
     return true;
 }
 
@@ -371,29 +392,47 @@ struct chunk_measurement *profiler_take_measurements(size_t *ret_count)
     return taken;
 }
 
-bool profiler_take_flush(void)
+uint64_t profiler_take_flush(uint64_t *ret_deadline_ns)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    bool is_wanted = profiler.is_flushing;
-    profiler.is_flushing = false;
-    return is_wanted;
+    bool is_new = profiler.flushes_wanted > profiler.flushes_taken;
+    profiler.flushes_taken = profiler.flushes_wanted;
+    *ret_deadline_ns = profiler.flush_deadline_ns;
+    return is_new ? profiler.flushes_taken : 0;
 }
 
-void profiler_flushed(bool is_done)
+uint64_t profiler_flush_deadline(void)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    if (is_done) {
-        profiler.flushes++;
-        profiler_changed();
-    } else {
-        profiler.is_flushing = true;
-    }
+    return profiler.flush_deadline_ns;
 }
 
-bool profiler_is_ending(void)
+bool profiler_is_flushing(void)
 {
     HOLD_LOCK(LOCK_PROFILER);
-    return profiler.is_ending && profiler.transaction_count == 0;
+    return profiler.flushes_done < profiler.flushes_wanted;
+}
+
+void profiler_flushed(uint64_t number, bool is_done)
+{
+    HOLD_LOCK(LOCK_PROFILER);
+    profiler.flushes_done = number;
+    if (!is_done) profiler.flushes_failed = number;
+    profiler_changed();
+}
+
+bool profiler_is_ending(uint64_t *ret_deadline_ns)
+{
+    HOLD_LOCK(LOCK_PROFILER);
+    *ret_deadline_ns = profiler.end_deadline_ns;
+    return profiler.is_ending;
+}
+
+bool profiler_wants_worker(void)
+{
+    return lock_check_held(LOCK_PROFILER) &&
+           (profiler.wanted_id[0] != '\0' || profiler.flushes_done < profiler.flushes_wanted ||
+            profiler.transaction_count > 0);
 }
 
 bool profiler_has_transactions(void)
@@ -411,17 +450,6 @@ struct trace_transaction *profiler_take_transaction(uint64_t recorded_until_ns)
     memmove(profiler.transactions, profiler.transactions + 1,
             profiler.transaction_count * sizeof(profiler.transactions[0]));
     return taken;
-}
-
-bool profiler_give_back(struct trace_transaction *transaction)
-{
-    HOLD_LOCK(LOCK_PROFILER);
-    if (profiler.transaction_count == PROFILER_TRANSACTIONS_MAX) return false;
-    memmove(profiler.transactions + 1, profiler.transactions,
-            profiler.transaction_count * sizeof(profiler.transactions[0]));
-    profiler.transactions[0] = (struct waiting_transaction){.transaction = transaction};
-    profiler.transaction_count++;
-    return true;
 }
 
 uint64_t profiler_oldest_start_ns(uint64_t otherwise_ns)

@@ -21,15 +21,18 @@ void profiler_changed(void);
 /* Turns the library on, and starts the profiler if the lifecycle or STARTS_NOW says so. Returns the decision to keep
  * for the next launch. */
 enum lifecycle_kept profiler_begin(const struct lifecycle_options *options, enum lifecycle_kept kept, bool starts_now);
-/* Turns the library off. False if the worker has not ended by DEADLINE_NS: it ends later. */
+/* Turns the library off. The worker sends until DEADLINE_NS, and stores the rest. False if it has not ended some
+ * seconds later: it ends then on its own. */
 bool profiler_end(uint64_t deadline_ns);
+/* Has the worker stop profiling and end by DEADLINE_NS, and does not wait. */
+void profiler_close(uint64_t deadline_ns);
 /* False if the worker of an earlier init has not ended by DEADLINE_NS. */
 bool profiler_await_late_worker(uint64_t deadline_ns);
-/* Waits until the worker has sent all samples taken so far. False at DEADLINE_NS. */
+/* Waits until all that was taken so far is sent. False at DEADLINE_NS, or if it cannot be sent. */
 bool profiler_flush(uint64_t deadline_ns);
 /* Returns the replaced tracer; the caller frees it. */
 struct tracer *profiler_set_tracer(struct tracer *tracer);
-/* Starts the worker, which sends the recordings that an earlier launch left. */
+/* Starts the worker, or wakes it: an envelope waits, or an earlier launch left something. */
 void profiler_wake_worker(void);
 /* Resets the state in a forked child: nothing runs and nothing is wanted. */
 void profiler_forget(void);
@@ -60,17 +63,20 @@ bool profiler_continues_after_chunk(void);
 void profiler_set_limited(bool is_limited);
 /* Takes all measurements; the caller frees the array. */
 struct chunk_measurement *profiler_take_measurements(size_t *ret_count);
-/* True if a flush was requested since the last call; profiler_flushed must follow. */
-bool profiler_take_flush(void);
-/* Ends a flush. IS_DONE: samples were flushed; otherwise the next worker flushes. */
-void profiler_flushed(bool is_done);
-/* True if the end is wanted and no transaction waits. */
-bool profiler_is_ending(void);
+/* Returns the number of the latest flush, if it is new, and the time until which it is waited for; otherwise 0. */
+uint64_t profiler_take_flush(uint64_t *ret_deadline_ns);
+/* Returns the time until which a flush is waited for. */
+uint64_t profiler_flush_deadline(void);
+bool profiler_is_flushing(void);
+/* Ends flush NUMBER and those before it. IS_DONE: everything was sent. */
+void profiler_flushed(uint64_t number, bool is_done);
+/* True if the end is wanted, and its time. */
+bool profiler_is_ending(uint64_t *ret_deadline_ns);
+/* True if there is something to profile or to flush. The caller holds the lock. */
+bool profiler_wants_worker(void);
 bool profiler_has_transactions(void);
 /* Takes the oldest transaction if it ended by RECORDED_UNTIL_NS; NULL if there is none. */
 struct trace_transaction *profiler_take_transaction(uint64_t recorded_until_ns);
-/* Puts TRANSACTION back as the next one. False if too many wait. */
-bool profiler_give_back(struct trace_transaction *transaction);
 /* Returns the start of the oldest open profiled transaction (CLOCK_MONOTONIC), or OTHERWISE_NS if that is earlier. 0 if
  * a transaction waits. */
 uint64_t profiler_oldest_start_ns(uint64_t otherwise_ns);

@@ -2,17 +2,18 @@
 #include "base/environment.h"
 #include "base/futex.h"
 #include "base/invariant.h"
+#include "base/kernel.h"
 #include "base/seccomp_filter.h"
 #include "base/thread_denial.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
-#include "sdk/orphans.h"
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
 #include "sdk/sender.h"
 #include "sdk/spans.h"
 #include "sdk/worker.h"
-#include "transport/dsn.h"
+#include "spool/dsn.h"
+#include "spool/dsn.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ enum {
     REBIRTH_AFTER_SECONDS = 1,
     LATE_WORKER_SECONDS = 1,
 };
+#define GRACE_NS (3 * SECOND_NS)          /* time to store what waits; <offbeat.h> promises it */
 #define CALLS_AT_EXIT_NS (SECOND_NS / 10) /* time for running calls; the call of the thread that exits never ends */
 
 struct library library;
@@ -35,6 +37,11 @@ static struct {
     char *left; /* argument of the next such thread; NULL: the thread has not stepped aside */
     _Atomic uint32_t woken;
 } rebirth;
+
+static struct {
+    _Atomic uint32_t is_wanted, has_ended; /* HAS_ENDED: a futex */
+    bool has_turn;                         /* the worker has LOCK_TURN */
+} at_exit;
 
 static char yes, no; /* arguments of begin_again: whether the profiler starts, too */
 
@@ -75,7 +82,7 @@ struct offbeat_item_counts offbeat_counts(void)
 {
     KEEP_ERRNO;
     if (!sdk_is_ours()) return (struct offbeat_item_counts){0};
-    struct transport_counts counts = sender_counts();
+    struct item_counts counts = sender_counts();
     return (struct offbeat_item_counts){
         .made = counts.made, .sent = counts.sent, .limited = counts.limited, .discarded = counts.discarded};
 }
@@ -110,22 +117,19 @@ static void begin_library(bool starts_profiler)
 {
     const struct settings *settings = sdk_settings();
     struct lifecycle_options lifecycle = settings_lifecycle(settings);
-    char orphans[PATH_MAX];
     const char *warning;
     for (size_t i = 0; (warning = lifecycle_warning(&lifecycle, i)); i++) sdk_say("%s", warning);
     enum lifecycle_kept kept = LIFECYCLE_KEPT_NOTHING;
     if (lifecycle.starts_on_app_start) {
         kept = folder_read_decision(settings);
         if (!folder_keeps_decisions(settings))
-            sdk_say("start_profiler_on_app_start has no effect: spool_directory is no folder that keeps the decision");
+            sdk_say("start_profiler_on_app_start has no effect: spool_directory keeps nothing");
     }
     tracer_free(profiler_set_tracer(spans_tracer_new(settings)));
     sender_reset_counts();
     enum lifecycle_kept for_next_launch = profiler_begin(&lifecycle, kept, starts_profiler);
     /* The rest of an earlier launch is sent even if nothing new follows. */
-    if (folder_of_orphans(settings, orphans) && orphans_exist(orphans)) profiler_wake_worker();
-    const char *spool = sdk_options()->spool_directory;
-    if (spool && spool[0] == '/' && access(spool, R_OK | X_OK) == 0) sender_start();
+    if (spool_folder_has_rest(settings)) profiler_wake_worker();
     folder_keep_decision(settings, for_next_launch);
 }
 
@@ -134,17 +138,7 @@ bool offbeat_flush(uint32_t timeout_ms)
     KEEP_ERRNO;
     if (!sdk_is_ours()) return true;
     uint64_t deadline_ns = clock_monotonic_ns() + timeout_ms * (SECOND_NS / 1000);
-    bool has_profiles = profiler_flush(deadline_ns);
-    return sender_flush(deadline_ns) && has_profiles;
-}
-
-/* Ends the profiler. Returns the transport, which the caller ends. */
-static struct transport *take_transport(uint64_t deadline_ns)
-{
-    bool has_ended = profiler_end(deadline_ns);
-    struct transport *transport = sender_take_transport();
-    if (!has_ended) sdk_debug("the last chunk was not ready within %u ms", atomic_load(&library.shutdown_timeout_ms));
-    return transport;
+    return profiler_flush(deadline_ns);
 }
 
 static uint64_t end_time(void)
@@ -154,41 +148,18 @@ static uint64_t end_time(void)
 
 static void end_library(void)
 {
-    uint64_t deadline_ns = end_time();
     tracer_free(profiler_set_tracer(NULL));
-    struct transport *transport = take_transport(deadline_ns);
-    sender_end_transport(transport, deadline_ns);
-    sender_wait_for_flushers();
-    transport_release(transport);
+    if (!profiler_end(end_time()))
+        sdk_debug("the last chunk was not stored within %u ms", atomic_load(&library.shutdown_timeout_ms));
     unsigned failures = invariant_failures();
     if (failures > 0)
         sdk_debug("%u internal checks have failed; with OFFBEAT_INVARIANTS=abort the first one stops the program",
                   failures);
     callbacks_end(UINT64_MAX);
-    at_exit_leave();
     (void)own_threads_await_end(clock_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
     sampler_forget_left_out();
     folder_remove_temporary();
     /* A late worker still reads the settings: the next init frees them. */
-}
-
-void sdk_end_at_exit(void)
-{
-    /* Each wait has an end and nothing is freed, because the thread that exits, or a thread within a call, may hold any
-     * lock forever. The leak checker finds the rest in these variables. */
-    static struct tracer *tracer;
-    static struct transport *transport;
-    uint64_t deadline_ns = end_time();
-    if (!lock_take_until(LOCK_TURN, deadline_ns)) return;
-    if (atomic_load(&library.is_on)) {
-        tracer = profiler_set_tracer(NULL);
-        (void)tracer_close_until(tracer, clock_monotonic_ns() + CALLS_AT_EXIT_NS);
-        transport = take_transport(deadline_ns);
-        sender_end_transport(transport, deadline_ns);
-        callbacks_end(clock_monotonic_ns() + CALLS_AT_EXIT_NS);
-        folder_remove_temporary();
-    }
-    lock_give(LOCK_TURN);
 }
 
 void offbeat_shutdown(void)
@@ -218,7 +189,8 @@ static void forget_parent(void)
     atomic_store(&library.is_without_threads, false);
     atomic_store(&library.shutdown_timeout_ms, settings ? settings->options.shutdown_timeout_ms : 0);
     atomic_store(&library.frame_rate_hz, settings ? settings->options.frame_rate_hz : 0);
-    at_exit_forget();
+    atomic_store(&at_exit.is_wanted, 0);
+    atomic_store(&at_exit.has_ended, 0);
     own_threads_forget();
     rebirth.is_there = false;
     rebirth.left = NULL;
@@ -299,18 +271,54 @@ static void after_fork_in_child(void)
     if (was_on) (void)rebirth_start(was_running ? &yes : &no);
 }
 
-/* Registers the end again when libcurl has been loaded, so that the library ends ahead of libcurl. */
-static void shutdown_before_libraries(void)
+/* --- The end of the process ---------------------------------------------------------------------------------------
+ *
+ * exit may be called by a signal handler that interrupted malloc, or one of our own functions: the thread that exits
+ * then holds locks that it will never give up. So it takes none and allocates nothing. The worker ends the library; the
+ * exiting thread waits for it, at most as long as promised. Each wait of the worker has an end and nothing is freed. */
+
+bool end_at_exit_is_wanted(void)
 {
-    (void)atexit(at_exit_run);
+    return atomic_load(&at_exit.is_wanted) != 0;
+}
+
+void end_at_exit_begin(uint64_t deadline_ns)
+{
+    static struct tracer *tracer; /* the leak checker finds it here */
+    at_exit.has_turn = lock_take_until(LOCK_TURN, deadline_ns);
+    tracer = profiler_set_tracer(NULL);
+    (void)tracer_close_until(tracer, clock_monotonic_ns() + CALLS_AT_EXIT_NS);
+    profiler_close(deadline_ns);
+}
+
+void end_at_exit_finish(void)
+{
+    atomic_store(&library.is_on, false);
+    callbacks_end(clock_monotonic_ns() + CALLS_AT_EXIT_NS);
+    folder_remove_temporary();
+    if (at_exit.has_turn) lock_give(LOCK_TURN);
+    atomic_store(&at_exit.has_ended, 1);
+    futex_wake(&at_exit.has_ended);
+}
+
+static void end_at_exit(void)
+{
+    uint64_t now_ns = 0, deadline_ns;
+    /* Checked first: under a seccomp filter, where the library has ended, any system call may kill. */
+    if (!atomic_load(&library.is_on) || !worker_is_there() || lock_any_is_held()) return;
+    if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&library.pid)) return;
+    atomic_store(&at_exit.is_wanted, 1);
+    sampler_wake();
+    if (!kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
+    deadline_ns = now_ns + atomic_load(&library.shutdown_timeout_ms) * MILLISECOND_NS + GRACE_NS;
+    while (!atomic_load(&at_exit.has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns)
+        futex_wait(&at_exit.has_ended, 0, deadline_ns);
 }
 
 static void prepare_library(void)
 {
     own_process();
     (void)pthread_atfork(sampler_before_fork, NULL, after_fork_in_child);
-    transport_guard_forks();
-    transport_when_loaded(shutdown_before_libraries);
 }
 
 /* Prepares at load, so that the library knows a process that forks ahead of its init. */
@@ -323,7 +331,7 @@ __attribute__((constructor)) static void prepare_at_load(void)
 __attribute__((destructor)) static void shutdown_at_the_end(void)
 {
     KEEP_ERRNO;
-    at_exit_run();
+    end_at_exit();
 }
 
 /* Logs what the library begins with, one option a line. */

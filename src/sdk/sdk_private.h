@@ -44,10 +44,6 @@ extern struct library library;
 /* False in a child that was made without fork handlers: every function does nothing there. */
 bool sdk_is_ours(void);
 
-/* Ends everything within the shutdown timeout when the process exits, and frees nothing. Must not be called by the
- * thread that exits. */
-void sdk_end_at_exit(void);
-
 double sdk_random(void); /* from 0 to below 1 */
 
 /* Starts a detached thread with a small stack, which blocks all signals. RUN calls own_threads_begin first and
@@ -60,18 +56,14 @@ bool preload_is_recording(void);
 /* Initialises the library in a program that does not know it (preload.c). */
 void sdk_init_preloaded(void);
 
-/* --- at_exit.c: the thread that ends the library when the process exits ------------------------------------------- */
+/* --- sdk.c: the end of the process, which the worker does: the thread that exits may hold any lock ---------------- */
 
-/* Starts that thread unless it exists. Called ahead of everything that has to be ended. False if there can be no
- * thread. Any lock may be held. */
-bool at_exit_prepare(void);
-bool at_exit_is_there(void);
-/* Ends the thread: there is nothing left to end. */
-void at_exit_leave(void);
-/* Resets the state in a forked child: the thread is the parent's. */
-void at_exit_forget(void);
-/* Ends the library. Called by exit, on any thread, perhaps in a signal handler that interrupted malloc or us. */
-void at_exit_run(void);
+/* True if the process exits. */
+bool end_at_exit_is_wanted(void);
+/* Closes the tracer and stops profiling, by DEADLINE_NS. */
+void end_at_exit_begin(uint64_t deadline_ns);
+/* The last call of the worker then. */
+void end_at_exit_finish(void);
 
 /* --- sdk.c: the thread that starts the library again in a forked child; called under LOCK_PROFILER ---------------- */
 
@@ -93,21 +85,23 @@ int own_threads_open_standard_error(void);
 bool own_threads_have_descriptors(void);          /* true if the calling thread has its own table */
 bool own_threads_await_end(uint64_t deadline_ns); /* waits until the kernel has none of the threads */
 void own_threads_forget(void);                    /* resets the state in a forked child */
-/* True if the threads must step aside: the calling thread leaves soon, and reports it under LOCK_PROFILER or under the
- * lock of the transport. */
+/* True if the threads must step aside: the calling thread leaves soon, and reports it under LOCK_PROFILER. */
 bool own_threads_shall_leave(void);
 
-/* --- recording_folder.c: where recordings and decisions are kept -------------------------------------------------- */
+/* --- spool_folder.c: where recordings, envelopes and decisions are kept ------------------------------------------- */
 
-/* Returns the folder of recordings, made if it did not exist; false if there is no place for one. */
-bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX]);
-/* Returns the same folder if it exists. */
-bool folder_of_orphans(const struct settings *settings, char ret_path[PATH_MAX]);
+struct spool_folder {
+    char root[PATH_MAX];   /* the spool folder, with the helper's lock (spool/exchange.h) */
+    char server[PATH_MAX]; /* the server's folder in it */
+};
+
+/* Finds the folder, and makes it if it did not exist; false if there is no place for one. */
+bool spool_folder_choose(const struct settings *settings, struct spool_folder *ret_folder);
+/* True if an earlier launch, or another process, has left something to send. */
+bool spool_folder_has_rest(const struct settings *settings);
 /* True if the folder at PATH is out of reach, because the program has changed its user or its rights. */
 bool folder_has_become_anothers(const char *path);
-/* True if the process was started with the settings of another user. */
-bool folder_is_another_users(const struct settings *settings);
-/* Removes the folder that was made in the folder of temporary files for lack of a better place. */
+/* Removes the folder that was made for a program that wants none to stay. */
 void folder_remove_temporary(void);
 /* False if no folder could keep a decision for the next launch. */
 bool folder_keeps_decisions(const struct settings *settings);

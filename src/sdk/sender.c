@@ -2,100 +2,30 @@
 #include "sdk/sender.h"
 
 #include "base/invariant.h"
-#include "sampler/sampler.h"
 #include "sdk/callbacks.h"
+#include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */ };
+enum { ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */, BYTES_WAITING_MAX = 100 << 20 };
 
 struct sender {
-    pthread_cond_t changed; /* signalled after changes of FLUSHER_COUNT */
-    struct transport *transport;
-    struct transport *aside;        /* transport whose thread stepped aside */
-    struct transport_counts counts; /* counts of the last transport */
-    unsigned flusher_count;         /* number of threads that use TRANSPORT without the lock */
+    struct queue queue;
+    struct discards discards;  /* counts that are not reported yet */
+    struct item_counts counts; /* counts of the program, and of sessions that have ended */
+    struct rate_limits limits; /* times are UTC */
+    char session[PATH_MAX];    /* folder with the helper's counts; "": none */
 };
 
-#define NO_TRANSPORT                                                                                                   \
+#define NOTHING_WAITS                                                                                                  \
     {                                                                                                                  \
-        .changed = PTHREAD_COND_INITIALIZER                                                                            \
+        .queue = {.count_max = ENVELOPES_WAITING_MAX, .bytes_max = BYTES_WAITING_MAX }                                 \
     }
-static struct sender sender = NO_TRANSPORT;
-
-/* --- The transport ------------------------------------------------------------------------------------------------ */
-
-static void transport_says(void *context, const char *message)
-{
-    sdk_debug("%s", message);
-}
-
-static void transport_answered(void *context, const struct transport_answer *answer)
-{
-    /* A limit may have begun. */
-    if (answer->status == 429 || answer->rate_limits[0] || answer->retry_after[0]) sampler_wake();
-}
-
-static void transport_will_start(void *context)
-{
-    own_threads_expect();
-}
-
-static void transport_started(void *context)
-{
-    own_threads_begin("offbeat-send");
-    own_threads_take_descriptors();
-}
-
-static void transport_ended(void *context)
-{
-    own_threads_end_one();
-}
-
-static struct transport *start_transport(struct error *error)
-{
-    const struct offbeat_options *options = sdk_options();
-    const char *spool =
-        options->spool_directory && options->spool_directory[0] == '/' ? options->spool_directory : NULL;
-    const struct transport_options transport = {
-        .dsn = options->dsn,
-        .client = "offbeat/" OFFBEAT_VERSION,
-        .spool_folder = spool,
-        .spool_bytes_max = options->spool_bytes_max,
-        .spool_count_max = ENVELOPES_WAITING_MAX,
-        .queue_count_max = ENVELOPES_WAITING_MAX,
-        .proxy = options->proxy,
-        .ca_file = options->ca_file,
-        .debug = transport_says,
-        .answered = transport_answered,
-        .will_start = transport_will_start,
-        .started = transport_started,
-        .ended = transport_ended,
-    };
-    (void)at_exit_prepare();
-    return transport_start(&transport, error);
-}
-
-/* Returns the transport, which it starts if need be, under the lock. NULL if the library is off or no transport can
- * start. */
-static struct transport *started_transport(void)
-{
-    struct error error;
-    if (!atomic_load(&library.is_on)) return NULL;
-    if (sender.transport) return sender.transport;
-    sender.transport = start_transport(&error);
-    if (!sender.transport) sdk_say("nothing can be sent: %s", error.message);
-    return sender.transport;
-}
+static struct sender sender = NOTHING_WAITS;
 
 /* --- Sending ------------------------------------------------------------------------------------------------------ */
-
-void sender_start(void)
-{
-    HOLD_LOCK(LOCK_SENDER);
-    (void)started_transport();
-}
 
 bool sender_may_send(const char *type, enum category category, struct slice payload)
 {
@@ -114,113 +44,130 @@ bool sender_may_send(const char *type, enum category category, struct slice payl
     return may;
 }
 
-void sender_send(struct buffer *envelope)
+/* Counts as discarded, under the lock. */
+static void add_discards(const struct discards *discards)
+{
+    discards_add_all(&sender.discards, discards);
+    sender.counts.discarded += discards_item_count(discards);
+}
+
+static void queue_envelope(struct buffer *envelope)
 {
     HOLD_LOCK(LOCK_SENDER);
-    struct transport *transport = started_transport();
-    if (transport && !envelope->failed) (void)transport_send(transport, envelope);
+    struct discards lost = {0};
+    sender.counts.made += category_count_items(buffer_slice(envelope));
+    if (envelope->size <= ENVELOPE_BYTES_MAX && queue_push(&sender.queue, envelope)) return;
+    discards_add_envelope(&lost, DISCARD_QUEUE_OVERFLOW, buffer_slice(envelope));
+    add_discards(&lost);
+}
+
+void sender_send(struct buffer *envelope)
+{
+    if (!atomic_load(&library.is_on) || envelope->failed) return;
+    queue_envelope(envelope);
+    profiler_wake_worker();
+}
+
+static void count_discard(enum discard_reason reason, enum category category, uint64_t quantity)
+{
+    struct discards discards = {0};
+    discards_add(&discards, reason, category, quantity);
+    HOLD_LOCK(LOCK_SENDER);
+    sender.counts.made += discards_item_count(&discards);
+    add_discards(&discards);
 }
 
 void sender_discard(enum discard_reason reason, enum category category, uint64_t quantity)
 {
-    HOLD_LOCK(LOCK_SENDER);
-    struct transport *transport = started_transport();
-    if (transport) transport_discard(transport, reason, category, quantity);
+    if (!atomic_load(&library.is_on)) return;
+    count_discard(reason, category, quantity);
+    profiler_wake_worker();
 }
 
 bool sender_is_limited(enum category category)
 {
     HOLD_LOCK(LOCK_SENDER);
-    return sender.transport && transport_is_limited(sender.transport, category);
+    return rate_limits_until(&sender.limits, clock_utc_ns(), category) != 0;
 }
 
-struct transport_counts sender_counts(void)
+static struct item_counts sum_of(struct item_counts a, struct item_counts b)
+{
+    return (struct item_counts){.made = a.made + b.made,
+                                .sent = a.sent + b.sent,
+                                .limited = a.limited + b.limited,
+                                .discarded = a.discarded + b.discarded};
+}
+
+struct item_counts sender_counts(void)
 {
     HOLD_LOCK(LOCK_SENDER);
-    return sender.transport ? transport_counts(sender.transport) : sender.counts;
+    return sender.session[0] ? sum_of(sender.counts, item_counts_read(sender.session)) : sender.counts;
 }
 
 void sender_reset_counts(void)
 {
     HOLD_LOCK(LOCK_SENDER);
-    sender.counts = (struct transport_counts){0};
+    sender.counts = (struct item_counts){0};
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------ */
+/* --- For the worker ----------------------------------------------------------------------------------------------- */
 
-static uint64_t time_until(uint64_t deadline_ns)
+struct queued *sender_take(void)
 {
-    uint64_t now_ns = clock_monotonic_ns();
-    return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    HOLD_LOCK(LOCK_SENDER);
+    return queue_pop(&sender.queue);
 }
 
-bool sender_flush(uint64_t deadline_ns)
+void sender_give_back(struct queued *queued)
 {
+    HOLD_LOCK(LOCK_SENDER);
+    queue_push_front(&sender.queue, queued);
+}
+
+bool sender_take_report(struct buffer *envelope, struct discards *ret_taken)
+{
+    enum { REPORT_BYTES_MAX = 4 << 10 };
+    uint8_t memory[REPORT_BYTES_MAX];
+    struct buffer payload = {.data = memory, .capacity = sizeof(memory), .maximum = sizeof(memory)};
+    *ret_taken = (struct discards){0};
     lock_take(LOCK_SENDER);
-    struct transport *transport = atomic_load(&library.is_on) ? sender.transport : NULL;
-    if (transport) sender.flusher_count++;
+    bool has = !discards_are_empty(&sender.discards);
+    if (has) discards_take_report(&sender.discards, clock_utc_ns(), ret_taken, &payload);
     callbacks_give_lock(LOCK_SENDER);
-    if (!transport) return true;
-    bool is_done = transport_flush(transport, time_until(deadline_ns));
-    HOLD_LOCK(LOCK_SENDER);
-    if (sender.flusher_count > 0) sender.flusher_count--; /* it is 0 in a child of a fork meanwhile */
-    (void)pthread_cond_broadcast(&sender.changed);
-    return is_done;
+    if (has) envelope_add_item(envelope, "client_report", NULL, buffer_slice(&payload));
+    return has;
 }
 
-struct transport *sender_take_transport(void)
+void sender_add_discards(const struct discards *discards, bool is_new)
 {
     HOLD_LOCK(LOCK_SENDER);
-    struct transport *transport = sender.transport;
-    if (transport) sender.counts = transport_counts(transport);
-    sender.transport = NULL;
-    return transport;
+    if (is_new)
+        add_discards(discards);
+    else
+        discards_add_all(&sender.discards, discards);
 }
 
-void sender_end_transport(struct transport *transport, uint64_t deadline_ns)
-{
-    struct transport_counts counts;
-    if (!transport || !INVARIANT(!atomic_load(&library.is_on))) return;
-    (void)transport_end(transport, time_until(deadline_ns), &counts);
-    HOLD_LOCK(LOCK_SENDER);
-    sender.counts = counts;
-}
-
-void sender_wait_for_flushers(void)
+bool sender_has_work(void)
 {
     HOLD_LOCK(LOCK_SENDER);
-    while (sender.flusher_count > 0) (void)lock_wait(LOCK_SENDER, &sender.changed, clock_monotonic_ns() + SECOND_NS);
+    return sender.queue.count > 0 || !discards_are_empty(&sender.discards);
 }
 
-/* --- Stepping aside, forks ---------------------------------------------------------------------------------------- */
-
-void sender_step_aside(bool for_good)
+void sender_set_limits(const struct rate_limits *limits)
 {
     HOLD_LOCK(LOCK_SENDER);
-    sender.aside = sender.transport;
-    if (sender.aside) transport_step_aside(sender.aside, for_good);
+    sender.limits = *limits;
 }
 
-bool sender_come_back(void)
+void sender_set_session(const char *folder)
 {
     HOLD_LOCK(LOCK_SENDER);
-    bool is_back = !sender.aside || transport_come_back(sender.aside);
-    if (is_back) sender.aside = NULL;
-    return is_back;
-}
-
-void sender_keep(void)
-{
-    lock_take(LOCK_SENDER);
-    struct transport *kept = sender.aside;
-    if (kept) sender.counts = transport_counts(kept);
-    sender.aside = NULL;
-    callbacks_give_lock(LOCK_SENDER);
-    if (kept) transport_keep(kept);
+    if (sender.session[0]) sender.counts = sum_of(sender.counts, item_counts_read(sender.session));
+    (void)snprintf(sender.session, sizeof(sender.session), "%s", folder ? folder : "");
 }
 
 void sender_forget(void)
 {
-    static const struct sender no_transport = NO_TRANSPORT;
-    memcpy(&sender, &no_transport, sizeof(sender));
+    static const struct sender nothing_waits = NOTHING_WAITS;
+    memcpy(&sender, &nothing_waits, sizeof(sender));
 }

@@ -115,13 +115,10 @@ static const char *cache_folder(struct settings *settings)
 static void set_default_texts(struct settings *settings)
 {
     struct offbeat_options *options = &settings->options;
-    char host[HOST_NAME_BYTES_MAX] = "", spool[PATH_MAX];
+    char host[HOST_NAME_BYTES_MAX] = "";
     settings->cache_folder = cache_folder(settings);
     set_release(settings);
     if (!options->environment || !*options->environment) options->environment = keep_text(settings, "production");
-    if (!options->spool_directory && settings->cache_folder &&
-        (size_t)snprintf(spool, sizeof(spool), "%s/spool", settings->cache_folder) < sizeof(spool))
-        options->spool_directory = keep_text(settings, spool);
     if (!options->server_name && gethostname(host, sizeof(host) - 1) == 0)
         options->server_name = keep_text(settings, host);
 }

@@ -9,7 +9,7 @@
 #include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
 #include "sdk/sender.h"
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +38,50 @@ static struct offbeat_span *outer(struct trace_span *span)
 _Static_assert((int)OFFBEAT_STATUS_UNAUTHENTICATED == (int)TRACE_STATUS_UNAUTHENTICATED, "the same, in the same order");
 _Static_assert((int)OFFBEAT_DECISION_YES == (int)TRACE_SAMPLED, "the same, in the same order");
 _Static_assert((int)OFFBEAT_SOURCE_TASK == (int)TRACE_SOURCE_TASK, "the same, in the same order");
+
+/* --- The envelope of a transaction -------------------------------------------------------------------------------- */
+
+static void write_envelope(struct trace_transaction *transaction, struct slice payload, struct buffer *envelope)
+{
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    struct buffer context = {.maximum = TRACE_PAYLOAD_BYTES_MAX};
+    struct json_writer writer = json_writer_of(&context);
+    trace_transaction_write_context(transaction, &writer);
+    struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
+                                             .sdk_version = slice_of_text(OFFBEAT_VERSION),
+                                             .trace = buffer_slice(&context)};
+    memcpy(attributes.event_id, facts.event_id, UUID_TEXT_SIZE);
+    envelope_begin(envelope, &attributes);
+    envelope_add_item(envelope, "transaction", NULL, payload);
+    buffer_fini(&context);
+}
+
+bool spans_write(struct trace_transaction *transaction, struct buffer *envelope)
+{
+    struct buffer payload = {.maximum = TRACE_PAYLOAD_BYTES_MAX};
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    trace_transaction_encode(transaction, &payload);
+    bool is_written = !payload.failed && sender_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload));
+    if (payload.failed) {
+        sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_TRANSACTION, 1);
+        sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_SPAN, facts.span_count + 1);
+    } else if (is_written) {
+        write_envelope(transaction, buffer_slice(&payload), envelope);
+    } else {
+        sdk_debug("the transaction \"%.200s\" is dropped: before_send rejects it", facts.name);
+        sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
+    }
+    buffer_fini(&payload);
+    return is_written;
+}
+
+static void send(struct trace_transaction *transaction)
+{
+    struct buffer envelope = {.maximum = ENVELOPE_BYTES_MAX};
+    if (spans_write(transaction, &envelope)) sender_send(&envelope);
+    buffer_fini(&envelope);
+    trace_transaction_free(transaction);
+}
 
 /* --- Callbacks of the tracer -------------------------------------------------------------------------------------- */
 
@@ -125,7 +169,7 @@ static void finished(void *data, struct trace_transaction *transaction)
     }
     if (is_profiled && profiler_leave_transaction(transaction)) return;
     if (is_profiled) sender_discard(DISCARD_QUEUE_OVERFLOW, CATEGORY_PROFILE, 1);
-    spans_send(transaction, slice_of(NULL, 0));
+    send(transaction);
 }
 
 static void discarded(void *data, const char *reason, const char *name, uint64_t quantity)
@@ -188,48 +232,6 @@ struct tracer *spans_tracer_new(const struct settings *settings)
     struct tracer *tracer = tracer_new(&tracer_options);
     buffer_fini(&contexts);
     return tracer;
-}
-
-/* --- The envelope of a transaction -------------------------------------------------------------------------------- */
-
-static void write_transaction_envelope(struct trace_transaction *transaction, struct slice payload,
-                                       struct slice profile, struct buffer *envelope)
-{
-    struct trace_facts facts = trace_transaction_facts(transaction);
-    struct buffer context = {.maximum = TRACE_PAYLOAD_BYTES_MAX};
-    struct json_writer writer = json_writer_of(&context);
-    trace_transaction_write_context(transaction, &writer);
-    struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
-                                             .sdk_version = slice_of_text(OFFBEAT_VERSION),
-                                             .trace = buffer_slice(&context)};
-    memcpy(attributes.event_id, facts.event_id, UUID_TEXT_SIZE);
-    envelope_begin(envelope, &attributes);
-    envelope_add_item(envelope, "transaction", NULL, payload);
-    if (profile.size > 0) envelope_add_item(envelope, "profile", NULL, profile);
-    buffer_fini(&context);
-}
-
-void spans_send(struct trace_transaction *transaction, struct slice profile)
-{
-    struct buffer payload = {.maximum = TRACE_PAYLOAD_BYTES_MAX}, envelope = {.maximum = ENVELOPE_BYTES_MAX};
-    struct trace_facts facts = trace_transaction_facts(transaction);
-    trace_transaction_encode(transaction, &payload);
-    if (payload.failed) {
-        sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_TRANSACTION, 1);
-        sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_SPAN, facts.span_count + 1);
-    } else if (sender_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload))) {
-        bool has_profile = profile.size > 0 && sender_may_send("profile", CATEGORY_PROFILE, profile);
-        write_transaction_envelope(transaction, buffer_slice(&payload), has_profile ? profile : slice_of(NULL, 0),
-                                   &envelope);
-        sender_send(&envelope);
-    } else {
-        sdk_debug("the transaction \"%.200s\" is dropped: before_send rejects it", facts.name);
-        sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
-        if (profile.size > 0) sender_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
-    }
-    buffer_fini(&payload);
-    buffer_fini(&envelope);
-    trace_transaction_free(transaction);
 }
 
 /* --- Starting ----------------------------------------------------------------------------------------------------- */

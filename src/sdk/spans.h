@@ -2,13 +2,13 @@
 #ifndef OFFBEAT_SDK_SPANS_H
 #define OFFBEAT_SDK_SPANS_H
 
-#include "base/slice.h"
+#include "base/buffer.h"
 #include "sdk/settings.h"
 #include "trace/trace.h"
 
 struct tracer *spans_tracer_new(const struct settings *settings);
 
-/* Sends a complete transaction with its V1 profile, or without (empty). Frees it. */
-void spans_send(struct trace_transaction *transaction, struct slice profile);
+/* Appends the envelope of a complete transaction to ENVELOPE. False if it must not be sent, which is counted. */
+bool spans_write(struct trace_transaction *transaction, struct buffer *envelope);
 
 #endif

@@ -11,6 +11,8 @@ void worker_wake(void);
 bool worker_exists(void);
 /* True if there is a worker that has not stepped aside. */
 bool worker_is_running(void);
+/* The same, without the lock. */
+bool worker_is_there(void);
 /* Starts a worker that continues where the last one stepped aside; true if none did. */
 bool worker_come_back(void);
 /* Resets the state in a forked child: the worker is the parent's. Takes no lock. */

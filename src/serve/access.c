@@ -3,7 +3,7 @@
 #include "base/uuid.h"
 #include "serve/serve_private.h"
 #include "store/debug_files.h"
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "format/sentry/transaction.h"
 #include "profile/profile_extent.h"
 #include "serve/ingest.h"
-#include "transport/category.h"
+#include "spool/category.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
     FUNCTION(multi_add_handle)                                                                                         \
     FUNCTION(multi_remove_handle)                                                                                      \
     FUNCTION(multi_perform)                                                                                            \
-    FUNCTION(multi_wait)                                                                                               \
+    FUNCTION(multi_poll)                                                                                               \
     FUNCTION(multi_info_read)
 
 struct curl_library {
@@ -34,10 +34,5 @@ struct curl_library {
 /* The same for every caller, from any thread; loaded and initialised by the first one and never unloaded. NULL, at
  * every later call too, if there is no libcurl. */
 const struct curl_library *curl_library_get(struct error *error);
-
-/* Around each use of the library in a program that may fork meanwhile: a fork waits in between, 2 s at most. Nothing
- * may be done there that takes long, such as to wait for a server. */
-void curl_library_hold_forks(void);
-void curl_library_let_fork(void);
 
 #endif

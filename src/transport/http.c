@@ -3,21 +3,16 @@
 #include "transport/http.h"
 
 #include "base/clocks.h"
-#include "base/file_descriptor.h"
-#include "base/environment.h"
 #include "transport/curl_library.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <time.h>
 
 enum { REQUEST_TIMEOUTS = 20, AUTH_LINE_SIZE = 320 };
 
 struct http {
-    struct http *left_before;
     const struct curl_library *curl;
     struct http_options options;
     CURLM *multi;
@@ -98,11 +93,6 @@ static bool add_headers(struct http *http)
            add_header(http, "Expect:"); /* do not ask first: many servers do not answer that */
 }
 
-static curl_socket_t open_socket(void *unused, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    return descriptor_move_up(socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
-}
-
 /* Options that an older libcurl does not know are left out; those that a request cannot be without are not new. */
 static bool set_options(struct http *http)
 {
@@ -110,8 +100,6 @@ static bool set_options(struct http *http)
     const struct http_options *options = &http->options;
     CURL *easy = http->easy;
     long timeout_ms = (long)(options->timeout_ns / 1000000);
-    bool trusts = environment_is_trusted(); /* false: libcurl must not read http_proxy, no_proxy etc. */
-    const char *proxy = options->proxy || trusts ? options->proxy : "";
     bool is_set = curl->easy_setopt(easy, CURLOPT_URL, options->url) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers) == CURLE_OK &&
@@ -119,13 +107,12 @@ static bool set_options(struct http *http)
                   curl->easy_setopt(easy, CURLOPT_HEADERDATA, &http->response) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEDATA, &http->response) == CURLE_OK;
-    if (is_set && proxy) is_set = curl->easy_setopt(easy, CURLOPT_PROXY, proxy) == CURLE_OK;
-    if (is_set && !trusts) is_set = curl->easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
+    if (is_set && options->proxy) is_set = curl->easy_setopt(easy, CURLOPT_PROXY, options->proxy) == CURLE_OK;
+    if (is_set && options->no_proxy) is_set = curl->easy_setopt(easy, CURLOPT_NOPROXY, options->no_proxy) == CURLE_OK;
     if (is_set && options->ca_file) is_set = curl->easy_setopt(easy, CURLOPT_CAINFO, options->ca_file) == CURLE_OK;
     (void)curl->easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
     (void)curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
-    (void)curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    (void)curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L); /* the program's signals are its own */
+    (void)curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L); /* there are other threads */
     (void)curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
     (void)curl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms * REQUEST_TIMEOUTS);
     (void)curl->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -142,11 +129,9 @@ struct http *http_new(const struct http_options *options, struct error *error)
     if (http) {
         http->curl = curl;
         http->options = *options;
-        curl_library_hold_forks();
         http->multi = curl->multi_init();
         http->easy = curl->easy_init();
         bool is_set_up = http->multi && http->easy && add_headers(http) && set_options(http);
-        curl_library_let_fork();
         if (is_set_up) return http;
     }
     (void)error_set(error, STATUS_NO_MEMORY, 0, "libcurl cannot be set up with this proxy, CA file or memory");
@@ -158,18 +143,10 @@ void http_free(struct http *http)
 {
     if (!http) return;
     http_cancel(http);
-    curl_library_hold_forks();
     http->curl->slist_free_all(http->headers);
     if (http->easy) http->curl->easy_cleanup(http->easy);
     if (http->multi) (void)http->curl->multi_cleanup(http->multi);
-    curl_library_let_fork();
     free(http);
-}
-
-void http_leave(struct http *http)
-{
-    static _Atomic(struct http *) left; /* leak checkers find them here */
-    if (http) http->left_before = atomic_exchange(&left, http);
 }
 
 /* --- A request ---------------------------------------------------------------------------------------------------- */
@@ -183,9 +160,7 @@ enum status http_begin(struct http *http, struct slice body, struct error *error
     http->moved_bytes = 0;
     (void)curl->easy_setopt(http->easy, CURLOPT_POSTFIELDS, body.data);
     (void)curl->easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
-    curl_library_hold_forks();
     CURLMcode added = curl->multi_add_handle(http->multi, http->easy);
-    curl_library_let_fork();
     if (added != CURLM_OK) return error_set(error, STATUS_NO_MEMORY, 0, "libcurl cannot begin a request");
     http->is_busy = true;
     return STATUS_OK;
@@ -194,9 +169,7 @@ enum status http_begin(struct http *http, struct slice body, struct error *error
 void http_cancel(struct http *http)
 {
     if (!http->is_busy) return;
-    curl_library_hold_forks();
     (void)http->curl->multi_remove_handle(http->multi, http->easy);
-    curl_library_let_fork();
     http->is_busy = false;
 }
 
@@ -242,13 +215,10 @@ static bool is_done(struct http *http)
     return false;
 }
 
-bool http_step(struct http *http, int silent_descriptor, int timeout_ms)
+bool http_step(struct http *http, int timeout_ms)
 {
-    struct curl_waitfd silent = {.fd = silent_descriptor, .events = CURL_WAIT_POLLIN};
     int running;
-    curl_library_hold_forks();
     CURLMcode performed = http->curl->multi_perform(http->multi, &running);
-    curl_library_let_fork();
     if (performed != CURLM_OK) {
         finish(http, "libcurl failed");
         return true;
@@ -258,7 +228,7 @@ bool http_step(struct http *http, int silent_descriptor, int timeout_ms)
         finish(http, "no answer in time");
         return true;
     }
-    (void)http->curl->multi_wait(http->multi, &silent, 1, timeout_ms, NULL);
+    (void)http->curl->multi_poll(http->multi, NULL, 0, timeout_ms, NULL);
     return false;
 }
 

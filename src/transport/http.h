@@ -10,9 +10,10 @@ enum { HTTP_HEADER_SIZE = 2048, HTTP_TEXT_SIZE = 1024 };
 /* Texts stay the caller's and must live as long as the connection. */
 struct http_options {
     const char *url, *auth, *user_agent;
-    const char *proxy;   /* NULL: by http_proxy, https_proxy, all_proxy; "": none; no_proxy holds for both */
-    const char *ca_file; /* PEM; NULL: the system's */
-    uint64_t timeout_ns; /* longest time without a moved byte; a request may take 20 times as long */
+    const char *proxy;    /* NULL: by http_proxy, https_proxy, all_proxy; "": none */
+    const char *no_proxy; /* names of hosts that need no proxy; NULL: by no_proxy */
+    const char *ca_file;  /* PEM; NULL: the system's */
+    uint64_t timeout_ns;  /* longest time without a moved byte; a request may take 20 times as long */
 };
 
 /* Strings end with a NUL. Longer ones are truncated, RATE_LIMITS between two limits. */
@@ -30,15 +31,12 @@ struct http;
 /* Loads libcurl. NULL: ERROR says why. One thread at a time; http_free takes NULL. */
 struct http *http_new(const struct http_options *options, struct error *error);
 void http_free(struct http *http);
-/* Abandons HTTP, whose descriptors belong to the program: its memory stays, and nothing is closed. Accepts NULL. */
-void http_leave(struct http *http);
 
 /* Begins to send BODY, gzip, which must live until http_step gives true, or http_cancel. */
 enum status http_begin(struct http *http, struct slice body, struct error *error);
 /* Continues the request, and waits for the network TIMEOUT_MS at most. True when the request is done, with a response
- * or without. SILENT_DESCRIPTOR is never readable: libcurl does not wait at all where it has no descriptor, as while it
- * looks up a name. */
-bool http_step(struct http *http, int silent_descriptor, int timeout_ms);
+ * or without. */
+bool http_step(struct http *http, int timeout_ms);
 /* Returns the response of the last request. */
 const struct http_response *http_last_response(const struct http *http);
 /* Ends a request at once; without effect where there is none. */

@@ -2,8 +2,8 @@
 #ifndef OFFBEAT_TRANSPORT_OUTGOING_H
 #define OFFBEAT_TRANSPORT_OUTGOING_H
 
-#include "transport/discards.h"
-#include "transport/rate_limits.h"
+#include "spool/discards.h"
+#include "spool/rate_limits.h"
 
 struct outgoing {
     size_t item_count;       /* number of items in it */

@@ -104,10 +104,17 @@ static void report_outcome(struct transport *transport, enum transport_outcome o
                            const struct http_response *response, const char *failure)
 {
     const struct request *request = &transport->request;
+    pthread_mutex_lock(&transport->mutex);
+    struct rate_limits limits = transport->limits;
+    pthread_mutex_unlock(&transport->mutex);
     const struct transport_answer answer = {
         .outcome = outcome,
         .is_report = !request->is_spooled && !request->queued,
         .withheld = discards_item_count(&request->outgoing.limited),
+        .item_count = request->outgoing.counted_count,
+        .spool_name = request->is_spooled ? request->claim.name : "",
+        .next_try_ns = transport->not_before_ns,
+        .limits = limits,
         .status = response ? response->status : 0,
         .body = response ? response->body : "",
         .rate_limits = response ? response->rate_limits : "",
@@ -245,13 +252,25 @@ static void withhold(struct transport *transport, enum transport_outcome outcome
     close_request(transport);
 }
 
+/* Begins with a new connection if the server is to be reached in another way. */
+static void follow_changes(struct transport *transport)
+{
+    if (!transport->options.changed || !transport->options.changed(transport->options.context, &transport->options))
+        return;
+    transport->spool.bytes_max = transport->options.spool_bytes_max;
+    http_free(transport->http);
+    transport->http = NULL;
+}
+
 static bool send_body(struct transport *transport, struct error *error)
 {
+    follow_changes(transport);
     struct request *request = &transport->request;
     const struct http_options options = {.url = transport->url,
                                          .auth = transport->auth,
                                          .user_agent = transport->user_agent,
                                          .proxy = transport->options.proxy,
+                                         .no_proxy = transport->options.no_proxy,
                                          .ca_file = transport->options.ca_file,
                                          .timeout_ns = transport->options.request_timeout_ns};
     if (!transport->http) transport->http = http_new(&options, error);

@@ -2,11 +2,7 @@
  * there is something to do. SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
-#include "base/file_descriptor.h"
-
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 
 #define SPOOL_LOOK_NS (60 * SECOND_NS) /* interval of checks for files of processes that died */
 
@@ -15,14 +11,7 @@ enum {
     STORED_MAX = 8,   /* envelopes between two steps of a request, which a stream of them must not hold up */
 };
 
-/* --- Open descriptors --------------------------------------------------------------------------------------------- */
-
-/* Opens a socket without a name: no other file has its inode, and there is never anything to read from it. */
-static void open_witness(struct transport *transport)
-{
-    int witness = descriptor_move_up(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    transport->witness = own_descriptor_of(witness);
-}
+/* --- Small things ------------------------------------------------------------------------------------------------- */
 
 static void clear_wake(struct transport *transport)
 {
@@ -47,29 +36,13 @@ static void put_back_active(struct transport *transport)
     request_put_back(transport);
 }
 
-/* A program that closed the witness has closed all that was ours, libcurl's sockets included, whose numbers libcurl
- * alone knows: it is left as it is, for what it closed now would be the program's. */
-static void begin_again_if_closed(struct transport *transport)
+static void close_all(struct transport *transport)
 {
-    if (own_descriptor_is_there(&transport->witness)) return;
-    if (transport->http) {
-        put_back_active(transport);
-        transport_debug(transport, "sending: the program has closed what was open; it is opened again");
-    }
-    http_leave(transport->http);
-    transport->http = NULL;
-    open_witness(transport);
-}
-
-void transport_close_all(struct transport *transport)
-{
-    begin_again_if_closed(transport);
     if (transport->request.is_active) http_cancel(transport->http);
     put_back_active(transport);
     http_free(transport->http);
     transport->http = NULL;
     spool_fini(&transport->spool);
-    own_descriptor_close(&transport->witness);
 }
 
 /* --- The inbox ---------------------------------------------------------------------------------------------------- */
@@ -112,8 +85,7 @@ static uint64_t stop_time(struct transport *transport)
 static void step_request(struct transport *transport)
 {
     int timeout_ms = milliseconds_until(stop_time(transport));
-    if (!http_step(transport->http, transport->witness.number, timeout_ms < STEP_MS_MAX ? timeout_ms : STEP_MS_MAX))
-        return;
+    if (!http_step(transport->http, timeout_ms < STEP_MS_MAX ? timeout_ms : STEP_MS_MAX)) return;
     const struct http_response *response = http_last_response(transport->http);
     if (response->status) {
         request_answer(transport, response);
@@ -185,9 +157,8 @@ static void store_reports(struct transport *transport)
     }
 }
 
-void transport_keep_or_discard(struct transport *transport)
+static void keep_or_discard(struct transport *transport)
 {
-    begin_again_if_closed(transport);
     if (transport->request.is_active) http_cancel(transport->http);
     put_back_active(transport);
     struct queued *queued;
@@ -212,45 +183,13 @@ void transport_free(struct transport *transport)
     pthread_mutex_destroy(&transport->mutex);
     pthread_mutex_destroy(&transport->wake_mutex);
     pthread_cond_destroy(&transport->woken);
-    free((char *)(uintptr_t)transport->options.proxy);
-    free((char *)(uintptr_t)transport->options.ca_file);
     free(transport);
-}
-
-/* True if this thread steps aside; another one continues with what TRANSPORT has. */
-static bool leaves(struct transport *transport)
-{
-    pthread_mutex_lock(&transport->mutex);
-    bool is_leaving = transport->is_leaving, stores = is_leaving && transport->leaves_for_good;
-    pthread_mutex_unlock(&transport->mutex);
-    if (!is_leaving) return false;
-    if (stores) transport_keep_or_discard(transport);
-    transport_close_all(transport);
-    pthread_mutex_lock(&transport->mutex);
-    transport->has_left = is_leaving = transport->is_leaving;
-    if (is_leaving) (void)pthread_detach(pthread_self()); /* transport_come_back does not join it */
-    pthread_mutex_unlock(&transport->mutex);
-    return is_leaving;
-}
-
-static void end_thread(void (*ended)(void *context), void *context)
-{
-    if (ended) ended(context);
 }
 
 void *transport_run(void *context)
 {
     struct transport *transport = context;
-    (void)prctl(PR_SET_NAME, "offbeat-send");
-    void (*ended)(void *context) = transport->options.ended; /* TRANSPORT may be freed by then */
-    context = transport->options.context;
-    if (transport->options.started) transport->options.started(transport->options.context);
     while (!is_over(transport)) {
-        if (leaves(transport)) {
-            end_thread(ended, context);
-            return NULL;
-        }
-        begin_again_if_closed(transport);
         spool_inbox(transport);
         hurry(transport);
         if (transport->request.is_active) {
@@ -259,14 +198,13 @@ void *transport_run(void *context)
             rest(transport);
         }
     }
-    transport_keep_or_discard(transport);
-    transport_close_all(transport);
+    keep_or_discard(transport);
+    close_all(transport);
     pthread_mutex_lock(&transport->mutex);
     transport->is_ended = true;
     bool is_abandoned = transport->is_abandoned;
     pthread_cond_broadcast(&transport->changed);
     pthread_mutex_unlock(&transport->mutex);
     if (is_abandoned) transport_free(transport);
-    end_thread(ended, context);
     return NULL;
 }

@@ -2,35 +2,18 @@
 #include "transport/transport_private.h"
 
 #include "base/invariant.h"
-#include "base/process.h"
-#include "base/thread_denial.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define RETRY_FIRST_NS (5 * SECOND_NS)
 #define REQUEST_TIMEOUT_NS (30 * SECOND_NS)
 #define REPORT_INTERVAL_NS (30 * SECOND_NS)
-/* Time for storing the rest and for computations of TLS: libcrypto's handlers at the end of the process free memory
- * that the thread still uses. */
+/* Time for storing the rest and for computations of TLS. */
 #define STOP_GRACE_NS (3 * SECOND_NS)
 
 enum { COUNT_MAX_DEFAULT = 100, BYTES_MAX_DEFAULT = 100 << 20, STACK_BYTES = 512 << 10 };
-
-static bool is_child(const struct transport *transport)
-{
-    return process_number() != transport->owner;
-}
-
-static bool copy_text(const char **text)
-{
-    if (!*text) return true;
-    *text = strdup(*text);
-    return *text != NULL;
-}
 
 static void set_defaults(struct transport_options *options)
 {
@@ -72,15 +55,15 @@ static bool init_spool(struct transport *transport, const char *folder)
 static void set_up(struct transport *transport, const struct dsn *dsn, const struct transport_options *options)
 {
     uint64_t now = clock_monotonic_ns();
-    transport->owner = process_number();
     transport->dsn = *dsn;
     transport->options = *options;
     set_defaults(&transport->options);
     options = &transport->options;
     transport->request.claim.file.number = -1;
-    transport->spool.folder.number = transport->witness.number = -1;
+    transport->spool.folder.number = -1;
     transport->inbox.count_max = transport->memory.count_max = options->queue_count_max;
     transport->inbox.bytes_max = transport->memory.bytes_max = options->queue_bytes_max;
+    transport->limits = options->limits;
     transport->retry_ns = options->retry_first_ns;
     transport->report_wait_ns = options->report_interval_ns;
     transport->report_at_ns = later(now, options->report_interval_ns);
@@ -91,24 +74,13 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     init_locks(transport);
 }
 
-/* Starts the thread, which blocks the signals of the program. */
 static bool start_thread(struct transport *transport)
 {
-    sigset_t all, before;
     pthread_attr_t attributes;
-    (void)sigfillset(&all);
     pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (transport->options.will_start) transport->options.will_start(transport->options.context);
-    struct thread_denial denial = {0};
-    int failure;
-    do failure = pthread_create(&transport->thread, &attributes, transport_run, transport);
-    while (thread_denial_may_end(&denial, failure));
-    bool is_started = failure == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool is_started = pthread_create(&transport->thread, &attributes, transport_run, transport) == 0;
     pthread_attr_destroy(&attributes);
-    if (!is_started && transport->options.ended) transport->options.ended(transport->options.context);
     if (is_started) (void)pthread_setname_np(transport->thread, "offbeat-send");
     return is_started;
 }
@@ -123,32 +95,17 @@ struct transport *transport_start(const struct transport_options *options, struc
         return NULL;
     }
     set_up(transport, &dsn, options);
-    bool has_texts = copy_text(&transport->options.proxy);
-    has_texts = copy_text(&transport->options.ca_file) && has_texts;
     if (options->spool_folder && !init_spool(transport, options->spool_folder))
         transport_debug(transport, "spool: the path is too long; envelopes stay in memory");
-    if (has_texts && start_thread(transport)) return transport;
+    if (start_thread(transport)) return transport;
     (void)error_set_errno(error, "cannot start a thread to send");
     transport_free(transport);
     return NULL;
 }
 
-static size_t count_items(struct slice envelope)
-{
-    struct envelope_reader reader;
-    struct envelope_item item;
-    size_t count = 0;
-    if (envelope_open(&reader, envelope, NULL) == STATUS_OK) {
-        while (envelope_next(&reader, &item, NULL)) count += category_of_item(&item) != CATEGORY_INTERNAL;
-    }
-    envelope_close(&reader);
-    return count;
-}
-
 bool transport_send(struct transport *transport, struct buffer *envelope)
 {
-    if (is_child(transport)) return false;
-    size_t item_count = count_items(buffer_slice(envelope));
+    size_t item_count = category_count_items(buffer_slice(envelope));
     pthread_mutex_lock(&transport->mutex);
     bool is_taken =
         !envelope->failed && envelope->size <= ENVELOPE_BYTES_MAX && queue_push(&transport->inbox, envelope);
@@ -166,7 +123,6 @@ bool transport_send(struct transport *transport, struct buffer *envelope)
 void transport_discard(struct transport *transport, enum discard_reason reason, enum category category,
                        uint64_t quantity)
 {
-    if (is_child(transport)) return;
     struct discards discards = {0};
     discards_add(&discards, reason, category, quantity);
     transport_add_discards(transport, &discards);
@@ -176,19 +132,9 @@ void transport_discard(struct transport *transport, enum discard_reason reason, 
     transport_wake(transport);
 }
 
-bool transport_is_limited(struct transport *transport, enum category category)
-{
-    if (is_child(transport)) return false;
-    pthread_mutex_lock(&transport->mutex);
-    bool is_limited = rate_limits_until(&transport->limits, clock_monotonic_ns(), category) != 0;
-    pthread_mutex_unlock(&transport->mutex);
-    return is_limited;
-}
-
 struct transport_counts transport_counts(struct transport *transport)
 {
     struct transport_counts counts = {0};
-    if (is_child(transport)) return counts;
     pthread_mutex_lock(&transport->mutex);
     counts = transport->counts;
     pthread_mutex_unlock(&transport->mutex);
@@ -202,46 +148,61 @@ static bool wait_for_change(struct transport *transport, uint64_t until_ns)
     return pthread_cond_timedwait(&transport->changed, &transport->mutex, &until) != ETIMEDOUT;
 }
 
-bool transport_flush(struct transport *transport, uint64_t timeout_ns)
+void transport_look(struct transport *transport)
 {
-    if (is_child(transport)) return false;
+    pthread_mutex_lock(&transport->mutex);
+    transport->is_idle = false;
+    pthread_mutex_unlock(&transport->mutex);
+    transport_wake(transport);
+}
+
+void transport_hurry(struct transport *transport)
+{
+    pthread_mutex_lock(&transport->mutex);
+    transport->is_hurried = true;
+    transport->is_idle = false;
+    pthread_mutex_unlock(&transport->mutex);
+    transport_wake(transport);
+}
+
+bool transport_await_idle(struct transport *transport, uint64_t timeout_ns)
+{
     uint64_t until = later(clock_monotonic_ns(), timeout_ns);
     pthread_mutex_lock(&transport->mutex);
     transport->flusher_count++;
-    transport->is_hurried = true;
-    transport->is_idle = false;
-    transport_wake(transport);
-    while (!transport->is_idle && !transport->is_given_up && wait_for_change(transport, until)) continue;
+    while (!transport->is_idle && wait_for_change(transport, until)) continue;
     bool is_idle = transport->is_idle;
     if (INVARIANT(transport->flusher_count > 0)) transport->flusher_count--;
     pthread_mutex_unlock(&transport->mutex);
     return is_idle;
 }
 
-bool transport_end(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
+bool transport_flush(struct transport *transport, uint64_t timeout_ns)
 {
-    if (!transport || is_child(transport)) return false;
-    uint64_t until = later(clock_monotonic_ns(), timeout_ns);
+    transport_hurry(transport);
+    return transport_await_idle(transport, timeout_ns);
+}
+
+/* Ends the thread, by UNTIL_NS and the time that storing takes. True if nothing is left to send. */
+static bool end_thread(struct transport *transport, uint64_t until_ns, struct transport_counts *ret_counts)
+{
     pthread_mutex_lock(&transport->mutex);
     transport->is_stopping = true;
     transport->is_hurried = true;
     transport->is_idle = false;
-    transport->stop_at_ns = until;
+    transport->stop_at_ns = until_ns;
     transport_wake(transport);
-    while (!transport->is_ended && wait_for_change(transport, later(until, STOP_GRACE_NS))) continue;
+    while (!transport->is_ended && wait_for_change(transport, later(until_ns, STOP_GRACE_NS))) continue;
     bool is_done = transport->is_ended && transport->is_idle;
     if (ret_counts) *ret_counts = transport->counts;
-    transport->is_given_up = true;
-    pthread_cond_broadcast(&transport->changed);
     pthread_mutex_unlock(&transport->mutex);
     return is_done;
 }
 
-void transport_release(struct transport *transport)
+/* Frees TRANSPORT, or leaves that to its thread. */
+static void release(struct transport *transport)
 {
-    if (!transport || is_child(transport)) return;
     pthread_mutex_lock(&transport->mutex);
-    (void)INVARIANT(transport->flusher_count == 0);
     bool is_ended = transport->is_ended;
     transport->is_abandoned = !is_ended;
     pthread_t thread = transport->thread;
@@ -254,37 +215,10 @@ void transport_release(struct transport *transport)
     }
 }
 
-void transport_step_aside(struct transport *transport, bool for_good)
-{
-    if (is_child(transport)) return;
-    pthread_mutex_lock(&transport->mutex);
-    transport->is_leaving = true;
-    transport->leaves_for_good = for_good;
-    pthread_mutex_unlock(&transport->mutex);
-    transport_wake(transport);
-}
-
-bool transport_come_back(struct transport *transport)
-{
-    if (is_child(transport)) return true;
-    pthread_mutex_lock(&transport->mutex);
-    transport->is_leaving = false;
-    bool has_left = transport->has_left;
-    transport->has_left = false;
-    pthread_mutex_unlock(&transport->mutex);
-    return !has_left || start_thread(transport);
-}
-
-void transport_keep(struct transport *transport)
-{
-    if (is_child(transport)) return;
-    transport_keep_or_discard(transport);
-    transport_close_all(transport);
-}
-
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
 {
-    bool is_done = transport_end(transport, timeout_ns, ret_counts);
-    transport_release(transport);
+    if (!transport) return false;
+    bool is_done = end_thread(transport, later(clock_monotonic_ns(), timeout_ns), ret_counts);
+    release(transport);
     return is_done;
 }

@@ -18,14 +18,12 @@
  * report that does not arrive is reported again. At the end, unsent envelopes and unreported counts are stored in the
  * spool; without a spool, both are lost.
  *
- * Forks: the thread is not in a child, and a child must not touch its state. All functions do nothing there, and return
- * false; a child that wants to send starts its own transport, which may have the same spool. Memory, and descriptors,
- * which are closed on exec, stay.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_H
 #define OFFBEAT_TRANSPORT_TRANSPORT_H
 
-#include "transport/discards.h"
+#include "spool/discards.h"
+#include "spool/rate_limits.h"
 
 enum transport_outcome {
     TRANSPORT_SENT,      /* 2xx */
@@ -40,14 +38,18 @@ enum transport_outcome {
 /* Texts live as long as the call. */
 struct transport_answer {
     enum transport_outcome outcome;
-    bool is_report;    /* nothing but a client report */
-    uint64_t withheld; /* number of items that were left out because of a rate limit, or would have been */
-    long status;       /* 0: no response */
+    bool is_report;            /* nothing but a client report */
+    uint64_t withheld;         /* number of items that were left out because of a rate limit, or would have been */
+    uint64_t item_count;       /* number of the other items, without client reports */
+    const char *spool_name;    /* name of the envelope's file in the spool, or "" */
+    uint64_t next_try_ns;      /* CLOCK_MONOTONIC time of the next request after TRANSPORT_NO_ANSWER */
+    struct rate_limits limits; /* limits in force, of CLOCK_MONOTONIC */
+    long status;               /* 0: no response */
     const char *body, *rate_limits, *retry_after;
     const char *failure; /* reason why there was no response, or "" */
 };
 
-/* Numbers that are 0 have the default named. Texts are copied. */
+/* Numbers that are 0 have the default named. PROXY, NO_PROXY and CA_FILE live as long as the transport. */
 struct transport_options {
     const char *dsn;
     const char *client;          /* name/version, "offbeat/…" if NULL */
@@ -57,20 +59,21 @@ struct transport_options {
     size_t queue_bytes_max;      /* 100 MiB */
     size_t queue_count_max;      /* 100 */
     const char *proxy;           /* NULL: by http_proxy, https_proxy, all_proxy; "": none. no_proxy holds, too */
+    const char *no_proxy;        /* NULL: by no_proxy */
     const char *ca_file;         /* PEM; NULL: the system's */
     uint64_t request_timeout_ns; /* longest time without a moved byte: 30 s */
     uint64_t retry_first_ns;     /* 5 s, doubled after each failure */
     uint64_t retry_max_ns;       /* 1 h */
     uint64_t report_interval_ns; /* 30 s */
+    struct rate_limits limits;   /* limits that an earlier process knew, of CLOCK_MONOTONIC */
     /* Called by the thread, for people who debug. NULL: nobody. */
     void (*debug)(void *context, const char *message);
     /* Called by the thread for each request that ended. NULL: nobody. */
     void (*answered)(void *context, const struct transport_answer *answer);
-    /* Called ahead of the start of the thread, by the thread at its start, and by it at its end, or if it could not be
-     * started. NULL: nobody. */
-    void (*will_start)(void *context);
-    void (*started)(void *context);
-    void (*ended)(void *context);
+    /* Called by the thread ahead of each request: changes PROXY, NO_PROXY, CA_FILE and the maximum of the
+     * spool. True if it did.
+     * NULL: they stay. */
+    bool (*changed)(void *context, struct transport_options *options);
     void *context;
 };
 
@@ -85,15 +88,6 @@ struct transport_counts {
 
 struct transport;
 
-/* Sets a function that the thread calls once, when libcurl and its libraries have been loaded. They register functions
- * for the end of the process, after which they must not be used: a function that FUNCTION registers with atexit runs
- * earlier. Call this ahead of the first start. */
-void transport_when_loaded(void (*function)(void));
-
-/* Makes forks wait while the thread loads libcurl, for 2 s at most: a child of that moment could never load a library.
- * Call it once in a process. */
-void transport_guard_forks(void);
-
 /* Starts a thread; libcurl is loaded with the first request. NULL: ERROR has the reason (a wrong DSN, no thread). */
 struct transport *transport_start(const struct transport_options *options, struct error *error);
 
@@ -102,12 +96,17 @@ bool transport_send(struct transport *transport, struct buffer *envelope);
 /* Counts data that the caller did not make. From any thread. */
 void transport_discard(struct transport *transport, enum discard_reason reason, enum category category,
                        uint64_t quantity);
-/* True if CATEGORY is under a rate limit: ask this ahead of making something. From any thread. */
-bool transport_is_limited(struct transport *transport, enum category category);
+/* Counts items of others that were dropped. From any thread. */
+void transport_add_discards(struct transport *transport, const struct discards *discards);
 struct transport_counts transport_counts(struct transport *transport);
 
-/* Tries at once to send everything, and waits for it, at most TIMEOUT_NS. True if nothing is left, except envelopes
- * that other processes are sending. From any thread. */
+/* Makes the thread look into the spool, where another process has put something. */
+void transport_look(struct transport *transport);
+/* Tries at once to send everything. */
+void transport_hurry(struct transport *transport);
+/* Waits until nothing is left to send, at most TIMEOUT_NS; true then. */
+bool transport_await_idle(struct transport *transport, uint64_t timeout_ns);
+/* Does both. From any thread. */
 bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 
 /* Flushes TRANSPORT (which may be NULL), ends it, whatever the network does, and frees it. Call it once, when no other
@@ -116,18 +115,5 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns);
  * longer, for example by a disk, ends later on its own, and calls DEBUG until then. RET_COUNTS, which may be NULL, are
  * the last counts. */
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
-
-/* Makes the thread end soon, even within a request. FOR_GOOD: it stores all envelopes first. ENDED is called then. */
-void transport_step_aside(struct transport *transport, bool for_good);
-/* Starts another thread, which continues the request, too. False if there can be none: transport_keep must follow. */
-bool transport_come_back(struct transport *transport);
-/* Stores all envelopes on the calling thread. */
-void transport_keep(struct transport *transport);
-
-/* End and free: the two halves of transport_stop. After transport_end other threads may still call the functions above,
- * which find nothing to wait for. At the end of the process only the first is called: the thread that
- * calls exit may hold malloc's lock. */
-bool transport_end(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
-void transport_release(struct transport *transport);
 
 #endif

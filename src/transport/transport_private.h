@@ -4,11 +4,11 @@
 
 #include "base/clocks.h"
 #include "base/timespec.h"
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 #include "transport/http.h"
 #include "transport/outgoing.h"
-#include "transport/queue.h"
-#include "transport/spool.h"
+#include "spool/queue.h"
+#include "spool/spool.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -34,7 +34,6 @@ struct request {
 };
 
 struct transport {
-    unsigned owner; /* process_number() */
     pthread_t thread;
 
     pthread_mutex_t wake_mutex; /* guards the next two members; may be taken with MUTEX held */
@@ -51,8 +50,6 @@ struct transport {
     bool is_hurried; /* a thread began to wait: do not rest */
     bool is_idle;    /* nothing left to send */
     bool is_stopping, is_ended, is_abandoned;
-    bool is_leaving, leaves_for_good, has_left; /* stepping aside */
-    bool is_given_up;                           /* transport_end has returned: a flush must not wait either */
     uint64_t stop_at_ns;
 
     struct transport_options options; /* texts are copies. Used by the thread only, as are the members below */
@@ -62,7 +59,6 @@ struct transport {
     struct spool spool;
     struct queue memory; /* envelopes that the spool did not take */
     struct http *http;
-    struct own_descriptor witness; /* open until the program closes what it did not open; never readable */
     struct request request;
     char failing_name[SPOOL_NAME_SIZE]; /* name in the spool of the envelope with FAILED_ATTEMPTS */
     unsigned failed_attempts;
@@ -83,7 +79,6 @@ static inline uint64_t later(uint64_t now, uint64_t duration)
 /* --- outcomes.c: called by any thread ----------------------------------------------------------------------------- */
 
 void transport_wake(struct transport *transport);
-void transport_add_discards(struct transport *transport, const struct discards *discards);
 void transport_discard_envelope(struct transport *transport, enum discard_reason reason, struct slice envelope);
 bool transport_has_discards(struct transport *transport);
 
@@ -114,10 +109,6 @@ void request_put_back(struct transport *transport);
 
 /* --- thread.c ----------------------------------------------------------------------------------------------------- */
 
-/* Stores, or discards, the envelopes that could not be sent. */
-void transport_keep_or_discard(struct transport *transport);
-/* Closes all descriptors. Called by the thread that opened them: it may have a separate table of descriptors. */
-void transport_close_all(struct transport *transport);
 /* Runs the thread; CONTEXT is the transport. */
 void *transport_run(void *context);
 /* Frees a transport without a thread; accepts a half-built one. */

@@ -106,8 +106,9 @@ def helper_that_waits(folder):
 
 
 def remaining_files(folder):
-    return [str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*")
-            if path.is_file() and path.suffix in (".envelope", ".tmp", ".recording", ".request", ".payloads", ".session")]
+    """Without rglob, which fails when a process removes a folder meanwhile."""
+    suffixes = (".envelope", ".part", ".made", ".done", ".flush", ".linked", ".tmp", ".recording", ".request", ".session")
+    return [os.path.relpath(os.path.join(top, name), folder) for top, _, names in os.walk(folder) for name in names if name.endswith(suffixes)]
 
 
 class Arrived:

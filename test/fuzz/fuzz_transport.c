@@ -1,7 +1,7 @@
 /* The answers of a server and the envelopes to send may be any bytes. No limit is longer than a day or ever
  * shortened; a DSN that is accepted gives an address without blanks; of an envelope each item is sent or counted, and
  * what is sent is an envelope again.  SPDX-License-Identifier: MIT */
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 #include "transport/outgoing.h"
 
 #define SECOND_NS ((uint64_t)1000000000)

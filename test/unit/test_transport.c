@@ -3,10 +3,10 @@
 #include "test.h"
 
 #include "format/sentry/client_report.h"
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 #include "transport/outgoing.h"
-#include "transport/queue.h"
-#include "transport/spool.h"
+#include "spool/queue.h"
+#include "spool/spool.h"
 #include "transport/transport.h"
 
 #include <dirent.h>
@@ -540,26 +540,6 @@ TEST(starting_and_stopping_leaves_nothing_after)
         CHECK(transport_stop(transport, i % 3 ? 0 : 1000000, NULL) == (i % 2 == 0));
     }
     CHECK(!transport_stop(NULL, 0, NULL));
-}
-
-TEST(in_a_child_of_fork_nothing_is_done_and_stopping_does_not_wait)
-{
-    const struct transport_options options = {.dsn = "http://" KEY "@127.0.0.1:9/1"};
-    struct transport *transport = transport_start(&options, NULL);
-    CHECK(transport);
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        struct buffer envelope = bytes_of(CHUNK);
-        bool did = transport_send(transport, &envelope) || transport_flush(transport, 60 * S) ||
-                   transport_is_limited(transport, CATEGORY_ERROR) || transport_stop(transport, 60 * S, NULL);
-        _exit(did);
-    }
-    int status;
-    CHECK_INT(waitpid(child, &status, 0), child);
-    CHECK_INT(status, 0);
-    CHECK(transport_flush(transport, 10 * S));
-    CHECK(transport_stop(transport, 10 * S, NULL));
 }
 
 TEST_MAIN()

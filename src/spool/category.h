@@ -1,6 +1,6 @@
 /* Data categories, by which servers limit and clients count (facts §2.6).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_CATEGORY_H
-#define OFFBEAT_TRANSPORT_CATEGORY_H
+#ifndef OFFBEAT_SPOOL_CATEGORY_H
+#define OFFBEAT_SPOOL_CATEGORY_H
 
 #include "format/sentry/envelope.h"
 
@@ -31,5 +31,7 @@ bool category_of_name(struct slice name, enum category *ret_category);
 /* Chunks of the platforms of user interfaces are counted apart, as `…_ui`. */
 enum category category_of_chunk(struct slice platform);
 enum category category_of_item(const struct envelope_item *item);
+/* Returns the number of items in ENVELOPE, without client reports. */
+size_t category_count_items(struct slice envelope);
 
 #endif

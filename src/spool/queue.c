@@ -1,5 +1,5 @@
 /* A linked list with its sizes.  SPDX-License-Identifier: MIT */
-#include "transport/queue.h"
+#include "spool/queue.h"
 
 #include "base/invariant.h"
 

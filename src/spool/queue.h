@@ -1,6 +1,6 @@
 /* Envelopes in memory, the oldest first.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_QUEUE_H
-#define OFFBEAT_TRANSPORT_QUEUE_H
+#ifndef OFFBEAT_SPOOL_QUEUE_H
+#define OFFBEAT_SPOOL_QUEUE_H
 
 #include "base/buffer.h"
 

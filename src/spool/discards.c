@@ -1,5 +1,5 @@
 /* A table of counters.  SPDX-License-Identifier: MIT */
-#include "transport/discards.h"
+#include "spool/discards.h"
 
 #include "base/invariant.h"
 #include "base/json_writer.h"

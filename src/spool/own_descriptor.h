@@ -1,8 +1,8 @@
 /* A descriptor that stays open while the program runs. The program may close it, as daemons close all that they did not
  * open, and then have its own file under the number: before each use it must be asked whether it still is the same
  * file. SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_OWN_DESCRIPTOR_H
-#define OFFBEAT_TRANSPORT_OWN_DESCRIPTOR_H
+#ifndef OFFBEAT_SPOOL_OWN_DESCRIPTOR_H
+#define OFFBEAT_SPOOL_OWN_DESCRIPTOR_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* The server and the key of a DSN (facts §2.4).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_DSN_H
-#define OFFBEAT_TRANSPORT_DSN_H
+#ifndef OFFBEAT_SPOOL_DSN_H
+#define OFFBEAT_SPOOL_DSN_H
 
 #include "base/slice.h"
 #include "base/status.h"

@@ -1,5 +1,5 @@
 /* X-Sentry-Rate-Limits: "60:transaction;profile:organization:reason, 2.5::project".  SPDX-License-Identifier: MIT */
-#include "transport/rate_limits.h"
+#include "spool/rate_limits.h"
 
 #include "base/clocks.h"
 

@@ -1,6 +1,6 @@
 /* A DSN is a URL of a few fixed parts; it comes from people and their configuration, and each part that is wrong has
  * its message.  SPDX-License-Identifier: MIT */
-#include "transport/dsn.h"
+#include "spool/dsn.h"
 
 #include "base/hex.h"
 

@@ -1,5 +1,5 @@
 /* Data categories by name, and of items of an envelope.  SPDX-License-Identifier: MIT */
-#include "transport/category.h"
+#include "spool/category.h"
 
 #include "base/invariant.h"
 
@@ -64,4 +64,16 @@ enum category category_of_item(const struct envelope_item *item)
         if (slice_equals_text(item->type, known[i].type)) return known[i].category;
     }
     return CATEGORY_DEFAULT;
+}
+
+size_t category_count_items(struct slice envelope)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    size_t count = 0;
+    if (envelope_open(&reader, envelope, NULL) == STATUS_OK) {
+        while (envelope_next(&reader, &item, NULL)) count += category_of_item(&item) != CATEGORY_INTERNAL;
+    }
+    envelope_close(&reader);
+    return count;
 }

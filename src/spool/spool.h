@@ -1,24 +1,27 @@
 /* Envelopes on disk, until they are sent. Any number of processes may have the same spool, and each sends what is
  * there, whichever process stored it: an envelope that was stored is in the hands of one process at a time, and of none
  * that has died. SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_SPOOL_H
-#define OFFBEAT_TRANSPORT_SPOOL_H
+#ifndef OFFBEAT_SPOOL_SPOOL_H
+#define OFFBEAT_SPOOL_SPOOL_H
 
 #include "base/buffer.h"
 #include "base/status.h"
-#include "transport/discards.h"
-#include "transport/own_descriptor.h"
+#include "spool/discards.h"
+#include "spool/own_descriptor.h"
 
 #include <limits.h>
 
 enum { SPOOL_NAME_SIZE = 80, SPOOL_FILES_MAX = 4096 };
 
-/* All members are private, save the maxima, which may be set after spool_init. One thread at a time. */
+enum { SPOOL_OWNER_SIZE = 17 };
+
+/* All members are private, save the last three, which may be set after spool_init. One thread at a time. */
 struct spool {
     char path[PATH_MAX];
     struct own_descriptor folder;
     uint64_t bytes_max;
-    size_t count_max; /* maximum number of files, up to SPOOL_FILES_MAX */
+    size_t count_max;             /* maximum number of files, up to SPOOL_FILES_MAX */
+    char owner[SPOOL_OWNER_SIZE]; /* 16 hex digits that each name of a stored envelope has; "": random ones */
 };
 
 /* An envelope that nobody else has, by a lock on its file, which the kernel lets go if we die. */
@@ -42,11 +45,19 @@ enum status spool_open(struct spool *spool, struct error *error);
  * even so. After STATUS_IO (a full disk, …) nothing was stored, and no file remains. */
 enum status spool_store(struct spool *spool, struct slice bytes, struct discards *dropped, struct error *error);
 
+/* Moves the file at PATH, of the same file system, into the spool as an envelope of OWNER. As spool_store. */
+enum status spool_take_file(struct spool *spool, const char *path, const char *owner, struct discards *dropped,
+                            struct error *error);
+/* Returns the owner in NAME, the name of a file of the spool. */
+void spool_owner_of(const char *name, char ret_owner[SPOOL_OWNER_SIZE]);
+
 /* Claims the oldest unclaimed envelope that was stored at SINCE_NS (UTC) or later, and appends it to BYTES.
  * STATUS_NOT_FOUND if there is none. Skips files that cannot be read. Also deletes the files of processes that died
  * while they stored. */
 enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_claim *ret_claim, struct buffer *bytes,
                         struct error *error);
+/* Returns the time (UTC) at which the oldest envelope was stored; UINT64_MAX if there is none. */
+uint64_t spool_oldest_ns(struct spool *spool);
 /* Deletes the file of CLAIM, which was sent or given up. */
 void spool_remove(struct spool *spool, struct spool_claim *claim);
 /* Gives up CLAIM: any process may send it later. */

@@ -1,8 +1,8 @@
 /* Rate limits of a server (facts §2.6).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_RATE_LIMITS_H
-#define OFFBEAT_TRANSPORT_RATE_LIMITS_H
+#ifndef OFFBEAT_SPOOL_RATE_LIMITS_H
+#define OFFBEAT_SPOOL_RATE_LIMITS_H
 
-#include "transport/category.h"
+#include "spool/category.h"
 
 /* Limits of one DSN. {0} has none. Times are of any clock that never goes back, the same for all calls. Not for several
  * threads. A limit is never shortened by a later one, and none is longer than 24 hours. */

@@ -5,7 +5,7 @@
  * half an envelope. Claiming: the file is locked (flock) without waiting, and then must still have a name: its previous
  * holder may have deleted it. Only the holder of the lock deletes. Locks end with their process, so after kill -9 only
  * .tmp files need to be tidied: a process that finds one that is not locked deletes it. SPDX-License-Identifier: MIT */
-#include "transport/spool.h"
+#include "spool/spool.h"
 
 #include "base/clocks.h"
 #include "base/array.h"
@@ -215,6 +215,17 @@ enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_cla
     return status;
 }
 
+uint64_t spool_oldest_ns(struct spool *spool)
+{
+    struct listing listing = {0};
+    struct error error;
+    uint64_t oldest_ns = UINT64_MAX;
+    if (spool_open(spool, &error) == STATUS_OK && list(spool, &listing, &error) == STATUS_OK && listing.count > 0)
+        oldest_ns = strtoull(listing.items[0].name, NULL, 10);
+    listing_fini(&listing);
+    return oldest_ns;
+}
+
 void spool_remove(struct spool *spool, struct spool_claim *claim)
 {
     struct error error;
@@ -290,13 +301,31 @@ static bool write_durably(const struct own_descriptor *file, struct slice bytes)
     return own_descriptor_is_there(file) && fsync(file->number) == 0;
 }
 
+/* Names an envelope of SIZE bytes; RET_TEMPORARY, which may be NULL, is its name until it is complete. */
+static bool name_envelope(const char *owner, uint64_t size, char ret_name[SPOOL_NAME_SIZE],
+                          char ret_temporary[SPOOL_NAME_SIZE])
+{
+    char uuid[UUID_TEXT_SIZE];
+    if (!uuid_new(uuid)) return false;
+    if (owner[0]) memcpy(uuid, owner, SPOOL_OWNER_SIZE - 1);
+    (void)snprintf(ret_name, SPOOL_NAME_SIZE, "%0*" PRIu64 "-%0*" PRIu64 "-%s.envelope", TIME_DIGITS, clock_utc_ns(),
+                   SIZE_DIGITS, size, uuid);
+    if (ret_temporary) (void)snprintf(ret_temporary, SPOOL_NAME_SIZE, "%s.tmp", uuid);
+    return true;
+}
+
+void spool_owner_of(const char *name, char ret_owner[SPOOL_OWNER_SIZE])
+{
+    enum { OWNER_AT = TIME_DIGITS + 1 + SIZE_DIGITS + 1 };
+    bool has_owner = strlen(name) == NAME_LENGTH;
+    (void)snprintf(ret_owner, SPOOL_OWNER_SIZE, "%.16s", has_owner ? name + OWNER_AT : "");
+}
+
 static enum status write_and_rename(const struct spool *spool, struct slice bytes, struct error *error)
 {
-    char uuid[UUID_TEXT_SIZE], temporary[SPOOL_NAME_SIZE], name[SPOOL_NAME_SIZE];
-    if (!uuid_new(uuid)) return error_set(error, STATUS_IO, 0, "spool: no random bytes for a name");
-    (void)snprintf(temporary, sizeof(temporary), "%s.tmp", uuid);
-    (void)snprintf(name, sizeof(name), "%0*" PRIu64 "-%0*zu-%s.envelope", TIME_DIGITS, clock_utc_ns(), SIZE_DIGITS,
-                   bytes.size, uuid);
+    char temporary[SPOOL_NAME_SIZE], name[SPOOL_NAME_SIZE];
+    if (!name_envelope(spool->owner, bytes.size, name, temporary))
+        return error_set(error, STATUS_IO, 0, "spool: no random bytes for a name");
     int descriptor = make_temporary(spool, temporary);
     if (descriptor < 0) return error_set_errno(error, "spool: cannot create a file");
     struct own_descriptor file = own_descriptor_of(descriptor);
@@ -315,5 +344,24 @@ enum status spool_store(struct spool *spool, struct slice bytes, struct discards
     enum status status = spool_open(spool, error);
     if (status == STATUS_OK) status = make_room(spool, bytes.size, dropped, error);
     if (status == STATUS_OK) status = write_and_rename(spool, bytes, error);
+    return status;
+}
+
+enum status spool_take_file(struct spool *spool, const char *path, const char *owner, struct discards *dropped,
+                            struct error *error)
+{
+    char name[SPOOL_NAME_SIZE];
+    struct stat facts;
+    enum status status = spool_open(spool, error);
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool is_durable = file >= 0 && fstat(file, &facts) == 0 && fsync(file) == 0;
+    if (status == STATUS_OK && !is_durable) status = error_set_errno(error, "spool: cannot take %.150s", path);
+    if (file >= 0) (void)close(file);
+    if (status == STATUS_OK) status = make_room(spool, (size_t)facts.st_size, dropped, error);
+    if (status == STATUS_OK && !name_envelope(owner, (uint64_t)facts.st_size, name, NULL))
+        status = error_set(error, STATUS_IO, 0, "spool: no random bytes for a name");
+    if (status == STATUS_OK && renameat(AT_FDCWD, path, spool->folder.number, name) != 0)
+        status = error_set_errno(error, "spool: cannot take %.150s", path);
+    if (status == STATUS_OK) (void)fsync(spool->folder.number);
     return status;
 }

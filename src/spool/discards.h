@@ -1,9 +1,9 @@
 /* Counts of data that was made and not sent, by reason and category, as in client reports (facts §2.7).
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRANSPORT_DISCARDS_H
-#define OFFBEAT_TRANSPORT_DISCARDS_H
+#ifndef OFFBEAT_SPOOL_DISCARDS_H
+#define OFFBEAT_SPOOL_DISCARDS_H
 
-#include "transport/category.h"
+#include "spool/category.h"
 
 enum discard_reason {
     DISCARD_BEFORE_SEND,

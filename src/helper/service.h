@@ -1,0 +1,12 @@
+/* Sends what programs leave in a spool folder.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_HELPER_SERVICE_H
+#define OFFBEAT_HELPER_SERVICE_H
+
+#include <stdbool.h>
+
+/* Works on the spool folder ROOT. ENDS: until a minute has passed without work and without a program that records;
+ * otherwise for ever. Returns at once with false, after a message, if the folder cannot be used, and silently if
+ * another helper has it. */
+bool service_run(const char *root, bool ends);
+
+#endif
