@@ -49,13 +49,13 @@ static void fill_store(void)
         "\"test\","
         "\"client_sdk\":{\"name\":\"test\",\"version\":\"1\"},\"profile\":{\"frames\":[{\"function\":\"main\",\"in_"
         "app\":true},"
-        "{\"function\":\"work\",\"in_app\":true}],\"stacks\":[[0],[1,0]],\"samples\":[{\"timestamp\":1800000000.0,"
-        "\"stack_id\":0,\"thread_id\":\"1\"},{\"timestamp\":1800000000.01,\"stack_id\":1,\"thread_id\":\"1\"},"
-        "{\"timestamp\":1800000000.02,\"stack_id\":0,\"thread_id\":\"2\"}]}}";
+        "{\"function\":\"work\",\"in_app\":true}],\"stacks\":[[0],[1,0]],\"samples\":[{\"timestamp\":1700000000.0,"
+        "\"stack_id\":0,\"thread_id\":\"1\"},{\"timestamp\":1700000000.01,\"stack_id\":1,\"thread_id\":\"1\"},"
+        "{\"timestamp\":1700000000.02,\"stack_id\":0,\"thread_id\":\"2\"}]}}";
     static const char transaction[] =
         "{\"type\":\"transaction\",\"event_id\":\"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\",\"transaction\":\"GET "
         "/\",\"release\":"
-        "\"shop@1.0\",\"environment\":\"test\",\"start_timestamp\":1800000000.0,\"timestamp\":1800000000.02,"
+        "\"shop@1.0\",\"environment\":\"test\",\"start_timestamp\":1700000000.0,\"timestamp\":1700000000.02,"
         "\"platform\":"
         "\"python\",\"contexts\":{\"trace\":{\"trace_id\":\"cccccccccccccccccccccccccccccccc\",\"span_id\":"
         "\"dddddddddddddddd\",\"op\":\"http\",\"data\":{\"thread.id\":\"1\"}},\"profile\":{\"profiler_id\":"

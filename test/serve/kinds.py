@@ -265,7 +265,7 @@ def random_series_have_the_answers_of_a_second_implementation():
 
 
 @case
-def ingest_reads_times_in_seconds_milliseconds_microseconds_and_nanoseconds():
+def ingest_reads_times_in_each_unit():
     with running(OFFBEAT) as server:
         for power in (0, 3, 6, 9):
             query = urllib.parse.urlencode({"name": f"shop{power}.cpu", "from": (NOW - 10) * 10 ** power, "until": NOW * 10 ** power, "format": "folded"})

@@ -134,10 +134,10 @@ static void check_names(const struct used *used, const char *const *expected, bo
 TEST(builds_of_one_module_in_two_folders_are_one)
 {
     static const struct used used[] = {
-        {"hot", "/base/prog", "aa", 1, true},
-        {"hot", "/pr/prog", "bb", 2, false},
-        {"f", "/a/libf.so.1.2.3", "cc", 1, true},
-        {"f", "/b/libf.so.1.2.4", "dd", 2, false},
+        {"hot", "/base/prog", "aaaa", 1, true},
+        {"hot", "/pr/prog", "bbbb", 2, false},
+        {"f", "/a/libf.so.1.2.3", "cccc", 1, true},
+        {"f", "/b/libf.so.1.2.4", "dddd", 2, false},
         {0},
     };
     check_names(used, (const char *const[]){"hot", "hot", "f", "f"}, true);
@@ -147,10 +147,10 @@ TEST(builds_of_one_module_in_two_folders_are_one)
 TEST(other_modules_stay_apart_by_names_without_versions)
 {
     static const struct used used[] = {
-        {"f", "/base/liba.so.1", "aa", 1, true},
-        {"f", "/base/libb.so.1", "bb", 1, true},
-        {"f", "/pr/liba.so.2", "cc", 2, false},
-        {"f", "/pr/libb.so.2", "dd", 2, false},
+        {"f", "/base/liba.so.1", "aaaa", 1, true},
+        {"f", "/base/libb.so.1", "bbbb", 1, true},
+        {"f", "/pr/liba.so.2", "cccc", 2, false},
+        {"f", "/pr/libb.so.2", "dddd", 2, false},
         {0},
     };
     check_names(used, (const char *const[]){"f [liba.so]", "f [libb.so]", "f [liba.so]", "f [libb.so]"}, true);
@@ -159,12 +159,12 @@ TEST(other_modules_stay_apart_by_names_without_versions)
 TEST(a_renamed_module_is_the_same)
 {
     static const struct used used[] = {
-        {"f", "/old", "aa", 1, true},
-        {"f", "/new", "bb", 2, false},
-        {"main", "/old", "aa", 1, true},
-        {"main", "/new", "bb", 2, false},
-        {"main", "/bin/sh", "cc", 1, true},
-        {"main", "/bin/sh", "cc", 2, false},
+        {"f", "/old", "aaaa", 1, true},
+        {"f", "/new", "bbbb", 2, false},
+        {"main", "/old", "aaaa", 1, true},
+        {"main", "/new", "bbbb", 2, false},
+        {"main", "/bin/sh", "cccc", 1, true},
+        {"main", "/bin/sh", "cccc", 2, false},
         {0},
     };
     check_names(used, (const char *const[]){"f", "f", "main [new]", "main [new]", "main [sh]", "main [sh]"}, true);
@@ -173,22 +173,22 @@ TEST(a_renamed_module_is_the_same)
 TEST(build_ids_decide_where_both_sides_have_a_name_twice)
 {
     static const struct used used[] = {
-        {"f", "/1/p.so", "aa", 1, true},
-        {"f", "/2/p.so", "bb", 1, true},
-        {"f", "/3/p.so", "bb", 2, false},
-        {"f", "/4/p.so", "cc", 2, false},
+        {"f", "/1/p.so", "aaaa", 1, true},
+        {"f", "/2/p.so", "bbbb", 1, true},
+        {"f", "/3/p.so", "bbbb", 2, false},
+        {"f", "/4/p.so", "cccc", 2, false},
         {0},
     };
-    /* aa and cc are left. */
+    /* aaaa and cccc are left. */
     check_names(used, (const char *const[]){"f [/4/p.so]", "f [/2/p.so]", "f [/2/p.so]", "f [/4/p.so]"}, true);
 }
 
 TEST(a_name_that_one_side_has_twice_is_one)
 {
     static const struct used used[] = {
-        {"f", "/1/p.so", "aa", 1, true},
-        {"f", "/2/p.so", "bb", 2, false},
-        {"f", "/3/p.so", "cc", 2, false},
+        {"f", "/1/p.so", "aaaa", 1, true},
+        {"f", "/2/p.so", "bbbb", 2, false},
+        {"f", "/3/p.so", "cccc", 2, false},
         {0},
     };
     check_names(used, (const char *const[]){"f", "f", "f"}, true);
@@ -197,8 +197,8 @@ TEST(a_name_that_one_side_has_twice_is_one)
 TEST(two_modules_of_one_process_stay_apart)
 {
     static const struct used used[] = {
-        {"f", "/1/p.so", "aa", 1, false},
-        {"f", "/2/p.so", "bb", 1, false},
+        {"f", "/1/p.so", "aaaa", 1, false},
+        {"f", "/2/p.so", "bbbb", 1, false},
         {0},
     };
     check_names(used, (const char *const[]){"f [/1/p.so]", "f [/2/p.so]"}, false);
@@ -207,15 +207,15 @@ TEST(two_modules_of_one_process_stay_apart)
 TEST(frames_without_names_are_compared_by_module_if_the_builds_differ)
 {
     static const struct used used[] = {
-        {"p+0x10", "/1/p", "aa", 1, true},
-        {"p+0x10", "/2/p", "bb", 2, false},
-        {"p+0x20", "/1/p", "aa", 1, true},
-        {"p+0x30", "/2/p", "bb", 2, false},
-        {"", "/2/p", "bb", 2, false},
-        {"q+0x20", "/1/q", "cc", 1, true},
-        {"q+0x30", "/1/q", "cc", 2, false},
-        {"r.so.1+0x8", "/1/r.so.1", "dd", 1, true},
-        {"r.so.2+0x8", "/1/r.so.1", "dd", 2, false},
+        {"p+0x10", "/1/p", "aaaa", 1, true},
+        {"p+0x10", "/2/p", "bbbb", 2, false},
+        {"p+0x20", "/1/p", "aaaa", 1, true},
+        {"p+0x30", "/2/p", "bbbb", 2, false},
+        {"", "/2/p", "bbbb", 2, false},
+        {"q+0x20", "/1/q", "cccc", 1, true},
+        {"q+0x30", "/1/q", "cccc", 2, false},
+        {"r.so.1+0x8", "/1/r.so.1", "dddd", 1, true},
+        {"r.so.2+0x8", "/1/r.so.1", "dddd", 2, false},
         {0},
     };
     static const char *const expected[] = {"p+0x10", "p+0x10", "[p]",      "[p]",     "[p]",

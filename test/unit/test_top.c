@@ -283,7 +283,9 @@ TEST(long_names_are_shortened_in_the_middle)
     check_shortened("äöüßäöüß", 5, "äö…üß");
     check_shortened("a\033b\xff"
                     "cdef",
-                    5, "a?…ef");
+                    20,
+                    "a\\x1bb\\xff"
+                    "cdef");
     check_shortened("", 5, "");
 }
 
