@@ -617,8 +617,8 @@ def view_shows_source_lines_with_their_costs():
         source, profile = pathlib.Path(name, "x.c"), pathlib.Path(name, "x.json")
         source.write_text(code)
         profile.write_text(json.dumps(chunk(str(source))))
-        listed = json.loads(run("list", "--json", "^hash$", profile, check=True).stdout)["functions"][0]
-        process = subprocess.Popen([OFFBEAT, "view", "--no-browser", profile], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        listed = json.loads(run("list", "--json", "^hash$", profile, "--source-path", name, check=True).stdout)["functions"][0]
+        process = subprocess.Popen([OFFBEAT, "view", "--no-browser", profile, "--source-path", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             url = process.stdout.readline().strip()
             browser.open(url)
