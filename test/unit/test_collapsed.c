@@ -107,6 +107,28 @@ TEST(two_numbers_are_a_difference_only_if_every_line_has_them)
     profile_fini(&profile);
 }
 
+TEST(a_last_line_that_is_cut_short_is_left_out_and_named)
+{
+    static const struct {
+        const char *text;
+        int64_t last;
+    } cut[] = {{"a;b 1\na;c 2\na;d", 2},
+               {"a;b 1 2\na;c 3 4\na;d 5", 3},
+               {"# mode: full\n# austin: 3\nP1;T2;a:b:1 5,1,9\nP1;T2;a:c:1 6,0,-2\nP1;T2;a:b:1 5,1", 6}};
+    struct profile profile;
+    for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+        profile_init(&profile);
+        CHECK_UINT(format_collapsed.decode(slice_of_text(cut[i].text), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.samples.count, 2);
+        CHECK_INT(profile_sample_values(&profile, 1)[0], cut[i].last);
+        CHECK_UINT(profile.omissions.count, 1);
+        profile_fini(&profile);
+    }
+    profile_init(&profile);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a;b 1\na;c\na;d 2"), &profile, NULL), STATUS_MALFORMED);
+    profile_fini(&profile);
+}
+
 TEST(a_tab_may_separate_the_number_and_comments_are_kept)
 {
     struct profile profile;
@@ -187,14 +209,17 @@ TEST(what_is_written_is_utf_8)
     profile_fini(&profile);
 }
 
-TEST(nothing_is_an_empty_file)
+TEST(nothing_is_a_file_that_says_so)
 {
     struct profile profile;
     struct buffer out;
     profile_init(&profile);
     buffer_init(&out, 1 << 16);
     CHECK_UINT(format_collapsed.encode(&profile, &out, NULL), STATUS_OK);
-    CHECK_UINT(out.size, 0);
+    CHECK(slice_equals_text(buffer_slice(&out), "# no samples\n"));
+    CHECK_UINT(format_collapsed.decode(buffer_slice(&out), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 0);
+    CHECK_UINT(profile.value_type_count, 1);
     buffer_fini(&out);
     profile_fini(&profile);
 }

@@ -172,6 +172,23 @@ TEST(a_map_of_bpftrace_that_cannot_be_read_is_named)
     profile_fini(&profile);
 }
 
+TEST(parts_of_a_key_before_the_stack_are_its_label)
+{
+    struct profile profile;
+    static const char text[] =
+        "@start[12]: 9\n@ns[cat, \n    vfs_read+12\n    read+1\n, 7]: 90\n@ns[a, b,\n    f+1\n]: 3\n";
+    check_stacks(&format_bpftrace, text, "f 3\nread;vfs_read 90\n");
+    profile_init(&profile);
+    CHECK_UINT(format_bpftrace.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    static const char *const keys[] = {"cat, 7", "a, b"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct label_set *set = &profile.label_sets.items[profile.samples.labels[i].index];
+        CHECK_UINT(set->count, 1);
+        CHECK_TEXT(profile_c_string(&profile, profile.labels.items[set->first].text), keys[i]);
+    }
+    profile_fini(&profile);
+}
+
 TEST(bpftrace_stacks_in_the_style_of_perf_have_names_and_files)
 {
     check_stacks(&format_bpftrace,

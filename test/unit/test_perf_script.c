@@ -159,6 +159,24 @@ TEST(rejects_a_line_that_perf_does_not_write_at_its_place)
 }
 
 /* perf script -F +srcline, +insn, +insnlen; -F +srcline without a place. */
+TEST(a_last_sample_that_is_cut_short_is_left_out_and_named)
+{
+    static const char *const ends[] = {"p 7 2.0: cpu-cl", "p 7 2.0: cpu-clock: \n\t 10 f (/p)\n\t 20 ma"};
+    for (size_t i = 0; i < 2; i++) {
+        struct profile profile;
+        struct buffer text;
+        buffer_init(&text, 1 << 10);
+        buffer_append_text(&text, "p 7 1.0: cpu-clock: \n\t 10 f (/p)\n\n");
+        buffer_append_text(&text, ends[i]);
+        profile_init(&profile);
+        CHECK_UINT(format_perf_script.decode(buffer_slice(&text), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.samples.count, 1);
+        CHECK_UINT(profile.omissions.count, 1);
+        buffer_fini(&text);
+        profile_fini(&profile);
+    }
+}
+
 TEST(further_fields_of_a_sample_are_understood_or_passed_over)
 {
     static const char text[] = "prog 12 1.5: 7 cycles:u: \n"

@@ -16,6 +16,12 @@ static inline struct slice text_take_line(struct slice *left)
     return line;
 }
 
+/* Whether LINE is the last one of BYTES and has no end: a file that was cut short ends with such a line. */
+static inline bool text_line_is_open(struct slice line, struct slice bytes)
+{
+    return line.data + line.size == bytes.data + bytes.size;
+}
+
 /* Takes the next word off *LEFT; empty at the end. */
 static inline struct slice text_take_word(struct slice *left)
 {

@@ -6,6 +6,7 @@
 #include "format/text/austin.h"
 
 #include "format/common/text_line.h"
+#include "format/text/stack_fields.h"
 
 enum mode { MODE_WALL, MODE_CPU, MODE_MEMORY, MODE_FULL, MODES };
 
@@ -23,16 +24,20 @@ static const struct {
     [MODE_FULL] = {"full", {{"time", "microseconds"}, {"idle", "microseconds"}, {"memory", "bytes"}}},
 };
 
-bool austin_detect(struct slice bytes)
-{
-    return text_begins_with(bytes, "# austin: ");
-}
-
 /* --- The header --------------------------------------------------------------------------------------------------- */
 
 static bool begins_comment(struct slice line)
 {
     return text_begins_with(line, "# ");
+}
+
+bool austin_detect(struct slice bytes)
+{
+    while (begins_comment(bytes)) {
+        if (text_begins_with(bytes, "# austin: ")) return true;
+        (void)text_take_line(&bytes);
+    }
+    return false;
 }
 
 static void read_mode(struct slice value, enum mode *mode)
@@ -163,6 +168,7 @@ enum status austin_decode(struct slice bytes, struct profile *profile, struct er
         struct slice line = text_take_line(&left);
         if (line.size == 0 || line.data[0] == '#') continue;
         enum status status = decode_line(line, mode, profile, (uint64_t)(line.data - bytes.data), error);
+        if (stack_fields_leave_out_cut_line(profile, line, bytes, status)) break;
         if (status != STATUS_OK) return status;
     }
     return profile_failed(profile, error);

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/hex.h"
 #include "format/common/format_ops.h"
 #include "format/common/text_line.h"
@@ -30,7 +31,8 @@ struct decoder {
     ARRAY_OF(struct location_id) path; /* leaf first */
     struct map maps[PROFILE_VALUES_MAX];
     int map_count;
-    bool is_survey; /* maps and their values are only looked at */
+    struct slice key; /* the parts of the key at hand that come before its stack */
+    bool is_survey;   /* maps and their values are only looked at */
     enum status status;
     struct error *error;
 };
@@ -108,6 +110,20 @@ static void add_frame(struct decoder *decoder, const struct frame *frame)
         reject(decoder, STATUS_NO_MEMORY, "no memory for the stacks");
 }
 
+/* Adds the parts of a key that come BEFORE and AFTER its stack as a label. */
+static struct label_set_id add_key(struct profile *profile, struct slice before, struct slice after)
+{
+    struct buffer text;
+    if (before.size + after.size == 0) return (struct label_set_id){0};
+    buffer_init(&text, PROFILE_STRING_BYTES_MAX);
+    buffer_append(&text, before.data, before.size);
+    if (before.size > 0 && after.size > 0) buffer_append_text(&text, ", ");
+    buffer_append(&text, after.data, after.size);
+    struct label label = {.key = profile_text(profile, "key"), .text = profile_string(profile, buffer_slice(&text))};
+    buffer_fini(&text);
+    return profile_add_labels(profile, &label, 1);
+}
+
 /* Adds the frames so far, with VALUE in COLUMN, and forgets them. */
 static void add_sample(struct decoder *decoder, int column, int64_t value, struct slice key)
 {
@@ -117,10 +133,7 @@ static void add_sample(struct decoder *decoder, int column, int64_t value, struc
     values[column] = value;
     for (size_t i = decoder->path.count; i-- > 0;)
         sample.stack = profile_add_stack(profile, sample.stack, decoder->path.items[i]);
-    if (key.size > 0) {
-        struct label label = {.key = profile_text(profile, "key"), .text = profile_string(profile, key)};
-        sample.labels = profile_add_labels(profile, &label, 1);
-    }
+    sample.labels = add_key(profile, decoder->key, key);
     profile_add_sample(profile, &sample, values);
     decoder->path.count = 0;
 }
@@ -139,11 +152,17 @@ static enum status finish(struct decoder *decoder)
 
 /* --- bpftrace ----------------------------------------------------------------------------------------------------- */
 
-/* A stack that is empty leaves its comma: "@[, ". */
-static bool begins_map(struct slice line)
+/* "@[", or "@ns[cat, 12, " with the parts of the key that come before the stack. A stack that is empty leaves its
+ * comma:
+ * "@[, ". */
+static bool begins_map(struct slice line, struct slice *ret_key)
 {
-    while (line.size > 0 && (line.data[line.size - 1] == ' ' || line.data[line.size - 1] == ',')) line.size--;
-    return line.size >= 2 && line.data[0] == '@' && line.data[line.size - 1] == '[';
+    size_t size = line.size;
+    while (size > 0 && (line.data[size - 1] == ' ' || line.data[size - 1] == ',')) size--;
+    const uint8_t *open = size >= 2 && line.data[0] == '@' ? memchr(line.data, '[', size) : NULL;
+    if (!open) return false;
+    *ret_key = text_trim(slice_of(open + 1, size - (size_t)(open + 1 - line.data)));
+    return ret_key->size == 0 || memchr(line.data + size, ',', line.size - size) != NULL;
 }
 
 /* ", cat, 12]: 7": the rest of a key and its value. False if the line is a frame. */
@@ -227,7 +246,7 @@ static void read_maps(struct decoder *decoder)
 {
     decoder->left = decoder->bytes;
     while (decoder->left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
-        if (begins_map(next_line(decoder)))
+        if (begins_map(next_line(decoder), &decoder->key))
             read_map(decoder);
         else
             read_lost_stack(decoder);
@@ -259,13 +278,13 @@ static void add_value_types(struct decoder *decoder)
     reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
 }
 
-/* True if a map whose key begins with a stack is at the front: "@[" at the end of a line. */
+/* True if a map whose key has a stack is at the front: "@[" or "@[cat, " is a line. */
 static bool bpftrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
-        struct slice line = text_take_line(&bytes);
-        if (begins_map(line)) return true;
+        struct slice line = text_take_line(&bytes), key;
+        if (begins_map(line, &key)) return true;
         bool is_other = line.size == 0 || line.data[0] == '@' || text_begins_with(line, "Attaching ");
         if (!is_other) return false;
     }

@@ -547,6 +547,21 @@ static void give_columns(struct decoder *decoder)
     if (decoder->event_count > 0) profile->default_value_type = profile->value_types[1].type;
 }
 
+/* Whether LINE is the last one, has no end, and is neither a header nor a frame with its file. */
+static bool is_cut(const struct decoder *decoder, struct slice line)
+{
+    struct header header;
+    return text_line_is_open(line, decoder->bytes) && decoder->profile->samples.count > 0 &&
+           !text_ends_with(line, ")") && (text_is_blank(line.data[0]) || !parse_header(line, &header));
+}
+
+static void leave_out_cut_sample(struct decoder *decoder, struct slice line)
+{
+    profile_add_omission(decoder->profile, "the last sample, cut short at byte %zu, is left out",
+                         (size_t)(line.data + line.size - decoder->bytes.data));
+    decoder->is_open = false;
+}
+
 static void read_text(struct decoder *decoder)
 {
     struct header header;
@@ -560,6 +575,8 @@ static void read_text(struct decoder *decoder)
         struct slice line = text_take_line(&left);
         if (text_trim(line).size == 0)
             finish_sample(decoder);
+        else if (is_cut(decoder, line))
+            leave_out_cut_sample(decoder, line);
         else if (!is_passed_over(line))
             read_line(decoder, line);
         if (decoder->profile->failed != STATUS_OK) return;

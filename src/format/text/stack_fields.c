@@ -125,3 +125,11 @@ bool stack_fields_take_source(struct slice *name, struct slice *ret_file, int64_
     *ret_line = (int64_t)line;
     return true;
 }
+
+bool stack_fields_leave_out_cut_line(struct profile *profile, struct slice line, struct slice bytes, enum status status)
+{
+    if (status != STATUS_MALFORMED || profile->samples.count == 0 || !text_line_is_open(line, bytes)) return false;
+    profile_add_omission(profile, "the last line, at byte %zu, is cut short and left out",
+                         (size_t)(line.data - bytes.data));
+    return true;
+}

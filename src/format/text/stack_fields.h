@@ -1,7 +1,9 @@
-/* Fields that profilers write into the frames of collapsed stacks.  SPDX-License-Identifier: MIT */
+/* Fields that profilers write into the frames of collapsed stacks, and lines that were cut off.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_TEXT_STACK_FIELDS_H
 #define OFFBEAT_FORMAT_TEXT_STACK_FIELDS_H
 
+#include "base/status.h"
 #include "profile/profile.h"
 
 /* Takes the process and the thread off the front of NAMES, a stack with ";" between its frames, and returns the thread,
@@ -15,5 +17,10 @@ struct thread_id stack_fields_take_thread(struct profile *profile, struct slice 
 
 /* Takes " (app.py:3)", as py-spy writes it, off the end of NAME. False, and nothing changes, if there is none. */
 bool stack_fields_take_source(struct slice *name, struct slice *ret_file, int64_t *ret_line);
+
+/* Whether LINE, whose decoding gave STATUS, is malformed because BYTES were cut short in it. PROFILE, which has samples
+ * of the lines before, then names it as left out. */
+bool stack_fields_leave_out_cut_line(struct profile *profile, struct slice line, struct slice bytes,
+                                     enum status status);
 
 #endif
