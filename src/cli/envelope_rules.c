@@ -12,8 +12,8 @@ static void reject_envelope(enum status status, const struct error *error, envel
 {
     struct rules_result result;
     rules_result_init(&result);
-    (void)rules_reject(&result, status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED,
-                       "an envelope that servers accept", error->message, "byte %" PRIu64, error->offset);
+    (void)rules_reject(&result, status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED, "",
+                       error->message, "byte %" PRIu64, error->offset);
     receive(context, &result, "");
 }
 

@@ -77,8 +77,10 @@ void rules_result_print(const struct rules_result *result, char *ret_text, size_
         (void)snprintf(ret_text, size, "accepted");
         return;
     }
-    (void)snprintf(ret_text, size, "%s: %s%sexpected %s, found %s", reject_reason_name(result->reason), result->place,
-                   result->place[0] ? ": " : "", result->expected, result->found);
+    bool has_expected = result->expected[0] != '\0';
+    (void)snprintf(ret_text, size, "%s: %s%s%s%s%s%s", reject_reason_name(result->reason), result->place,
+                   result->place[0] ? ": " : "", has_expected ? "expected " : "", result->expected,
+                   has_expected ? ", found " : "", result->found);
 }
 
 enum status rules_result_status(const struct rules_result *result, struct error *error)

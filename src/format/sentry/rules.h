@@ -109,7 +109,7 @@ enum status rules_result_status(const struct rules_result *result, struct error 
 
 /* Accepted, nothing repaired. */
 void rules_result_init(struct rules_result *result);
-/* Returns false, so that a rule can `return rules_reject(…)`. PLACE as printf. */
+/* Returns false, so that a rule can `return rules_reject(…)`. PLACE as printf. If EXPECTED is empty, FOUND says all. */
 bool rules_reject(struct rules_result *result, enum reject_reason reason, const char *expected, const char *found,
                   const char *place, ...) __attribute__((format(printf, 5, 6)));
 /* Rejects a payload without a thread that has two samples with frames. */
