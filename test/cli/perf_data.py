@@ -220,15 +220,6 @@ def a_file_through_standard_input_is_the_same():
 
 
 @case
-def a_file_that_is_cut_short_is_rejected_with_its_place():
-    cut = FOLDER / "cut.data"
-    cut.write_bytes((DATA / "chains.data").read_bytes()[:6000])
-    done = subprocess.run([OFFBEAT, "top", cut], capture_output=True, text=True)
-    check_equal(done.returncode, 3, "status")
-    check("cut short" in done.stderr and "offset 40" in done.stderr, done.stderr)
-
-
-@case
 def a_recording_that_was_killed_is_read_to_its_last_whole_record():
     whole = bytearray((DATA / "chains.data").read_bytes())
     size = int.from_bytes(whole[48:56], "little")

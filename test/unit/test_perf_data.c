@@ -3,6 +3,7 @@
 #include "decoded.h"
 #include "test.h"
 
+#include "base/file.h"
 #include "format/perf/perf_data.h"
 #include "format/perf/perf_layout.h"
 #include "unwind/machine.h"
@@ -754,6 +755,26 @@ TEST(forks_do_not_copy_mappings_without_an_end)
     }
     CHECK(strstr(read_file(&out, &file, 0), "more mappings than one process, or all forks, may have") != NULL);
     buffer_fini(&out);
+}
+
+/* The data are bytes 264 to 6808 of 9740; perf's facts follow. */
+TEST(a_file_that_is_cut_short_is_read_up_to_there_and_says_so)
+{
+    static const struct {
+        size_t size, samples;
+    } cuts[] = {{4870, 85}, {6818, 129}, {8766, 129}};
+    struct buffer file;
+    buffer_init(&file, 1 << 16);
+    CHECK_UINT(file_read(TEST_SOURCE_ROOT "/test/data/trials/perf.data", &file, NULL), STATUS_OK);
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        struct profile profile;
+        profile_init(&profile);
+        CHECK_UINT(format_perf_data.decode(slice_of(file.data, cuts[i].size), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.samples.count, cuts[i].samples);
+        CHECK_UINT(profile.omissions.count, 1);
+        profile_fini(&profile);
+    }
+    buffer_fini(&file);
 }
 
 TEST_MAIN()

@@ -7,6 +7,8 @@
 #include "base/utf8.h"
 #include "profile/build_id.h"
 
+#include <inttypes.h>
+
 struct section {
     uint64_t offset, size;
 };
@@ -24,11 +26,16 @@ static enum status explain(enum status status, uint64_t offset, struct error *er
     return status;
 }
 
+static bool is_inside(const struct perf_source *source, struct section section)
+{
+    return section.offset <= source->size && section.size <= source->size - section.offset;
+}
+
 /* Copies SIZE bytes at OFFSET into BYTES, which the caller frees. */
 static enum status read_bytes(const struct perf_source *source, struct section section, uint8_t **bytes,
                               struct error *error)
 {
-    if (section.offset > source->size || section.size > source->size - section.offset)
+    if (!is_inside(source, section))
         return fail(STATUS_MALFORMED, section.offset, "a part of the header is outside of the file", error);
     if (section.size > PERF_DATA_FEATURE_BYTES_MAX)
         return fail(STATUS_TOO_LARGE, section.offset, "a part of the header is larger than 64 MiB", error);
@@ -300,7 +307,17 @@ static bool is_wanted(unsigned feature)
            feature == PERF_FEATURE_EVENT_DESC || feature == PERF_FEATURE_CLOCK_DATA;
 }
 
-/* Reads the features. After the data is the position of each feature whose bit is set. */
+static enum status omit_features(struct perf_header *header, const struct perf_source *source)
+{
+    profile_add_omission(header->profile,
+                         "the file is cut short after its data, at byte %" PRIu64
+                         ": facts of perf's, such as build ids, are missing",
+                         source->size);
+    return STATUS_OK;
+}
+
+/* Reads the features. After the data is the position of each feature whose bit is set. A file that was cut short ends
+ * among them. */
 static enum status read_features(struct perf_header *header, const struct perf_source *source, const uint64_t bits[4],
                                  struct error *error)
 {
@@ -309,7 +326,9 @@ static enum status read_features(struct perf_header *header, const struct perf_s
         if (!(bits[feature / 64] >> feature % 64 & 1)) continue;
         uint8_t *bytes;
         header->is_in_folder |= feature == PERF_FEATURE_DIRECTORY;
-        enum status status = read_bytes(source, (struct section){place, PERF_SECTION_SIZE}, &bytes, error);
+        struct section entry = {place, PERF_SECTION_SIZE};
+        if (!is_inside(source, entry)) return omit_features(header, source);
+        enum status status = read_bytes(source, entry, &bytes, error);
         if (status != STATUS_OK) return status;
         struct cursor cursor = cursor_of(slice_of(bytes, PERF_SECTION_SIZE));
         struct section section = {.offset = cursor_u64(&cursor)};
@@ -317,6 +336,7 @@ static enum status read_features(struct perf_header *header, const struct perf_s
         free(bytes);
         place += PERF_SECTION_SIZE;
         if (!is_wanted(feature)) continue;
+        if (!is_inside(source, section)) return omit_features(header, source);
         status = read_bytes(source, section, &bytes, error);
         if (status != STATUS_OK) return status;
         bool is_taken = take_feature(header, feature, slice_of(bytes, section.size));
@@ -335,7 +355,8 @@ static struct section take_section(struct cursor *cursor)
     return section;
 }
 
-/* Reads the header of a file. If perf ended before it wrote the size of the data, they reach to the end of the file. */
+/* Reads the header of a file. If perf ended before it wrote the size of the data, or the file was cut short in them,
+ * they reach to the end of the file. */
 static enum status read_file_header(struct perf_header *header, const struct perf_source *source, struct cursor cursor,
                                     struct error *error)
 {
@@ -345,9 +366,14 @@ static enum status read_file_header(struct perf_header *header, const struct per
     (void)take_section(&cursor); /* types of events, which current versions of perf do not write */
     for (size_t i = 0; i < 4; i++) bits[i] = cursor_u64(&cursor);
     if (cursor.failed) return fail(STATUS_MALFORMED, source->size, "the header is cut short", error);
-    header->may_be_cut = data.size == 0;
-    if (data.offset > source->size || data.size > source->size - data.offset)
+    if (data.offset > source->size)
         return fail(STATUS_MALFORMED, DATA_PLACE, "the file is cut short: its data reach beyond its end", error);
+    header->may_be_cut = data.size == 0 || !is_inside(source, data);
+    if (header->may_be_cut)
+        profile_add_omission(header->profile,
+                             "the recording was not finished or is cut short, at byte %" PRIu64
+                             ": later samples and facts of perf's, such as build ids, are missing",
+                             source->size);
     header->data_start = data.offset;
     header->data_end = header->may_be_cut ? source->size : data.offset + data.size;
     enum status status = read_attrs(header, source, attrs, attr_size, error);
