@@ -64,8 +64,6 @@ const char *lifecycle_warning(const struct lifecycle_options *options, size_t in
         bool is_wrong;
         const char *message;
     } warnings[] = {
-        {!is_rate(options->profile_session_sample_rate),
-         "profile_session_sample_rate is not a number from 0 to 1: no session is profiled"},
         {options->has_v1 && options->profile_session_sample_rate != 0,
          "profile_session_sample_rate has no effect, because profiles_sample_rate or profiles_sampler is set"},
         {options->has_v1 && options->mode == LIFECYCLE_TRACE,
