@@ -3,6 +3,7 @@
 
 #include "base/clocks.h"
 #include "base/file.h"
+#include "base/printable.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOG_BYTES_MAX = 256 << 10, LINE_SIZE = 1024, ENVELOPES_MAX = 1000 /* each transaction is one */ };
+enum { LINE_SIZE = 1024, ENVELOPES_MAX = 1000 /* each transaction is one */ };
 
 /* --- What programs are told --------------------------------------------------------------------------------------- */
 
@@ -38,29 +39,30 @@ void server_discard(struct server *server, const char *session_folder, enum disc
     server_count(session_folder, &(struct item_counts){.made = 1, .discarded = 1});
 }
 
-static void append_line(const char *session_folder, const char *line)
+static void append_line(const char *session_folder, struct slice line)
 {
     char path[PATH_MAX];
     struct stat facts;
     if (!exchange_path(path, session_folder, "log")) return;
     int file = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC); /* a program that debugs has made it */
     if (file < 0) return;
-    if (fstat(file, &facts) == 0 && facts.st_size < LOG_BYTES_MAX)
-        (void)file_write_descriptor(file, slice_of_text(line), NULL);
+    if (fstat(file, &facts) == 0 && facts.st_size < SESSION_LOG_BYTES_MAX)
+        (void)file_write_descriptor(file, line, NULL);
     (void)close(file);
 }
 
 void server_log(const char *session_folder, const char *format, ...)
 {
-    char line[LINE_SIZE];
+    char text[LINE_SIZE];
+    struct buffer line = {.maximum = 8 * LINE_SIZE}; /* with escapes */
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line, sizeof(line) - 1, format, arguments);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    size_t size = (size_t)length < sizeof(line) - 1 ? (size_t)length : sizeof(line) - 2;
-    line[size] = '\n';
-    line[size + 1] = '\0';
-    append_line(session_folder, line);
+    printable_append(&line, slice_of_text(text), ""); /* a server's text has no line of its own */
+    buffer_append_byte(&line, '\n');
+    if (!line.failed) append_line(session_folder, buffer_slice(&line));
+    buffer_fini(&line);
 }
 
 /* Finds the session of OWNER. With OWNER NULL, adds MESSAGE to the logs of all sessions instead. */
@@ -135,15 +137,32 @@ static struct item_counts counts_of(const struct transport_answer *answer)
     return counts;
 }
 
+/* Logs what has become of an envelope, by ANSWER. */
 static void log_answer(const char *session, const struct transport_answer *answer)
 {
-    if (answer->outcome == TRANSPORT_SENT)
-        server_log(session, "sent: %llu items (status %ld)", (unsigned long long)answer->item_count, answer->status);
-    else if (answer->status)
-        server_log(session, "the server rejects %llu items: status %ld, %.500s", (unsigned long long)answer->item_count,
-                   answer->status, answer->body);
-    else
-        server_log(session, "not sent: %.500s", answer->failure);
+    static const char *const outcomes[] = {
+        [TRANSPORT_SENT] = "is sent",
+        [TRANSPORT_REJECTED] = "is dropped: the server rejects it",
+        [TRANSPORT_LIMITED] = "is dropped: the server limits the rate",
+        [TRANSPORT_WITHHELD] = "is dropped: a rate limit is in force",
+        [TRANSPORT_BROKEN] = "is dropped: it is damaged",
+        [TRANSPORT_GIVEN_UP] = "is dropped after the last try",
+    };
+    char text[LINE_SIZE];
+    struct buffer line = {.data = (uint8_t *)text, .capacity = sizeof(text), .maximum = sizeof(text)};
+    uint64_t count = answer->item_count + answer->withheld;
+    buffer_append_format(&line, "%s %s", count > 0 ? "an envelope" : "a client report", outcomes[answer->outcome]);
+    if (count > 0) buffer_append_format(&line, "; items: %llu", (unsigned long long)count);
+    if (answer->withheld && answer->status)
+        buffer_append_format(&line, ", without %llu under a rate limit", (unsigned long long)answer->withheld);
+    if (answer->status) buffer_append_format(&line, "; status: %ld", answer->status);
+    if (answer->outcome != TRANSPORT_SENT && answer->body[0])
+        buffer_append_format(&line, "; answer: %.500s", answer->body);
+    if (!answer->status && answer->outcome != TRANSPORT_WITHHELD)
+        buffer_append_format(&line, "; reason: %.200s", answer->failure);
+    if (answer->rate_limits[0]) buffer_append_format(&line, "; rate limits: %.100s", answer->rate_limits);
+    if (answer->retry_after[0]) buffer_append_format(&line, "; retry after: %s", answer->retry_after);
+    server_log(session, "%.*s", (int)line.size, (const char *)line.data);
 }
 
 static void answered(void *context, const struct transport_answer *answer)

@@ -158,6 +158,12 @@ static bool take_part(struct task *task, const char *name)
     if (!exchange_path(path, task->folder, name)) return false;
     enum status status = spool_take_file(&task->server->spool, path, task->owner, &dropped, &error);
     transport_add_discards(task->server->transport, &dropped);
+    if (!discards_are_empty(&dropped))
+        server_log(task->folder, "the oldest envelopes are dropped: the spool is full; items: %llu",
+                   (unsigned long long)discards_item_count(&dropped));
+    if (status == STATUS_OK)
+        server_log(task->folder, "the envelope of a %s is made, and stored in %s",
+                   is_v1(task) ? "transaction" : "chunk", task->server->folder);
     if (status != STATUS_TOO_LARGE) return status == STATUS_OK;
     server_log(task->folder, "a profile is not sent: %s", error.message);
     server_discard(task->server, task->folder, DISCARD_CACHE_OVERFLOW, category_of_task(task));
@@ -212,6 +218,7 @@ static void send_from_memory(struct task *task, struct slice payloads)
 {
     struct item_counts made = {0};
     struct buffer transaction = {.maximum = ENVELOPE_BYTES_MAX};
+    server_log(task->folder, "the disk has no room for envelopes: they are sent from memory");
     delete_parts(task);
     if (is_v1(task)) {
         make_envelope(task, text_take_line(&payloads), &transaction);
@@ -260,6 +267,8 @@ static void leave_to_program(const struct task *task, struct slice payloads)
     char path[PATH_MAX];
     if (!task_path(task, ".made", path) || file_write(path, payloads, NULL) != STATUS_OK)
         discard(task, STATUS_IO, "the disk has no room for it");
+    else
+        server_log(task->folder, "a profile is made: before_send is asked about it");
     delete_recordings(task);
     unlink_file(task, ".request");
 }

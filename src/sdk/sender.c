@@ -44,9 +44,22 @@ bool sender_may_send(const char *type, enum category category, struct slice payl
     return may;
 }
 
+/* Logs what is dropped and why, except what is not sampled, for which there is a line of its own. */
+static void log_discards(const struct discards *discards)
+{
+    for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
+        for (unsigned j = 0; j < CATEGORY_COUNT && i != DISCARD_SAMPLE_RATE; j++) {
+            if (discards->counts[i][j] == 0) continue;
+            sdk_debug("dropped: %llu of %s (%s)", (unsigned long long)discards->counts[i][j],
+                      category_name((enum category)j), discard_reason_name((enum discard_reason)i));
+        }
+    }
+}
+
 /* Counts as discarded, under the lock. */
 static void add_discards(const struct discards *discards)
 {
+    log_discards(discards);
     discards_add_all(&sender.discards, discards);
     sender.counts.discarded += discards_item_count(discards);
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 enum { ENVELOPES_MAX = 1000, STARTS_PAUSE_MAX_SECONDS = 60, REPORT_SECONDS = 30, LINES_BYTES_MAX = 16 << 10 };
+enum { LOG_READS_MAX = SESSION_LOG_BYTES_MAX / LINES_BYTES_MAX + 1 };
 
 #define FIRST_PAUSE_NS MILLISECOND_NS /* the first pause between two looks for an answer; it grows */
 #define LAST_PAUSE_NS (20 * MILLISECOND_NS)
@@ -128,7 +129,10 @@ static bool start_helper(struct spooler *spooler)
         return false;
     }
     int error = helper_start(spooler->helper, spooler->folder.root);
-    if (error == 0) return true;
+    if (error == 0) {
+        sdk_debug("%s is started, for %s", spooler->helper, spooler->folder.root);
+        return true;
+    }
     (void)snprintf(reason, sizeof(reason), "%s cannot be started: %s", spooler->helper, strerror(error));
     say_waits(spooler, reason);
     return false;
@@ -138,9 +142,11 @@ static bool start_helper(struct spooler *spooler)
 static bool wake_helper(struct spooler *spooler)
 {
     uint64_t now_ns = clock_monotonic_ns();
+    bool is_first = spooler->woken_at_ns == 0;
     spooler->has_news = false;
     spooler->woken_at_ns = now_ns;
     if (exchange_wake(spooler->folder.root)) {
+        if (is_first) sdk_debug("an offbeat-helper for %s is running", spooler->folder.root);
         spooler->start_pause_ns = SECOND_NS;
         return true;
     }
@@ -167,6 +173,7 @@ static bool write_request(struct spooler *spooler, const struct chunk_request *r
                       file_write(path, buffer_slice(&text), NULL) == STATUS_OK;
     buffer_fini(&text);
     if (!is_written) return false;
+    sdk_debug("a recording is complete: offbeat-helper makes %s of it", request->is_v1 ? "a profile" : "a chunk");
     spooler->has_news = spooler->has_stored = true;
     spooler->question_count += request->asks;
     return true;
@@ -211,6 +218,7 @@ static bool store_envelope(struct spooler *spooler, struct buffer *envelope)
     sender_add_discards(&dropped, true);
     spooler->has_news = spooler->has_stored = true;
     if (status == STATUS_OK) {
+        sdk_debug("an envelope of %zu bytes is stored in %s", envelope->size, spooler->folder.server);
         spooler->report_at_ns = clock_monotonic_ns() + REPORT_SECONDS * SECOND_NS;
         return true;
     }
@@ -370,20 +378,33 @@ enum spooler_flush spooler_flush(struct spooler *spooler, uint64_t deadline_ns)
     return SPOOLER_WAITS;
 }
 
-/* Prints the lines of the log that are new. */
-static void print_log(struct spooler *spooler)
+/* Prints the next lines of the log in FILE. False if there is none. */
+static bool print_lines(struct spooler *spooler, int file)
 {
-    char path[PATH_MAX], bytes[LINES_BYTES_MAX];
-    if (!sdk_options()->debug || !exchange_path(path, session.folder, "log")) return;
-    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    ssize_t got = file >= 0 ? pread(file, bytes, sizeof(bytes), (off_t)spooler->log_at) : -1;
-    if (file >= 0) (void)close(file);
+    char bytes[LINES_BYTES_MAX];
+    uint64_t before = spooler->log_at;
+    ssize_t got = pread(file, bytes, sizeof(bytes), (off_t)spooler->log_at);
     struct slice rest = slice_of(bytes, got > 0 ? (size_t)got : 0);
     while (rest.size > 0 && memchr(rest.data, '\n', rest.size)) {
         struct slice line = text_take_line(&rest);
         spooler->log_at += line.size + 1;
         sdk_debug("%.*s", (int)line.size, (const char *)line.data);
     }
+    return spooler->log_at > before;
+}
+
+/* Prints the lines of the log that are new. The helper gets an empty log before this one is full. */
+static void print_log(struct spooler *spooler)
+{
+    char path[PATH_MAX];
+    if (!sdk_options()->debug || !exchange_path(path, session.folder, "log")) return;
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return;
+    bool is_replaced =
+        spooler->log_at > SESSION_LOG_BYTES_MAX / 2 && file_write(path, slice_of(NULL, 0), NULL) == STATUS_OK;
+    for (unsigned i = 0; i < LOG_READS_MAX && print_lines(spooler, file); i++) continue;
+    (void)close(file);
+    if (is_replaced) spooler->log_at = 0;
 }
 
 void spooler_read_state(struct spooler *spooler)

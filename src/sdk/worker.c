@@ -185,6 +185,7 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     char profile_id[UUID_TEXT_SIZE] = "", thread_id[24], event_id[UUID_TEXT_SIZE], trace_id[UUID_TEXT_SIZE];
     const char *paths[CHUNK_RECORDINGS_MAX];
     uint64_t end_max_ns = facts.start_ns + V1_SECONDS_MAX * SECOND_NS;
+    bool is_limited = sender_is_limited(CATEGORY_PROFILE); /* since after the transaction's start */
     (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
     (void)snprintf(event_id, sizeof(event_id), "%s", facts.event_id);
     (void)snprintf(trace_id, sizeof(trace_id), "%s", facts.trace_id);
@@ -202,9 +203,8 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     };
     if (!spans_write(transaction, &envelope)) {
         sender_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
-    } else if (worker->recording_count == 0) {
-        sdk_debug("a profile is not sent: its transaction has no recording");
-        sender_discard(DISCARD_INSUFFICIENT_DATA, CATEGORY_PROFILE, 1);
+    } else if (is_limited || worker->recording_count == 0) {
+        sender_discard(is_limited ? DISCARD_RATELIMIT_BACKOFF : DISCARD_INSUFFICIENT_DATA, CATEGORY_PROFILE, 1);
         sender_send(&envelope);
     } else if (!spooler_request_v1(&worker->spooler, &request, paths, worker->recording_count, &envelope)) {
         sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_PROFILE, 1);

@@ -70,6 +70,10 @@ struct item_counts {
 struct item_counts item_counts_read(const char *session_folder);
 void item_counts_write(const char *session_folder, const struct item_counts *counts);
 
+/* --- The log of one process --------------------------------------------------------------------------------------- */
+
+enum { SESSION_LOG_BYTES_MAX = 256 << 10 }; /* the helper leaves out what the program has no room for */
+
 /* --- Waking the helper -------------------------------------------------------------------------------------------- */
 
 /* Wakes the helper of the spool folder ROOT. False if there is none. SIGPIPE must be blocked. */

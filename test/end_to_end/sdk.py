@@ -153,7 +153,7 @@ def debug_logs_each_setting_with_its_source_and_each_action():
     with Folder() as folder, FakeServer() as server:
         drive_of = lambda words, **options: drive(server, folder, words, **{"dsn": None, "SENTRY_DSN": server.dsn, "OTEL_SERVICE_NAME": "shop",
                                                                             "traces_sample_rate": 1, **options}).said
-        said = drive_of("init start await work 300 stop transaction a finish a", release="1.2", proxy="http://u:secret@h", no_proxy="*")
+        said = drive_of("init start await work 300 stop transaction a finish a", release="1.2", proxy="http://u:secret@h", NO_PROXY="*")
         for line in (f'dsn: "{server.dsn}" (SENTRY_DSN)', 'service: "shop" (OTEL_SERVICE_NAME)', 'release: "shop@1.2" (OFFBEAT_RELEASE)',
                      "frequency_hz: 101 (default)", 'proxy: "http://u:***@h" (OFFBEAT_PROXY)',
                      "the session is sampled: profile_session_sample_rate is 1", "starts: offbeat_start_profiler was called",
@@ -161,6 +161,34 @@ def debug_logs_each_setting_with_its_source_and_each_action():
             check(line in said, f"{line!r} is missing: {said}")
         check("profile_session_sample_rate: 0.5 (the program)" in drive_of("option profile_session_sample_rate 0.5 init"), "not the program")
         check(re.search(r"profiler \w+ stops: the library shuts down", drive_of("init start await")), "no reason of the end")
+
+
+@short
+@case
+def debug_logs_what_becomes_of_each_envelope():
+    words, dropped = "init start await work 300 stop flush 30000", "an envelope is dropped: the server rejects it; items: 1; status: "
+    for reply, lines in ((answer(200), ["an envelope is sent; items: 1; status: 200"]),
+                         (answer(401, '{"detail":"invalid \x1b[31m\noffbeat: forged"}'), [dropped + '401; answer: {"detail":"invalid \\x1b[31m\\x0aoffbeat: forged"}']),
+                         (answer(413, "x" * 5000), [f"{dropped}413; answer: {'x' * 500}"]), (answer(302, "", Location="/"), [dropped + "302"]),
+                         (answer(429, "slower", Retry_After="60"),
+                          ["an envelope is dropped: the server limits the rate; items: 1; status: 429; answer: slower; retry after: 60",
+                           "an envelope is dropped: a rate limit is in force; items: 1"])):
+        with Folder() as folder, FakeServer([reply]) as server:
+            said = drive(server, folder, words + " transaction a finish a flush 30000", traces_sample_rate=1).said.splitlines()
+            logged = [line.removeprefix("offbeat: ") for line in said]
+            check_equal([line for line in logged if re.match("an envelope is (sent|dropped)", line)][:len(lines)], lines, f"after {reply}")
+            for pattern in ("a recording is complete: offbeat-helper makes a chunk of it", ".*/offbeat-helper is started, for .*/spool",
+                            "the envelope of a chunk is made, and stored in .*/spool/.*", r"an envelope of \d+ bytes is stored in .*/spool/.*"):
+                check(any(re.fullmatch(pattern, line) for line in logged), f"{pattern!r} is missing: {logged}")
+    with Folder() as folder, FakeServer(default=answer(401, "no")) as server:
+        check_equal(drive(server, folder, words, debug=None).said, "", "without debug")
+
+
+@case
+def debug_logs_more_than_the_helpers_log_has_room_for():
+    with Folder() as folder, FakeServer(default=answer(500, "x" * 500)) as server:
+        said = drive(server, folder, "init " + "transaction t finish t " * 500 + "flush 60000", traces_sample_rate=1).said
+        check_equal(said.count("an envelope is dropped: the server rejects it; items: 1; status: 500"), 500, "lines")
 
 
 @case
@@ -269,6 +297,10 @@ def a_limit_of_profiles_is_the_reason_why_v1_makes_none():
     with Folder() as folder, FakeServer([limit]) as server:
         drive(server, folder, "init transaction a work 300 finish a flush 60000 sleep 1200 transaction b work 200 finish b", profiles_sample_rate=1, traces_sample_rate=1)
         check_equal((server.reported, len(Arrived(server, folder).transactions)), ({"ratelimit_backoff:profile": 1}, 2), "reported, transactions")
+    with Folder() as folder, FakeServer([limit]) as server: # it begins while b runs
+        ran = drive(server, folder, "init transaction a work 300 finish a transaction b flush 60000 sleep 1200 finish b", profiles_sample_rate=1, traces_sample_rate=1)
+        check_equal((server.reported, len(Arrived(server, folder).transactions)), ({"ratelimit_backoff:profile": 1}, 2), "reported, transactions")
+        check("dropped: 1 of profile (ratelimit_backoff)" in ran.said, f"the library has a profile made: {ran.said}")
 
 
 # What the program's samplers receive about a caller, which decided by a rate of a quarter.
@@ -588,6 +620,7 @@ def what_before_send_drops_is_counted_and_reported():
             got = arrived(server, folder, reported)
             check_equal((len(got.chunks), len(got.profiles), len(got.transactions)), left, f"chunks, profiles, transactions without {dropped}")
             check_equal(ran.counts(), {"made": 2, "sent": sum(left), "limited": 0, "discarded": 2 - sum(left)}, "counts")
+            check(f"dropped: 1 of {dropped} (before_send)" in ran.said, f"the log does not say what is dropped: {ran.said}")
 
 
 @case
