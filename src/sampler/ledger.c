@@ -136,12 +136,14 @@ void ledger_note_creation(struct sampler *sampler, struct target_thread *thread)
 }
 
 /* Writes the time for which the process was stopped, which would otherwise count for what THREAD did next. A thread
- * that is still blocked where it was before needs no record: its call continues. */
+ * that is still blocked where it was before needs no record: its call continues. A thread that ran for most of the time
+ * was not stopped: a debugger has stopped the sampler thread alone. */
 static void write_stopped(struct sampler *sampler, struct target_thread *thread)
 {
     struct ledger *ledger = &thread->ledger;
-    uint64_t stopped_ns = whole_units(least(sampler->stopped_ns, ledger->pending_ns));
-    if (stopped_ns == 0) return;
+    uint64_t ran_ns = ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
+    uint64_t stopped_ns = whole_units(least(sampler->stopped_ns, difference(ledger->pending_ns, ran_ns)));
+    if (stopped_ns == 0 || ran_ns > sampler->stopped_ns / 2) return;
     write_more(sampler, thread, RECORDING_OF_STOPPED, (struct recording_time){.blocked_ns = stopped_ns});
     ledger->pending_ns -= stopped_ns;
     ledger->has_waited_ns = difference(ledger->has_waited_ns, stopped_ns);

@@ -841,7 +841,7 @@ def no_symbols_leaves_addresses_that_can_be_named_later_PPF_5():
         return report[report.index("Locations\n"):].splitlines()
 
     def named(path):
-        return [row for row in rows(path) if re.search(r"M=\d+ .+ s=", row)]
+        return [row for row in rows(path) if re.search(r"M=\d+ [^\[ ].* s=", row)]  # but [starting] and the like
 
     with Folder() as folder:
         done = run(*OFFBEAT.command("record", "-o", "bare.pb.gz", "--no-symbols", "-q", "--", BEHAVES, 300, "exit", 0), cwd=folder)
