@@ -49,7 +49,8 @@ enum request_phase sample_request_phase(const struct sample_request *request)
 bool sample_requests_hold_stack(uint64_t stack_pointer)
 {
     for (uint32_t i = 0, end = atomic_load(&used_end); i < end; i++) {
-        if (stack_pointer - (uint64_t)(uintptr_t)requests[i] < sizeof(*requests[i])) return true;
+        uint64_t top = (uint64_t)(uintptr_t)(requests[i] + 1); /* the pointer is there before the first push */
+        if (top - stack_pointer < sizeof(*requests[i])) return true;
     }
     return false;
 }
