@@ -53,12 +53,15 @@ struct sent_profile {
     uint64_t start_ns, end_ns;
 };
 
+enum { SERIES_TEXT_SIZE = 17 }; /* 16 hexadecimal digits, and a zero byte */
+
 /* A profile as it is stored. The slices of what was sent must outlive it. */
 struct ingest_file {
     struct profile profile;
     struct described_chunk described;
     bool is_misdated; /* the file has a time that is not stored, and is listed as rejected */
     char id[UUID_TEXT_SIZE];
+    char series[SERIES_TEXT_SIZE];
 };
 
 /* Decodes an uploaded file into PROFILE. Rejects a file of which a part cannot be read: its sender has the whole. */

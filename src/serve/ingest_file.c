@@ -4,6 +4,7 @@
 #include "profile/profile_extent.h"
 #include "serve/ingest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct slice either(struct slice given, struct slice other)
@@ -21,7 +22,8 @@ static void label_chunk(struct ingest_file *file, const struct request *request,
     chunk->environment = either(sent->environment, chunk->environment);
     chunk->host = either(sent->host, chunk->host);
     chunk->platform = either(sent->platform, chunk->platform);
-    chunk->series = sent->series;
+    (void)snprintf(file->series, sizeof(file->series), "%.*s", (int)sent->series.size, (const char *)sent->series.data);
+    chunk->series = slice_of_text(file->series); /* a push stores its files when their descriptions are gone */
     if (sent->start_ns) {
         chunk->start_ns = sent->start_ns;
         chunk->end_ns = sent->end_ns > sent->start_ns ? sent->end_ns : sent->start_ns;

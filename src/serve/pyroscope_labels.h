@@ -19,7 +19,7 @@ struct description {
     size_t other_count;
     struct kind_hints hints;
     uint64_t labels_hash; /* hash of all labels, in any order: those of one process */
-    char series[17];
+    char series[SERIES_TEXT_SIZE];
 };
 
 /* The text before BYTE, and TEXT what follows it. */

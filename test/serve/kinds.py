@@ -141,6 +141,9 @@ def clients_say_what_profiles_are_called_and_what_is_cumulative():
         answer = server.request("POST", "/push.v1.PusherService/Push", fields(1, [push_series(*one) for one in series]), key | {"Content-Type": "application/proto"})
         check_equal(answer.status, 200, f"push: {answer.body}")
         check_equal(total(server, service="alloy", type="block"), 2 * 600, "block of two processes")
+        series = [({"service_name": "zones", "zone": zone, "__name__": "block"}, [(body, "") for body in locks.values()]) for zone in "ab"]
+        answer = server.request("POST", "/push.v1.PusherService/Push", fields(1, [push_series(*one) for one in series]), key | {"Content-Type": "application/proto"})
+        check_equal((answer.status, total(server, service="zones", type="block")), (200, 2 * 600), "processes that labels tell apart")
         check_equal(total(server, service="alloy", type="mutex", host="a"), 600 + 1100, "mutex, cumulative and not, of one process")
         for kind in ("gpu", "cpu"):
             send(server, pprof([("cpu", "nanoseconds")], {("main",): (5,)}, NOW - 10, 1), service="own", kind=kind)
