@@ -190,7 +190,8 @@ def a_program_may_have_the_names_that_the_static_library_has_inside():
     clashing = "".join(f"void {name}(void) {{ __builtin_trap(); }}\n" for name in inside)
     (folder / "clashing.c").write_text(clashing)
     shell("cc -w -g service.c clashing.c -o clashing $(pkg-config --cflags --libs offbeat-static) -lm", folder)
-    check_has(run_and_receive([folder / "clashing", "50"]), functions=("answer", "wait_for_database"))
+    helper = str(installation().find("offbeat-helper"))
+    check_has(run_and_receive([folder / "clashing", "50"], OFFBEAT_HELPER=helper), functions=("answer", "wait_for_database"))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
