@@ -218,9 +218,10 @@ bool completeness_append_woken(const struct profile *profile, const struct compl
     double all_ns = all_time_ns(profile, completeness), woken_ns = metadata_number(profile, "woken_waits_ns");
     if (completeness->samples < samples_min || all_ns <= 0 || woken_ns < share_min * all_ns) return false;
     append_percent(out, woken_ns / all_ns);
-    buffer_append_text(out,
-                       " of the time are waits for a processor after a wake-up: the shares of calls in which threads "
-                       "sleep are less exact by as much — the machine is overloaded: let fewer programs run beside it");
+    buffer_append_text(
+        out, " of the time are waits for a processor after a wake-up: the shares of calls in which threads "
+             "sleep are less exact by as much — more threads want to run than there are processors: let fewer "
+             "threads or programs run");
     return true;
 }
 
