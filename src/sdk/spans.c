@@ -59,8 +59,8 @@ static void write_envelope(struct trace_transaction *transaction, struct slice p
 bool spans_write(struct trace_transaction *transaction, struct buffer *envelope)
 {
     struct buffer payload = {.maximum = TRACE_PAYLOAD_BYTES_MAX};
-    struct trace_facts facts = trace_transaction_facts(transaction);
     trace_transaction_encode(transaction, &payload);
+    struct trace_facts facts = trace_transaction_facts(transaction);
     bool is_written = !payload.failed && sender_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload));
     if (payload.failed) {
         sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_TRANSACTION, 1);
@@ -172,14 +172,13 @@ static void finished(void *data, struct trace_transaction *transaction)
     send(transaction);
 }
 
-static void discarded(void *data, const char *reason, const char *name, uint64_t quantity)
+static void discarded(void *data, const char *reason_name, const char *name, uint64_t quantity)
 {
+    enum discard_reason reason;
     enum category category;
-    if (!category_of_name(slice_of_text(name), &category)) return;
-    for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
-        if (strcmp(discard_reason_name((enum discard_reason)i), reason) == 0)
-            sender_discard((enum discard_reason)i, category, quantity);
-    }
+    bool is_known =
+        discard_reason_of_name(slice_of_text(reason_name), &reason) && category_of_name(slice_of_text(name), &category);
+    if (INVARIANT(is_known)) sender_discard(reason, category, quantity);
 }
 
 static void debug(void *data, const char *message)

@@ -10,11 +10,13 @@ enum { REPORT_ENTRIES_MAX = 40 }; /* 40 of at most 98 bytes, and the time, are l
 
 static const char *const reason_names[DISCARD_REASON_COUNT] = {
     [DISCARD_BEFORE_SEND] = "before_send",
+    [DISCARD_BUFFER_OVERFLOW] = "buffer_overflow",
     [DISCARD_CACHE_OVERFLOW] = "cache_overflow",
     [DISCARD_INSUFFICIENT_DATA] = "insufficient_data",
     [DISCARD_INTERNAL_SDK_ERROR] = "internal_sdk_error",
     [DISCARD_INVALID] = "invalid",
     [DISCARD_NETWORK_ERROR] = "network_error",
+    [DISCARD_NO_PARENT_SPAN] = "no_parent_span",
     [DISCARD_QUEUE_OVERFLOW] = "queue_overflow",
     [DISCARD_RATELIMIT_BACKOFF] = "ratelimit_backoff",
     [DISCARD_SAMPLE_RATE] = "sample_rate",
@@ -25,6 +27,16 @@ const char *discard_reason_name(enum discard_reason reason)
 {
     if (!INVARIANT(reason < DISCARD_REASON_COUNT)) reason = DISCARD_INTERNAL_SDK_ERROR;
     return reason_names[reason];
+}
+
+bool discard_reason_of_name(struct slice name, enum discard_reason *ret_reason)
+{
+    for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
+        if (!slice_equals_text(name, reason_names[i])) continue;
+        *ret_reason = (enum discard_reason)i;
+        return true;
+    }
+    return false;
 }
 
 void discards_add(struct discards *discards, enum discard_reason reason, enum category category, uint64_t quantity)
@@ -57,16 +69,6 @@ uint64_t discards_item_count(const struct discards *discards)
     return count;
 }
 
-static bool reason_of_name(struct slice name, enum discard_reason *ret_reason)
-{
-    for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
-        if (!slice_equals_text(name, reason_names[i])) continue;
-        *ret_reason = (enum discard_reason)i;
-        return true;
-    }
-    return false;
-}
-
 /* The counts of a lost report are reported again. What we have no name for is of another program. */
 static void add_report(struct discards *discards, struct slice payload)
 {
@@ -76,7 +78,7 @@ static void add_report(struct discards *discards, struct slice payload)
         const struct discarded *entry = &report.items[i];
         enum discard_reason reason;
         enum category category;
-        if (reason_of_name(slice_of_text(entry->reason), &reason) &&
+        if (discard_reason_of_name(slice_of_text(entry->reason), &reason) &&
             category_of_name(slice_of_text(entry->category), &category))
             discards_add(discards, reason, category, entry->quantity);
     }

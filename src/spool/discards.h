@@ -7,11 +7,13 @@
 
 enum discard_reason {
     DISCARD_BEFORE_SEND,
-    DISCARD_CACHE_OVERFLOW, /* the spool is full: the oldest */
+    DISCARD_BUFFER_OVERFLOW, /* a transaction has too many spans, or a process too many transactions */
+    DISCARD_CACHE_OVERFLOW,  /* the spool is full: the oldest */
     DISCARD_INSUFFICIENT_DATA,
     DISCARD_INTERNAL_SDK_ERROR,
     DISCARD_INVALID,
     DISCARD_NETWORK_ERROR,
+    DISCARD_NO_PARENT_SPAN, /* a span was unfinished when its transaction ended */
     DISCARD_QUEUE_OVERFLOW, /* the queue in memory is full: the newest */
     DISCARD_RATELIMIT_BACKOFF,
     DISCARD_SAMPLE_RATE,
@@ -25,6 +27,8 @@ struct discards {
 };
 
 const char *discard_reason_name(enum discard_reason reason);
+/* False if no reason that we know has this NAME. */
+bool discard_reason_of_name(struct slice name, enum discard_reason *ret_reason);
 
 void discards_add(struct discards *discards, enum discard_reason reason, enum category category, uint64_t quantity);
 void discards_add_all(struct discards *discards, const struct discards *others);

@@ -177,7 +177,7 @@ static void write_span(struct json_writer *writer, const struct trace_span *span
 static void write_spans(struct json_writer *writer, struct trace_transaction *transaction, size_t limit)
 {
     json_begin_array_member(writer, "spans");
-    for (const struct trace_span *span = transaction->finished; span; span = span->next) {
+    for (struct trace_span *span = transaction->finished; span; span = span->next) {
         if (span->is_left_out) continue;
         struct json_writer before = *writer;
         size_t size = writer->out->size;
@@ -185,6 +185,8 @@ static void write_spans(struct json_writer *writer, struct trace_transaction *tr
         if (writer->out->failed || writer->out->size <= limit) continue;
         writer->out->size = size;
         *writer = before;
+        span->is_left_out = true;
+        transaction->finished_count--;
         atomic_fetch_add(&transaction->lost_over_maximum, 1);
     }
     json_end_array(writer);

@@ -40,7 +40,7 @@ struct trace_span {
     atomic_uint references;
     bool is_recordable; /* the span is sampled, and not over the maximum */
     bool is_recorded;   /* the span is in the transaction's list, which owns it */
-    bool is_left_out;   /* the program dropped the span from the complete transaction */
+    bool is_left_out;   /* dropped from the complete transaction, by the program or for the payload's maximum */
     atomic_bool is_finished;
     _Atomic(struct trace_thread *) entered_by; /* thread on which the span is current */
     struct trace_span *previous;               /* the next current span there; a reference */

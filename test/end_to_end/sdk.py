@@ -251,6 +251,16 @@ def the_program_changes_spans_and_transactions_before_they_are_sent():
 
 
 @case
+def spans_that_do_not_belong_to_the_transaction_sent_are_reported_and_logged():
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init transaction a span late a " + "span s a finish s " * 1001 + "finish a finish late flush 9000", traces_sample_rate=1)
+        transaction, = arrived(server, folder, {"no_parent_span:span": 1, "buffer_overflow:span": 2}).transactions
+        check_equal(len(transaction["spans"]), 999, "spans")
+        for said in ("dropped: 1 of span (no_parent_span)", "dropped: 2 of span (buffer_overflow)"):
+            check(said in ran.said, f"not said: {said}: {ran.said}")
+
+
+@case
 def a_trace_of_another_organization_is_not_continued():
     with Folder() as folder, FakeServer() as server:
         for variables, parent in (({}, True), ({"org_id": 7}, True), ({"org_id": 7, "strict_trace_continuation": 1}, False)):
