@@ -105,11 +105,11 @@ static struct rate_limits limits_moved(const struct rate_limits *limits, uint64_
 static void publish_state(struct server *server, const struct transport_answer *answer)
 {
     uint64_t now_ns = clock_monotonic_ns(), utc_ns = clock_utc_ns();
-    struct server_state state = server_state_read(server->folder);
-    state.limits = limits_moved(&answer->limits, now_ns, utc_ns);
-    bool has_failed = answer->outcome == TRANSPORT_NO_ANSWER;
-    state.failed_at_ns = has_failed ? utc_ns : 0;
-    state.next_try_ns = has_failed ? moved(answer->next_try_ns, now_ns, utc_ns) : 0;
+    struct server_state state = {.limits = limits_moved(&answer->limits, now_ns, utc_ns)};
+    if (answer->outcome == TRANSPORT_NO_ANSWER) {
+        state.failed_at_ns = utc_ns;
+        state.next_try_ns = moved(answer->next_try_ns, now_ns, utc_ns);
+    }
     server_state_write(server->folder, &state);
 }
 

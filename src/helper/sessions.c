@@ -149,6 +149,16 @@ static void discard(const struct task *task, enum status status, const char *mes
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
 
+/* Counts the items of the file at PATH, which the spool has no room for, and deletes it. */
+static void drop_part(const char *path, struct discards *dropped)
+{
+    struct buffer envelope = {.maximum = ENVELOPE_BYTES_MAX};
+    if (file_read(path, &envelope, NULL) == STATUS_OK)
+        discards_add_envelope(dropped, DISCARD_CACHE_OVERFLOW, buffer_slice(&envelope));
+    buffer_fini(&envelope);
+    (void)unlink(path);
+}
+
 /* Moves the file NAME, a part of TASK, into the spool. False if it stays, for a failure of the disk. */
 static bool take_part(struct task *task, const char *name)
 {
@@ -157,18 +167,19 @@ static bool take_part(struct task *task, const char *name)
     struct error error;
     if (!exchange_path(path, task->folder, name)) return false;
     enum status status = spool_take_file(&task->server->spool, path, task->owner, &dropped, &error);
-    transport_add_discards(task->server->transport, &dropped);
     if (!discards_are_empty(&dropped))
         server_log(task->folder, "the oldest envelopes are dropped: the spool is full; items: %llu",
                    (unsigned long long)discards_item_count(&dropped));
     if (status == STATUS_OK)
         server_log(task->folder, "the envelope of a %s is made, and stored in %s",
                    is_v1(task) ? "transaction" : "chunk", task->server->folder);
-    if (status != STATUS_TOO_LARGE) return status == STATUS_OK;
-    server_log(task->folder, "a profile is not sent: %s", error.message);
-    server_discard(task->server, task->folder, DISCARD_CACHE_OVERFLOW, category_of_task(task));
-    (void)unlink(path);
-    return true;
+    if (status == STATUS_TOO_LARGE) {
+        server_log(task->folder, "a profile is not sent: %s", error.message);
+        drop_part(path, &dropped);
+    }
+    transport_add_discards(task->server->transport, &dropped);
+    server_count(task->folder, &(struct item_counts){.discarded = discards_item_count(&dropped)});
+    return status == STATUS_OK || status == STATUS_TOO_LARGE;
 }
 
 /* Moves the parts of TASK into the spool, and deletes its files. Parts stay after a failure of the disk. */
@@ -217,12 +228,13 @@ static void delete_parts(const struct task *task)
 static void send_from_memory(struct task *task, struct slice payloads)
 {
     struct item_counts made = {0};
+    bool has_profile = payloads.size > 0;
     struct buffer transaction = {.maximum = ENVELOPE_BYTES_MAX};
     server_log(task->folder, "the disk has no room for envelopes: they are sent from memory");
     delete_parts(task);
     if (is_v1(task)) {
         make_envelope(task, text_take_line(&payloads), &transaction);
-        made.made = 2;
+        made.made = (uint64_t)1 + has_profile;
         payloads.size = 0;
         (void)transport_send(task->server->transport, &transaction);
     }

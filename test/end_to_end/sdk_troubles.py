@@ -49,6 +49,21 @@ def what_is_rejected_is_counted_and_not_sent_again():
 
 
 @case
+def what_the_spool_has_no_room_for_is_counted_once():
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init start await work 200 stop flush 30000 flush 30000 counts shutdown", spool_bytes_max=1)
+        check_equal(ran.counts(), {"made": 1, "sent": 0, "limited": 0, "discarded": 1}, f"counts of a spool without room: {ran.said}")
+        check_sums(ran, server, folder)
+    words = "init start await work 200 stop flush 3000 "
+    with Folder() as folder, FakeServer(default=RESET) as server:
+        drive(server, folder, words, shutdown_timeout_ms=1000)
+        size = spooled(folder)[0].stat().st_size
+        shutil.rmtree(folder / "spool")
+        ran = drive(server, folder, words + "start await work 200 stop flush 3000 counts", spool_bytes_max=size * 3 // 2, shutdown_timeout_ms=1000)
+        check_equal((ran.counts(), len(spooled(folder))), ({"made": 2, "sent": 0, "limited": 0, "discarded": 1}, 1), f"counts, waiting: {ran.said}")
+
+
+@case
 def counts_stay_after_the_end_until_the_next_init():
     with Folder() as folder, FakeServer([answer(400)]) as server:
         printed = drive(server, folder, "counts init start await work 200 stop flush 30000 start await work 200 shutdown counts init counts").printed
