@@ -76,28 +76,15 @@ static bool is_quiet(const char *folder)
 
 /* --- The session of this process ---------------------------------------------------------------------------------- */
 
-static bool lock_file(struct session *session)
+static void lock_file(struct session *session)
 {
     char path[PATH_MAX];
-    struct stat status;
-    if (!exchange_path(path, session->folder, file_name)) return false;
+    if (!exchange_path(path, session->folder, file_name)) return;
     int descriptor = descriptor_move_up(open(path, O_RDONLY | O_CLOEXEC));
-    if (descriptor < 0) return false;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 || fstat(descriptor, &status) != 0) {
+    if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        session->lock = own_descriptor_of(descriptor);
+    else if (descriptor >= 0)
         (void)close(descriptor);
-        return false;
-    }
-    session->descriptor = descriptor;
-    session->device = status.st_dev;
-    session->inode = status.st_ino;
-    return true;
-}
-
-static bool is_locked(const struct session *session)
-{
-    struct stat status;
-    return session->inode != 0 && fstat(session->descriptor, &status) == 0 && status.st_dev == session->device &&
-           status.st_ino == session->inode;
 }
 
 void session_remove(const char *folder)
@@ -136,7 +123,7 @@ bool session_begin(struct session *session, const char *folder, struct slice met
 {
     char path[PATH_MAX], name[NAME_SIZE], uuid[UUID_TEXT_SIZE];
     const struct identity own = own_identity();
-    *session = (struct session){.descriptor = -1};
+    *session = (struct session){0};
     if (!uuid_new(uuid)) return false;
     end_earlier(folder, &own);
     (void)snprintf(name, sizeof(name), "%ld-%llx-%llx-%s%s", own.pid, own.start, own.name_space, uuid, folder_suffix);
@@ -145,7 +132,7 @@ bool session_begin(struct session *session, const char *folder, struct slice met
     /* Until the file is locked, others see a folder of a live process, or one in which something was just written. */
     bool is_written = exchange_path(path, session->folder, file_name) && file_write(path, metadata, NULL) == STATUS_OK;
     if (is_written)
-        (void)lock_file(session);
+        lock_file(session);
     else
         session_remove(session->folder);
     return is_written;
@@ -153,14 +140,12 @@ bool session_begin(struct session *session, const char *folder, struct slice met
 
 void session_keep(struct session *session)
 {
-    if (session->folder[0] == '\0' || is_locked(session)) return;
-    session->inode = 0;
-    (void)lock_file(session);
+    if (session->folder[0] && !own_descriptor_is_there(&session->lock)) lock_file(session);
 }
 
 void session_forget(struct session *session)
 {
-    if (is_locked(session)) (void)close(session->descriptor);
+    own_descriptor_close(&session->lock);
     *session = (struct session){0};
 }
 

@@ -11,7 +11,6 @@
 #include "spool/spool.h"
 
 #include <limits.h>
-#include <sys/types.h>
 
 enum { SESSION_QUIET_SECONDS = 120 };
 
@@ -19,9 +18,7 @@ enum { SESSION_QUIET_SECONDS = 120 };
 struct session {
     char folder[PATH_MAX];
     char owner[SPOOL_OWNER_SIZE]; /* owner of its envelopes in the spool */
-    int descriptor;               /* descriptor of the locked file */
-    dev_t device; /* identity of that file: the program may have closed it and have another one under its number */
-    ino_t inode;
+    struct own_descriptor lock;   /* the locked file */
 };
 
 /* Makes this process's folder in FOLDER, with METADATA. False if there can be none. Earlier sessions of this process
