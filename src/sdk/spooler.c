@@ -187,21 +187,26 @@ bool spooler_request(struct spooler *spooler, const struct chunk_request *reques
     return write_request(spooler, request, name);
 }
 
-bool spooler_request_v1(struct spooler *spooler, struct chunk_request *request, const char *const *paths, size_t count,
-                        const struct buffer *envelope)
+bool spooler_request_v1(struct spooler *spooler, const struct chunk_request *request, const char *const *paths,
+                        size_t count, const struct buffer *envelope)
 {
-    char names[CHUNK_RECORDINGS_MAX][NAME_MAX + 1], path[PATH_MAX];
+    char names[CHUNK_RECORDINGS_MAX][NAME_MAX + 1], path[PATH_MAX], envelope_path[PATH_MAX];
+    struct chunk_request complete = *request;
     const char *name = request->transaction.event_id;
-    bool is_written = spooler->has_folder && !envelope->failed && count <= CHUNK_RECORDINGS_MAX;
+    int length = snprintf(envelope_path, sizeof(envelope_path), "%s/%s.envelope", session.folder, name);
+    if (!spooler->has_folder || envelope->failed || count > CHUNK_RECORDINGS_MAX || length >= PATH_MAX) return false;
+    bool is_written = file_write(envelope_path, buffer_slice(envelope), NULL) == STATUS_OK;
     for (size_t i = 0; is_written && i < count; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "%s-%zu.linked", name, i);
         is_written = exchange_path(path, session.folder, names[i]) && link(paths[i], path) == 0;
-        request->recordings[request->recording_count++] = names[i];
+        complete.recordings[complete.recording_count++] = names[i];
     }
-    is_written = is_written &&
-                 (size_t)snprintf(path, sizeof(path), "%s/%s.envelope", session.folder, name) < sizeof(path) &&
-                 file_write(path, buffer_slice(envelope), NULL) == STATUS_OK && write_request(spooler, request, name);
-    return is_written;
+    if (is_written && write_request(spooler, &complete, name)) return true;
+    (void)unlink(envelope_path);
+    for (size_t i = 0; i < complete.recording_count; i++) {
+        if (exchange_path(path, session.folder, names[i])) (void)unlink(path);
+    }
+    return false;
 }
 
 /* --- Envelopes ---------------------------------------------------------------------------------------------------- */

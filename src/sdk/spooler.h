@@ -46,9 +46,10 @@ const char *spooler_session(void);
 /* Leaves a recording in the session's folder to the helper: the only one of REQUEST, by its name there. False if that
  * could not be written. */
 bool spooler_request(struct spooler *spooler, const struct chunk_request *request);
-/* The same for the recordings at COUNT PATHS, which stay, and the transaction of REQUEST, with its ENVELOPE. */
-bool spooler_request_v1(struct spooler *spooler, struct chunk_request *request, const char *const *paths, size_t count,
-                        const struct buffer *envelope);
+/* The same for the recordings at COUNT PATHS, which stay, and the transaction of REQUEST, with its ENVELOPE. On failure
+ * it leaves nothing. */
+bool spooler_request_v1(struct spooler *spooler, const struct chunk_request *request, const char *const *paths,
+                        size_t count, const struct buffer *envelope);
 /* Stores the envelopes and reports that wait, and wakes the helper if it has something to do. */
 void spooler_store(struct spooler *spooler);
 
