@@ -15,7 +15,7 @@
 static const char *started_name(const struct profile *profile, const char *path)
 {
     enum { KERNEL_NAME_MAX = 15 };
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = path_base_name_text(path);
     for (size_t i = 0; i < profile->metadata.count; i++) {
         const struct metadata_entry *entry = &profile->metadata.items[i];
         const char *started = profile_c_string(profile, entry->text);

@@ -56,7 +56,7 @@ void own_threads_begin(const char *name)
     }
 }
 
-/* Opens /dev/null as 0, 1 and 2, so that code that writes there does not write into one of the library's sockets. */
+/* Opens /dev/null as 0, 1 and 2, so that code that writes there does not write into one of the library's files. */
 void own_threads_take_descriptors(void)
 {
     if (atomic_load(&library.calls_program) || !descriptor_table_take(-1)) return;

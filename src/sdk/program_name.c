@@ -2,6 +2,7 @@
 #include "sdk/program_name.h"
 
 #include "base/plain_text.h"
+#include "format/common/text_line.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,22 +38,11 @@ static const struct interpreter interpreters[] = {
 
 static bool is_in_list(const char *list, struct slice word)
 {
-    struct slice rest = slice_of_text(list);
-    while (rest.size > 0) {
-        const uint8_t *end = memchr(rest.data, ' ', rest.size);
-        size_t size = end ? (size_t)(end - rest.data) : rest.size;
-        if (slice_equal(slice_of(rest.data, size), word)) return true;
-        size_t taken = end ? size + 1 : size;
-        rest = slice_of(rest.data + taken, rest.size - taken);
-    }
-    return false;
-}
-
-static struct slice last_part(struct slice path)
-{
-    size_t start = path.size;
-    while (start > 0 && path.data[start - 1] != '/') start--;
-    return slice_of(path.data + start, path.size - start);
+    struct slice rest = slice_of_text(list), next;
+    do {
+        next = text_take_word(&rest);
+    } while (next.size > 0 && !slice_equal(next, word));
+    return next.size > 0;
 }
 
 static struct slice next_argument(struct slice *arguments)
@@ -84,11 +74,11 @@ struct slice program_script(const char *name, struct slice arguments)
     while (arguments.size > 0) {
         struct slice argument = next_argument(&arguments);
         if (is_in_list(interpreter->text, argument)) break;
-        if (is_in_list(interpreter->named, argument)) return last_part(next_argument(&arguments));
+        if (is_in_list(interpreter->named, argument)) return path_base_name(next_argument(&arguments));
         if (is_in_list(interpreter->skipped, argument))
             (void)next_argument(&arguments);
         else if (argument.size > 0 && argument.data[0] != '-')
-            return last_part(argument);
+            return path_base_name(argument);
     }
     return slice_of(NULL, 0);
 }
@@ -123,9 +113,9 @@ void program_name(char ret_name[NAME_MAX + 1])
 {
     char file[PATH_MAX];
     uint8_t bytes[ARGUMENTS_BYTES_MAX];
-    struct slice name = last_part(slice_of_text(started_path(file)));
-    (void)snprintf(ret_name, NAME_MAX + 1, "%.*s", (int)name.size, (const char *)name.data);
+    struct slice name = path_base_name(slice_of_text(started_path(file)));
+    (void)snprintf(ret_name, NAME_MAX + 1, "%.*s", SLICE_ARGUMENTS(name));
     struct slice script =
         find_interpreter(ret_name) ? program_script(ret_name, read_arguments(bytes)) : (struct slice){0};
-    if (script.size > 0) (void)snprintf(ret_name, NAME_MAX + 1, "%.*s", (int)script.size, (const char *)script.data);
+    if (script.size > 0) (void)snprintf(ret_name, NAME_MAX + 1, "%.*s", SLICE_ARGUMENTS(script));
 }

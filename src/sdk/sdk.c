@@ -13,7 +13,6 @@
 #include "sdk/spans.h"
 #include "sdk/worker.h"
 #include "spool/dsn.h"
-#include "spool/dsn.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -123,23 +123,23 @@ static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)
 
 static bool keep_span(void *context, struct trace_span *span)
 {
-    const struct offbeat_options *options = context;
+    const struct offbeat_options *options = sdk_options();
     return options->before_send_span(options->before_send_span_data, outer(span));
 }
 
 /* Lets the program change TRANSACTION. False if it drops it. */
 static bool let_program_change(struct trace_transaction *transaction)
 {
-    struct offbeat_options options = *sdk_options();
+    const struct offbeat_options *options = sdk_options();
     bool is_kept = true;
     size_t dropped = 0;
-    if (!options.before_send_transaction && !options.before_send_span) return true;
+    if (!options->before_send_transaction && !options->before_send_span) return true;
     if (!INVARIANT(!lock_any_is_held()) || !callback_begin()) return false;
     trace_transaction_begin_edit(transaction);
-    if (options.before_send_span) dropped = trace_transaction_filter(transaction, keep_span, &options);
-    if (options.before_send_transaction)
-        is_kept = options.before_send_transaction(options.before_send_transaction_data,
-                                                  outer(trace_transaction_root(transaction)));
+    if (options->before_send_span) dropped = trace_transaction_filter(transaction, keep_span, NULL);
+    if (options->before_send_transaction)
+        is_kept = options->before_send_transaction(options->before_send_transaction_data,
+                                                   outer(trace_transaction_root(transaction)));
     trace_transaction_end_edit(transaction);
     callback_end();
     if (dropped > 0) sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, dropped);

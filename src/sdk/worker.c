@@ -122,10 +122,9 @@ static void take_recording(struct worker *worker, const char *path)
         return;
     }
     struct chunk_request request = request_of(worker);
-    const char *slash = strrchr(path, '/');
     struct chunk_measurement *measurements = profiler_take_measurements(&request.measurement_count);
     request.measurements = measurements;
-    request.recordings[request.recording_count++] = slash ? slash + 1 : path;
+    request.recordings[request.recording_count++] = path_base_name_text(path);
     if (!spooler_request(&worker->spooler, &request)) {
         (void)unlink(path);
         sender_discard(DISCARD_INTERNAL_SDK_ERROR, profile_category(worker), 1);
