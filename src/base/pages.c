@@ -50,8 +50,9 @@ static void *map_unlocked(uintptr_t address, size_t size, int protection, int fl
     void *memory = kernel_map(address, size, PROT_NONE, flags, descriptor);
     if (!memory) return NULL;
     unlock((uintptr_t)memory, (uintptr_t)memory + size);
-    (void)kernel_call3(SYS_mprotect, kernel_address(memory), (long)size, protection);
-    return memory;
+    if (kernel_call3(SYS_mprotect, kernel_address(memory), (long)size, protection) == 0) return memory;
+    kernel_unmap(memory, size);
+    return NULL;
 }
 
 void *pages_map(size_t size, int protection, int flags, int descriptor)

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <stdint.h>
+#include <sys/resource.h>
 
 enum { ITEMS_MAX = 4 << 20, LARGE_PAGE = 2 << 20 };
 
@@ -72,6 +73,22 @@ TEST(a_reservation_without_memory_changes_nothing)
     CHECK_UINT(array.size_bytes, 0);
     CHECK(pages_array_add(&array, 16, 1) != NULL);
     pages_array_fini(&array);
+}
+
+/* Last: memory stays unlocked from here on. */
+TEST(unlocked_memory_that_may_not_be_written_is_denied)
+{
+    struct rlimit limit = {0};
+    pages_leave_unlocked();
+    void *memory = pages_allocate(1 << 20);
+    CHECK(memory != NULL);
+    if (memory) *(char *)memory = 1;
+    pages_free(memory, 1 << 20);
+    CHECK(getrlimit(RLIMIT_DATA, &limit) == 0);
+    struct rlimit small = {1, limit.rlim_max}; /* 0 would mean: no limit */
+    CHECK(setrlimit(RLIMIT_DATA, &small) == 0);
+    CHECK(pages_allocate(1 << 20) == NULL);
+    CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
 }
 
 TEST_MAIN()
