@@ -13,9 +13,9 @@ from recording import Folder, Offbeat, case, check, check_equal, main, opens, ru
 
 OFFBEAT = Offbeat(sys.argv[1])
 SECONDS = 60
-BUSY, STATIC, STOPS, CONFINED, DELETES, LIBRARY = (
+BUSY, STATIC, STOPS, CONFINED, FILTERED, DELETES, LIBRARY = (
     OFFBEAT.build / "test/safety" / f"safety_{name}"
-    for name in ("busy", "busy_static", "stops", "seccomp_narrow", "deletes_library", "library_that_works.so"))
+    for name in ("busy", "busy_static", "stops", "seccomp_narrow", "under_filter", "deletes_library", "library_that_works.so"))
 
 
 def lines_of(folder, *words, env=None):
@@ -131,9 +131,10 @@ def a_deleted_library():
         check(message not in said, said)
         if os.geteuid() != 0:
             skip("needs root")
-        said = record(folder, DELETES, LIBRARY)
-        check(message not in said, said)
-        check(opens(OFFBEAT, folder / "x.pb.gz").get("work_in_library", 0) > 2e8, "work_in_library has no name")
+        for filtered in ((), (FILTERED, "kill")):
+            said = record(folder, *filtered, DELETES, LIBRARY)
+            check(message not in said, said)
+            check(opens(OFFBEAT, folder / "x.pb.gz").get("work_in_library", 0) > 2e8, f"work_in_library has no name: {said}")
 
 
 @case
