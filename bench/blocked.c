@@ -173,7 +173,7 @@ static void *run(void *unused)
     if (!sample_requests_install_handler()) return NULL;
     threads.sampler_tid = gettid();
     threads.directory = -1;
-    (void)process_own_descriptors(-1);
+    process_own_descriptors(-1);
     if (details_path) details = fopen(details_path, "ae"); /* not to standard error */
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {

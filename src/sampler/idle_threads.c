@@ -33,7 +33,7 @@ bool idle_thread_continues(const struct listed_thread *listed)
 }
 
 /* Opens the page of TID. No descriptor stays open. Returns NULL if the kernel denies it, for *RET_ERRNO. */
-static const struct perf_event_mmap_page *map_page(pid_t tid, int *ret_errno)
+static struct perf_event_mmap_page *map_page(pid_t tid, int *ret_errno)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -67,7 +67,7 @@ static void open_page(struct sampler *sampler, struct target_thread *thread)
 void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->page) return;
-    pages_free((void *)(uintptr_t)thread->page, PAGE);
+    pages_free(thread->page, PAGE);
     thread->page = NULL;
     sampler->counters[RECORDING_PERF_PAGES]--;
 }

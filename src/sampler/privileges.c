@@ -160,8 +160,7 @@ void privileges_open(void)
     was_confined = filter_is_there();
     thread_count = 0;
     leader_has_ended = false;
-    leader_file = process_may_keep(0) ? process_open("/proc/self/status", O_RDONLY) : -1;
-    if (leader_file >= 0 && !process_may_keep(leader_file)) privileges_close();
+    leader_file = process_may_keep(0) ? process_keep(process_open("/proc/self/status", O_RDONLY)) : -1;
     bool is_read = read_leader();
     mode_at_start = is_read ? leader.seccomp_mode : 0;
     filters_at_start = is_read ? leader.seccomp_filters : 0;

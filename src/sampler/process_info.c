@@ -85,11 +85,10 @@ int process_file_errno(void)
     return file_errno;
 }
 
-/* Closes FILE if it may not be kept. Returns what is kept, or -1. */
-static int kept_file(int file)
+int process_keep(int descriptor)
 {
-    if (file < 0 || process_may_keep(file)) return file;
-    kernel_close(file);
+    if (descriptor >= 0 && process_may_keep(descriptor)) return descriptor;
+    if (descriptor >= 0) kernel_close(descriptor);
     return -1;
 }
 
@@ -114,17 +113,16 @@ static int open_maps(void)
     return open_of_process("/proc/self/maps", "/proc/thread-self/maps", 0);
 }
 
-bool process_own_descriptors(int kept)
+void process_own_descriptors(int kept)
 {
     memory_file = maps_file = -1;
     file_errno = 0;
     has_own_descriptors = descriptor_table_take(kept);
     find_kept_end();
     if (process_may_keep(0)) {
-        memory_file = kept_file(open_memory()); /* while we may */
-        maps_file = kept_file(open_maps());
+        memory_file = process_keep(open_memory()); /* while we may */
+        maps_file = process_keep(open_maps());
     }
-    return has_own_descriptors;
 }
 
 int process_open_maps(void)
@@ -246,7 +244,7 @@ size_t process_read_memory(uint64_t address, void *buffer, size_t size)
                          : kernel_call6(SYS_process_vm_readv, process_id(), kernel_address(&to), 1,
                                         kernel_address(&from), 1, 0);
     if (file < 0) return got < 0 ? 0 : (size_t)got;
-    if (memory_file < 0) memory_file = kept_file(file);
+    if (memory_file < 0) memory_file = process_keep(file);
     return got < 0 ? 0 : (size_t)got;
 }
 

@@ -22,12 +22,15 @@ uint32_t process_processor_count(void);
 
 /* Gives the calling thread an empty table of descriptors of its own: nothing that it opens takes a number from the
  * program, it keeps nothing of the program open, and the program cannot close its files. KEPT, if it is not negative,
- * stays open. Returns false where the kernel (before 5.9, or a seccomp filter) denies it. */
-bool process_own_descriptors(int kept);
+ * stays open. Does nothing where the kernel (before 5.9, or a seccomp filter) denies it. */
+void process_own_descriptors(int kept);
 bool process_has_own_descriptors(void);
 
 /* Returns true if DESCRIPTOR may stay open: in a table of our own, as long as enough others are free. */
 bool process_may_keep(int descriptor);
+
+/* Returns DESCRIPTOR if it may stay open; closes it otherwise, and returns -1. */
+int process_keep(int descriptor);
 
 /* Opens PATH, and notes why it may not be opened. */
 int process_open(const char *path, int flags);

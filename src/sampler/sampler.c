@@ -590,7 +590,7 @@ static void begin_thread(int kept_descriptor)
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = thread_id();
     thread_wake_promptly();
-    (void)process_own_descriptors(kept_descriptor);
+    process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
     futex_set(&lifecycle.ready);

@@ -32,18 +32,9 @@ int thread_syscall_file(struct target_thread *thread)
     return process_open(path, O_RDONLY);
 }
 
-static void keep_or_close(int file, int *kept)
-{
-    if (file < 0) return;
-    if (process_may_keep(file))
-        *kept = file;
-    else
-        kernel_close(file);
-}
-
 void thread_release_syscall_file(struct target_thread *thread, int file)
 {
-    keep_or_close(file, &thread->syscall_file);
+    thread->syscall_file = process_keep(file);
 }
 
 /* Reads THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
@@ -54,7 +45,7 @@ static bool read_kept(const struct target_thread *thread, const char *name, int 
     int file = *kept >= 0 ? *kept : process_open(path, O_RDONLY);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
-    keep_or_close(file, kept);
+    *kept = process_keep(file);
     return got > 0;
 }
 
@@ -297,10 +288,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     } else {
         list_threads(threads, directory, writer);
     }
-    if (process_may_keep(directory))
-        threads->directory = directory;
-    else
-        kernel_close(directory);
+    threads->directory = process_keep(directory);
     keep_unlisted(threads);
 
     for (size_t i = 0; i < threads->count; i++) {

@@ -100,16 +100,16 @@ enum thread_state {
 struct target_thread {
     /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
     pid_t tid;
-    enum thread_state state;                 /* state at the last scan, which continues until the thread runs */
-    uint64_t cpu_ns_seen;                    /* CPU time at the last scan, ns */
-    struct sample_request *request;          /* request by the sampler thread; NULL: there is none */
-    const struct perf_event_mmap_page *page; /* NULL: there is none */
-    bool is_known;                           /* true if it was scanned before */
-    bool ran_long;                           /* true if it ran for long before the last scan */
-    uint8_t asleep_ticks;        /* ticks asleep in a row, up to the number that makes a page worth its cost */
-    uint32_t awake_tick;         /* last tick that saw it awake */
-    uint32_t wakes;              /* measure of how often it wakes up, which falls with each tick asleep */
-    uint32_t no_page_until_tick; /* end of the time without a page, after it woke up too often */
+    enum thread_state state;           /* state at the last scan, which continues until the thread runs */
+    uint64_t cpu_ns_seen;              /* CPU time at the last scan, ns */
+    struct sample_request *request;    /* request by the sampler thread; NULL: there is none */
+    struct perf_event_mmap_page *page; /* NULL: there is none */
+    bool is_known;                     /* true if it was scanned before */
+    bool ran_long;                     /* true if it ran for long before the last scan */
+    uint8_t asleep_ticks;              /* ticks asleep in a row, up to the number that makes a page worth its cost */
+    uint32_t awake_tick;               /* last tick that saw it awake */
+    uint32_t wakes;                    /* measure of how often it wakes up, which falls with each tick asleep */
+    uint32_t no_page_until_tick;       /* end of the time without a page, after it woke up too often */
 
     uint32_t number; /* number in the recording */
     char name[THREAD_NAME_SIZE];
