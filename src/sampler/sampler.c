@@ -593,6 +593,7 @@ static void begin_thread(int kept_descriptor)
     process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
+    sampler.own_delay_ns = 0;
     futex_set(&lifecycle.ready);
     (void)process_root_has_changed();
     privileges_open();
