@@ -3,12 +3,14 @@
 
 #include "base/kernel.h"
 #include "base/pages.h"
+#include "base/unsigned.h"
 #include "sampler/process_info.h"
 #include "sampler/threads.h"
 
 /* Requests that were ever taken; each is allocated then, and never freed: a late reply may come at any time. */
 static struct sample_request *requests[REQUESTS_MAX];
-static _Atomic uint32_t used_end; /* end of the requests that were ever taken */
+static _Atomic uint32_t used_end;             /* end of the requests that were ever taken */
+static uint64_t lowest = UINT64_MAX, highest; /* addresses between which all requests are */
 static uint32_t free_requests[REQUESTS_MAX];
 static uint32_t free_count;
 static uint32_t left_count; /* requests that were given back while they were written to */
@@ -25,6 +27,8 @@ void sample_requests_forget(void)
         pages_free(requests[i], sizeof(*requests[i]));
         requests[i] = NULL;
     }
+    lowest = UINT64_MAX;
+    highest = 0;
 }
 
 bool sample_requests_install_handler(void)
@@ -48,6 +52,7 @@ enum request_phase sample_request_phase(const struct sample_request *request)
 
 bool sample_requests_hold_stack(uint64_t stack_pointer)
 {
+    if (stack_pointer <= lowest || stack_pointer > highest) return false; /* nearly all */
     for (uint32_t i = 0, end = atomic_load(&used_end); i < end; i++) {
         uint64_t top = (uint64_t)(uintptr_t)(requests[i] + 1); /* the pointer is there before the first push */
         if (top - stack_pointer < sizeof(*requests[i])) return true;
@@ -59,11 +64,14 @@ bool sample_requests_hold_stack(uint64_t stack_pointer)
 static struct sample_request *allocated(uint32_t index)
 {
     if (index < atomic_load(&used_end)) return requests[index];
-    requests[index] = pages_allocate(sizeof(struct sample_request));
-    if (!requests[index]) return NULL;
-    requests[index]->index = index;
+    struct sample_request *request = pages_allocate(sizeof(*request));
+    if (!request) return NULL;
+    request->index = index;
+    requests[index] = request;
+    lowest = least(lowest, (uintptr_t)request);
+    highest = greatest(highest, (uintptr_t)(request + 1));
     atomic_store(&used_end, index + 1);
-    return requests[index];
+    return request;
 }
 
 static void empty(struct sample_request *request)
