@@ -29,14 +29,14 @@ static uintptr_t next_address(size_t pages_size)
     return start ? start + atomic_fetch_add(&area_used, pages_size) % AREA_SIZE : 0;
 }
 
-static size_t round_up(size_t size)
-{
-    return (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-}
-
 static uintptr_t page_of(uintptr_t address)
 {
     return address & ~(uintptr_t)(PAGE_BYTES - 1);
+}
+
+static uintptr_t round_up(uintptr_t address)
+{
+    return page_of(address + PAGE_BYTES - 1);
 }
 
 static void unlock(uintptr_t start, uintptr_t end)
@@ -92,8 +92,7 @@ static void unlock_image(void)
     const Elf64_Phdr *segments = (const void *)(start + image_header.e_phoff);
     for (unsigned i = 0; i < image_header.e_phnum; i++) {
         uintptr_t begin = start + segments[i].p_vaddr;
-        if (segments[i].p_type == PT_LOAD)
-            unlock(page_of(begin), page_of(begin + segments[i].p_memsz + PAGE_BYTES - 1));
+        if (segments[i].p_type == PT_LOAD) unlock(page_of(begin), round_up(begin + segments[i].p_memsz));
     }
 }
 
@@ -131,14 +130,14 @@ static void advise(uintptr_t start, uintptr_t end, long advice)
 void pages_release(void *memory, size_t size)
 {
     uintptr_t start = (uintptr_t)memory;
-    advise(page_of(start + PAGE_BYTES - 1), page_of(start + size), MADV_DONTNEED);
+    advise(round_up(start), page_of(start + size), MADV_DONTNEED);
 }
 
 /* The pages at both ends too: a mapping that is half advised becomes two, which mremap, and so realloc, cannot move. */
 void pages_prefer_large(void *memory, size_t size)
 {
     uintptr_t start = (uintptr_t)memory;
-    advise(page_of(start), page_of(start + size + PAGE_BYTES - 1), MADV_HUGEPAGE);
+    advise(page_of(start), round_up(start + size), MADV_HUGEPAGE);
 }
 
 void pages_prepare(void *memory, size_t size)
@@ -148,7 +147,7 @@ void pages_prepare(void *memory, size_t size)
     if (size >= PAGES_LARGE_BYTES) {
         pages_prefer_large(memory, size);
     } else if (size >= FEW_BYTES) {
-        advise(page_of(start + PAGE_BYTES - 1), page_of(start + size), POPULATE_WRITE);
+        advise(round_up(start), page_of(start + size), POPULATE_WRITE);
     }
 }
 
