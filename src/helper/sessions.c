@@ -8,9 +8,9 @@
 #include "base/file.h"
 #include "deliver/request_file.h"
 #include "format/common/text_line.h"
+#include "format/sentry/chunk_envelope.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/rules.h"
-#include "format/sentry/sentry_v2.h"
 #include "helper/make.h"
 
 #include <dirent.h>
@@ -102,16 +102,6 @@ static void delete_recordings(const struct task *task)
 
 /* --- Envelopes ---------------------------------------------------------------------------------------------------- */
 
-static void begin_chunk(struct slice payload, struct buffer *envelope)
-{
-    const struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
-                                                   .sdk_version = slice_of_text(OFFBEAT_VERSION)};
-    char platform[SENTRY_PLATFORM_SIZE];
-    sentry_payload_platform(payload, platform);
-    envelope_begin(envelope, &attributes);
-    envelope_add_item(envelope, "profile_chunk", platform, payload); /* V2-7: the payload's own */
-}
-
 /* Appends the envelope of TASK's transaction, and PROFILE unless it is empty. */
 static void add_transaction(const struct task *task, struct slice profile, struct buffer *envelope)
 {
@@ -127,7 +117,7 @@ static void make_envelope(const struct task *task, struct slice payload, struct 
     if (is_v1(task))
         add_transaction(task, payload, envelope);
     else
-        begin_chunk(payload, envelope);
+        chunk_envelope_write(payload, envelope);
 }
 
 static enum category category_of_task(const struct task *task)

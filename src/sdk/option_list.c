@@ -4,7 +4,7 @@
 #include "base/environment.h"
 #include "base/percent.h"
 #include "format/recording/record_environment.h"
-#include "format/sentry/sentry_v2.h"
+#include "format/sentry/chunk_envelope.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "base/uuid.h"
 #include "deliver/request_file.h"
 #include "format/common/text_line.h"
+#include "format/sentry/chunk_envelope.h"
 #include "format/sentry/envelope.h"
-#include "format/sentry/sentry_v2.h"
 #include "sdk/callbacks.h"
 #include "sdk/helper_process.h"
 #include "sdk/sender.h"
@@ -270,13 +270,10 @@ void spooler_store(struct spooler *spooler)
 static void send_chunk(struct slice payload)
 {
     struct buffer envelope = {.maximum = ENVELOPE_BYTES_MAX};
-    const struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
-                                                   .sdk_version = slice_of_text(OFFBEAT_VERSION)};
     char platform[SENTRY_PLATFORM_SIZE];
     sentry_payload_platform(payload, platform);
     if (!sender_may_send("profile_chunk", category_of_chunk(slice_of_text(platform)), payload)) return;
-    envelope_begin(&envelope, &attributes);
-    envelope_add_item(&envelope, "profile_chunk", platform, payload); /* V2-7: the payload's own */
+    chunk_envelope_write(payload, &envelope);
     sender_send(&envelope);
     buffer_fini(&envelope);
 }

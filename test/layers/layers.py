@@ -293,6 +293,14 @@ def the_preloaded_library_needs_libc_alone():
 
 
 @case
+def the_preloaded_library_has_no_model_and_no_decoders():
+    defined = {line.split()[-1].split(".")[0] for line in lines_of("nm", "--defined-only", str(LIBRARY))}
+    check("offbeat_init" in defined, f"{LIBRARY} has no symbols")
+    others = sorted(name for name in defined if re.match("profile_(init|add)|sentry_v[12]_|format_find|inflate", name))
+    check(not others, f"it has {others}")
+
+
+@case
 def the_preloaded_library_exports_only_its_names_and_interposed_ones():
     check(LIBRARY.is_file(), f"{LIBRARY} was not built")
     shown = [line.split()[-1] for line in lines_of("nm", "--dynamic", "--defined-only", str(LIBRARY))]

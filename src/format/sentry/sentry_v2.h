@@ -25,11 +25,6 @@ struct sentry_v2_options {
     const char *chunk_id;    /* 32 lowercase hex digits; NULL = the profile's own, or a new one where it has none */
 };
 
-enum { SENTRY_PLATFORM_SIZE = 64 };
-
-/* Copies the platform that PAYLOAD, a chunk, names to RET_PLATFORM; "" if it names none or a longer one. */
-void sentry_payload_platform(struct slice payload, char ret_platform[SENTRY_PLATFORM_SIZE]);
-
 /* Returns the platform that the chunk of PROFILE names, and that its envelope's item must name (V2-7). */
 const char *sentry_v2_platform(const struct profile *profile);
 

@@ -8,7 +8,6 @@
 
 #include "format/common/format_ops.h"
 
-#include <stdio.h>
 
 enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PART_TRACE, PART_TIME, PARTS };
 enum {
@@ -163,24 +162,6 @@ enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct
         is_object ? v2_build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
     chunk_decoder_fini(&decoder);
     return status;
-}
-
-void sentry_payload_platform(struct slice payload, char ret_platform[SENTRY_PLATFORM_SIZE])
-{
-    struct json_reader reader;
-    struct slice key, platform = {0};
-    json_reader_init(&reader, payload);
-    json_object_begin(&reader);
-    while (!platform.data && json_object_next(&reader, &key)) {
-        if (slice_equals_text(key, "platform"))
-            platform = json_string(&reader);
-        else
-            json_skip(&reader);
-    }
-    bool fits = !reader.failed && platform.size < SENTRY_PLATFORM_SIZE;
-    (void)snprintf(ret_platform, SENTRY_PLATFORM_SIZE, "%.*s", fits ? (int)platform.size : 0,
-                   fits && platform.size ? (const char *)platform.data : "");
-    json_reader_fini(&reader);
 }
 
 /* --- The format --------------------------------------------------------------------------------------------------- */
