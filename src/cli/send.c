@@ -173,7 +173,7 @@ static enum exit_status send_file(struct sender *sender, const char *path)
     copy(sender->failure, sizeof(sender->failure), "not in time");
     (void)transport_send(sender->transport, &bytes);
     if (!transport_flush(sender->transport, sender->timeout_ns)) {
-        (void)transport_stop(sender->transport, 0, NULL);
+        (void)transport_stop(sender->transport, 0);
         sender->transport = NULL;
     }
     return print_outcome(sender, path);
@@ -249,6 +249,6 @@ int command_send(int argc, char **argv)
         return error.status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
     }
     status = send_files(&sender, &files);
-    (void)transport_stop(sender.transport, sender.timeout_ns < SECOND_NS ? sender.timeout_ns : SECOND_NS, NULL);
+    (void)transport_stop(sender.transport, sender.timeout_ns < SECOND_NS ? sender.timeout_ns : SECOND_NS);
     return (int)status;
 }

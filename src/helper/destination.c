@@ -214,8 +214,7 @@ static bool changed(void *context, struct transport_options *options)
 
 static bool start(struct server *server, const char *root, const char *name, struct error *error)
 {
-    struct transport_options options = {.client = "offbeat/" OFFBEAT_VERSION,
-                                        .spool_folder = root,
+    struct transport_options options = {.spool_folder = root,
                                         .spool_count_max = ENVELOPES_MAX,
                                         .queue_count_max = ENVELOPES_MAX,
                                         .debug = debug,
@@ -247,7 +246,7 @@ struct server *server_start(const char *root, const char *name, struct error *er
 void server_stop(struct server *server, uint64_t timeout_ns)
 {
     if (!server) return;
-    if (server->transport) (void)transport_stop(server->transport, timeout_ns, NULL);
+    if (server->transport) (void)transport_stop(server->transport, timeout_ns);
     spool_fini(&server->spool);
     buffer_fini(&server->facts);
     buffer_fini(&server->texts);

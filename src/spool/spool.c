@@ -12,6 +12,7 @@
 #include "base/file_descriptor.h"
 #include "base/uuid.h"
 #include "format/sentry/envelope.h"
+#include "spool/exchange.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -96,12 +97,6 @@ struct listing {
     uint64_t bytes;
 };
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), ending_length = strlen(ending);
-    return length > ending_length && strcmp(text + length - ending_length, ending) == 0;
-}
-
 /* Opens and locks NAME if nobody else has it. */
 static int try_lock(const struct spool *spool, const char *name)
 {
@@ -126,8 +121,8 @@ static void delete_if_left(const struct spool *spool, const char *name)
 
 static void list_file(const struct spool *spool, const char *name, struct listing *listing)
 {
-    if (ends_with(name, ".tmp")) delete_if_left(spool, name);
-    if (strlen(name) != NAME_LENGTH || !ends_with(name, ".envelope")) return;
+    if (exchange_has_suffix(name, ".tmp")) delete_if_left(spool, name);
+    if (strlen(name) != NAME_LENGTH || !exchange_has_suffix(name, ".envelope")) return;
     if (!array_reserve(&listing->items, &listing->capacity, listing->count + 1, sizeof(struct entry), SPOOL_FILES_MAX))
         return;
     struct entry *entry = &listing->items[listing->count++];

@@ -15,9 +15,10 @@
 
 enum { COUNT_MAX_DEFAULT = 100, BYTES_MAX_DEFAULT = 100 << 20, STACK_BYTES = 512 << 10 };
 
+static const char client[] = "offbeat/" OFFBEAT_VERSION;
+
 static void set_defaults(struct transport_options *options)
 {
-    if (!options->client) options->client = "offbeat/" OFFBEAT_VERSION;
     if (!options->spool_bytes_max) options->spool_bytes_max = BYTES_MAX_DEFAULT;
     if (!options->spool_count_max) options->spool_count_max = COUNT_MAX_DEFAULT;
     if (options->spool_count_max > SPOOL_FILES_MAX) options->spool_count_max = SPOOL_FILES_MAX;
@@ -69,8 +70,8 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     transport->report_at_ns = later(now, options->report_interval_ns);
     transport->started_at_ns = clock_utc_ns();
     dsn_url(dsn, transport->url);
-    dsn_auth(dsn, options->client, transport->auth);
-    dsn_user_agent(options->client, transport->user_agent);
+    dsn_auth(dsn, client, transport->auth);
+    dsn_user_agent(client, transport->user_agent);
     init_locks(transport);
 }
 
@@ -134,9 +135,8 @@ void transport_discard(struct transport *transport, enum discard_reason reason, 
 
 struct transport_counts transport_counts(struct transport *transport)
 {
-    struct transport_counts counts = {0};
     pthread_mutex_lock(&transport->mutex);
-    counts = transport->counts;
+    struct transport_counts counts = transport->counts;
     pthread_mutex_unlock(&transport->mutex);
     return counts;
 }
@@ -184,7 +184,7 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns)
 }
 
 /* Ends the thread, by UNTIL_NS and the time that storing takes. True if nothing is left to send. */
-static bool end_thread(struct transport *transport, uint64_t until_ns, struct transport_counts *ret_counts)
+static bool end_thread(struct transport *transport, uint64_t until_ns)
 {
     pthread_mutex_lock(&transport->mutex);
     transport->is_stopping = true;
@@ -194,7 +194,6 @@ static bool end_thread(struct transport *transport, uint64_t until_ns, struct tr
     transport_wake(transport);
     while (!transport->is_ended && wait_for_change(transport, later(until_ns, STOP_GRACE_NS))) continue;
     bool is_done = transport->is_ended && transport->is_idle;
-    if (ret_counts) *ret_counts = transport->counts;
     pthread_mutex_unlock(&transport->mutex);
     return is_done;
 }
@@ -215,10 +214,10 @@ static void release(struct transport *transport)
     }
 }
 
-bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
+bool transport_stop(struct transport *transport, uint64_t timeout_ns)
 {
     if (!transport) return false;
-    bool is_done = end_thread(transport, later(clock_monotonic_ns(), timeout_ns), ret_counts);
+    bool is_done = end_thread(transport, later(clock_monotonic_ns(), timeout_ns));
     release(transport);
     return is_done;
 }

@@ -52,7 +52,6 @@ struct transport_answer {
 /* Numbers that are 0 have the default named. PROXY, NO_PROXY and CA_FILE live as long as the transport. */
 struct transport_options {
     const char *dsn;
-    const char *client;          /* name/version, "offbeat/…" if NULL */
     const char *spool_folder;    /* NULL: none. Its parent must exist; each server gets a folder in it */
     uint64_t spool_bytes_max;    /* 100 MiB */
     size_t spool_count_max;      /* 100 */
@@ -112,8 +111,7 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 /* Flushes TRANSPORT (which may be NULL), ends it, whatever the network does, and frees it. Call it once, when no other
  * thread uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and three seconds, in which the
  * rest is stored and TLS finishes computing; less if the next try would come too late. A thread that is held up for
- * longer, for example by a disk, ends later on its own, and calls DEBUG until then. RET_COUNTS, which may be NULL, are
- * the last counts. */
-bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
+ * longer, for example by a disk, ends later on its own, and calls DEBUG until then. */
+bool transport_stop(struct transport *transport, uint64_t timeout_ns);
 
 #endif

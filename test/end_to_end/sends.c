@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     bool flushed = transport_flush(transport, settings.flush_ms * MILLISECOND_NS);
     struct transport_counts counts = transport_counts(transport);
     uint64_t before = now_ms();
-    bool stopped = transport_stop(transport, settings.stop_ms * MILLISECOND_NS, NULL);
+    bool stopped = transport_stop(transport, settings.stop_ms * MILLISECOND_NS);
     printf("{\"made\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"limited\": %" PRIu64 ", \"discarded\": %" PRIu64
            ", \"flushed\": %s, \"stopped\": %s, \"stop_ms\": %" PRIu64 "}\n",
            counts.made, counts.sent, counts.limited, counts.discarded, flushed ? "true" : "false",
