@@ -167,3 +167,18 @@ enum status file_write(const char *path, struct slice bytes, struct error *error
     if (faccessat(AT_FDCWD, resolved, W_OK, AT_EACCESS) != 0) return error_set_errno(error, "cannot replace");
     return write_regular(resolved, &facts, bytes, error);
 }
+
+void file_make_folders_above(char *path, size_t from)
+{
+    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+void file_make_folders(char *path)
+{
+    file_make_folders_above(path, 1);
+    (void)mkdir(path, 0700);
+}

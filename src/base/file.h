@@ -20,4 +20,10 @@ enum status file_write(const char *path, struct slice bytes, struct error *error
 /* Writes all of BYTES to DESCRIPTOR. STATUS_IO with errno_value. */
 enum status file_write_descriptor(int descriptor, struct slice bytes, struct error *error);
 
+/* Makes the folders above the last part of PATH, whose first FROM bytes are there, for this user alone. PATH is changed
+ * meanwhile. */
+void file_make_folders_above(char *path, size_t from);
+/* Makes PATH as well, and all folders above it. */
+void file_make_folders(char *path);
+
 #endif

@@ -60,17 +60,6 @@ static bool is_usable(const char *path, bool is_chosen)
     return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* Creates PATH and the folders above it, for this user alone. */
-static void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-    (void)mkdir(path, 0700);
-}
-
 /* --- A folder for who wants none to stay -------------------------------------------------------------------------- */
 
 static bool is_temporary(const struct settings *settings)
@@ -140,7 +129,7 @@ bool spool_folder_choose(const struct settings *settings, struct spool_folder *r
     if (is_temporary(settings)) return make_temporary(root) && prepare_server(settings, root, ret_folder);
     for (size_t i = 0; i < PLACES; i++) {
         if (!place(settings, i, root)) continue;
-        make_folders(root);
+        file_make_folders(root);
         if (is_usable(root, i < 2) && prepare_server(settings, root, ret_folder)) return true;
         if (i == 0)
             sdk_debug("%s cannot be used: OFFBEAT_SPOOL_DIRECTORY must name a folder that can be written", root);
@@ -240,7 +229,7 @@ void folder_keep_decision(const struct settings *settings, enum lifecycle_kept d
     bool is_kept = is_temporary(settings);
     for (size_t i = 0; i < PLACES && !is_kept; i++) {
         if (!place(settings, i, root)) continue;
-        if (decision != LIFECYCLE_KEPT_NOTHING) make_folders(root);
+        if (decision != LIFECYCLE_KEPT_NOTHING) file_make_folders(root);
         if (!is_usable(root, i < 2) || !place_of_decision(settings, root, path)) continue;
         if (decision == LIFECYCLE_KEPT_NOTHING)
             (void)unlink(path);

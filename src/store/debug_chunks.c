@@ -1,5 +1,6 @@
 /* Chunks of debug files that wait until they are joined: debug/waiting/SCOPE/SHA1. They are not synced: after a power
  * cut a chunk may be damaged, which its checksum shows, and its client sends it again.  SPDX-License-Identifier: MIT */
+#include "base/file.h"
 #include "store/store_private.h"
 
 #include <dirent.h>
@@ -139,7 +140,7 @@ enum status store_debug_add_chunk(struct store *store, uint64_t scope, const cha
     make_room(store, scope);
     new_name(name, sizeof(name));
     path_of(store, scope, name, part);
-    make_folders_above(part, strlen(store->folder) + 1);
+    file_make_folders_above(part, strlen(store->folder) + 1);
     path_of(store, scope, checksum, path);
     int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) return error_set_errno(error, "cannot store a chunk of a debug file");
@@ -207,7 +208,7 @@ enum status store_debug_join(struct store *store, const struct store_debug_parts
     enum status status = STATUS_OK;
     new_name(name, sizeof(name));
     path_of(store, parts->scope, name, joined.path);
-    make_folders_above(joined.path, strlen(store->folder) + 1);
+    file_make_folders_above(joined.path, strlen(store->folder) + 1);
     joined.descriptor = open(joined.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (joined.descriptor < 0) return error_set_errno(error, "cannot join a debug file");
     sha1_init(&whole);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "store/debug_files.h"
 
+#include "base/file.h"
 #include "store/store_private.h"
 
 #include <dirent.h>
@@ -98,7 +99,7 @@ enum status store_debug_add(struct store *store, const struct store_debug_parts 
     path_of(store, file, ".names", names);
     if (fsync(joined->descriptor) != 0) return error_set_errno(error, "cannot keep a debug file");
     (void)pthread_mutex_lock(&store->debug_lock);
-    make_folders_above(path, strlen(store->folder) + 1);
+    file_make_folders_above(path, strlen(store->folder) + 1);
     if (index[0]) (void)rename(index, names);
     bool is_kept = rename(joined->path, path) == 0;
     joined->path[is_kept ? 0 : strlen(joined->path)] = '\0';

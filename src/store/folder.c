@@ -25,15 +25,6 @@ void store_print(store_report *report, void *context, const char *format, ...)
     report(context, text);
 }
 
-void make_folders_above(char *path, size_t from)
-{
-    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 const char *const day_file_endings[DAY_FILES] = {"", "-wal", "-shm"};
 
 void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE])

@@ -5,6 +5,7 @@
  * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
  * looked for in the files of the DAYS_BEFORE days that were written before, too. As clocks of servers jump, the control
  * file knows their order.  SPDX-License-Identifier: MIT */
+#include "base/file.h"
 #include "store/store_private.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ enum status store_open(const char *path, store_report *report, void *context, st
     struct store *store = calloc(1, sizeof(*store));
     if (!store) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     (void)snprintf(store->folder, sizeof(store->folder), "%s", path);
-    make_folders_above(store->folder, 1);
+    file_make_folders_above(store->folder, 1);
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         free(store);
         return error_set_errno(error, "%s", path);

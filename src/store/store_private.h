@@ -190,8 +190,6 @@ struct store {
 void store_print(store_report *report, void *context, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void *store_write(void *store); /* the writer's thread */
 
-/* Makes the folders above the last part of PATH, whose first FROM bytes are there. PATH is changed meanwhile. */
-void make_folders_above(char *path, size_t from);
 /* A data file is up to three files on disk: SQLite's log and shared memory are beside it. */
 enum { DAY_FILES = 3 };
 extern const char *const day_file_endings[DAY_FILES];

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/environment.h"
+#include "base/file.h"
 #include "symbolize/symbol_index_build.h"
 
 enum { TOUCHED_EVERY_SECONDS = 3600 };
@@ -44,16 +45,6 @@ static bool is_ours(const char *folder)
     struct stat facts;
     return stat(folder, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
            !(facts.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-static void make_folder(char *folder)
-{
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(folder, 0700);
-        *slash = '/';
-    }
-    (void)mkdir(folder, 0700);
 }
 
 static bool copy_path(const char *build_id, char ret_path[PATH_MAX])
@@ -145,7 +136,7 @@ static void make_room(const char *folder)
 bool index_store_folder(char ret_folder[PATH_MAX])
 {
     if (!copy_folder(ret_folder)) return false;
-    make_folder(ret_folder);
+    file_make_folders(ret_folder);
     return is_ours(ret_folder);
 }
 
