@@ -84,24 +84,9 @@ struct record_arguments {
 
 /* --- Afterwards --------------------------------------------------------------------------------------------------- */
 
-static const char *metadata_text(const struct profile *profile, const char *key)
-{
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        if (!entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) {
-            return profile_c_string(profile, entry->text);
-        }
-    }
-    return "";
-}
-
 static uint64_t metadata_number(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        if (entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) return (uint64_t)entry->number;
-    }
-    return 0;
+    return (uint64_t)profile_metadata_number(profile, key);
 }
 
 /* A process that ended as soon as it had made its recording was there to be sampled. */
@@ -136,10 +121,10 @@ static bool add_process(struct record *record, struct profile *all, struct profi
 {
     struct profile_extra_labels labels = {.count = 2};
     labels.items[0].key = "pid";
-    labels.items[0].number = strtoll(metadata_text(profile, "pid"), NULL, 10);
+    labels.items[0].number = strtoll(profile_metadata_text(profile, "pid"), NULL, 10);
     labels.items[0].is_number = true;
     labels.items[1].key = "process";
-    labels.items[1].text = metadata_text(profile, "process");
+    labels.items[1].text = profile_metadata_text(profile, "process");
     struct error error;
     if (profile_merge(all, profile, &labels, &error) == STATUS_OK) return true;
     message("%s", error.message);
@@ -164,7 +149,7 @@ static void count_process(struct record *record, const struct profile *profile)
         record->stack_count += metadata_number(profile, stacks[i]);
     if (metadata_number(profile, "bytes_lost") > 0) {
         message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
-                metadata_text(profile, "process"), metadata_text(profile, "pid"),
+                profile_metadata_text(profile, "process"), profile_metadata_text(profile, "pid"),
                 (unsigned long long)metadata_number(profile, "bytes_lost"), record->folder.path);
     }
 }
@@ -212,8 +197,9 @@ static void take_recording(struct record *record, struct profile *all, const cha
     if (is_open) {
         note_deleted(record, &profile);
         bool was_sampled = profile.samples.count > 0; /* its start alone is too little for Sentry */
-        pid_t pid = (pid_t)strtol(metadata_text(&profile, "pid"), NULL, 10);
-        uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, metadata_text(&profile, "executable"));
+        pid_t pid = (pid_t)strtol(profile_metadata_text(&profile, "pid"), NULL, 10);
+        uint64_t seen_ns =
+            descendants_note_recorded(record->descendants, pid, profile_metadata_text(&profile, "executable"));
         record->sampled_cpu_ns += cpu_ns_of(&profile, seen_ns);
         struct process_start before = {.cpu_ns = metadata_number(&profile, "process_cpu_before_ns"),
                                        .wait_ns = metadata_number(&profile, "wait_before_ns")};
@@ -331,8 +317,8 @@ static void print_completeness(const struct profile *all)
     buffer_clear(&line);
     if (completeness_append_too_short(all, &completeness, &line) || completeness_append_late(all, &line))
         message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    if (*metadata_text(all, "sampler_ended"))
-        message("the sampler ended before the program did: %s", metadata_text(all, "sampler_ended"));
+    if (*profile_metadata_text(all, "sampler_ended"))
+        message("the sampler ended before the program did: %s", profile_metadata_text(all, "sampler_ended"));
     if (completeness.threads_missed > 0)
         message("%.0f threads were not sampled: a process had more threads than the sampler follows",
                 completeness.threads_missed);

@@ -3,6 +3,7 @@
  * is still the one that was recorded.  SPDX-License-Identifier: MIT */
 #include "cli/recorded_files.h"
 
+#include "base/clocks.h"
 #include "base/hash.h"
 #include "binary/contents_id.h"
 #include "binary/elf_file.h"
@@ -15,15 +16,14 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 
-enum { FILES_MAX = 1 << 16, NANOSECONDS = 1000000000 };
+enum { FILES_MAX = 1 << 16 };
 
 _Static_assert((int)ELF_BUILD_ID_TEXT_SIZE <= (int)KERNEL_BUILD_ID_SIZE, "any build id fits");
 
 static uint64_t nanoseconds(int64_t seconds, int64_t rest_ns)
 {
-    return seconds > 0 ? (uint64_t)seconds * NANOSECONDS + (uint64_t)rest_ns : 0;
+    return seconds > 0 ? (uint64_t)seconds * SECOND_NS + (uint64_t)rest_ns : 0;
 }
 
 void recorded_files_init(struct recorded_files *files, int descriptor, const struct profile *profile)
@@ -47,25 +47,11 @@ void recorded_files_fini(struct recorded_files *files)
     index_table_fini(&files->known.index);
 }
 
-/* Returns the text that perf noted as KEY. */
-static const char *noted(const struct profile *profile, const char *key)
-{
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        if (!entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0)
-            return profile_c_string(profile, entry->text);
-    }
-    return "";
-}
-
 static bool is_this_kernel(const struct recorded_files *files, const struct utsname *system)
 {
-    struct timespec now, since_start;
-    if (strcmp(noted(files->profile, "kernel"), system->release) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
-        clock_gettime(CLOCK_BOOTTIME, &since_start) != 0)
-        return false;
-    uint64_t started_ns = nanoseconds(now.tv_sec, now.tv_nsec) - nanoseconds(since_start.tv_sec, since_start.tv_nsec);
-    return started_ns <= files->begin_ns;
+    uint64_t started_ns = clock_utc_ns() - clock_ns(CLOCK_BOOTTIME);
+    return strcmp(profile_metadata_text(files->profile, "kernel"), system->release) == 0 &&
+           started_ns <= files->begin_ns;
 }
 
 static bool has_generation(const struct elf_file *binary, uint64_t generation)
@@ -94,7 +80,8 @@ static void find_id(const struct recorded_files *files, struct recorded_file *fi
     struct utsname system;
     struct elf_file binary;
     char id[KERNEL_BUILD_ID_SIZE] = "";
-    if (files->begin_ns == 0 || uname(&system) != 0 || strcmp(noted(files->profile, "host"), system.nodename) != 0)
+    if (files->begin_ns == 0 || uname(&system) != 0 ||
+        strcmp(profile_metadata_text(files->profile, "host"), system.nodename) != 0)
         return;
     if (strcmp(file->path, KERNEL_MAPPING) == 0) {
         if (!is_this_kernel(files, &system) || !kernel_build_id(id)) return;

@@ -16,13 +16,8 @@ static const char *started_name(const struct profile *profile, const char *path)
 {
     enum { KERNEL_NAME_MAX = 15 };
     const char *name = path_base_name_text(path);
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        const char *started = profile_c_string(profile, entry->text);
-        if (strcmp(profile_c_string(profile, entry->key), "process") != 0 || !*started) continue;
-        return strncmp(name, started, KERNEL_NAME_MAX) == 0 ? name : started;
-    }
-    return name;
+    const char *started = profile_metadata_text(profile, "process");
+    return started[0] && strncmp(name, started, KERNEL_NAME_MAX) != 0 ? started : name;
 }
 
 /* The build id, or the debug id that was computed from the code, says which version of the program it is (V2-12). */

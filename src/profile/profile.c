@@ -182,6 +182,25 @@ bool profile_find_string(const struct profile *profile, struct slice text, struc
     return true;
 }
 
+static struct metadata_entry metadata_of(const struct profile *profile, const char *key, bool is_number)
+{
+    for (size_t i = 0; i < profile->metadata.count; i++) {
+        const struct metadata_entry *entry = &profile->metadata.items[i];
+        if (entry->is_number == is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) return *entry;
+    }
+    return (struct metadata_entry){0};
+}
+
+const char *profile_metadata_text(const struct profile *profile, const char *key)
+{
+    return profile_c_string(profile, metadata_of(profile, key, false).text);
+}
+
+int64_t profile_metadata_number(const struct profile *profile, const char *key)
+{
+    return metadata_of(profile, key, true).number;
+}
+
 struct string_id profile_string(struct profile *profile, struct slice text)
 {
     static const struct string_id none;

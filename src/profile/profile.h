@@ -378,6 +378,9 @@ const char *profile_c_string(const struct profile *profile, struct string_id id)
 struct slice profile_slice(const struct profile *profile, struct string_id id);
 /* True if PROFILE contains the string TEXT; it always contains "". */
 bool profile_find_string(const struct profile *profile, struct slice text, struct string_id *ret_id);
+/* Return the first string, or the first number, that the metadata have as KEY; "" and 0 if there is none. */
+const char *profile_metadata_text(const struct profile *profile, const char *key);
+int64_t profile_metadata_number(const struct profile *profile, const char *key);
 const struct mapping *profile_mapping(const struct profile *profile, struct mapping_id id);
 const struct function *profile_function(const struct profile *profile, struct function_id id);
 const struct location *profile_location(const struct profile *profile, struct location_id id);

@@ -80,20 +80,10 @@ bool completeness_append_stacks(const struct profile *profile, const struct comp
 
 /* --- Losses ------------------------------------------------------------------------------------------------------- */
 
-static const char *metadata_text(const struct profile *profile, const char *key)
-{
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        if (!entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0)
-            return profile_c_string(profile, entry->text);
-    }
-    return "";
-}
-
 /* Returns what helps where there were no perf timers, which do not depend on an answer of the thread; or NULL. */
 static const char *perf_remedy(const struct profile *profile)
 {
-    const char *running = metadata_text(profile, "running_threads");
+    const char *running = profile_metadata_text(profile, "running_threads");
     if (strstr(running, "Permission denied"))
         return "perf timers avoid this, but the system does not permit them: set kernel.perf_event_paranoid to 1 "
                "(sysctl), or record with CAP_PERFMON, as root has it outside of containers";
@@ -112,7 +102,7 @@ static const char *perf_remedy(const struct profile *profile)
 /* Returns what helps where stacks of blocked threads could not be read. */
 static const char *unreadable_remedy(const struct profile *profile)
 {
-    const char *denied = metadata_text(profile, "files_denied");
+    const char *denied = profile_metadata_text(profile, "files_denied");
     if (strstr(denied, "open files")) return "no descriptor is left to read them: " DESCRIPTORS;
     return "the program is not dumpable: see prctl(2), PR_SET_DUMPABLE";
 }
@@ -146,11 +136,7 @@ static struct explained_loss explain(const struct profile *profile, const char *
 
 static double metadata_number(const struct profile *profile, const char *key)
 {
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        if (entry->is_number && strcmp(profile_c_string(profile, entry->key), key) == 0) return (double)entry->number;
-    }
-    return 0;
+    return (double)profile_metadata_number(profile, key);
 }
 
 bool completeness_append_calls(const struct profile *profile, struct buffer *out)
@@ -190,7 +176,7 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
     buffer_append_text(out,
                        " of the time are waits for a processor that are shown where the threads ran; some can be in "
                        "the system calls at whose ends the kernel stopped them — ");
-    bool sees_user_code = strstr(metadata_text(profile, "running_threads"), "for user code");
+    bool sees_user_code = strstr(profile_metadata_text(profile, "running_threads"), "for user code");
     buffer_append_text(out, remedy           ? remedy
                             : sees_user_code ? "to see where, set kernel.perf_event_paranoid to 1 (sysctl), or record "
                                                "with CAP_PERFMON, as root has it outside of containers"

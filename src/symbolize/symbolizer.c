@@ -53,21 +53,17 @@ struct symbol_source {
 /* --- What is wanted ----------------------------------------------------------------------------------------------- */
 
 /* The process that the profile describes; 0 if it does not say. */
-static int64_t pid_of_facts(const struct profile *profile)
+static int64_t pid_of_metadata(const struct profile *profile)
 {
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *fact = &profile->metadata.items[i];
-        if (strcmp(profile_c_string(profile, fact->key), "pid") != 0) continue;
-        return fact->is_number ? fact->number : strtoll(profile_c_string(profile, fact->text), NULL, 10);
-    }
-    return 0;
+    int64_t pid = profile_metadata_number(profile, "pid");
+    return pid != 0 ? pid : strtoll(profile_metadata_text(profile, "pid"), NULL, 10);
 }
 
 /* Code that a program made while it ran. The process of its memory is asked for names, else the profile's process. */
 static void collect_without_file(struct symbolizer *symbolizer)
 {
     const struct profile *profile = symbolizer->profile;
-    int64_t pid = pid_of_facts(profile);
+    int64_t pid = pid_of_metadata(profile);
     symbolizer->all_count = symbolizer->wanted_count;
     for (size_t i = 1; i < profile->locations.count; i++) {
         const struct location *location = &profile->locations.items[i];

@@ -410,16 +410,11 @@ static void write_categories(struct encoder *encoder)
 static void write_system(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    const char *machine = NULL;
-    for (size_t i = 0; i < profile->metadata.count; i++) {
-        const struct metadata_entry *entry = &profile->metadata.items[i];
-        struct slice key = profile_slice(profile, entry->key);
-        if (slice_equals_text(key, "arch") && !entry->is_number) machine = profile_c_string(profile, entry->text);
-        if (slice_equals_text(key, "samples_taken")) machine = "x86_64";
-    }
+    const char *machine = profile_metadata_text(profile, "arch");
+    if (profile_metadata_number(profile, "samples_taken") > 0) machine = "x86_64";
     char system[80];
-    (void)snprintf(system, sizeof(system), "Linux %.64s", machine ? machine : "");
-    if (machine) write_text(encoder, "oscpu", system);
+    (void)snprintf(system, sizeof(system), "Linux %.64s", machine);
+    if (machine[0]) write_text(encoder, "oscpu", system);
 }
 
 static void write_meta(struct encoder *encoder)
