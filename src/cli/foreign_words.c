@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <string.h>
 
+struct foreign_word {
+    const char *foreign, *own; /* NULL at the end of a list */
+};
+
 /* clang-format off */
-static const struct {
-    const char *word, *command;
-} words[] = {
+static const struct foreign_word commands[] = {
     {"annotate", "disasm"},
     {"buildid-list", "info"},
     {"callgrind", "graph"},
@@ -33,6 +35,7 @@ static const struct {
     {"upload-dif", "upload-debug"},
     {"web", "view"},
     {"weblist", "list"},
+    {NULL, NULL},
 };
 
 #define ATTACH "cannot attach to a running process; perf can: perf record -g -p PID -- sleep 10; offbeat top perf.data"
@@ -43,6 +46,8 @@ static const struct {
 static const struct {
     const char *command, *option, *advice;
 } advices[] = {
+    {"record", "p", ATTACH},
+    {"record", "pid", ATTACH},
     {"record", "t", ATTACH},
     {"record", "tid", ATTACH},
     {"record", "attach", ATTACH},
@@ -54,9 +59,7 @@ static const struct {
     {"record", "event", EVENTS},
 };
 
-static const struct {
-    const char *foreign, *own;
-} options[] = {
+static const struct foreign_word options[] = {
     {"c", "frequency"},
     {"children", "cum"},
     {"comm", "process"},
@@ -77,15 +80,19 @@ static const struct {
     {"symbol", "focus"},
     {"symbols", "focus"},
     {"tid", "thread"},
+    {NULL, NULL},
 };
 /* clang-format on */
 
+static const char *own_word(const struct foreign_word *words, const char *foreign)
+{
+    while (words->foreign && strcmp(words->foreign, foreign) != 0) words++;
+    return words->own;
+}
+
 const char *command_of_foreign_word(const char *word)
 {
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(words[i].word, word) == 0) return words[i].command;
-    }
-    return NULL;
+    return own_word(commands, word);
 }
 
 const char *advice_of_foreign_option(const char *command, const char *option)
@@ -99,8 +106,5 @@ const char *advice_of_foreign_option(const char *command, const char *option)
 
 const char *option_of_foreign_option(const char *option)
 {
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        if (strcmp(options[i].foreign, option) == 0) return options[i].own;
-    }
-    return NULL;
+    return own_word(options, option);
 }

@@ -95,9 +95,7 @@ static void print_help(const struct command_syntax *syntax)
 {
     printf("Example: %s\n\nUsage: offbeat %s %s\n\n%s\n\nOptions:\n", syntax->example, syntax->name, syntax->usage,
            syntax->about);
-    for (const struct option *option = syntax->options; option->name; option++) {
-        if (option->kind != OPTION_FOREIGN) print_option(option);
-    }
+    for (const struct option *option = syntax->options; option->name; option++) print_option(option);
     printf("%-*s%s\n", HELP_COLUMN, "  -h, --help", "this text");
 }
 
@@ -255,8 +253,6 @@ static bool set_value(const struct option *option, const char *text)
         return set_decimal(option, text);
     case OPTION_CHOICE:
         return set_choice(option, text);
-    case OPTION_FOREIGN:
-        break;
     }
     return false;
 }
@@ -297,7 +293,7 @@ static void reject_unknown(const struct parse *parse, const char *name)
     const char *names[OPTIONS_MAX];
     size_t count = 0;
     for (const struct option *option = parse->syntax->options; option->name && count < OPTIONS_MAX; option++) {
-        if (option->kind != OPTION_FOREIGN) names[count++] = option->name;
+        names[count++] = option->name;
     }
     const char *nearest = nearest_name(name, names, count);
     if (nearest) {
@@ -310,10 +306,6 @@ static void reject_unknown(const struct parse *parse, const char *name)
 /* Takes OPTION. ATTACHED is the value in the same word, or NULL: then it is the next word. */
 static bool take_option(struct parse *parse, const struct option *option, const char *attached)
 {
-    if (option->kind == OPTION_FOREIGN) {
-        message("%s", option->help);
-        return false;
-    }
     if (!takes_argument(option)) {
         if (!attached) return set_value(option, NULL);
         message("--%s takes no value", option->name);

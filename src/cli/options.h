@@ -32,7 +32,6 @@ enum option_kind {
     OPTION_PERCENT, /* value: uint64_t millionths; "0.5%" or "0.5"; minimum and maximum are millionths */
     OPTION_DECIMAL, /* value: double, not negative; "0.005"; minimum and maximum are whole numbers */
     OPTION_CHOICE,  /* value: unsigned, the place of the word in ARGUMENT: "wall|cpu" */
-    OPTION_FOREIGN, /* an option of other tools: HELP is the message that rejects it; not in the printed help */
 };
 
 struct option {

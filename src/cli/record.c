@@ -588,9 +588,6 @@ int command_record(int argc, char **argv)
          .help = "release in the envelope (default: the program's name and build id)"},
         {"environment", 0, OPTION_TEXT, &record.environment, .argument = "TEXT",
          .help = "environment in the envelope (default: production)"},
-        {"pid", 'p', OPTION_FOREIGN,
-         .help = "record starts its program; for one that runs already, use perf: "
-                 "perf record -g -p PID -- sleep 10; offbeat top perf.data"},
         {0},
     };
     /* clang-format on */
