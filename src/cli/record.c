@@ -298,6 +298,13 @@ static void print_missing(const struct record *record, const struct missing *mis
                 (double)missing->unseen_ns / 1e9, all_seconds);
 }
 
+/* Prints and empties LINE if HAS_SENTENCE. */
+static void print_sentence(bool has_sentence, struct buffer *line)
+{
+    if (has_sentence) message("%.*s", SLICE_ARGUMENTS(buffer_slice(line)));
+    buffer_clear(line);
+}
+
 static void print_completeness(const struct profile *all)
 {
     struct completeness completeness;
@@ -305,18 +312,13 @@ static void print_completeness(const struct profile *all)
     struct buffer line;
     if (completeness_compute(all, &completeness, &error) != STATUS_OK) return;
     buffer_init(&line, 1 << 14);
-    if (completeness_append_stacks(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_calls(all, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_waits(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_losses(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_woken(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_too_short(all, &completeness, &line) || completeness_append_late(all, &line))
-        message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    print_sentence(completeness_append_stacks(all, &completeness, &line), &line);
+    print_sentence(completeness_append_calls(all, &line), &line);
+    print_sentence(completeness_append_waits(all, &completeness, &line), &line);
+    print_sentence(completeness_append_losses(all, &completeness, &line), &line);
+    print_sentence(completeness_append_woken(all, &completeness, &line), &line);
+    print_sentence(completeness_append_too_short(all, &completeness, &line) || completeness_append_late(all, &line),
+                   &line);
     if (*profile_metadata_text(all, "sampler_ended"))
         message("the sampler ended before the program did: %s", profile_metadata_text(all, "sampler_ended"));
     if (completeness.threads_missed > 0)
@@ -331,9 +333,8 @@ static void print_deleted(const struct record *record)
     char more[48] = "";
     if (record->deleted_count > 1) (void)snprintf(more, sizeof(more), " and %zu more", record->deleted_count - 1);
     message("%s%s was deleted while it was mapped, or exists only in memory or in another root directory: its "
-            "functions have "
-            "no names; keep it until the profile is written, or record with CAP_CHECKPOINT_RESTORE, as root has it "
-            "outside of containers",
+            "functions have no names; keep it until the profile is written, or record with CAP_CHECKPOINT_RESTORE, as "
+            "root has it outside of containers",
             message_name(record->deleted, true), more);
 }
 

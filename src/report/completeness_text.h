@@ -24,10 +24,11 @@ bool completeness_append_waits(const struct profile *profile, const struct compl
 bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
                                    struct buffer *out);
 
-/* True where the sampler did not run for much of the time. */
-/* Says that waits after wake-ups make the shares of calls in which threads sleep less exact, by more than 3 points. */
+/* True where waits after wake-ups make the shares of calls in which threads sleep less exact. */
 bool completeness_append_woken(const struct profile *profile, const struct completeness *completeness,
                                struct buffer *out);
+
+/* True where the sampler did not run for much of the time. */
 bool completeness_append_late(const struct profile *profile, struct buffer *out);
 
 /* Appends the first two in short, for a table: "12 % of the stacks are incomplete, 3 % of the samples are lost". */

@@ -179,24 +179,24 @@ static void append_metadata(struct buffer *out, const struct profile *profile)
     }
 }
 
+/* Appends the row TITLE with LINE, and empties LINE, if HAS_SENTENCE. */
+static void append_sentence(struct buffer *out, const char *title, bool has_sentence, struct buffer *line)
+{
+    if (has_sentence) buffer_append_format(out, "%-14s%.*s\n", title, SLICE_ARGUMENTS(buffer_slice(line)));
+    buffer_clear(line);
+}
+
 static void append_completeness(struct buffer *out, const struct profile *profile,
                                 const struct completeness *completeness)
 {
     struct buffer line;
     buffer_init(&line, 1 << 14);
-    if (completeness_append_stacks(profile, completeness, &line))
-        buffer_append_format(out, "%-14s%.*s\n", "Incomplete", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_losses(profile, completeness, &line))
-        buffer_append_format(out, "%-14s%.*s\n", "Lost", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_woken(profile, completeness, &line))
-        buffer_append_format(out, "%-14s%.*s\n", "Waits", SLICE_ARGUMENTS(buffer_slice(&line)));
-    buffer_clear(&line);
-    if (completeness_append_too_short(profile, completeness, &line))
-        buffer_append_format(out, "%-14s%.*s\n", "Too short", SLICE_ARGUMENTS(buffer_slice(&line)));
-    else if (completeness_append_late(profile, &line))
-        buffer_append_format(out, "%-14s%.*s\n", "Late", SLICE_ARGUMENTS(buffer_slice(&line)));
+    append_sentence(out, "Incomplete", completeness_append_stacks(profile, completeness, &line), &line);
+    append_sentence(out, "Lost", completeness_append_losses(profile, completeness, &line), &line);
+    append_sentence(out, "Waits", completeness_append_woken(profile, completeness, &line), &line);
+    bool is_too_short = completeness_append_too_short(profile, completeness, &line);
+    append_sentence(out, "Too short", is_too_short, &line);
+    append_sentence(out, "Late", !is_too_short && completeness_append_late(profile, &line), &line);
     buffer_fini(&line);
 }
 
