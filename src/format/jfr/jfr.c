@@ -571,23 +571,22 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
                "the header of a chunk is broken or cut short");
         return;
     }
-    uint64_t size = big_endian(header + 8, 8), metadata = big_endian(header + 24, 8);
+    uint64_t size = decoder->is_cut ? left.size : big_endian(header + 8, 8), metadata = big_endian(header + 24, 8);
     decoder->start_ns = big_endian(header + 32, 8);
     uint64_t duration_ns = big_endian(header + 40, 8);
     decoder->start_ticks = big_endian(header + 48, 8);
     decoder->ticks_per_second = big_endian(header + 56, 8);
     if (!(big_endian(header + 64, 4) & COMPRESSED_NUMBERS)) {
         reject(decoder, STATUS_UNSUPPORTED, 64, "a chunk whose numbers are not compressed");
-    } else if (!decoder->is_cut && (size < HEADER_BYTES || size > left.size || metadata < HEADER_BYTES ||
-                                    metadata >= size || decoder->ticks_per_second == 0)) {
+    } else if (size < HEADER_BYTES || size > left.size || metadata < HEADER_BYTES || metadata >= size ||
+               decoder->ticks_per_second == 0) {
         bool is_short = size == 0 || size > left.size;
         reject(decoder, STATUS_MALFORMED, size > left.size ? left.size : 0,
                is_short ? "the recording is cut short or was not finished, before the descriptions of its events"
                         : "the header of a chunk is broken");
     }
     if (decoder->status != STATUS_OK) return;
-    if (!decoder->is_cut) decoder->chunk.size = (size_t)size;
-    size = decoder->chunk.size;
+    decoder->chunk.size = (size_t)size;
     decoder->steps_left = JFR_STEPS_FREE + 16 * size;
     struct cursor cursor = cursor_at(decoder, (size_t)metadata);
     if (!jfr_types_read(&decoder->types, &cursor))

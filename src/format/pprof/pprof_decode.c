@@ -208,19 +208,18 @@ static void note_cut(struct decoder *decoder)
 static struct string_id string_at(struct decoder *decoder, uint64_t index)
 {
     if (index < decoder->string_count) return decoder->strings[index];
+    if (decoder->status != STATUS_OK || decoder->is_cut) return (struct string_id){0};
     /* A file that ends with its strings may be cut between two of them. */
     const struct span *strings = &decoder->spans[PROFILE_STRING_TABLE];
     enum { STRINGS_AFTER_CUT_MAX = 1 << 24 };
     bool may_be_cut = index <= STRINGS_AFTER_CUT_MAX && decoder->string_count > 1 &&
                       strings->end == decoder->bytes.data + decoder->bytes.size;
-    if (decoder->status == STATUS_OK && !decoder->is_cut && may_be_cut) {
+    if (may_be_cut)
         note_cut(decoder);
-    }
-    if (decoder->status == STATUS_OK && !decoder->is_cut) {
+    else
         FAIL(decoder, decoder->bytes.data + decoder->bytes.size,
              "string %" PRIu64 " is named, but there are %zu: the file is broken or cut short", index,
              decoder->string_count);
-    }
     return (struct string_id){0};
 }
 

@@ -400,11 +400,11 @@ static void write_sdk(struct json_writer *writer, const struct envelope_attribut
 void envelope_begin(struct buffer *out, const struct envelope_attributes *attributes)
 {
     struct json_writer writer = json_writer_of(out);
-    char event_id[UUID_TEXT_SIZE] = "";
-    if (!attributes->event_id[0]) (void)uuid_new(event_id);
+    char event_id[UUID_TEXT_SIZE];
+    memcpy(event_id, attributes->event_id, sizeof(event_id));
+    if (!event_id[0]) (void)uuid_new(event_id);
     json_begin_object(&writer);
-    json_member_string_if_any(&writer, "event_id",
-                              slice_of_text(attributes->event_id[0] ? attributes->event_id : event_id));
+    json_member_string_if_any(&writer, "event_id", slice_of_text(event_id));
     json_member_string_if_any(&writer, "dsn", attributes->dsn);
     write_sdk(&writer, attributes);
     if (attributes->sent_at_ns) json_member_time(&writer, "sent_at", attributes->sent_at_ns);

@@ -152,9 +152,8 @@ static enum status finish(struct decoder *decoder)
 
 /* --- bpftrace ----------------------------------------------------------------------------------------------------- */
 
-/* "@[", or "@ns[cat, 12, " with the parts of the key that come before the stack. A stack that is empty leaves its
- * comma:
- * "@[, ". */
+/* "@[", or "@ns[cat, 12, " with the parts of the key that come before the stack: RET_KEY. A stack that is empty leaves
+ * its comma: "@[, ". */
 static bool begins_map(struct slice line, struct slice *ret_key)
 {
     size_t size = line.size;
