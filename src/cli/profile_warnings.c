@@ -32,7 +32,7 @@ static void warn_limited_sums(const struct profile *profile)
     for (size_t k = 0; k < profile->value_type_count; k++) {
         if (sums[k] <= INT64_MAX) continue;
         message("values of %s add up to more than 63 bits: a larger sum is shown and written as %" PRId64,
-                message_name(profile_c_string(profile, profile->value_types[k].type), false), INT64_MAX);
+                profile_c_string(profile, profile->value_types[k].type), INT64_MAX);
     }
 }
 

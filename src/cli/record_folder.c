@@ -181,12 +181,6 @@ void record_folder_remove_library(const struct record_folder *folder)
     if (folder->links[0]) (void)rmdir(folder->links);
 }
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    size_t length = strlen(name), suffix_length = strlen(suffix);
-    return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
-}
-
 /* The folder that only this user can write to. */
 static const char *private_folder(const struct record_folder *folder)
 {
@@ -215,7 +209,7 @@ const char *record_folder_arrange_images(const struct record_folder *folder)
 {
     DIR *opened = opendir(folder->path);
     for (const struct dirent *entry; opened && (entry = readdir(opened));) {
-        if (ends_with(entry->d_name, IMAGE_SUFFIX)) arrange_image(folder, entry->d_name);
+        if (text_ends_with(slice_of_text(entry->d_name), IMAGE_SUFFIX)) arrange_image(folder, entry->d_name);
     }
     if (opened) (void)closedir(opened);
     return private_folder(folder);
@@ -233,7 +227,8 @@ static void delete_latecomers(const struct record_folder *folder)
     DIR *opened = opendir(folder->path);
     if (!opened) return;
     for (const struct dirent *entry = readdir(opened); entry; entry = readdir(opened)) {
-        if (ends_with(entry->d_name, ".recording") || ends_with(entry->d_name, IMAGE_SUFFIX))
+        struct slice name = slice_of_text(entry->d_name);
+        if (text_ends_with(name, ".recording") || text_ends_with(name, IMAGE_SUFFIX))
             record_folder_delete(folder, entry->d_name);
     }
     (void)closedir(opened);

@@ -66,6 +66,12 @@ static void take_result(void *context, const struct rules_result *result, const 
 
 /* --- Printing ----------------------------------------------------------------------------------------------------- */
 
+/* Returns whether the file is not sent, because servers reject it. */
+static bool is_kept_back(const struct sender *sender)
+{
+    return sender->is_rejected && !sender->is_forced;
+}
+
 static const char *outcome_name(const struct sender *sender)
 {
     static const char *const names[] = {
@@ -73,17 +79,16 @@ static const char *outcome_name(const struct sender *sender)
         [TRANSPORT_WITHHELD] = "withheld",  [TRANSPORT_BROKEN] = "broken",     [TRANSPORT_NO_ANSWER] = "no answer",
         [TRANSPORT_GIVEN_UP] = "no answer",
     };
-    return sender->is_rejected && !sender->is_forced ? "not sent" : names[sender->outcome];
+    return is_kept_back(sender) ? "not sent" : names[sender->outcome];
 }
 
 static void print_text(const struct sender *sender, const char *path)
 {
     struct buffer line = {.maximum = REPORT_BYTES_MAX};
     const char *said = sender->status ? sender->body : sender->failure;
-    bool is_kept_back = sender->is_rejected && !sender->is_forced;
     buffer_append_format(&line, "%s: %s", message_name(path, false), outcome_name(sender));
     if (sender->status) buffer_append_format(&line, " (%ld)", sender->status);
-    if (said[0]) buffer_append_format(&line, ": %s%s", said, is_kept_back ? "; --force sends it" : "");
+    if (said[0]) buffer_append_format(&line, ": %s%s", said, is_kept_back(sender) ? "; --force sends it" : "");
     if (sender->withheld && sender->outcome == TRANSPORT_SENT)
         buffer_append_format(&line, "; withheld by a rate limit: %" PRIu64 " items", sender->withheld);
     if (sender->rate_limits[0]) buffer_append_format(&line, "; rate limits: %s", sender->rate_limits);
@@ -125,7 +130,7 @@ static enum exit_status print_outcome(const struct sender *sender, const char *p
         print_text(sender, path);
     }
     (void)fflush(stdout);
-    if (sender->is_rejected && !sender->is_forced) return EXIT_NO;
+    if (is_kept_back(sender)) return EXIT_NO;
     if (sender->outcome == TRANSPORT_SENT) return sender->withheld ? EXIT_NO : EXIT_DONE;
     return sender->outcome == TRANSPORT_NO_ANSWER || sender->outcome == TRANSPORT_GIVEN_UP ? EXIT_FAILED : EXIT_NO;
 }
@@ -160,13 +165,10 @@ static enum exit_status send_file(struct sender *sender, const char *path)
     sender->has_reported_failure = false;
     sender->body[0] = sender->rate_limits[0] = sender->retry_after[0] = 0;
     sender->is_rejected = false;
-    if (!read_envelope(sender, path, &bytes)) {
+    bool is_read = read_envelope(sender, path, &bytes);
+    if (!is_read || is_kept_back(sender)) {
         buffer_fini(&bytes);
-        return EXIT_FAILED;
-    }
-    if (sender->is_rejected && !sender->is_forced) {
-        buffer_fini(&bytes);
-        return print_outcome(sender, path);
+        return is_read ? print_outcome(sender, path) : EXIT_FAILED;
     }
     if (sender->is_rejected)
         message("%s: servers drop this, also after the answer 200: %s", message_name(path, false), sender->failure);
