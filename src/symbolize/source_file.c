@@ -118,8 +118,9 @@ static int open_allowed(const struct source_search *search, const char *path, co
         error_set_errno(error, "cannot read %s", path);
         return -1;
     }
+    if (is_below_folders(search, real)) return open_regular(real, error);
     bool is_proven = strcmp(path, name) == 0 && search->is_proven && search->is_proven(search->context, name);
-    if (is_below_folders(search, real) || is_proven) return open_regular(real, error);
+    if (is_proven) return open_regular(real, error);
     error_set(error, STATUS_UNSUPPORTED, 0, "%s is not below the current folder", path);
     return -1;
 }

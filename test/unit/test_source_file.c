@@ -126,6 +126,20 @@ TEST(a_file_that_is_proven_is_opened_wherever_it_is)
     CHECK_TEXT(first_line(in_folder("project/b.c")), "");
 }
 
+static bool is_asked(void *context, const char *name)
+{
+    TEST_FAIL("%s needs no proof", name);
+    return context != NULL;
+}
+
+TEST(a_file_below_the_folders_of_sources_needs_no_proof)
+{
+    prepare();
+    search(folder, NULL);
+    files.search.is_proven = is_asked;
+    CHECK_TEXT(first_line(in_folder("project/src/a.c")), "one");
+}
+
 TEST(what_is_no_text_file_is_rejected_without_waiting)
 {
     prepare();
