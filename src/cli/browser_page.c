@@ -10,6 +10,7 @@
 #include "serve/static_server.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -119,17 +120,17 @@ static bool write_redirect(struct browser_page *page, const char *url)
     char text[URL_SIZE * 2 + 256];
     const char *runtime = environment_get("XDG_RUNTIME_DIR"), *temporary = environment_get("TMPDIR");
     const char *folder = runtime && runtime[0] == '/' ? runtime : temporary && temporary[0] == '/' ? temporary : "/tmp";
-    int size = snprintf(page->redirect, sizeof(page->redirect), "%s/offbeat-view-XXXXXX.html", folder);
-    int file = size < (int)sizeof(page->redirect) ? mkostemps(page->redirect, strlen(".html"), O_CLOEXEC) : -1;
+    (void)snprintf(page->redirect, sizeof(page->redirect), "%s/offbeat-view-XXXXXX.html", folder);
+    int file = mkostemps(page->redirect, strlen(".html"), O_CLOEXEC);
     if (file < 0) {
         page->redirect[0] = '\0';
         return false;
     }
-    size = snprintf(text, sizeof(text),
-                    "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"
-                    "<meta http-equiv=\"refresh\" content=\"0;url=%s\"><title>offbeat</title><a href=\"%s\">the "
-                    "profile</a>\n",
-                    url, url);
+    int size = snprintf(text, sizeof(text),
+                        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"
+                        "<meta http-equiv=\"refresh\" content=\"0;url=%s\"><title>offbeat</title><a href=\"%s\">the "
+                        "profile</a>\n",
+                        url, url);
     bool is_written = file_write_descriptor(file, slice_of(text, (size_t)size), NULL) == STATUS_OK;
     (void)close(file);
     return is_written;
@@ -139,7 +140,12 @@ static bool write_redirect(struct browser_page *page, const char *url)
  * fails, people still have the URL. */
 static void open_browser(struct browser_page *page, const char *url, const sigset_t *mask)
 {
-    pid_t process = write_redirect(page, url) ? fork() : -1;
+    if (!write_redirect(page, url)) {
+        message("cannot write a file that leads the browser to the page: %s; open the URL in a browser",
+                strerror(errno));
+        return;
+    }
+    pid_t process = fork();
     if (process < 0) message("cannot start xdg-open; open the URL in a browser");
     if (process != 0) return;
     (void)sigprocmask(SIG_SETMASK, mask, NULL);

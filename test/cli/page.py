@@ -572,6 +572,8 @@ def view_opens_the_browser_unless_it_must_not():
             check(f"url={view.url}" in opened.read_text(), "the file does not lead to the page")
         check(not opened.exists(), "the file is still there")
         seen.unlink()
+        with View(folder, STACKS, PATH=path, DISPLAY=":0", XDG_RUNTIME_DIR="/nowhere") as view:
+            check("leads the browser to the page: No such file or directory" in view.end()[1], "no reason why no browser was opened")
         for words, screen in (["--no-browser"], ":0"), ([], ""):
             with View(folder, STACKS, *words, PATH=path, DISPLAY=screen, WAYLAND_DISPLAY="", BROWSER="") as view:
                 check_equal(answer_of(view.url)[0], 200, "status of the page")
