@@ -17,8 +17,7 @@ bool incomplete_is_name(const char *name)
 
 static bool is_loader(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = path_base_name_text(path);
     return strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-musl-", 8) == 0;
 }
 
