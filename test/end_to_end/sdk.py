@@ -251,7 +251,7 @@ def the_program_changes_spans_and_transactions_before_they_are_sent():
 
 
 @case
-def spans_that_do_not_belong_to_the_transaction_sent_are_reported_and_logged():
+def spans_outside_of_the_transaction_sent_are_reported_and_logged():
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init transaction a span late a " + "span s a finish s " * 1001 + "finish a finish late flush 9000", traces_sample_rate=1)
         transaction, = arrived(server, folder, {"no_parent_span:span": 1, "buffer_overflow:span": 2}).transactions
