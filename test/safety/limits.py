@@ -2,14 +2,13 @@
 Arguments: the build folder, and optionally a part of the names of the cases to run. SPDX-License-Identifier: MIT"""
 import os
 import pathlib
-import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from recording import Folder, Offbeat, case, check, check_equal, main, opens, run, skip, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()
-BUSY, LIMITED, STOPS = (OFFBEAT.build / "test/safety" / f"safety_{name}" for name in ("busy", "limited", "stops"))
+BUSY, LIMITED = (OFFBEAT.build / "test/safety" / f"safety_{name}" for name in ("busy", "limited"))
 RECORD = " ".join(map(str, OFFBEAT.command("record", "-o", "x.pb.gz", "--")))
 
 

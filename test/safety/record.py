@@ -14,7 +14,6 @@ from recording import (ROOT, Folder, Offbeat, case, case_by_the_clock, check, ch
                        text, user_without_rights)
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # some cases run programs as an ordinary user
-SECONDS = 60
 
 
 def program(name):

@@ -1,10 +1,11 @@
 """No program is changed or endangered: the programs of this folder behave with us as they do without. Arguments: the build
 folder, and optionally a part of the names of the cases to run. SPDX-License-Identifier: MIT"""
+import functools
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, short, skip, text,  # noqa: E402
+from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, short, text,  # noqa: E402
                        user_without_rights)  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # most cases run programs as an ordinary user
@@ -29,30 +30,26 @@ def a_busy_program_ends_as_without_us_and_its_profile_opens():
 
 # --- signals: as an ordinary user, whom the kernel gives no timer that sees system calls ------------------------------
 
-REACHABLE = OFFBEAT.reachable()
-
-
-def open_program(name):
-    """The same, where an ordinary user may go."""
-    return REACHABLE.build / "test/safety" / f"safety_{name}"
-
-
-ORDINARY, CONTAINER = [], [open_program("without_perf")] # prefixes: with perf events for user code, and with none at all
+ORDINARY, CONTAINER = [], [program("without_perf")]  # prefixes: with perf events for user code, and with none at all
 
 
 def record_as_user(folder, *command, prefix=(), options=()):
     """Records COMMAND as an ordinary user without a terminal."""
     folder.chmod(0o777)
-    return REACHABLE.record(folder, *command, options=options, prefix=prefix, start_new_session=True, **user_without_rights())
+    return OFFBEAT.record(folder, *command, options=options, prefix=prefix, start_new_session=True, **user_without_rights())
+
+
+@functools.lru_cache(maxsize=None)
+def run_alone(*command):
+    done = run(*command)
+    return done.returncode, text(done.stdout)
 
 
 def check_as_alone(command, prefix=(), options=()):
     """COMMAND ends and prints as without us, and its profile opens, which is the result."""
-    alone = run(*prefix, *command)
     with Folder() as folder:
         done = record_as_user(folder, *command, prefix=prefix, options=options)
-        check_equal(done.returncode, alone.returncode, f"exit status; {text(done.stderr)}")
-        check_equal(text(done.stdout), text(alone.stdout), "output")
+        check_equal((done.returncode, text(done.stdout)), run_alone(*command), f"exit status and output; {text(done.stderr)}")
         return opens(OFFBEAT, folder / "x.pb.gz"), OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
 
 
@@ -60,14 +57,14 @@ def check_as_alone(command, prefix=(), options=()):
 def a_program_gets_each_sigurg_that_it_sends():
     for prefix in (ORDINARY, CONTAINER):
         for way in ([], ["working"]):
-            check_as_alone([open_program("sigqueue_self"), *way], prefix=prefix)
+            check_as_alone([program("sigqueue_self"), *way], prefix=prefix)
 
 
 @case
 def every_way_to_use_sigurg_works_as_without_us():
     for prefix in (ORDINARY, CONTAINER):
         for way in ("plain", "nodefer", "information", "ignore", "reset", "sigwait", "signalfd"):
-            check_as_alone([open_program("handles_sigurg"), way], prefix=prefix, options=["-F", "1009"])
+            check_as_alone([program("handles_sigurg"), way], prefix=prefix, options=["-F", "1009"])
 
 
 @case
@@ -75,20 +72,20 @@ def a_thread_that_blocks_all_signals_may_call_exec():
     for prefix in (ORDINARY, CONTAINER):
         for _ in range(5):
             with Folder() as folder:
-                done = record_as_user(folder, open_program("exec_from_blocked_thread"), "50", prefix=prefix)
+                done = record_as_user(folder, program("exec_from_blocked_thread"), "50", prefix=prefix)
                 check_equal((done.returncode, text(done.stdout)), (0, "end of the chain"), f"end; {text(done.stderr)}")
 
 
 @case
 def memory_that_another_thread_unmaps_is_not_read():
     for prefix in (ORDINARY, CONTAINER):
-        check_as_alone([open_program("jit_rbp_unmapped"), "3"], prefix=prefix, options=["-F", "1009"])
+        check_as_alone([program("jit_rbp_unmapped"), "3"], prefix=prefix, options=["-F", "1009"])
 
 
 @case
 def our_memory_is_away_from_what_the_program_unmaps_and_maps_again():
     """Each of 20 such runs ended by SIGSEGV when the kernel chose our addresses."""
-    command = [open_program("unmaps_in_its_area"), "1"]
+    command = [program("unmaps_in_its_area"), "1"]
     for prefix in (ORDINARY, CONTAINER):
         check_as_alone(command, prefix=prefix, options=["-F", "1009"])
     with Folder() as folder:
@@ -100,13 +97,13 @@ def our_memory_is_away_from_what_the_program_unmaps_and_maps_again():
 def a_thread_that_confines_itself_lives():
     for prefix in (ORDINARY, CONTAINER):
         for _ in range(3):
-            check_as_alone([open_program("seccomp_narrow"), "alone", "1000", "0", "deep"], prefix=prefix, options=["-F", "1009"])
+            check_as_alone([program("seccomp_narrow"), "alone", "1000", "0", "deep"], prefix=prefix, options=["-F", "1009"])
 
 
 @case
 def calls_with_the_arguments_of_seccomp_have_whole_stacks():
     for prefix in (ORDINARY, CONTAINER):
-        functions, facts = check_as_alone([open_program("calls_like_seccomp")], prefix=prefix)
+        functions, facts = check_as_alone([program("calls_like_seccomp")], prefix=prefix)
         check(int(facts["stacks_root"]) > 40 and int(facts["stacks_bad_memory"]) < 3, f"whole stacks: {facts}")
         for name in ("change_descriptor", "change_interest"):
             check(functions.get(name, 0) > 0.1e9, f"{name} is not there with its part of a second: {functions}")
@@ -124,7 +121,7 @@ def share_of(done):
 def ten_thousand_threads_cost_a_bounded_share_of_a_processor():
     """They all wait. Most of the cost is the check of each of them at each tick (bench/results/sampler.md has the figures)."""
     PROCESSOR_MAX = 0.5
-    command = [open_program("ten_thousand_threads"), "10000"]
+    command = [program("ten_thousand_threads"), "10000"]
     bare = share_of(run(*command))
     for mode in ("wall", "cpu"):
         with Folder() as folder:
@@ -138,7 +135,7 @@ def check_known_share(blocks, mode, prefix=()):
     idle the sampler finds only half of it (doc/decisions/sampler.md), which this bound still accepts."""
     POINTS = 16.0
     with Folder() as folder:
-        done = record_as_user(folder, open_program("known_shares"), blocks, prefix=prefix, options=["-F", "499", "--mode", mode])
+        done = record_as_user(folder, program("known_shares"), blocks, prefix=prefix, options=["-F", "499", "--mode", mode])
         check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
         answer = OFFBEAT.answer("top", folder / "x.pb.gz")
         totals = {function["name"]: 100 * function["total"] / answer["total"] for function in answer["functions"]}
@@ -162,7 +159,7 @@ def a_main_thread_that_blocks_sigurg_is_sampled():
 @case
 def a_thread_that_blocks_all_signals_is_sampled_or_counted():
     with Folder() as folder:
-        done = record_as_user(folder, open_program("known_shares"), "all", options=["--mode", "cpu"])
+        done = record_as_user(folder, program("known_shares"), "all", options=["--mode", "cpu"])
         check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
         facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
         if facts["running_threads"].startswith("perf timers"):
@@ -178,10 +175,10 @@ def threads_on_stacks_without_room_for_a_signal_live():
     """Such as alternate stacks of 2 KB and coroutines' stacks of 4 KB: with AVX-512, a signal's frame is larger."""
     for record in (OFFBEAT.record, record_as_user, lambda *words: record_as_user(*words, prefix=CONTAINER)):
         with Folder() as folder:
-            done = record(folder, open_program("small_alternate_stack"), "2048")
+            done = record(folder, program("small_alternate_stack"), "2048")
             check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
             check(text(done.stdout).rstrip().endswith("written below it: 0"), text(done.stdout))
-            done = record(folder, open_program("small_coroutine_stack"), "4096")
+            done = record(folder, program("small_coroutine_stack"), "4096")
             check_equal((done.returncode, done.stdout), (0, b"lived\n"), "status and output of coroutines")
 
 
