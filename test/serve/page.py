@@ -65,6 +65,7 @@ def opened(fills=True, **more):
         if fills:
             fill(server)
         browser.open(server.page_url)
+        browser.wait("!!document.querySelector('nav.server')")  # the page has the token
         browser.server = server
         yield browser
 
@@ -188,9 +189,13 @@ def a_service_with_several_kinds_of_profiles_has_a_choice_of_type():
         choose(browser, "Type", "inuse_space")
         browser.wait("document.querySelector('.rule')?.textContent === 'average of 2 profiles of 1 process'")
         check_equal(boxes(browser)["all"], 8_396_811, "memory in use")
-        choose(browser, "Type", "goroutine")
+        browser.requests.clear()
+        browser.run("""((select) => ["inuse_space", "goroutine"].forEach((type) => { select.value = type; select.dispatchEvent(new Event('change')); }))
+          (document.querySelector('select[aria-label=Type]'))""")
         browser.wait("document.querySelector('.rule')?.textContent === 'average of 1 profile of 1 process'")
-        check_equal(boxes(browser)["all"], 6, "goroutines")
+        check_equal(boxes(browser)["all"], 6, "goroutines, chosen before the type in between was there")
+        pages = [url.split("?")[1] for url in browser.requests if "/page?" in url]
+        check_equal(pages, ["service=go&type=goroutine"], "profiles that the page asks for")
         browser.keep(PICTURES, "serve-types")
         check_quiet(browser)
 

@@ -53,7 +53,7 @@ export class ProfileView implements ServerView {
   }
 
   async show(): Promise<void> {
-    const { api, state } = this.app, asked = state;
+    const { api, state } = this.app;
     this.hide();
     this.chart.element.hidden = this.isSession;
     this.types = [];
@@ -69,22 +69,22 @@ export class ProfileView implements ServerView {
         this.isSession ? this.spans() : [],
       ]);
       const base = based?.bytes;
-      this.rule.textContent = ruleText(kind);
       this.client ||= new Client(this.app.script);
       const profile = await this.client.ask("open", { bytes, base }, base ? [bytes, base] : [bytes]);
-      if (asked !== this.app.state) return;
+      if (state !== this.app.state) return;
+      this.rule.textContent = ruleText(kind);
       Object.assign(profile, { release: state.release, environment: state.environment }); // a sum may have several
       if (this.isSession && !/view=/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search + `#v=1&view=time${windowText(state, profile)}`);
       this.page = new Page(this.client, profile, this.place, { spans: spansOnAxis(spans, profile), source: { api, parameters } });
     } catch (error) {
-      if (asked === this.app.state) this.showNothing(error as Error);
+      if (state === this.app.state) this.showNothing(error as Error);
       throw error;
     }
   }
 
   // PARAMETERS with the chosen type, or with the usual one of what they select: both sides of a comparison have the same.
   private async withType(parameters: Parameters): Promise<Parameters> {
-    const { types } = await this.app.api.json<{ types: TypeOfServer[] }>("types", { ...parameters, type: "" }).catch(() => ({ types: [] as TypeOfServer[] }));
+    const { types } = await this.app.api.json<{ types: TypeOfServer[] }>("types", { ...parameters, type: "" });
     const chosen = types.find(({ name }) => name === parameters.type) || types.find(({ is_default }) => is_default);
     this.types = types;
     this.chosen = chosen ? chosen.name : "";

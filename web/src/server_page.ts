@@ -90,9 +90,9 @@ class ServerPage implements ServerApp {
     this.place.replaceChildren(view.element);
     try {
       await view.show();
-      if (this.shownText === serverStateText(state)) this.say("");
+      if (state === this.state) this.say("");
     } catch (error) {
-      this.fail(error as Error);
+      if (state === this.state) this.fail(error as Error);
     }
   }
 
