@@ -267,7 +267,7 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query);
 
 #define WHERE_TIME " WHERE project=?1 AND start_ns<?3 AND end_ns>=?2"
 #define WHERE_NAMES " AND (?4 IS NULL OR service=?4) AND (?5 IS NULL OR environment=?5) AND (?6 IS NULL OR release=?6)"
-#define WHERE_KINDS " AND (?12 IS NULL OR instr(?12,kinds||char(10)))"
+#define WHERE_KINDS " AND (?12 IS NULL OR instr(char(10)||?12,char(10)||kinds||char(10)))"
 #define WHERE_CHUNK                                                                                                    \
     WHERE_TIME WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)"                              \
                            " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)" WHERE_KINDS

@@ -115,6 +115,16 @@ def kinds_that_share_a_unit_are_never_added():
         check_equal(selves(top(server, service="shop")), {"compute": 10}, "without a type")
 
 
+@case
+def profiles_with_some_of_the_columns_of_another_are_of_other_kinds():
+    with running(OFFBEAT) as server:
+        send(server, pprof([("samples", "count"), ("cpu", "nanoseconds")], {("main", "work"): (4, 40_000_000)}, NOW - 30, 10), service="shop")
+        send(server, pprof([("cpu", "nanoseconds")], {("main", "other"): (5_000_000,)}, NOW - 20, 10), service="shop")
+        check_equal(total(server, service="shop", type="cpu"), 45_000_000, "CPU time of both")
+        check_equal(top(server, service="shop", type="cpu:samples")["total"], 4, "samples of the one that has them")
+        check_equal(len(server.read("chunks?service=shop&type=cpu:samples")["chunks"]), 1, "chunks with samples")
+
+
 def form(**parts):
     body = b"".join(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
                     for name, data in parts.items())
