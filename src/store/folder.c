@@ -44,7 +44,9 @@ static unsigned part_of(const char *name)
 
 void day_next_name(const char *name, char ret_name[DAY_NAME_SIZE])
 {
-    (void)snprintf(ret_name, DAY_NAME_SIZE, "%.*s.%u.db", DATE_SIZE, name, (part_of(name) + 1) % STORE_DAYS_MAX);
+    enum { PART_MAX = 99999 }; /* then its last file grows */
+    unsigned part = part_of(name);
+    (void)snprintf(ret_name, DAY_NAME_SIZE, "%.*s.%u.db", DATE_SIZE, name, part < PART_MAX ? part + 1 : PART_MAX);
 }
 
 bool day_is_before(const char *name, const char *other)

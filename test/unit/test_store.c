@@ -706,6 +706,20 @@ TEST(a_debug_file_is_uploaded_while_others_remove_it)
     remove_folder();
 }
 
+TEST(files_of_a_day_have_names_in_sequence)
+{
+    static const char *const names[][2] = {{"2026-11-23.db", "2026-11-23.1.db"},
+                                           {"2026-11-23.9.db", "2026-11-23.10.db"},
+                                           {"2026-11-23.4095.db", "2026-11-23.4096.db"},
+                                           {"2026-11-23.99999.db", "2026-11-23.99999.db"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char next[DAY_NAME_SIZE];
+        day_next_name(names[i][0], next);
+        CHECK_TEXT(next, names[i][1]);
+        CHECK(is_day_name(next));
+    }
+}
+
 /* --- Threads --------------------------------------------------------------------------------------------------------
  */
 
