@@ -271,8 +271,9 @@ enum status series_add(struct series_list *list, const struct store_chunk *chunk
             profile_init(&series->sum);
         }
         series->snapshot_count = list->only_last ? 1 : series->snapshot_count + 1;
-        status = series->has_difference && series->has_previous ? add_difference(list, series, profile, error)
-                                                                : add_as_it_is(series, profile, false, error);
+        status = series->has_difference && series->has_previous
+                     ? add_difference(list, series, profile, error)
+                     : add_as_it_is(series, profile, !series->has_difference, error);
     }
     series->has_base |= is_base;
     series->last_ns = chunk->start_ns;
