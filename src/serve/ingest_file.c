@@ -62,8 +62,8 @@ static enum status reject_misdated(struct ingest_file *file, struct request *req
                                       .rejected_count = 1,
                                       .outcomes = &outcome,
                                       .outcome_count = 1};
-    file->is_misdated = true;
     if (!ingest_store(request, &batch)) return error_set(error, STATUS_IO, 0, "cannot store");
+    file->is_misdated = true;
     return error_set(error, STATUS_UNSUPPORTED, 0, "the profile's time is %s, which is not stored: times %s are",
                      misdating.found, misdating.expected);
 }
