@@ -63,6 +63,15 @@ static inline struct slice text_from(struct slice text, size_t start)
     return slice_of(text.data + start, text.size - start);
 }
 
+/* Takes the part before the first BYTE off TEXT, and BYTE; all of it if there is none. */
+static inline struct slice text_take_until(struct slice *text, uint8_t byte)
+{
+    const uint8_t *end = text->size > 0 ? memchr(text->data, byte, text->size) : NULL;
+    struct slice part = slice_of(text->data, end ? (size_t)(end - text->data) : text->size);
+    *text = text_from(*text, part.size + (end != NULL));
+    return part;
+}
+
 /* Returns TEXT without the blanks around it. */
 static inline struct slice text_trim(struct slice text)
 {

@@ -4,6 +4,7 @@
  * stacks, whose types are in the query, become a pprof file that has them.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/protobuf.h"
+#include "format/common/text_line.h"
 #include "format/format.h"
 #include "format/pprof/pprof.h"
 #include "serve/ingest.h"
@@ -95,8 +96,7 @@ static enum status convert_stacks(const struct request *request, struct slice te
     buffer_init(&counted, 3 * text.size + 16);
     if (slice_equals_text(request_slice(request, "format"), "lines")) {
         while (text.size > 0) { /* lines without counts: each is one sample */
-            struct slice line = slice_take_until(&text, '\n');
-            if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
+            struct slice line = text_take_line(&text);
             if (line.size == 0) continue;
             buffer_append(&counted, line.data, line.size);
             buffer_append_text(&counted, " 1\n");

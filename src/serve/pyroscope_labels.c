@@ -33,9 +33,9 @@ static void add_private_label(struct description *description, struct slice name
     if (slice_equals_text(name, "__session_id__")) description->labels_hash += hash_label(name, value);
     if (slice_equals_text(name, "__delta__")) hints->is_delta |= slice_equals_text(value, "false");
     if (!slice_equals_text(name, "__name__")) return;
-    bool is_delta = value.size > strlen(delta) && memcmp(value.data, delta, strlen(delta)) == 0;
+    bool is_delta = text_begins_with(value, delta);
     hints->is_delta |= is_delta;
-    hints->name = ingest_cut_name(is_delta ? slice_of(value.data + strlen(delta), value.size - strlen(delta)) : value);
+    hints->name = ingest_cut_name(is_delta ? text_from(value, strlen(delta)) : value);
 }
 
 void description_add_label(struct description *description, struct slice name, struct slice value)
@@ -50,9 +50,8 @@ void description_add_label(struct description *description, struct slice name, s
     if (slice_is_one_of(name, environments)) column = &sent->environment;
     if (slice_is_one_of(name, releases)) column = &sent->release;
     if (slice_is_one_of(name, hosts)) column = &sent->host;
-    bool is_private = name.size >= 2 && memcmp(name.data, "__", 2) == 0;
     if (name.size == 0 || value.size == 0) return;
-    if (is_private) {
+    if (text_begins_with(name, "__")) {
         add_private_label(description, name, value);
         return;
     }
@@ -64,41 +63,25 @@ void description_add_label(struct description *description, struct slice name, s
             (struct name_label){ingest_cut_name(name), ingest_cut_name(value)};
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && text.data[0] == ' ') text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && text.data[text.size - 1] == ' ') text.size--;
-    return text;
-}
-
-struct slice slice_take_until(struct slice *text, char byte)
-{
-    const uint8_t *at = text->size ? memchr(text->data, byte, text->size) : NULL;
-    size_t size = at ? (size_t)(at - text->data) : text->size;
-    struct slice taken = slice_of(text->data, size);
-    *text = slice_of(text->data + size + (at != NULL), text->size - size - (at != NULL));
-    return taken;
-}
-
 void description_read_name(struct description *description, struct slice name)
 {
     static const char *const types[] = {
         "cpu",           "wall",       "itimer",        "alloc_objects", "alloc_space",    "alloc_in_new_tlab_objects",
         "inuse_objects", "goroutines", "inuse_space",   "mutex_count",   "mutex_duration", "alloc_in_new_tlab_bytes",
         "block_count",   "lock_count", "lock_duration", "exceptions",    "block_duration", NULL};
-    struct slice application = trim(slice_take_until(&name, '{')), labels = slice_take_until(&name, '}');
+    struct slice application = text_trim(text_take_until(&name, '{')), labels = text_take_until(&name, '}');
     size_t dot = application.size;
     while (dot > 0 && application.data[dot - 1] != '.') dot--;
-    struct slice type = slice_of(application.data + dot, application.size - dot);
+    struct slice type = text_from(application, dot);
     if (dot > 1 && slice_is_one_of(type, types)) {
         description->type = description->hints.name = type;
         application.size = dot - 1;
     }
     description->sent.service = application;
     while (labels.size > 0) {
-        struct slice value = slice_take_until(&labels, ',');
-        struct slice key = trim(slice_take_until(&value, '='));
-        value = trim(value);
+        struct slice value = text_take_until(&labels, ',');
+        struct slice key = text_trim(text_take_until(&value, '='));
+        value = text_trim(value);
         if (value.size >= 2 && value.data[0] == '"' && value.data[value.size - 1] == '"')
             value = slice_of(value.data + 1, value.size - 2);
         description_add_label(description, key, value);

@@ -22,9 +22,6 @@ struct description {
     char series[SERIES_TEXT_SIZE];
 };
 
-/* The text before BYTE, and TEXT what follows it. */
-struct slice slice_take_until(struct slice *text, char byte);
-
 /* A label that the store has a column for goes there. Labels that begin with "__" are for the server. */
 void description_add_label(struct description *description, struct slice name, struct slice value);
 /* Reads "shop.cpu{env=live,region=eu}": the application, the type of its values, and labels. */

@@ -92,16 +92,6 @@ const char *trace_members_find(const struct trace_members *members, const char *
 
 /* --- Reading baggage ---------------------------------------------------------------------------------------------- */
 
-/* Takes the part up to the next SEPARATOR off TEXT; all of it if there is none. */
-static struct slice take_until(struct slice *text, uint8_t separator)
-{
-    const uint8_t *end = text->size > 0 ? memchr(text->data, separator, text->size) : NULL;
-    struct slice part = slice_of(text->data, end ? (size_t)(end - text->data) : text->size);
-    size_t taken = part.size + (end ? 1 : 0);
-    *text = taken < text->size ? slice_of(text->data + taken, text->size - taken) : (struct slice){0};
-    return part;
-}
-
 /* Decodes TEXT into DECODED, which has room for TEXT. Percent signs that begin no code are kept. Returns the size. */
 static size_t decode_percent(struct slice text, uint8_t *decoded)
 {
@@ -123,10 +113,10 @@ void trace_members_read_baggage(struct trace_members *members, struct slice head
 {
     uint8_t decoded[TRACE_BAGGAGE_BYTES_MAX];
     while (header.size > 0) {
-        struct slice member = text_trim(take_until(&header, ','));
+        struct slice member = text_trim(text_take_until(&header, ','));
         if (!is_ours(member) || !memchr(member.data, '=', member.size)) continue;
-        struct slice value = take_until(&member, ';'); /* then come properties, which Sentry does not use */
-        struct slice key = text_trim(take_until(&value, '='));
+        struct slice value = text_take_until(&member, ';'); /* then come properties, which Sentry does not use */
+        struct slice key = text_trim(text_take_until(&value, '='));
         value = text_trim(value);
         if (value.size > sizeof(decoded)) continue;
         size_t size = decode_percent(value, decoded);
@@ -185,9 +175,9 @@ static bool is_well_formed(struct slice member)
 {
     bool needs_value = true;
     do {
-        struct slice value = take_until(&member, ';');
+        struct slice value = text_take_until(&member, ';');
         bool has_value = value.size > 0 && memchr(value.data, '=', value.size);
-        struct slice key = text_trim(take_until(&value, '='));
+        struct slice key = text_trim(text_take_until(&value, '='));
         if (key.size == 0 || !is_printable_without(key, "\"(),/:;<=>?@[\\]{}")) return false;
         if (has_value ? !is_printable_without(text_trim(value), "\",;\\") : needs_value) return false;
         needs_value = false; /* a property needs none */
@@ -200,7 +190,7 @@ void trace_members_write_baggage(const struct trace_members *members, struct sli
     struct buffer ours = {.maximum = TRACE_BAGGAGE_BYTES_MAX};
     size_t count = append_ours(members, &ours), start = out->size;
     while (others.size > 0) {
-        struct slice member = text_trim(take_until(&others, ','));
+        struct slice member = text_trim(text_take_until(&others, ','));
         if (!is_well_formed(member) || is_ours(member)) continue;
         size_t size = out->size - start + member.size + ours.size + 2; /* two commas */
         if (size > TRACE_BAGGAGE_BYTES_MAX || count == TRACE_MEMBERS_MAX) break;
