@@ -13,6 +13,7 @@ import time
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from protobuf_wire import field, pprof, push_series  # noqa: E402
 from server_process import chunk_envelope, running  # noqa: E402
 from tap import case, check, check_equal, leave_out, main, skip  # noqa: E402
 
@@ -127,14 +128,26 @@ def a_file_that_may_not_grow_loses_nothing_that_was_acknowledged():
         check_full_disk(folder, server, lambda: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2))
 
 
+def check_push(server):
+    """A profile that is dated ahead is not stored, but listed as rejected: both need room."""
+    ahead = pprof({("main",): 1}) + field(9, int(time.time() + 10 * 86400) * 10 ** 9) + field(100, os.urandom(1_000_000))
+    headers = {"Content-Type": "application/proto", "Authorization": f"Bearer {server.key}"}
+    answer = server.request("POST", "/push.v1.PusherService/Push", field(1, push_series({}, [(ahead, "")])), headers)
+    check_equal(answer.status, 503, "status of a push whose profile cannot be listed as rejected")
+
+
 @case
 def a_full_disk_loses_nothing_that_was_acknowledged():
+    def make_room():
+        check_push(server)
+        subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
+
     with tempfile.TemporaryDirectory() as folder:
         if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], capture_output=True, check=False).returncode:
             skip("only root can mount a small file system")
         try:
             with running(OFFBEAT, data=folder) as server:
-                check_full_disk(folder, server, lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True))
+                check_full_disk(folder, server, make_room)
         finally:
             subprocess.run(["umount", folder], check=True)
 
