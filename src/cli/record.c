@@ -48,7 +48,8 @@ enum {
 };
 
 struct record {
-    char *program; /* path of the program */
+    const char *command; /* program as on the command line, for messages */
+    char *program;       /* path of the program */
     struct record_outputs outputs;
     struct run_options run;
     const char *release, *environment;
@@ -338,35 +339,38 @@ static void print_deleted(const struct record *record)
             message_name(record->deleted, true), more);
 }
 
-static void print_no_sample(const struct record *record, const char *program)
+static void print_no_sample(const struct record *record)
 {
+    const char *command = record->command;
     uint64_t period_ns = 1000000000 / record->run.frequency_hz;
     double seconds = (double)record->result.wall_ns / 1e9, cpu_seconds = (double)record->result.cpu_ns / 1e9;
     if (record->result.wall_ns <= FIRST_SAMPLE_PERIODS * period_ns)
-        message("%s ended before the first sample; one is taken every %.1f ms", program, (double)period_ns / 1e6);
+        message(record->is_running ? "no sample of %s was taken; one is taken every %.1f ms"
+                                   : "%s ended before the first sample; one is taken every %.1f ms",
+                command, (double)period_ns / 1e6);
     else if (record->run.is_cpu_mode && record->result.cpu_ns <= FIRST_SAMPLE_PERIODS * period_ns)
-        message("%s used too little CPU time for a sample (%.3f s); --mode wall samples waiting, too", program,
+        message("%s used too little CPU time for a sample (%.3f s); --mode wall samples waiting, too", command,
                 cpu_seconds);
     else
         message(
             "no stack was taken in the %.3f s that %s ran (%.3f s of CPU time); see offbeat info for the recorder's "
             "counters",
-            seconds, program, cpu_seconds);
+            seconds, command, cpu_seconds);
 }
 
-static void print_why_empty(const struct record *record, const struct missing *missing, const char *program)
+static void print_why_empty(const struct record *record, const struct missing *missing)
 {
     if (record->recordings.count == 0 && missing->processes.count == 0) {
         message("%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not "
                 "waited for: a daemon must stay in the foreground",
-                program, record->run.library);
+                record->command, record->run.library);
     } else if (record->recordings.count > 0 && record->stack_count == 0 && missing->processes.count == 0) {
-        print_no_sample(record, program);
+        print_no_sample(record);
     }
 }
 
 /* Reports an error. If a file could not be written, the error is the only message. */
-static void write_outputs(struct record *record, struct profile *all, const char *program)
+static void write_outputs(struct record *record, struct profile *all)
 {
     struct missing missing;
     find_missing(record, &missing);
@@ -375,7 +379,7 @@ static void write_outputs(struct record *record, struct profile *all, const char
     if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
     progress_end(&record->decoding.progress);
     if (!record->is_failed) {
-        print_why_empty(record, &missing, program);
+        print_why_empty(record, &missing);
         print_missing(record, &missing);
         print_completeness(all);
         print_deleted(record);
@@ -383,7 +387,7 @@ static void write_outputs(struct record *record, struct profile *all, const char
     buffer_fini(&missing.names);
 }
 
-static void write_everything(struct record *record, const char *program)
+static void write_everything(struct record *record)
 {
     struct profile all;
     profile_init(&all);
@@ -399,7 +403,7 @@ static void write_everything(struct record *record, const char *program)
     }
     symbol_module_cache_free(record->decoding.modules);
     progress_part(&record->decoding.progress, count, count + 1);
-    write_outputs(record, &all, program);
+    write_outputs(record, &all);
     for (size_t i = 0; i < record->outputs.count; i++)
         report_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
     if (!record->is_failed && !record->is_quiet && record->stack_count > 0) print_result(record);
@@ -407,23 +411,16 @@ static void write_everything(struct record *record, const char *program)
     profile_fini(&all);
 }
 
-struct writing {
-    struct record *record;
-    const char *program;
-};
-
 static void *write_in_thread(void *context)
 {
-    const struct writing *writing = context;
-    write_everything(writing->record, writing->program);
+    write_everything(context);
     return NULL;
 }
 
 /* Writes everything on a stack of the usual size, where the limit of this process's own stack is smaller. */
-static void write_with_room(struct record *record, const char *program)
+static void write_with_room(struct record *record)
 {
     const rlim_t stack_bytes = 8 << 20;
-    struct writing writing = {record, program};
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     pthread_attr_t attributes;
     pthread_t thread;
@@ -431,11 +428,11 @@ static void write_with_room(struct record *record, const char *program)
     bool has_thread = limit.rlim_cur < stack_bytes && pthread_attr_init(&attributes) == 0 &&
                       pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
                       pthread_setattr_default_np(&attributes) == 0 && /* for all threads that the writing starts */
-                      pthread_create(&thread, NULL, write_in_thread, &writing) == 0;
+                      pthread_create(&thread, NULL, write_in_thread, record) == 0;
     if (has_thread)
         (void)pthread_join(thread, NULL);
     else
-        write_everything(record, program);
+        write_everything(record);
 }
 
 /* --- While the program runs --------------------------------------------------------------------------------------- */
@@ -450,7 +447,7 @@ static void write_meanwhile(void *context, bool has_ended)
     if (writer == 0) {
         record->is_running = true;
         record->result.wall_ns = clock_monotonic_ns() - record->result.started_ns;
-        write_with_room(record, record->program);
+        write_with_room(record);
         (void)fflush(NULL);
         _exit(record->is_failed ? EXIT_FAILED : EXIT_SUCCESS);
     }
@@ -511,6 +508,7 @@ static void note_started(void *context)
 static void record_begin(struct record *record, const struct record_arguments *arguments, char **command)
 {
     record->exit_status = EXIT_FAILED;
+    record->command = command[0];
     record->program = run_find_program(command[0]);
     if (!record->program || !prepare_outputs(record, arguments) || !prepare_run(record)) return;
     if (record->watcher) record->run.started = note_started;
@@ -527,7 +525,7 @@ static void record_begin(struct record *record, const struct record_arguments *a
                    "offbeat top read them\n",
                    isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
     run_end_with_words(words);
-    write_with_room(record, command[0]);
+    write_with_room(record);
 }
 
 /* The only way out: as the program ended, unless it ended well and we failed. */

@@ -112,6 +112,13 @@ def processes_that_start_after_sampling_record_nothing():
 
 
 @case
+def names_the_program_as_typed_when_sampling_ends():
+    with Folder() as folder:
+        _, said = end(start(folder, "sleep", "0.5", options=("--mode", "cpu", "-F", "1", "-d", "0.1")), 0)
+        check("offbeat: no sample of sleep was taken; one is taken every 1000.0 ms" in said, said)
+
+
+@case
 def sigusr1_writes_what_was_sampled_so_far():
     with Folder() as folder:
         job = start(folder, BUSY, "1.5")
