@@ -56,10 +56,10 @@ static enum status name_functions(const char *path, struct profile *profile, con
                                          .debug_directory_count = decoding->image_directory != NULL};
     enum status status = symbolize_profile(profile, &options, &result, error);
     if (status == STATUS_OK && result.files_unproven > 0)
-        message("%s: perf noted no build id of %zu file%s, and nothing shows that what is here %s: offbeat symbolize "
-                "--trust-paths names the functions",
-                message_name(path, false), result.files_unproven, result.files_unproven == 1 ? "" : "s",
-                result.files_unproven == 1 ? "is the same file" : "are the same files");
+        message(
+            "%s: perf noted no build id of %zu file%s; another file may be at the same path by now: offbeat symbolize "
+            "--trust-paths names the functions",
+            message_name(path, false), result.files_unproven, result.files_unproven == 1 ? "" : "s");
     return status;
 }
 

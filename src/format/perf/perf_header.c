@@ -311,7 +311,7 @@ static enum status omit_features(struct perf_header *header, const struct perf_s
 {
     profile_add_omission(header->profile,
                          "the file is cut short after its data, at byte %" PRIu64
-                         ": facts of perf's, such as build ids, are missing",
+                         ": perf's metadata, such as build ids, are missing",
                          source->size);
     return STATUS_OK;
 }
@@ -372,7 +372,7 @@ static enum status read_file_header(struct perf_header *header, const struct per
     if (header->may_be_cut)
         profile_add_omission(header->profile,
                              "the recording was not finished or is cut short, at byte %" PRIu64
-                             ": later samples and facts of perf's, such as build ids, are missing",
+                             ": later samples and perf's metadata, such as build ids, are missing",
                              source->size);
     header->data_start = data.offset;
     header->data_end = header->may_be_cut ? source->size : data.offset + data.size;
