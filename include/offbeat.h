@@ -180,7 +180,7 @@ struct offbeat_options {
                              * chunks of "javascript", "android" and "cocoa" as profiles of user interfaces */
 
     /* OFFBEAT_SERVICE, OTEL_SERVICE_NAME: the part of the release before '@', unless RELEASE has one. Default: the name
-     * that was started (of a link, not of the file behind it; of an interpreter, the script). */
+     * that was started (of a link, not of its target; of an interpreter, the script). */
     const char *service;
     const char *org_id; /* OFFBEAT_ORG_ID: the organization; default: the number in a DSN's host "o123.…" */
     /* OFFBEAT_STRICT_TRACE_CONTINUATION: do not continue a trace if only one of both organizations is known. A trace of

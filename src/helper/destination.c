@@ -17,7 +17,7 @@
 
 enum { LINE_SIZE = 1024, ENVELOPES_MAX = 1000 /* each transaction is one */ };
 
-/* --- What programs are told --------------------------------------------------------------------------------------- */
+/* --- Counts and logs that programs read --------------------------------------------------------------------------- */
 
 void server_count(const char *session_folder, const struct item_counts *change)
 {
@@ -59,7 +59,7 @@ void server_log(const char *session_folder, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    printable_append(&line, slice_of_text(text), ""); /* a server's text has no line of its own */
+    printable_append(&line, slice_of_text(text), ""); /* a server's text must not begin a line */
     buffer_append_byte(&line, '\n');
     if (!line.failed) append_line(session_folder, buffer_slice(&line));
     buffer_fini(&line);

@@ -1,6 +1,6 @@
 /* One process for each spool folder, by a lock.
  *
- * The end: the helper removes the FIFO, by which programs find it, gives up the lock, and looks once more. A program
+ * The end: the helper removes the FIFO, by which programs find it, gives up the lock, and looks again. A program
  * writes its files first and looks for the FIFO then; if it finds none it starts a helper, which ends at once if the
  * lock is still taken. In each order, somebody looks after the files were written.  SPDX-License-Identifier: MIT */
 #include "helper/service.h"
@@ -149,7 +149,7 @@ static bool find_flushes(struct server *server)
     return server->flush_count > before;
 }
 
-/* Notes that all recordings that were there when a program began to wait are envelopes by now. */
+/* Notes that the recordings of programs that wait have become envelopes. */
 static void note_time(struct server *server)
 {
     for (size_t i = 0; i < server->flush_count; i++) {

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Works on the spool folder ROOT. ENDS: until a minute has passed without work and without a program that records;
- * otherwise for ever. Returns at once with false, after a message, if the folder cannot be used, and silently if
+/* Works on the spool folder ROOT until it is deleted or, if ENDS, a minute has passed without work and without a program
+ * that records. Returns at once with false, after a message, if the folder cannot be used, and silently if
  * another helper has it. */
 bool service_run(const char *root, bool ends);
 

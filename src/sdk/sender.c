@@ -44,7 +44,7 @@ bool sender_may_send(const char *type, enum category category, struct slice payl
     return may;
 }
 
-/* Logs what is dropped and why, except what is not sampled, for which there is a line of its own. */
+/* Logs what is dropped and why, except unsampled transactions, which have their own line. */
 static void log_discards(const struct discards *discards)
 {
     for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {

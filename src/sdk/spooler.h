@@ -26,7 +26,7 @@ struct spooler {
     size_t question_count; /* number of requests about whose payloads before_send is asked */
     uint64_t question_pause_ns;
     uint64_t log_at;       /* bytes of the log that were printed */
-    uint64_t report_at_ns; /* CLOCK_MONOTONIC time of the next report of its own */
+    uint64_t report_at_ns; /* CLOCK_MONOTONIC time of the next separate report */
 };
 
 /* Finds the folder and begins a session with METADATA. HAS_FOLDER is false if there is none. */

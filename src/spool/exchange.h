@@ -1,4 +1,4 @@
-/* The library in a program and offbeat-helper tell each other by files in the spool folder:
+/* The library in a program and offbeat-helper communicate through files in the spool folder:
  *
  *   helper.lock            locked by the helper, one for each spool folder
  *   helper.wake            a FIFO that the helper reads: a byte in it means that there is something to do
