@@ -32,7 +32,8 @@ struct service {
 
 /* --- The lock and the FIFO ---------------------------------------------------------------------------------------- */
 
-static bool take_lock(struct service *service)
+/* Takes the lock. False after a failure, with a message, and if another helper has it, with one if SAYS_TAKEN. */
+static bool take_lock(struct service *service, bool says_taken)
 {
     char path[PATH_MAX];
     if (!exchange_path(path, service->root, "helper.lock")) return false;
@@ -42,6 +43,8 @@ static bool take_lock(struct service *service)
         return false;
     }
     if (flock(service->lock, LOCK_EX | LOCK_NB) == 0) return true;
+    if (says_taken)
+        (void)fprintf(stderr, "offbeat-helper: %s: another offbeat-helper sends what is there\n", service->root);
     (void)close(service->lock);
     service->lock = -1;
     return false;
@@ -218,7 +221,7 @@ bool service_run(const char *root, bool ends)
 {
     struct service service = {.lock = -1, .fifo = -1};
     (void)snprintf(service.root, sizeof(service.root), "%s", root);
-    if (!take_lock(&service)) return false;
+    if (!take_lock(&service, !ends)) return false;
     do {
         open_fifo(&service);
         work_until_idle(&service, ends);
@@ -230,7 +233,7 @@ bool service_run(const char *root, bool ends)
         uint64_t before_ns = service.worked_at_ns;
         (void)work(&service, true);
         if (service.worked_at_ns == before_ns) break;
-    } while (take_lock(&service));
+    } while (take_lock(&service, false));
     for (size_t i = 0; i < service.server_count; i++) server_stop(service.servers[i], SECOND_NS);
     return true;
 }

@@ -16,6 +16,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
+from pprof_written import varint  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
@@ -101,14 +102,6 @@ def builds(place, kind):
 
 
 # --- Profiles as the recorder writes them ----------------------------------------------------------------------------
-
-
-def varint(number):
-    out = b""
-    while number > 0x7f:
-        out += bytes([number & 0x7f | 0x80])
-        number >>= 7
-    return out + bytes([number])
 
 
 def number(field, value):

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pprof_written import field, varint  # noqa: E402
 from tap import case, check, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve()
@@ -22,20 +23,6 @@ SECONDS_OF_MEGABYTE = 2.0
 SECONDS_FREE, GROWTH_MAX = 0.3, 2.0
 # A chunk may have 2^20 samples, and few bytes can stand for all of them; one more is noticed when they are made.
 SECONDS_OF_CHUNK = 1.5
-
-
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out + bytes([number]))
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def pprof(strings, *rest):

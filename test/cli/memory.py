@@ -9,6 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
+from pprof_written import varint  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = sys.argv[1]
@@ -24,14 +25,6 @@ def chunk(frames="{}", stacks="[0]", samples="", images="", threads=""):
 
 def repeated(text, size):
     return ",".join([text] * (size // (len(text) + 1)))
-
-
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out + bytes([number]))
 
 
 def pprof(parts):

@@ -6,6 +6,8 @@ import dataclasses
 import random
 import re
 
+from pprof_written import varint
+
 MAPPINGS = [(0x400000, 0x500000, "/usr/bin/prog"), (0x7000000, 0x7100000, "/usr/lib/libz.so.1")]
 # name, file, mapping
 FUNCTIONS = [("main", "main.c", 0), ("parse(int)", "parse.c", 0), ("parse::token", "parse.c", 0), (".start", "main.c", 0),
@@ -73,15 +75,6 @@ def random_profile(chance, locations=None):
 
 
 # --- profile.proto ---------------------------------------------------------------------------------------------------
-
-
-def varint(number):
-    number &= (1 << 64) - 1
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out + bytes([number]))
 
 
 def field(number, value):

@@ -567,6 +567,8 @@ def where_no_helper_can_be_started_profiles_wait_and_one_line_says_so():
         with subprocess.Popen([OFFBEAT.build / "offbeat-helper", "--spool", folder / "spool"]) as sidecar:
             check(wait_until(lambda: len(server.chunks) + server.reported_of("profile_chunk") == 4 and not remaining_files(folder), 60),
                   f"{len(server.chunks)} chunks, {remaining_files(folder)}")
+            second = run(OFFBEAT.build / "offbeat-helper", "--spool", folder / "spool")
+            check_equal((second.returncode, text(second.stderr)), (2, f"offbeat-helper: {folder}/spool: another offbeat-helper sends what is there\n"), "a second one")
             sidecar.terminate()
         chunks = arrived(server, folder, too_few(server)).chunks
         check({"works", "works_deeper", "main"} <= functions(chunks) and any("lineno" in frame for frame in frames_of(chunks, "works")),

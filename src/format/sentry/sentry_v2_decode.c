@@ -8,7 +8,6 @@
 
 #include "format/common/format_ops.h"
 
-
 enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PART_TRACE, PART_TIME, PARTS };
 enum {
     HEADER = 1 << PART_VERSION | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_RELEASE,
