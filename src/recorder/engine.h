@@ -1,0 +1,151 @@
+/* The interface of an engine: a way to see the threads of other processes. The recorder (recorder.h) chooses one, tells
+ * it which processes to watch and where their code is, calls it at each tick, and divides the threads' time by what it
+ * delivers. An engine knows neither recordings nor names.
+ *
+ * An engine delivers two kinds of sights, and may leave one of them to another engine:
+ *   engine_stack   where a thread ran when its processor's or its own timer fired
+ *   engine_thread  a thread's clocks and state at a tick, and its registers if it is blocked
+ * One thread at a time uses an engine. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_ENGINE_H
+#define OFFBEAT_RECORDER_ENGINE_H
+
+#include "recorder/code_file.h"
+#include "unwind/copied_stack.h"
+#include "unwind/unwind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { ENGINE_FRAMES_MAX = 1024, ENGINE_STACK_BYTES_MAX = 64 << 10, ENGINE_DENIAL_SIZE = 256 };
+
+/* --- Processes, which the recorder maintains ------------------------------------------------------------------------
+ */
+
+/* An executable segment in the memory of a process. */
+struct process_module {
+    uint64_t start, end;    /* address range */
+    uint64_t base;          /* address to which the table of FILE is relative; modulo 2^64 */
+    struct code_file *file; /* file, shared by all processes that map it; its table may come later */
+    uint32_t number;        /* number in the recording of the process */
+};
+
+struct watched_process {
+    pid_t pid;
+    uint64_t start_ticks;                 /* start of the process, clock ticks since boot (proc(5), starttime) */
+    const struct process_module *modules; /* list sorted by START, without overlaps */
+    size_t module_count;
+    uint64_t generation; /* number that grows when the list or a table of it changes */
+    void *engine_data;   /* the engine's own data; NULL before add_process */
+};
+
+/* --- Sights, which the engine delivers ------------------------------------------------------------------------------
+ */
+
+/* A stack of a running thread: either ADDRESSES, or registers and a piece of the stack that the recorder unwinds. */
+struct engine_stack {
+    pid_t pid, tid;
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+
+    const uint64_t *addresses; /* frames, the innermost first, as unwind_walk gives them */
+    size_t count;              /* number of addresses; 0: REGISTERS and COPY count */
+    enum unwind_outcome outcome;
+
+    struct unwind_registers registers;
+    struct copied_stack copy; /* size 0: the recorder reads the process's memory */
+};
+
+enum thread_state {
+    THREAD_RUNNING, /* on a processor or waiting for one */
+    THREAD_BLOCKED,
+    THREAD_STOPPED, /* a signal, a debugger or the freezer stopped it */
+    THREAD_ENDED,
+};
+
+/* A thread at a tick. Numbers grow from the start of the thread. */
+struct engine_thread {
+    pid_t pid, tid;
+    uint64_t time_ns;      /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns;       /* CPU time */
+    uint64_t run_delay_ns; /* time for which it was runnable and waited for a processor */
+    enum thread_state state;
+    bool has_registers;     /* true if REGISTERS are those of a blocked thread */
+    bool has_all_registers; /* false: only IP, SP and the arguments of its system call are known */
+    struct unwind_registers registers;
+    char name[16]; /* name; "": it is not known, or as before */
+};
+
+enum process_change {
+    PROCESS_FORKED, /* PID is a new child of PARENT */
+    PROCESS_EXECUTED,
+    PROCESS_ENDED,
+    PROCESS_MAPPED, /* it has new code, or ran at an address in no known module */
+};
+
+/* Receiver of what an engine sees. Pointers are valid during the call only. */
+struct engine_sink {
+    void *context;
+    void (*stack)(void *context, const struct engine_stack *stack);
+    void (*thread)(void *context, const struct engine_thread *thread);
+    void (*process)(void *context, pid_t pid, pid_t parent, enum process_change change);
+};
+
+/* --- Engines --------------------------------------------------------------------------------------------------------
+ */
+
+struct engine_options {
+    uint64_t period_ns;
+    bool is_cpu_mode;     /* true if only CPU time counts, and threads are not observed at ticks */
+    bool watches_all;     /* all processes of the machine, by one event per processor where the engine can */
+    bool samples_kernel;  /* kernel stacks, too */
+    size_t processes_max; /* processes at a time */
+};
+
+/* The reason why an engine cannot be used, and what to do about it. */
+struct engine_denial {
+    char reason[ENGINE_DENIAL_SIZE]; /* "perf_event_paranoid is 3", without a full stop */
+    char remedy[ENGINE_DENIAL_SIZE]; /* command that grants it; "": nothing does */
+};
+
+/* Counts since the engine was opened. */
+struct engine_losses {
+    uint64_t stacks_lost; /* stacks for which the buffer had no room */
+    uint64_t runs_missed; /* times that the engine was not called by the kernel */
+    uint64_t unreadable;  /* stacks whose memory could not be read */
+};
+
+struct engine;
+
+struct engine_ops {
+    const char *name;         /* "bpf", "perf" or "proc" */
+    bool sees_running;        /* true if it delivers stacks of running threads */
+    bool sees_threads;        /* true if it has OBSERVE; otherwise the proc engine observes the threads beside it */
+    bool sees_user_code_only; /* true if time inside system calls has no stacks */
+
+    /* Tries what the engine needs on this machine, with the rights of this process. Returns false with *RET_DENIAL. */
+    bool (*probe)(struct engine_denial *ret_denial);
+
+    /* Returns NULL with *RET_DENIAL. */
+    struct engine *(*open)(const struct engine_options *options, struct engine_denial *ret_denial);
+    void (*close)(struct engine *engine); /* accepts NULL; leaves nothing in the kernel */
+
+    /* Begins to watch PROCESS, which stays valid until remove_process. Returns false with *RET_DENIAL. */
+    bool (*add_process)(struct engine *engine, struct watched_process *process, struct engine_denial *ret_denial);
+    /* Takes over a changed list of modules, or a table that is ready. May be NULL. */
+    void (*update_process)(struct engine *engine, struct watched_process *process);
+    void (*remove_process)(struct engine *engine, struct watched_process *process);
+
+    /* Delivers the stacks and changes that were gathered since the last call. Called at each tick, or every 100 ms. */
+    void (*poll)(struct engine *engine, const struct engine_sink *sink);
+
+    /* Delivers one engine_thread for each thread of the watched processes that ran since the last call, or that is new
+     * or ended; a thread that is left out was blocked all the time. NULL unless SEES_THREADS. */
+    void (*observe)(struct engine *engine, const struct engine_sink *sink);
+
+    void (*losses)(const struct engine *engine, struct engine_losses *ret_losses);
+};
+
+extern const struct engine_ops engine_bpf, engine_perf, engine_proc;
+
+#endif
