@@ -8,10 +8,10 @@
  * other arguments. INCOMPLETE: marked so, not compared. With OFFBEAT_BENCH_BLOCKED_DETAILS, differences are appended to
  * the file that it names. SPDX-License-Identifier: MIT */
 #include "sampler/remote_unwind.h"
-#include "sampler/modules.h"
-#include "sampler/process_info.h"
+#include "sampler/modules/modules.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/signal_choice.h"
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -17,8 +17,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "sampler/modules.h"
-#include "sampler/signal_handler.h"
+#include "sampler/modules/modules.h"
+#include "sampler/source/signal_handler.h"
 
 enum { FRAMES_MAX = 512, STACKS_MAX = 1 << 17 };
 

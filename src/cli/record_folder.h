@@ -39,8 +39,8 @@ int record_folder_compare(const void *left, const void *right);
 bool record_folder_delete_empty(const struct record_folder *folder, const char *name);
 void record_folder_delete(const struct record_folder *folder, const char *name);
 
-/* Moves copies of deleted files (sampler/image_file.h) to where the symbolizer looks for a build id. Returns that debug
- * directory. */
+/* Moves copies of deleted files (sampler/modules/image_file.h) to where the symbolizer looks for a build id. Returns
+ * that debug directory. */
 const char *record_folder_arrange_images(const struct record_folder *folder);
 
 /* Makes processes that start from now on record nothing: sampling has ended. Deletes the recordings if ARE_READ. */

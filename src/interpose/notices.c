@@ -5,6 +5,7 @@
  * it, too (confinement.c). SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 
+#include "sampler/modules/modules.h"
 #include "sampler/sampler.h"
 #include "sdk/aside.h"
 
@@ -16,7 +17,7 @@ void liboffbeat_record_first(char **environment);
 INTERPOSED int dlclose(void *handle)
 {
     int result = next_functions()->dlclose(handle);
-    sampler_note_unload();
+    modules_note_unload();
     return result;
 }
 

@@ -1,5 +1,5 @@
-/* sigaction and signal: the timers of threads' CPU clocks (sampler/sample_requests.h) end before the program handles
- * their signal, or its handler would receive signals of the sampler.  SPDX-License-Identifier: MIT */
+/* sigaction and signal: the timers of threads' CPU clocks (sampler/source/sample_requests.h) end before the program
+ * handles their signal, or its handler would receive signals of the sampler.  SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 
 #include "sampler/sampler.h"

@@ -4,7 +4,7 @@
 #include "sampler/sampler_private.h"
 
 #include "base/unsigned.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 enum { STATUS_SIZE = 4096 };
 

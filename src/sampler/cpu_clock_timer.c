@@ -16,7 +16,7 @@
 #include "sampler/remote_unwind.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 
 #include <sys/utsname.h>
 

@@ -2,7 +2,7 @@
 #include "sampler/ledger.h"
 
 #include "base/unsigned.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 enum { WAKE_UP_NS_MIN = 100000 }; /* largest difference between the kernel's clocks, ns */
 

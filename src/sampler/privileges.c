@@ -7,7 +7,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -5,8 +5,8 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
-#include "sampler/process_info.h"
-#include "sampler/stack_reader.h"
+#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/stack_reader.h"
 
 #include <errno.h>
 

@@ -6,10 +6,10 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/remote_unwind.h"
-#include "sampler/chance.h"
-#include "sampler/vdso_clock.h"
+#include "sampler/source/chance.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/sampler_private.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 enum {
     WAITS_PART = 32,           /* divisor of a period: shorter waits matter little */

@@ -9,12 +9,12 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
-#include "sampler/vdso_clock.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/sampler_lifecycle.h"
 #include "sampler/privileges.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/signal_choice.h"
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 
 #include <errno.h>
 #include <sys/prctl.h>

@@ -59,8 +59,7 @@ struct sampler_absence {
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns);
 void sampler_note_thread_end(void);
 
-/* Note that the program has unloaded a library, or given a thread a name. From any thread, signal-safe. */
-void sampler_note_unload(void);
+/* Notes that the program has given a thread a name. From any thread, signal-safe. */
 void sampler_note_name(void);
 
 /* Note that the calling thread is about to change its alternate stack, or has tried to: a thread whose alternate stack

@@ -8,12 +8,12 @@
 #include "sampler/sampler_lifecycle.h"
 
 #include "base/futex.h"
-#include "sampler/vdso_clock.h"
-#include "sampler/raw_thread.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/vdso_clock.h"
+#include "sampler/kernel/raw_thread.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/signal_gate.h"
 #include "sampler/signal_stacks.h"
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 #include "sampler/threads.h"
 
 #include <signal.h>

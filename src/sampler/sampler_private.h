@@ -2,8 +2,8 @@
 #ifndef OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
 #define OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
 
-#include "sampler/modules.h"
-#include "sampler/sample_requests.h"
+#include "sampler/modules/modules.h"
+#include "sampler/source/sample_requests.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_lifecycle.h"
 #include "sampler/thread_events.h"

@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 #define OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 #include "sampler/threads.h"
 
 struct signal_choice {

@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/signal_stacks.h"
 
 static _Atomic pid_t asked;                /* thread that is being sent a signal at this moment; 0: none */

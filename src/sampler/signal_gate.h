@@ -4,7 +4,7 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_GATE_H
 #define OFFBEAT_SAMPLER_SIGNAL_GATE_H
 
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 
 /* Call sample_request_send and sample_request_arm, with our handler installed. Return false also if the gate is closed,
  * or the program has a handler for signal NUMBER. On the sampler thread. */

@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 
 #include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>

@@ -6,23 +6,11 @@
 #include "base/pages.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/sampler.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
-
-/* Computes the clock as pthread_getcpuclockid does. */
-clockid_t thread_cpu_clock(pid_t tid)
-{
-    enum { PER_THREAD = 4, SCHEDULER_CLOCK = 2 };
-    return (clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK);
-}
-
-bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
-{
-    return kernel_clock_ns(thread_cpu_clock(tid), ret_ns);
-}
 
 int thread_syscall_file(struct target_thread *thread)
 {

@@ -3,14 +3,14 @@
 #ifndef OFFBEAT_SAMPLER_THREADS_H
 #define OFFBEAT_SAMPLER_THREADS_H
 
-#include "sampler/perf_timer.h"
-#include "sampler/sample_credit.h"
-#include "sampler/recording_writer.h"
-#include "sampler/signal_handler.h"
+#include "sampler/kernel/cpu_clock.h"
+#include "sampler/source/perf_timer.h"
+#include "sampler/source/sample_credit.h"
+#include "sampler/record/recording_writer.h"
+#include "sampler/source/signal_handler.h"
 #include "sampler/thread_events.h"
 
 #include <sys/types.h>
-#include <time.h>
 
 enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16, THREADS_LEFT_OUT_MAX = 8 };
 
@@ -185,10 +185,6 @@ struct threads {
     uint32_t next_number;
     uint64_t missed; /* threads over THREADS_MAX, or without memory */
 };
-
-clockid_t thread_cpu_clock(pid_t tid);
-/* Reads the CPU time of a thread of this process. Returns false if there is no such thread. */
-bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 
 /* Opens THREAD's /proc/self/task/TID/syscall, or returns a negative errno. thread_release_syscall_file must follow. The
  * file stays open as long as there are enough descriptors: opening costs three times as much as reading, and a process

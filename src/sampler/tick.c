@@ -15,9 +15,9 @@
 #include "base/unsigned.h"
 #include "sampler/ledger.h"
 #include "sampler/remote_unwind.h"
-#include "sampler/chance.h"
-#include "sampler/vdso_clock.h"
-#include "sampler/process_info.h"
+#include "sampler/source/chance.h"
+#include "sampler/kernel/vdso_clock.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
 

@@ -2,8 +2,8 @@
 #include "sampler/sampler_private.h"
 
 #include "base/unsigned.h"
-#include "sampler/chance.h"
-#include "sampler/process_info.h"
+#include "sampler/source/chance.h"
+#include "sampler/kernel/process_info.h"
 
 enum { MILLION = 1000000, LATE_NS_MIN = 100000000 };
 

@@ -8,10 +8,10 @@
 #include "base/kernel.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/chance.h"
-#include "sampler/process_info.h"
+#include "sampler/source/chance.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/signal_choice.h"
-#include "sampler/stack_reader.h"
+#include "sampler/kernel/stack_reader.h"
 #include "unwind/copied_stack.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Our frame tables beside readelf's decoding of the same sections: every row of every function of the ELF files named.
  *
  * Each file is mapped as the loader would map it, and the sampler's own code lists it and builds its table
- * (sampler/modules.h). readelf --debug-dump=frames-interp decodes the file independently. A row of ours equals
+ * (sampler/modules/modules.h). readelf --debug-dump=frames-interp decodes the file independently. A row of ours equals
  * readelf's if the CFA and the rule of each register that survives calls (and of all registers in a wide rule) are the
  * same, at the start of the row and at an address drawn inside of it.
  *
@@ -18,7 +18,7 @@
  *
  * tables [--seed N] FILE…  A line a file, numbers by name; differing rows are printed before it.
  * SPDX-License-Identifier: MIT */
-#include "sampler/modules.h"
+#include "sampler/modules/modules.h"
 #include "unwind/elf_sections.h"
 #include "unwind/machine.h"
 

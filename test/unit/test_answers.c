@@ -1,6 +1,6 @@
 /* The replies of the signal handler: what it reads of a thread that it has interrupted at the end of a system call
  * which may have added a seccomp filter, and which of a timer's signals it keeps. SPDX-License-Identifier: MIT */
-#include "sampler/signal_handler.h"
+#include "sampler/source/signal_handler.h"
 #include "test.h"
 
 #include <linux/prctl.h>

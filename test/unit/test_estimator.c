@@ -4,8 +4,8 @@
  * the thread did: the sums must be equal, the shares of places without bias, and spread as independent samples are.
  * SPDX-License-Identifier: MIT */
 #include "sampler/ledger.h"
-#include "sampler/process_info.h"
-#include "sampler/chance.h"
+#include "sampler/kernel/process_info.h"
+#include "sampler/source/chance.h"
 #include "test.h"
 
 #include <math.h>

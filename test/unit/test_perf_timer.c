@@ -1,7 +1,7 @@
 /* Reads the memory that the kernel writes stacks to, and may overwrite at any moment: nothing in it leads
  * outside of it. The page after it cannot be read.  SPDX-License-Identifier: MIT */
-#include "sampler/perf_timer.h"
-#include "sampler/chance.h"
+#include "sampler/source/perf_timer.h"
+#include "sampler/source/chance.h"
 #include "test.h"
 
 #include <linux/perf_event.h>

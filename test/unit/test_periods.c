@@ -2,8 +2,8 @@
  * page faults and in user code by chance, a timer, and signals at the kernel's ticks. Compares the time that stacks of
  * each kind stand for with the time that the thread spent there: many signals give no bias, and calls get no more than
  * the time inside the kernel. SPDX-License-Identifier: MIT */
-#include "sampler/sample_credit.h"
-#include "sampler/chance.h"
+#include "sampler/source/sample_credit.h"
+#include "sampler/source/chance.h"
 #include "test.h"
 
 #include <math.h>

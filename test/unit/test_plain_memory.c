@@ -11,7 +11,7 @@
 #define strchr plain_strchr
 #define strrchr plain_strrchr
 #define strstr plain_strstr
-#include "../../src/sampler/plain_memory.c"
+#include "../../src/sampler/kernel/plain_memory.c"
 #undef memcpy
 #undef memmove
 #undef memset

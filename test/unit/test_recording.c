@@ -5,7 +5,7 @@
 #include "base/maps.h"
 #include "format/recording/recording.h"
 #include "profile/profile.h"
-#include "sampler/recording_writer.h"
+#include "sampler/record/recording_writer.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/stack_reader.h"
+#include "sampler/kernel/stack_reader.h"
 
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 static bool copy_from(struct unwind_memory *memory, uint64_t address)
 {

@@ -6,7 +6,7 @@
 #ifndef OFFBEAT_SAMPLER_SAMPLE_CREDIT_H
 #define OFFBEAT_SAMPLER_SAMPLE_CREDIT_H
 
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 
 /* Numbers of periods since the timer was opened, unless the name says something else. */
 struct sample_credit {

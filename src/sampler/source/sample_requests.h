@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_SAMPLER_SAMPLE_REQUESTS_H
 #define OFFBEAT_SAMPLER_SAMPLE_REQUESTS_H
 
-#include "sampler/signal_handler.h"
+#include "sampler/source/signal_handler.h"
 
 /* Makes all requests free; in a forked child, once more. */
 void sample_requests_prepare(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/sample_requests.h"
+#include "sampler/source/sample_requests.h"
 
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "base/unsigned.h"
-#include "sampler/process_info.h"
-#include "sampler/threads.h"
+#include "sampler/kernel/cpu_clock.h"
+#include "sampler/kernel/process_info.h"
 
 /* Requests that were ever taken; each is allocated then, and never freed: a late reply may come at any time. */
 static struct sample_request *requests[REQUESTS_MAX];

@@ -5,17 +5,16 @@
  * counted (interpose/notices.c), and a module is the same only with the same build id and the same file. Frame
  * information is copied with process_read_memory, so that a module which is unmapped meanwhile costs an incomplete
  * table and not a crash.  SPDX-License-Identifier: MIT */
-#include "sampler/modules.h"
+#include "sampler/modules/modules.h"
 
 #include "base/hex.h"
 #include "base/kernel.h"
 #include "base/maps.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
-#include "sampler/image_file.h"
-#include "sampler/image_headers.h"
-#include "sampler/process_info.h"
-#include "sampler/sampler.h"
+#include "sampler/modules/image_file.h"
+#include "sampler/modules/image_headers.h"
+#include "sampler/kernel/process_info.h"
 #include "unwind/frame_table_file.h"
 
 #include <dlfcn.h>
@@ -24,6 +23,7 @@
 #include <stdatomic.h>
 
 enum {
+    IMAGE_PATH_SIZE = 3200, /* bytes of the path of a copied file */
     RETIRED_MAX = 1 << 16,
     NOTES_BYTES_MAX = 4096,
     MAPS_BUFFER = 64 << 10,
@@ -232,7 +232,7 @@ static enum table_outcome end_job(struct modules *modules, struct module *module
 /* Keeps a copy of MODULE's file if it is deleted or replaced: names are found when the program has ended. */
 static void keep_deleted(const struct modules *modules, const struct module *module)
 {
-    char path[SAMPLER_PATH_SIZE], digits[2 * RECORDING_BUILD_ID_MAX + 1];
+    char path[IMAGE_PATH_SIZE], digits[2 * RECORDING_BUILD_ID_MAX + 1];
     const char *end = path + sizeof(path);
     struct stat status = {0};
     if (!modules->image_directory || module->path[0] != '/' || module->build_id_size == 0) return;
@@ -426,7 +426,7 @@ static void begin_job(const struct modules *modules, struct module *module)
 
 static _Atomic uint32_t unloads;
 
-void sampler_note_unload(void)
+void modules_note_unload(void)
 {
     atomic_fetch_add(&unloads, 1);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/raw_thread.h"
+#include "sampler/kernel/raw_thread.h"
 
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "base/thread_denial.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include <errno.h>
 #include <linux/futex.h>

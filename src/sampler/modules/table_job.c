@@ -1,13 +1,13 @@
 /* The linker writes down where .eh_frame begins, but not its length: it is copied up to the end of its segment, which
  * need not be the one that holds .eh_frame_hdr. Without .eh_frame_hdr, as in many static programs, and for
  * .debug_frame, the section headers of the file are used. SPDX-License-Identifier: MIT */
-#include "sampler/table_job.h"
+#include "sampler/modules/table_job.h"
 
 #include "base/pages.h"
 #include "base/plain_text.h"
-#include "sampler/image_file.h"
-#include "sampler/image_headers.h"
-#include "sampler/process_info.h"
+#include "sampler/modules/image_file.h"
+#include "sampler/modules/image_headers.h"
+#include "sampler/kernel/process_info.h"
 #include "unwind/frame_build.h"
 #include "unwind/frame_table_file.h"
 

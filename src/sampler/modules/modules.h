@@ -6,8 +6,8 @@
 #define OFFBEAT_SAMPLER_MODULES_H
 
 #include "base/pages.h"
-#include "sampler/recording_writer.h"
-#include "sampler/table_job.h"
+#include "sampler/record/recording_writer.h"
+#include "sampler/modules/table_job.h"
 #include "unwind/unwind.h"
 
 #include <stdatomic.h>
@@ -81,6 +81,9 @@ void modules_work(struct modules *modules, size_t largest, struct modules_budget
 
 /* Writes the known modules to the start of a new recording, with new numbers. */
 void modules_write_again(struct modules *modules, struct recording_writer *writer);
+
+/* Notes that the program has unloaded a library. From any thread, signal-safe. */
+void modules_note_unload(void);
 
 /* Returns true if walks can continue in at least one module. */
 bool modules_have_any(const struct modules *modules);

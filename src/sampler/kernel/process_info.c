@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include "base/descriptor_table.h"
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/vdso_clock.h"
+#include "sampler/kernel/vdso_clock.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,11 +1,11 @@
 /* The shared memory is written backward, and over what is old (perf_event_open(2), write_backward): the newest record
  * is where the head points.  SPDX-License-Identifier: MIT */
-#include "sampler/perf_timer.h"
+#include "sampler/source/perf_timer.h"
 
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "base/unsigned.h"
-#include "sampler/chance.h"
+#include "sampler/source/chance.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -16,10 +16,10 @@
  * page of the stack pointer and, one after the other, the pages above it, so that a stray frame pointer does not lead
  * it elsewhere. The remaining risk is a thread with an inherited filter that unmaps a page right above another thread's
  * stack. SPDX-License-Identifier: MIT */
-#include "sampler/signal_handler.h"
+#include "sampler/source/signal_handler.h"
 
 #include "base/kernel.h"
-#include "sampler/chance.h"
+#include "sampler/source/chance.h"
 
 #include "unwind/context.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/sample_credit.h"
+#include "sampler/source/sample_credit.h"
 
 #include "base/unsigned.h"
 

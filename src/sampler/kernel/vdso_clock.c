@@ -2,7 +2,7 @@
  * dynamic symbols name a clock_gettime that needs no system call (vdso(7)). Although the image comes from the kernel,
  * every place in it is checked against its size. A process that unmaps its vdso loses libc's clock, too.
  * SPDX-License-Identifier: MIT */
-#include "sampler/vdso_clock.h"
+#include "sampler/kernel/vdso_clock.h"
 
 #include "base/kernel.h"
 #include "base/slice.h"

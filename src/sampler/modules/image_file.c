@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/image_file.h"
+#include "sampler/modules/image_file.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/unsigned.h"
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/recording_writer.h"
+#include "sampler/record/recording_writer.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/image_headers.h"
+#include "sampler/modules/image_headers.h"
 
-#include "sampler/process_info.h"
+#include "sampler/kernel/process_info.h"
 
 #include <string.h>
 
