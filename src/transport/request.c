@@ -21,11 +21,11 @@ void request_fini(struct request *request)
     *request = (struct request){.claim.file.number = -1};
 }
 
-/* Ends a request whose envelope was sent or discarded. */
-static void close_request(struct transport *transport)
+/* Deletes the file of an envelope that was sent or discarded: the first step after an answer, since a process that is
+ * killed between the two sends it twice. */
+static void delete_stored(struct transport *transport)
 {
     if (transport->request.is_spooled) spool_remove(&transport->spool, &transport->request.claim);
-    request_fini(&transport->request);
 }
 
 void request_put_back(struct transport *transport)
@@ -182,10 +182,11 @@ void request_fail(struct transport *transport, const char *failure, bool was_sen
         request_put_back(transport);
         return;
     }
+    delete_stored(transport);
     transport_add_discards(transport, &transport->request.outgoing.limited);
     transport_discard_envelope(transport, DISCARD_NETWORK_ERROR, sent_envelope(transport));
     report_outcome(transport, TRANSPORT_GIVEN_UP, NULL, failure);
-    close_request(transport);
+    request_fini(&transport->request);
 }
 
 static enum transport_outcome outcome_of(long status)
@@ -220,6 +221,7 @@ void request_answer(struct transport *transport, const struct http_response *res
     struct request *request = &transport->request;
     enum transport_outcome outcome = outcome_of(response->status);
     uint64_t counted = request->outgoing.counted_count;
+    delete_stored(transport);
     const struct rate_limit_answer answer = {.status = response->status,
                                              .rate_limits = slice_of_text(response->rate_limits),
                                              .retry_after = slice_of_text(response->retry_after),
@@ -242,14 +244,15 @@ void request_answer(struct transport *transport, const struct http_response *res
         if (!is_in_hurry(transport)) transport->report_at_ns = later(clock_monotonic_ns(), transport->report_wait_ns);
     }
     report_outcome(transport, outcome, response, "");
-    close_request(transport);
+    request_fini(request);
 }
 
 /* Ends an envelope without a request: a limit holds for all of it, or it is malformed. */
 static void withhold(struct transport *transport, enum transport_outcome outcome, const char *failure)
 {
+    delete_stored(transport);
     report_outcome(transport, outcome, NULL, failure);
-    close_request(transport);
+    request_fini(&transport->request);
 }
 
 /* Begins with a new connection if the server is to be reached in another way. */

@@ -11,8 +11,9 @@
  *   - No response: all sending pauses, longer each time, up to RETRY_MAX_NS, with jitter; then it is tried again. An
  *     envelope that failed six times after a part of it was sent is dropped (network_error).
  *
- * An envelope is sent twice, with the same id, if the process dies between the response and the deletion of the file,
- * or if the response is lost on its way.
+ * The file is deleted as soon as the response is there, ahead of every count. An envelope is sent twice, with the same
+ * ids, if the process dies or the connection ends while the response is on its way: `offbeat serve` drops the second
+ * one.
  *
  * Dropped items are counted, and reported to the server with the next envelope, or alone after REPORT_INTERVAL_NS. A
  * report that does not arrive is reported again. At the end, unsent envelopes and unreported counts are stored in the

@@ -18,6 +18,13 @@ struct settings {
     bool flushes_each;
 };
 
+/* Ends the process as kill -9 does at the first moment at which it says that there was an answer. */
+static void die(void *context, const struct transport_answer *answer)
+{
+    (void)context;
+    if (answer->status != 0) (void)raise(SIGKILL);
+}
+
 static void print_message(void *context, const char *message)
 {
     (void)fprintf(stderr, "%s\n", message);
@@ -45,6 +52,7 @@ static void set(struct settings *settings, const char *name, const char *value)
     if (strcmp(name, "flush_ms") == 0) settings->flush_ms = number;
     if (strcmp(name, "stop_ms") == 0) settings->stop_ms = number;
     if (strcmp(name, "sampled_out") == 0) settings->sampled_out = number;
+    if (strcmp(name, "dies_when_answered") == 0 && number) options->answered = die;
     if (strcmp(name, "flushes_each") == 0) settings->flushes_each = number != 0;
 }
 

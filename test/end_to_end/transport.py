@@ -285,6 +285,19 @@ def killed_while_it_sends_nothing_is_lost():
         check(twice <= 10, f"{twice} arrived twice: at most the one that a response was due for")
 
 
+@short
+@case
+def killed_after_an_answer_it_does_not_send_again():
+    with Folder() as folder, FakeServer([answer(200), answer(400, "no"), answer(429)]) as server:
+        for name in ("sent", "rejected", "limited"):
+            program = start(server, prefix=name, spool=folder / "spool", flush_ms=60000, dies_when_answered=1)
+            check_equal(program.wait(timeout=60), -signal.SIGKILL, f"status of {name}")
+            program.stdout.close()
+        sends(server, count=0, spool=folder / "spool", flush_ms=60000)
+        check_equal((server.chunks, server.limited), (["sent-0"], ["limited-0"]), "chunks")
+        check_equal(server.problems, [], "problems")
+
+
 @case
 def twenty_processes_on_one_spool_lose_nothing_and_send_nothing_twice():
     with Folder() as folder, FakeServer([answer(200), RESET, RESET_EARLY] * 10) as server:
