@@ -95,8 +95,9 @@ struct spool_folder {
     char server[PATH_MAX]; /* the server's folder in it */
 };
 
-/* Finds the folder, and makes it if it did not exist; false if there is no place for one. */
-bool spool_folder_choose(const struct settings *settings, struct spool_folder *ret_folder);
+/* Finds the folder, and makes it if it did not exist. False if there is no place for one: ERROR says why the first
+ * place cannot be used. */
+bool spool_folder_choose(const struct settings *settings, struct spool_folder *ret_folder, struct error *error);
 /* True if an earlier launch, or another process, has left something to send. */
 bool spool_folder_has_rest(const struct settings *settings);
 /* True if the folder at PATH is out of reach, because the program has changed its user or its rights. */

@@ -67,14 +67,17 @@ static bool is_temporary(const struct settings *settings)
     return settings->options.spool_directory && settings->options.spool_directory[0] == '\0';
 }
 
-static bool make_temporary(char ret_path[PATH_MAX])
+static bool make_temporary(char ret_path[PATH_MAX], struct error *error)
 {
-    const char *parent = environment_get("TMPDIR");
+    const char *chosen = environment_get("TMPDIR"), *parent = chosen && chosen[0] == '/' ? chosen : "/tmp";
     if (temporary_process != process_number()) temporary[0] = '\0';
     temporary_process = process_number();
     if (temporary[0] == '\0') {
-        (void)snprintf(temporary, sizeof(temporary), "%s/offbeat-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
-        if (!mkdtemp(temporary)) temporary[0] = '\0';
+        (void)snprintf(temporary, sizeof(temporary), "%s/offbeat-XXXXXX", parent);
+        if (!mkdtemp(temporary)) {
+            (void)error_set_errno(error, "%.150s", parent);
+            temporary[0] = '\0';
+        }
     }
     (void)snprintf(ret_path, PATH_MAX, "%s", temporary);
     return temporary[0] != '\0';
@@ -104,35 +107,70 @@ void folder_remove_temporary(void)
 
 /* --- The folder of the server ------------------------------------------------------------------------------------- */
 
+/* Sets ERROR to the reason why the folder PATH cannot be made or used. */
+static void explain(const char *path, struct error *error)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        (void)error_set_errno(error, "%.150s", path);
+    else if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0)
+        (void)error_set_errno(error, "%.150s", path);
+    else
+        (void)error_set(error, STATUS_UNSUPPORTED, 0, "%.150s: this user does not own it alone", path);
+}
+
 /* Makes the folder of the server in ROOT, which is ours, and says there how to reach it. */
-static bool prepare_server(const struct settings *settings, const char *root, struct spool_folder *ret_folder)
+static bool prepare_server(const struct settings *settings, const char *root, struct spool_folder *ret_folder,
+                           struct error *error)
 {
     const struct offbeat_options *options = &settings->options;
     struct dsn dsn;
     char name[DSN_HOST_SIZE];
-    if (dsn_parse(options->dsn, &dsn, NULL) != STATUS_OK) return false;
+    if (dsn_parse(options->dsn, &dsn, error) != STATUS_OK) return false;
     struct server_facts facts = {.dsn = options->dsn,
                                  .proxy = options->proxy,
                                  .ca_file = options->ca_file,
                                  .spool_bytes_max = options->spool_bytes_max};
     dsn_folder_name(&dsn, name);
     (void)snprintf(ret_folder->root, sizeof(ret_folder->root), "%s", root);
-    if (!exchange_path(ret_folder->server, root, name)) return false;
+    if (!exchange_path(ret_folder->server, root, name)) {
+        (void)error_set(error, STATUS_TOO_LARGE, 0, "%.150s: the path is too long", root);
+        return false;
+    }
     (void)mkdir(ret_folder->server, 0700);
     server_facts_complete(&facts, dsn.is_https);
-    return is_usable(ret_folder->server, false) && server_facts_write(ret_folder->server, &facts, NULL) == STATUS_OK;
+    struct error reason;
+    if (!is_usable(ret_folder->server, false))
+        explain(ret_folder->server, error);
+    else if (server_facts_write(ret_folder->server, &facts, &reason) == STATUS_OK)
+        return true;
+    else
+        (void)error_set(error, reason.status, 0, "%.150s: %s", ret_folder->server, reason.message);
+    return false;
 }
 
-bool spool_folder_choose(const struct settings *settings, struct spool_folder *ret_folder)
+/* Makes ROOT, unless it is there, and the folder of the server in it. */
+static bool prepare(const struct settings *settings, const char *root, bool is_chosen, struct spool_folder *ret_folder,
+                    struct error *error)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s", root);
+    file_make_folders(path);
+    if (is_usable(root, is_chosen)) return prepare_server(settings, root, ret_folder, error);
+    explain(root, error);
+    return false;
+}
+
+bool spool_folder_choose(const struct settings *settings, struct spool_folder *ret_folder, struct error *error)
 {
     char root[PATH_MAX];
-    if (is_temporary(settings)) return make_temporary(root) && prepare_server(settings, root, ret_folder);
+    struct error reason;
+    *error = (struct error){0};
+    if (is_temporary(settings)) return make_temporary(root, error) && prepare_server(settings, root, ret_folder, error);
     for (size_t i = 0; i < PLACES; i++) {
         if (!place(settings, i, root)) continue;
-        file_make_folders(root);
-        if (is_usable(root, i < 2) && prepare_server(settings, root, ret_folder)) return true;
-        if (i == 0)
-            sdk_debug("%s cannot be used: OFFBEAT_SPOOL_DIRECTORY must name a folder that can be written", root);
+        if (prepare(settings, root, i < 2, ret_folder, &reason)) return true;
+        if (error->status == STATUS_OK) *error = reason;
+        if (i == 0) sdk_debug("%s; OFFBEAT_SPOOL_DIRECTORY must name a folder that can be written", reason.message);
     }
     return false;
 }

@@ -34,32 +34,32 @@ const char *spooler_session(void)
     return session.folder;
 }
 
-static bool begin_session(const struct spooler *spooler, const struct chunk_request *metadata)
+static bool begin_session(const struct spooler *spooler, const struct chunk_request *metadata, struct error *error)
 {
     char path[PATH_MAX];
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
     chunk_request_write(metadata, &text);
-    bool has_begun = !text.failed && session_begin(&session, spooler->folder.server, buffer_slice(&text));
+    enum status status = text.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory")
+                                     : session_begin(&session, spooler->folder.server, buffer_slice(&text), error);
     buffer_fini(&text);
     /* The helper writes into a log that is there. */
-    if (has_begun && sdk_options()->debug && exchange_path(path, session.folder, "log"))
+    if (status == STATUS_OK && sdk_options()->debug && exchange_path(path, session.folder, "log"))
         (void)file_write(path, slice_of(NULL, 0), NULL);
-    return has_begun;
+    return status == STATUS_OK;
 }
 
-void spooler_begin(struct spooler *spooler, const struct chunk_request *metadata)
+void spooler_begin(struct spooler *spooler, const struct chunk_request *metadata, struct error *error)
 {
     const struct offbeat_options *options = sdk_options();
     *spooler = (struct spooler){.start_pause_ns = SECOND_NS};
     spooler->spool.folder.number = -1;
     spooler->has_stored = spool_folder_has_rest(sdk_settings());
     spooler->has_helper = helper_find(options->helper, spooler->helper);
-    spooler->has_folder = spool_folder_choose(sdk_settings(), &spooler->folder) && begin_session(spooler, metadata);
+    spooler->has_folder =
+        spool_folder_choose(sdk_settings(), &spooler->folder, error) && begin_session(spooler, metadata, error);
     const char *name = strrchr(spooler->folder.server, '/');
-    if (!spooler->has_folder || !spool_init(&spooler->spool, spooler->folder.root, name + 1)) {
-        spooler->has_folder = false;
-        return;
-    }
+    if (!spooler->has_folder) return;
+    (void)spool_init(&spooler->spool, spooler->folder.root, name + 1); /* the session's path is longer, and fits */
     spooler->spool.bytes_max = options->spool_bytes_max;
     spooler->spool.count_max = ENVELOPES_MAX;
     memcpy(spooler->spool.owner, session.owner, sizeof(spooler->spool.owner));

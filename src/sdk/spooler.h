@@ -29,8 +29,9 @@ struct spooler {
     uint64_t report_at_ns; /* CLOCK_MONOTONIC time of the next separate report */
 };
 
-/* Finds the folder and begins a session with METADATA. HAS_FOLDER is false if there is none. */
-void spooler_begin(struct spooler *spooler, const struct chunk_request *metadata);
+/* Finds the folder and begins a session with METADATA. HAS_FOLDER is false, and ERROR has the reason, if there is none.
+ */
+void spooler_begin(struct spooler *spooler, const struct chunk_request *metadata, struct error *error);
 /* Ends the session: the helper sends what is left. */
 void spooler_end(struct spooler *spooler);
 /* Leaves the session as it is: the process has lost access to it. */

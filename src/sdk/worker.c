@@ -252,14 +252,15 @@ static void report_lost(struct worker *worker)
 static void begin_session(struct worker *worker)
 {
     static const char line[] =
-        "there is no folder to record in: OFFBEAT_SPOOL_DIRECTORY must name one that can be written";
+        "there is no folder to record in: %s; OFFBEAT_SPOOL_DIRECTORY can name one that can be written";
     struct chunk_request metadata = request_of(worker);
-    spooler_begin(&worker->spooler, &metadata);
+    struct error error;
+    spooler_begin(&worker->spooler, &metadata, &error);
     if (worker->spooler.has_folder) return;
     if (worker->has_other_root || filter_is_there())
-        sdk_debug("%s", line);
+        sdk_debug(line, error.message);
     else
-        sdk_say("%s", line);
+        sdk_say(line, error.message);
 }
 
 /* False soon after the start: a program that changes its user at once is about to run another program, which would not

@@ -119,23 +119,26 @@ static void end_earlier(const char *folder, const struct identity *own)
     if (directory) (void)closedir(directory);
 }
 
-bool session_begin(struct session *session, const char *folder, struct slice metadata)
+enum status session_begin(struct session *session, const char *folder, struct slice metadata, struct error *error)
 {
     char path[PATH_MAX], name[NAME_SIZE], uuid[UUID_TEXT_SIZE];
     const struct identity own = own_identity();
     *session = (struct session){0};
-    if (!uuid_new(uuid)) return false;
+    if (!uuid_new(uuid)) return error_set(error, STATUS_IO, 0, "no random bytes for a name");
     end_earlier(folder, &own);
     (void)snprintf(name, sizeof(name), "%ld-%llx-%llx-%s%s", own.pid, own.start, own.name_space, uuid, folder_suffix);
-    if (!exchange_path(session->folder, folder, name) || mkdir(session->folder, 0700) != 0) return false;
+    if (!exchange_path(session->folder, folder, name))
+        return error_set(error, STATUS_TOO_LARGE, 0, "the path is too long");
+    if (mkdir(session->folder, 0700) != 0) return error_set_errno(error, "%.150s", folder);
     (void)snprintf(session->owner, sizeof(session->owner), "%.*s", OWNER_DIGITS, uuid);
     /* Until the file is locked, others see a folder of a live process, or one in which something was just written. */
-    bool is_written = exchange_path(path, session->folder, file_name) && file_write(path, metadata, NULL) == STATUS_OK;
-    if (is_written)
+    struct error reason = {.message = "the path is too long"};
+    if (exchange_path(path, session->folder, file_name) && file_write(path, metadata, &reason) == STATUS_OK) {
         lock_file(session);
-    else
-        session_remove(session->folder);
-    return is_written;
+        return STATUS_OK;
+    }
+    session_remove(session->folder);
+    return error_set(error, STATUS_IO, 0, "%.150s: %s", folder, reason.message);
 }
 
 void session_keep(struct session *session)

@@ -21,9 +21,8 @@ struct session {
     struct own_descriptor lock;   /* the locked file */
 };
 
-/* Makes this process's folder in FOLDER, with METADATA. False if there can be none. Earlier sessions of this process
- * are over then. */
-bool session_begin(struct session *session, const char *folder, struct slice metadata);
+/* Makes this process's folder in FOLDER, with METADATA. Earlier sessions of this process are over then. */
+enum status session_begin(struct session *session, const char *folder, struct slice metadata, struct error *error);
 /* Locks the file again if the program has closed it. */
 void session_keep(struct session *session);
 /* Removes the folder, if the helper has nothing to do in it, and else says that the session is over. */

@@ -12,7 +12,7 @@ import sys
 import time
 
 from server import HANG, RESET, RESET_EARLY, Proxy, FakeServer, answer, items_of, make_certificate, wait_until
-from recording import Folder, case, check, check_equal, main, run, skip, slowness, user_without_rights
+from recording import Folder, case, check, check_equal, main, run, short, skip, slowness, user_without_rights
 from sdk_program import (DRIVES, LIBRARY, OFFBEAT, Ran, arrived, drive, environment, frames_of, functions, helper_that_waits,
                          remaining_files, profiler_ids, read_names, takes_long, times, times_in, too_few, with_sanitizer)
 
@@ -300,6 +300,26 @@ def a_full_disk_costs_profiles_and_harms_nothing():
                 arrived(server, folder, server.reported)
             finally:
                 run("umount", "-l", folder / "small")
+
+
+@short
+@case
+def without_a_folder_the_message_names_the_true_cause():
+    if os.geteuid() != 0:
+        skip("needs root, to mount a small file system")
+    with Folder() as folder, FakeServer() as server:
+        (folder / "small").mkdir()
+        if run("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder / "small").returncode != 0:
+            skip("cannot mount a tmpfs here")
+        try:
+            (folder / "small/filler").write_bytes(bytes(4 * 4096))
+            for mode, reason in (("rw", "No space left on device"), ("ro", "Read-only file system")):
+                run("mount", "-o", f"remount,{mode}", folder / "small")
+                ran = drive(server, folder, "init start work 100 shutdown", spool_directory="", TMPDIR=folder / "small", debug=None)
+                said = [line for line in ran.said.splitlines() if "there is no folder to record in" in line]
+                check(len(said) == 1 and f": {folder}/small" in said[0] and f": {reason}; OFFBEAT_SPOOL_DIRECTORY can" in said[0], f"said: {ran.said}")
+        finally:
+            run("umount", "-l", folder / "small")
 
 
 # --- The program behaves as without the library ----------------------------------------------------------------------
