@@ -1,0 +1,79 @@
+/* Values that the BPF programs and their loader share: maps in the kernel and records of the ring buffer. Both sides
+ * are built for one machine; nothing here is written to files.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_BPF_BPF_LAYOUT_H
+#define OFFBEAT_RECORDER_BPF_BPF_LAYOUT_H
+
+#include <stdint.h>
+
+enum {
+    BPF_FRAMES_MAX = 255,
+    BPF_PROCESSES_MAX = 1 << 14,
+    BPF_MODULE_ENTRIES_MAX = 1 << 16, /* module entries of all processes */
+    BPF_PROCESS_MODULES_MAX = 1 << 12,
+    BPF_TABLES_MAX = 1 << 12,
+    BPF_VALUE_WORDS_SHIFT = 12, /* a value of a table's map has 1 << this many words of 4 bytes: 16 KB */
+    BPF_VALUE_WORDS = 1 << BPF_VALUE_WORDS_SHIFT,
+    BPF_RULE_WORDS = 4,
+    BPF_WIDE_RULE_WORDS = 64, /* room for a wide rule, so that none is in two values */
+    BPF_RING_BYTES = 8 << 20,
+    BPF_REGISTERS = 17, /* number of enum machine_register */
+    BPF_COPY_BYTES = 16 << 10,
+};
+
+/* A process that is recorded, by its number. A sample is unwound only if the running task is the one that START and
+ * SELF_EXEC_ID identify: a process number that is used again has no modules. */
+struct bpf_process_entry {
+    uint32_t first, count; /* range of its module entries */
+    uint32_t version;      /* version of these entries; 0: the modules are not known yet */
+    uint32_t unused;
+    uint64_t start_boottime; /* start of its main thread, ns of CLOCK_BOOTTIME */
+    uint64_t self_exec_id;   /* number of exec calls of the process and its parents, as the kernel counts them */
+};
+
+/* One executable range of a process. The entries of a process are side by side, sorted by START. */
+struct bpf_module_entry {
+    uint64_t start, end;
+    uint64_t base;    /* address to which the table is relative */
+    uint32_t table;   /* number of the table */
+    uint32_t code;    /* enum bpf_code */
+    uint32_t version; /* equal to the version of the process entry, unless this place has been used again */
+    uint32_t unused;
+};
+
+enum bpf_code {
+    BPF_CODE_TABLE,          /* described by its table, or to be */
+    BPF_CODE_UNKNOWN,        /* without a table: followed by frame pointers only to code that is known */
+    BPF_CODE_FRAME_POINTERS, /* keeps frame pointers: generated at run time, or Go */
+};
+
+/* A table: the parts of one array, as numbers of words. Rules are at word 0. */
+struct bpf_table_entry {
+    uint32_t start, end; /* range of the code, relative to the module's base; both 0: not loaded */
+    uint32_t blocks;     /* a pair for each block: the word of its first row, and the number of rows */
+    uint32_t wide;       /* wide rules; BPF_WIDE_RULE_WORDS each */
+};
+
+struct bpf_table_value {
+    uint32_t words[BPF_VALUE_WORDS];
+};
+
+/* The head of a record in the ring: COUNT addresses follow if the stack was walked, else the registers (BPF_REGISTERS
+ * words by enum machine_register) and COPY_SIZE bytes of the stack from SP on. */
+struct bpf_sample {
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint32_t pid, tid;
+    uint64_t start_boottime, self_exec_id;
+    uint32_t copy_size;
+    uint16_t count;
+    uint8_t outcome;  /* enum unwind_outcome; UNWIND_PENDING: not walked to the end, with registers */
+    uint8_t is_known; /* 1: the modules of the process were known */
+};
+
+/* Argument of the program that samples its caller. */
+struct bpf_self_sample {
+    uint32_t repeat; /* number of walks */
+    uint32_t unused;
+    uint64_t walk_ns; /* result: duration of all walks */
+};
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/bpf/bpf_programs.h"
+
+#include "recorder/bpf/table_words.h"
+#include "unwind/unwind.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sampler_bpf.skel.h>
+
+struct bpf_programs {
+    struct sampler_bpf *object;
+    struct ring_buffer *ring;
+    struct bpf_module_entry *modules; /* the map's memory */
+    struct bpf_table_entry *tables;   /* the map's memory */
+    struct bpf_link **timers;         /* one for each processor; NULL: it is offline */
+    int timer_count;
+    bpf_sample_function receive; /* receiver of the current read */
+    void *context;
+};
+
+static int keep_quiet(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+    return 0;
+}
+
+static void *map_memory(const struct bpf_map *map, size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int receive_record(void *context, void *record, size_t size)
+{
+    struct bpf_programs *programs = context;
+    const struct bpf_sample *sample = record;
+    if (size < sizeof(*sample)) return 0;
+    size_t word_count = sample->outcome == UNWIND_PENDING ? BPF_REGISTERS : sample->count;
+    if ((size - sizeof(*sample)) < word_count * sizeof(uint64_t) + sample->copy_size) return 0;
+    programs->receive(programs->context, sample, (const uint64_t *)(const void *)(sample + 1));
+    return 0;
+}
+
+/* Opens what user space reads and writes of the loaded object. */
+static bool open_maps(struct bpf_programs *programs)
+{
+    struct sampler_bpf *object = programs->object;
+    programs->modules = map_memory(object->maps.modules, BPF_MODULE_ENTRIES_MAX * sizeof(*programs->modules));
+    programs->tables = map_memory(object->maps.tables, BPF_TABLES_MAX * sizeof(*programs->tables));
+    programs->ring = ring_buffer__new(bpf_map__fd(object->maps.ring), receive_record, programs, NULL);
+    return programs->modules && programs->tables && programs->ring;
+}
+
+static void explain(char *ret_problem, int error)
+{
+    (void)snprintf(ret_problem, BPF_PROBLEM_SIZE, "the kernel does not load BPF programs: %s", strerror(error));
+    errno = error;
+}
+
+bool bpf_programs_may_load(char *ret_problem)
+{
+    static const struct bpf_insn instructions[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    int program = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "probe", "Dual MIT/GPL", instructions,
+                                sizeof(instructions) / sizeof(instructions[0]), NULL);
+    if (program < 0) explain(ret_problem, -program);
+    if (program >= 0) close(program);
+    return program >= 0;
+}
+
+struct bpf_programs *bpf_programs_load(char *ret_problem)
+{
+    struct bpf_programs *programs = calloc(1, sizeof(*programs));
+    if (!programs) abort();
+    libbpf_set_print(keep_quiet);
+    programs->object = sampler_bpf__open();
+    int error = programs->object ? sampler_bpf__load(programs->object) : -errno;
+    if (error == 0 && !open_maps(programs)) error = -errno;
+    if (error == 0) return programs;
+    bpf_programs_unload(programs);
+    explain(ret_problem, -error);
+    return NULL;
+}
+
+void bpf_programs_unload(struct bpf_programs *programs)
+{
+    if (!programs) return;
+    for (int i = 0; i < programs->timer_count; i++) bpf_link__destroy(programs->timers[i]);
+    free(programs->timers);
+    ring_buffer__free(programs->ring);
+    if (programs->modules) munmap(programs->modules, BPF_MODULE_ENTRIES_MAX * sizeof(*programs->modules));
+    if (programs->tables) munmap(programs->tables, BPF_TABLES_MAX * sizeof(*programs->tables));
+    sampler_bpf__destroy(programs->object);
+    free(programs);
+}
+
+/* Attaches the timer's program to PROCESSOR. Returns NULL with errno; ENODEV: it is offline. */
+static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_t period_ns, int processor)
+{
+    struct perf_event_attr attributes = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(attributes),
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = period_ns,
+    };
+    int descriptor = (int)syscall(SYS_perf_event_open, &attributes, -1, processor, -1, PERF_FLAG_FD_CLOEXEC);
+    if (descriptor < 0) return NULL;
+    struct bpf_link *link = bpf_program__attach_perf_event(programs->object->progs.timer_tick, descriptor);
+    int error = errno;
+    if (!link) close(descriptor);
+    errno = error;
+    return link;
+}
+
+bool bpf_programs_start_timer(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem)
+{
+    int count = libbpf_num_possible_cpus();
+    programs->timers = count > 0 ? calloc((size_t)count, sizeof(struct bpf_link *)) : NULL;
+    if (!programs->timers) abort();
+    programs->timer_count = count;
+    for (int i = 0; i < count; i++) {
+        programs->timers[i] = start_timer(programs, period_ns, i);
+        if (programs->timers[i] || errno == ENODEV) continue;
+        int error = errno;
+        (void)snprintf(ret_problem, BPF_PROBLEM_SIZE, "no timer on processor %d: %s", i, strerror(error));
+        errno = error;
+        return false;
+    }
+    return true;
+}
+
+void bpf_programs_read(struct bpf_programs *programs, bpf_sample_function receive, void *context)
+{
+    programs->receive = receive;
+    programs->context = context;
+    ring_buffer__consume(programs->ring);
+}
+
+bool bpf_programs_sample_caller(struct bpf_programs *programs, uint32_t repeat, uint64_t *ret_walk_ns)
+{
+    struct bpf_self_sample argument = {.repeat = repeat};
+    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = &argument, .ctx_size_in = sizeof(argument));
+    int program = bpf_program__fd(programs->object->progs.sample_caller);
+    if (bpf_prog_test_run_opts(program, &options) != 0 || options.retval != 0) return false;
+    *ret_walk_ns = argument.walk_ns;
+    return true;
+}
+
+void bpf_programs_losses(const struct bpf_programs *programs, struct bpf_losses *ret_losses)
+{
+    struct bpf_prog_info info = {0};
+    uint32_t size = sizeof(info);
+    int error = bpf_obj_get_info_by_fd(bpf_program__fd(programs->object->progs.timer_tick), &info, &size);
+    *ret_losses = (struct bpf_losses){
+        .samples_lost = __atomic_load_n(&programs->object->bss->samples_lost, __ATOMIC_RELAXED),
+        .runs_missed = error == 0 ? info.recursion_misses : 0,
+    };
+}
+
+bool bpf_programs_load_table(struct bpf_programs *programs, uint32_t number, const struct frame_table *table)
+{
+    struct table_words_layout layout;
+    if (!table_words_layout(table, &layout)) return false;
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "frame_table", sizeof(uint32_t), sizeof(struct bpf_table_value),
+                             layout.value_count, &options);
+    if (map < 0) return false;
+    size_t size = layout.value_count * sizeof(struct bpf_table_value);
+    uint32_t *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, map, 0);
+    bool is_filled = words != MAP_FAILED;
+    if (is_filled) {
+        table_words_fill(table, &layout, words);
+        munmap(words, size);
+        is_filled = bpf_map_update_elem(bpf_map__fd(programs->object->maps.table_words), &number, &map, BPF_ANY) == 0;
+    }
+    close(map);
+    if (!is_filled) return false;
+    struct bpf_table_entry *entry = &programs->tables[number];
+    entry->start = table->start;
+    entry->blocks = layout.blocks;
+    entry->wide = layout.wide;
+    __atomic_store_n(&entry->end, table->end, __ATOMIC_RELEASE);
+    return true;
+}
+
+void bpf_programs_write_modules(struct bpf_programs *programs, uint32_t first, const struct bpf_module_entry *entries,
+                                uint32_t count)
+{
+    memcpy(&programs->modules[first], entries, count * sizeof(*entries));
+}
+
+bool bpf_programs_set_process(struct bpf_programs *programs, uint32_t pid, const struct bpf_process_entry *entry)
+{
+    return bpf_map_update_elem(bpf_map__fd(programs->object->maps.processes), &pid, entry, BPF_ANY) == 0;
+}
+
+void bpf_programs_remove_process(struct bpf_programs *programs, uint32_t pid)
+{
+    bpf_map_delete_elem(bpf_map__fd(programs->object->maps.processes), &pid);
+}

@@ -1,0 +1,58 @@
+/* The BPF programs and their maps in the kernel, with the frame tables that they walk by.
+ *
+ * Nothing is pinned: all of it ends with the descriptors, however this process ends. One thread at a time.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_BPF_BPF_PROGRAMS_H
+#define OFFBEAT_RECORDER_BPF_BPF_PROGRAMS_H
+
+#include "recorder/bpf/bpf_layout.h"
+#include "unwind/frame_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { BPF_TABLE_NONE = UINT32_MAX, BPF_PROBLEM_SIZE = 256 };
+
+struct bpf_programs;
+
+/* Loads a program that does nothing. Returns false, with the reason in RET_PROBLEM and errno, if the kernel denies it.
+ */
+bool bpf_programs_may_load(char *ret_problem);
+
+/* Loads the programs. Returns NULL, with the reason in RET_PROBLEM (BPF_PROBLEM_SIZE bytes) and errno. */
+struct bpf_programs *bpf_programs_load(char *ret_problem);
+void bpf_programs_unload(struct bpf_programs *programs); /* accepts NULL */
+
+/* Starts a timer with a period of PERIOD_NS on each processor. Returns false with the reason and errno. */
+bool bpf_programs_start_timer(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem);
+
+/* Receives a sample. WORDS are its addresses, the innermost first, or its registers and the copy of the stack. They are
+ * valid during the call. */
+typedef void (*bpf_sample_function)(void *context, const struct bpf_sample *sample, const uint64_t *words);
+
+/* Calls RECEIVE for the samples since the last call. */
+void bpf_programs_read(struct bpf_programs *programs, bpf_sample_function receive, void *context);
+
+/* Samples the calling thread REPEAT times, and sends the last sample. Returns false if the program was not executed. */
+bool bpf_programs_sample_caller(struct bpf_programs *programs, uint32_t repeat, uint64_t *ret_walk_ns);
+
+struct bpf_losses {
+    uint64_t samples_lost; /* samples for which the ring had no room */
+    uint64_t runs_missed;  /* runs of the timer that the kernel left out */
+};
+void bpf_programs_losses(const struct bpf_programs *programs, struct bpf_losses *ret_losses);
+
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
+
+/* Copies TABLE into the kernel as number NUMBER, below BPF_TABLES_MAX. Returns false without memory for it. */
+bool bpf_programs_load_table(struct bpf_programs *programs, uint32_t number, const struct frame_table *table);
+
+/* --- Processes ---------------------------------------------------------------------------------------------------- */
+
+/* Writes COUNT modules to the places from FIRST on. No process entry may refer to them. */
+void bpf_programs_write_modules(struct bpf_programs *programs, uint32_t first, const struct bpf_module_entry *entries,
+                                uint32_t count);
+bool bpf_programs_set_process(struct bpf_programs *programs, uint32_t pid, const struct bpf_process_entry *entry);
+void bpf_programs_remove_process(struct bpf_programs *programs, uint32_t pid);
+
+#endif
