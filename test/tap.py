@@ -2,13 +2,15 @@
 check() and friends end a case that fails, skip("why") ends it as skipped, leave_out("why") as none. SPDX-License-Identifier: MIT"""
 import concurrent.futures
 import functools
+import os
 import sys
 import threading
 import traceback
 
 _cases = []
-_short = set()
+_short, _long = set(), set()
 IS_SHORT = "--short" in sys.argv  # ./dev test runs the cases marked @short, one or two for each part of the program
+IS_LONG = bool(os.environ.get("OFFBEAT_TEST_LONG"))  # ./dev nightly
 if IS_SHORT:
     sys.argv.remove("--short")
 
@@ -34,6 +36,17 @@ def short(function):
     """Marks a case for ./dev test, which has five minutes for everything. Above @case."""
     _short.add(function.__name__.replace("_", " "))
     return function
+
+
+def long(function):
+    """Marks a case that takes long, of which others cover most: only ./dev nightly runs it. Above @case."""
+    _long.add(function.__name__.replace("_", " "))
+    return function
+
+
+def some_of(items, step):
+    """Each STEP-th of ITEMS; all of them in ./dev nightly."""
+    return items if IS_LONG else items[::step]
 
 
 def case_by_the_clock(function=None, *, forget=lambda: None):
@@ -115,7 +128,9 @@ def main(only="", at_once=1):
     """Runs the cases whose name contains ONLY, as many at a time as AT_ONCE says; never returns."""
     sys.stdout.reconfigure(line_buffering=True)
     sys.stdout = _WholeLines(sys.stdout)
-    chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name and (not IS_SHORT or name in _short)]
+    left_out = set() if IS_LONG else _long
+    chosen = [(name, function) for name, function in _cases
+              if only.replace("_", " ") in name and name not in left_out and (not IS_SHORT or name in _short)]
     all_passed, number = True, 0
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         outcomes = pool.map(_run, [function for _, function in chosen])

@@ -22,7 +22,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[level] / folder) fo
 import chromium  # noqa: E402
 from fixtures import REAL, of_real  # noqa: E402
 from pprof_data import missing_tools, pprof_files  # noqa: E402
-from tap import case, check, check_equal, main, short, skip  # noqa: E402
+from tap import case, check, check_equal, long, main, short, skip, some_of  # noqa: E402
 
 OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
 READY = "!!(document.querySelector('main') || document.getElementById('failed'))"
@@ -99,7 +99,7 @@ def numbers_agree_with_top_for_every_real_profile():
     count = 0
     with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
         folder = pathlib.Path(name)
-        for expected in sorted((REAL / "expected").glob("*.vroom.json*")):
+        for expected in some_of(sorted((REAL / "expected").glob("*.vroom.json*")), 4):
             directory, number = expected.name.split(".vroom.json")[0].rsplit(".", 1)
             profile = body_of(folder, number, directory)
             top = json.loads(run("top", "--json", profile, check=True).stdout)
@@ -720,6 +720,7 @@ def hostile_names_are_shown_and_never_executed():
         check_quiet(browser, path)
 
 
+@long
 @case
 def a_million_threads_are_shown_or_counted():
     count, tail = 1_000_000, "\t1000 work (prog)\n\t2000 main (prog)\n\n"

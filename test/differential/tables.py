@@ -2,7 +2,7 @@
 
 tables.py PROGRAM [--all] [--seed N] [--jobs N] [--slowest N] [FILE OR FOLDER...]
 
-Without --all: a dozen files, drawn at random. Left out by rule, and counted: files for other architectures, relocatable
+Without --all: a dozen files of up to 8 MB, drawn at random. Left out by rule, and counted: files for other architectures, relocatable
 objects and kernel modules, cores, separate debug information, files without code. A file with several names is read once.
 
 SPDX-License-Identifier: MIT
@@ -19,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 FOLDERS = ["/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/home", "/root", "/srv", "/var/lib"]
-DOZEN = 12
+DOZEN, DOZEN_BYTES = 12, 8 << 20
 
 
 def elf_files(roots):
@@ -133,7 +133,7 @@ def main():
     paths = sorted(elf_files(options.paths or FOLDERS))
     if not options.all:
         random.seed(options.seed)
-        programs = [path for path in paths if is_program(path)]
+        programs = [path for path in paths if is_program(path) and os.path.getsize(path) <= DOZEN_BYTES]
         paths = random.sample(programs, min(DOZEN, len(programs)))
     print(f"# seed {options.seed}, {len(paths)} files", flush=True)
     results, notes = [], []

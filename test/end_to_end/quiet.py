@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, skip, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, long, main, run, skip, text  # noqa: E402
 sys.path.insert(0, str(ROOT / "bench"))
 import blocked  # noqa: E402
 import interruptions  # noqa: E402
@@ -91,6 +91,7 @@ def what_a_caller_left_on_the_stack_is_not_taken_for_another():
         check_blocked([OFFBEAT.programs / "callers", 4], folder, 4)
 
 
+@long
 @case
 def stacks_without_a_signal_equal_those_with_one_in_python():
     with Folder() as folder:
@@ -134,6 +135,7 @@ def a_program_with_sixty_libraries_is_soon_sampled():
     check(first_stack < 300, f"{first_stack:.1f} ms to the first whole stack")
 
 
+@long
 @case
 def a_million_samples_of_a_compiler_fit_into_forty_megabytes():
     with Folder() as folder:

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Failed, case, case_by_the_clock, check, main, run, skip  # noqa: E402
+from recording import ROOT, Failed, case, case_by_the_clock, check, long, main, run, skip  # noqa: E402
 from times_of_threads import COLUMNS, check_folder, check_times  # noqa: E402
 sys.path.insert(0, str(ROOT / "bench"))
 import truth  # noqa: E402
@@ -110,11 +110,13 @@ def where_little_memory_may_be_locked_some_threads_have_timers():
     check(has_timers(recorder), recorder["running_threads"])
 
 
+@long
 @case_by_the_clock
 def functions_with_large_frames_get_their_share():
     check_shares("large_frames")
 
 
+@long
 @case_by_the_clock
 def calls_of_many_milliseconds_get_their_share():
     """Their thread was thought to block the signal, which comes at a call's end: most of their time was lost."""
@@ -163,6 +165,7 @@ def a_stopped_sampler_thread_takes_no_time_from_long_calls():
         check(abs(row.profile - row.truth) < 8, " ".join(row.cells()))
 
 
+@long
 @case_by_the_clock
 def handlers_on_an_alternate_stack_get_their_share():
     check_shares("alternate_stack")
@@ -180,6 +183,7 @@ def code_on_a_stack_that_was_switched_to_gets_its_share():
     check_shares("stack_switch")
 
 
+@long
 @case_by_the_clock
 def no_program_is_in_step_with_the_timers():
     """An ordinary user's went off at the same place of each round: 99.8 % of the time was in one of the two parts."""
@@ -224,6 +228,7 @@ def records_constructors_and_destructors_of_needed_libraries():
     check_shares("constructors")
 
 
+@long
 @case_by_the_clock
 def nothing_is_written_below_the_smallest_alternate_stack():
     """Without perf events there is no stack of such a thread: it can be sent no signal."""
@@ -258,6 +263,7 @@ def children_of_a_few_milliseconds_are_in_the_profile():
     check(not wrong, "; ".join(wrong))
 
 
+@long
 @case_by_the_clock
 def children_end_when_they_say_so():
     """The sampler took a processor later to write what it had, and the profile had 3 to 4 % too much."""

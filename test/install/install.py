@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/end_to_end"))
 from server import FakeServer, items_of  # noqa: E402
-from recording import Failed, Folder, Offbeat, case, check, check_equal, main, run, text  # noqa: E402
+from recording import Failed, Folder, Offbeat, case, check, check_equal, long, main, run, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 EXAMPLES = ("service.c", "server.c", "frames.c", "spans.cpp")
@@ -348,6 +348,7 @@ def the_installed_program_records():
     check("answer" in shell("offbeat top x.pb.gz", folder), "the function is not in the table")
 
 
+@long
 @case
 def the_program_finds_its_library_in_any_library_folder():
     folder = installation().folder / "elsewhere"

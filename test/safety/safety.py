@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, short, text,  # noqa: E402
+from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, short, some_of, text,  # noqa: E402
                        user_without_rights)  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # most cases run programs as an ordinary user
@@ -63,14 +63,14 @@ def a_program_gets_each_sigurg_that_it_sends():
 @case
 def every_way_to_use_sigurg_works_as_without_us():
     for prefix in (ORDINARY, CONTAINER):
-        for way in ("plain", "nodefer", "information", "ignore", "reset", "sigwait", "signalfd"):
+        for way in some_of(("plain", "nodefer", "information", "ignore", "reset", "sigwait", "signalfd"), 2):
             check_as_alone([program("handles_sigurg"), way], prefix=prefix, options=["-F", "1009"])
 
 
 @case
 def a_thread_that_blocks_all_signals_may_call_exec():
     for prefix in (ORDINARY, CONTAINER):
-        for _ in range(5):
+        for _ in some_of(range(5), 3):
             with Folder() as folder:
                 done = record_as_user(folder, program("exec_from_blocked_thread"), "50", prefix=prefix)
                 check_equal((done.returncode, text(done.stdout)), (0, "end of the chain"), f"end; {text(done.stderr)}")
@@ -123,7 +123,7 @@ def ten_thousand_threads_cost_a_bounded_share_of_a_processor():
     PROCESSOR_MAX = 0.5
     command = [program("ten_thousand_threads"), "10000"]
     bare = share_of(run(*command))
-    for mode in ("wall", "cpu"):
+    for mode in some_of(("wall", "cpu"), 2):
         with Folder() as folder:
             share = share_of(record_as_user(folder, *command, options=["--mode", mode])) - bare
             check(mode == "cpu" or "__libc_pause" in opens(OFFBEAT, folder / "x.pb.gz"), "where they wait was not seen")
