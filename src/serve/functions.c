@@ -99,7 +99,7 @@ void query_function(struct request *request)
         answer_error(request, 400, "name is needed: of a function, as `top` lists it");
         return;
     }
-    request->adds_stacks = true;
+    request->detail = DETAIL_STACKS;
     if (query_merge(request, false, &profile) && query_choose_value(request, &profile, &all.column)) {
         query_name_functions(&profile);
         find_neighbours(&all);
@@ -266,7 +266,7 @@ void query_trend(struct request *request)
         return;
     }
     if (!selection_read(request, "", &trend.selection)) return;
-    request->adds_stacks = true;
+    request->detail = DETAIL_STACKS;
     profile_init(&trend.names);
     /* The parts of spans choose a kind among those of the spans. */
     enum status status = trend.selection.has_spans ? STATUS_OK : kind_choose(request, &trend.selection.query, &error);

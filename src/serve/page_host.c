@@ -46,6 +46,7 @@ void query_page(struct request *request)
     size_t column;
     bool keeps_times = request_parameter(request, "times") != NULL;
     if (keeps_times && !request_names_session(request)) return;
+    request->detail = keeps_times ? DETAIL_ALL : DETAIL_THREADS;
     if (query_merge(request, keeps_times, &profile) && query_choose_value(request, &profile, &column)) {
         struct grouping grouping;
         const struct grouping_options options = {.names_unsymbolized = true};

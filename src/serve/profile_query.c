@@ -89,6 +89,7 @@ void query_pprof(struct request *request)
 {
     struct profile profile;
     struct error error = {0};
+    request->detail = DETAIL_LABELS;
     if (query_merge(request, false, &profile))
         answer_result(request, format_pprof.encode(&profile, &request->answer, &error), &error,
                       "application/octet-stream");
@@ -105,7 +106,9 @@ void query_export(struct request *request)
         answer_error(request, 400, "format: one of pprof, speedscope, collapsed, firefox, sentry-v2 is needed");
         return;
     }
-    if (query_merge(request, format->needs_timestamps || format->sentry_version == 2, &profile)) {
+    bool keeps_times = format->needs_timestamps || format->sentry_version == 2;
+    request->detail = keeps_times ? DETAIL_ALL : DETAIL_LABELS;
+    if (query_merge(request, keeps_times, &profile)) {
         if (format->needs_full_names) profile_give_full_names(&profile, true);
         answer_result(request, format_encode(&profile, format, &request->answer, &error), &error,
                       "application/octet-stream");
@@ -139,7 +142,7 @@ void query_top(struct request *request)
 {
     struct profile profile;
     const char *by = request_parameter(request, "by");
-    request->adds_stacks = !by || strcmp(by, "thread") != 0;
+    request->detail = by && strcmp(by, "thread") == 0 ? DETAIL_THREADS : DETAIL_STACKS;
     if (query_merge(request, false, &profile)) write_top(request, &profile);
     profile_fini(&profile);
 }
@@ -198,7 +201,7 @@ static bool merge_with_base(struct request *request, struct profile *profile)
     struct profile base;
     struct selection selection;
     struct error error = {0};
-    request->adds_stacks = true;
+    request->detail = DETAIL_STACKS;
     if (!query_merge(request, false, profile) || !selection_read(request, "base_", &selection)) return false;
     profile_init(&base);
     enum status status = selection_merge(request, &selection, false, &base, &error);
@@ -301,7 +304,7 @@ void query_flame(struct request *request)
 {
     struct profile profile;
     struct drawing drawing = {.profile = &profile};
-    request->adds_stacks = true;
+    request->detail = DETAIL_STACKS;
     if (query_merge(request, false, &profile)) write_flame(request, &drawing);
     profile_fini(&profile);
 }

@@ -1,16 +1,102 @@
 /* A frame of the store is a location: what names it, as the sizes and bytes of strings and numbers in LEB128. Its
  * address is left out if its functions have names, because that differs from process to process. If it has none, or a
- * placeholder, and is in an image, its key is its address, so that a query can name it (serve/image_place.h).
- * SPDX-License-Identifier: MIT */
+ * placeholder, and is in an image, its key is its address, so that a query can name it (serve/image_place.h). The
+ * outermost frame of a thread's stacks is the name of the thread. SPDX-License-Identifier: MIT */
 #include "serve/profile_rollup.h"
 
+#include "base/array.h"
 #include "base/cursor.h"
 #include "base/leb128.h"
 #include "serve/image_place.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
+
+/* The first byte of a header: the number of values, and what the sums have. */
+enum { HEADER_COUNT = 0x0F, HEADER_HAS_THREADS = 0x10, HEADER_LACKS_LABELS = 0x20 };
+/* The first byte of a frame. */
+enum { FRAME_IN_MEMORY, FRAME_IN_MAPPING, FRAME_IS_THREAD };
+
+/* --- Names of threads --------------------------------------------------------------------------------------------- */
+
+enum { THREAD_NAMES_MAX = 64, THREAD_NAME_SIZE = 128, THREAD_DIGITS_MAX = 2 };
+
+/* The names of the threads of a profile, as sums have them. */
+struct thread_names {
+    char items[THREAD_NAMES_MAX][THREAD_NAME_SIZE];
+    size_t count;       /* [0] is "", the name of no thread */
+    uint8_t *of_thread; /* index of the name of each thread */
+};
+
+/* Writes the name of THREAD, or its id if it has none. Long numbers become "#": they are of one run of a program. */
+static void write_thread_name(const struct profile *profile, const struct thread *thread, char name[THREAD_NAME_SIZE])
+{
+    struct slice text = profile_slice(profile, thread->name.index ? thread->name : thread->id);
+    size_t size = 0;
+    for (size_t i = 0, end; i < text.size && size + THREAD_DIGITS_MAX < THREAD_NAME_SIZE; i = end) {
+        for (end = i; end < text.size && isdigit(text.data[end]);) end++;
+        bool is_long = end - i > THREAD_DIGITS_MAX;
+        if (end == i) end++;
+        if (is_long)
+            name[size++] = '#';
+        else
+            for (size_t k = i; k < end; k++) name[size++] = (char)text.data[k];
+    }
+    name[size] = '\0';
+}
+
+/* Returns the place of NAME, a new one if there is room, else that of all other names. */
+static size_t place_of_name(struct thread_names *names, const char *name)
+{
+    size_t place = 0;
+    while (place < names->count && strcmp(names->items[place], name) != 0) place++;
+    if (place < names->count) return place;
+    if (place >= THREAD_NAMES_MAX - 1) {
+        place = THREAD_NAMES_MAX - 1;
+        name = "(other threads)";
+    }
+    (void)strcpy(names->items[place], name);
+    names->count = place + 1;
+    return place;
+}
+
+static bool thread_names_init(struct thread_names *names, const struct profile *profile)
+{
+    char name[THREAD_NAME_SIZE];
+    (void)place_of_name(names, "");
+    names->of_thread = calloc(profile->threads.count + 1, sizeof(*names->of_thread));
+    for (size_t i = 1; names->of_thread && i < profile->threads.count; i++) {
+        write_thread_name(profile, &profile->threads.items[i], name);
+        names->of_thread[i] = (uint8_t)place_of_name(names, name);
+    }
+    return names->of_thread != NULL;
+}
+
+static struct thread_id add_named_thread(struct profile *profile, struct slice name)
+{
+    const struct string_id text = profile_string(profile, name);
+    return text.index ? profile_add_thread(profile, &(struct thread){.id = text, .name = text}) : (struct thread_id){0};
+}
+
+void profile_reduce(struct profile *profile, enum detail detail)
+{
+    struct thread_names *names = calloc(1, sizeof(*names));
+    struct thread_id *ids = calloc(profile->threads.count + 1, sizeof(*ids));
+    size_t count = profile->threads.count;
+    bool has_memory = names && ids && thread_names_init(names, profile);
+    if (!has_memory) profile_fail(profile, STATUS_NO_MEMORY);
+    for (size_t i = 1; has_memory && i < count && detail != DETAIL_STACKS; i++)
+        ids[i] = add_named_thread(profile, slice_of_text(names->items[names->of_thread[i]]));
+    for (size_t i = 0; has_memory && i < profile->samples.count; i++)
+        profile->samples.thread[i] = ids[profile->samples.thread[i].index];
+    profile->profiler_id = (struct string_id){0}; /* the threads are of no process */
+    if (names) free(names->of_thread);
+    free(names);
+    free(ids);
+}
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
@@ -21,9 +107,18 @@ static void put_string(struct buffer *out, const struct profile *profile, struct
     buffer_append(out, text.data, text.size);
 }
 
+static bool has_labels(const struct profile *profile)
+{
+    bool has_some = false;
+    for (size_t i = 0; i < profile->samples.count && !has_some; i++)
+        has_some = profile->label_sets.items[profile->samples.labels[i].index].count > 0;
+    return has_some;
+}
+
 static void write_header(const struct profile *profile, struct buffer *out)
 {
-    leb128_append(out, profile->value_type_count);
+    int flags = HEADER_HAS_THREADS | (has_labels(profile) ? HEADER_LACKS_LABELS : 0);
+    buffer_append_byte(out, (uint8_t)((int)profile->value_type_count | flags));
     for (size_t i = 0; i < profile->value_type_count; i++) {
         put_string(out, profile, profile->value_types[i].type);
         put_string(out, profile, profile->value_types[i].unit);
@@ -31,6 +126,9 @@ static void write_header(const struct profile *profile, struct buffer *out)
     put_string(out, profile, profile->default_value_type);
     put_string(out, profile, profile->drop_frames);
     put_string(out, profile, profile->keep_frames);
+    put_string(out, profile, profile->period_type.type);
+    put_string(out, profile, profile->period_type.unit);
+    leb128_append(out, (uint64_t)profile->period);
 }
 
 static void put_line(struct buffer *out, const struct profile *profile, const struct line *line)
@@ -62,7 +160,7 @@ static bool write_frame(const struct profile *profile, const struct location *lo
     uint64_t key = 0;
     bool is_in_image = image_key_of(profile, location, &key);
     if (location->line_count > ROLLUP_LINES_MAX || (!has_name && location->mapping.index && !is_in_image)) return false;
-    buffer_append_byte(out, location->mapping.index != 0);
+    buffer_append_byte(out, location->mapping.index ? FRAME_IN_MAPPING : FRAME_IN_MEMORY);
     put_string(out, profile, mapping->file_name);
     char id[IMAGE_ID_SIZE];
     bool is_derived = is_in_image && mapping->build_id.index == 0 && image_id_of(profile, mapping, id);
@@ -77,81 +175,123 @@ static bool write_frame(const struct profile *profile, const struct location *lo
     return true;
 }
 
-/* Numbers of the profile's stacks and locations in the rollup: 1 + the number, 0: not used. */
+/* Numbers in the rollup: 1 + the number, 0: not used. */
 struct numbering {
-    uint32_t *stacks, *locations;
-    uint32_t *ends; /* ends of the frames in the text */
+    const struct profile *profile;
+    struct thread_names threads;
+    uint32_t *stacks; /* nodes of the stacks of the current thread */
+    uint32_t *locations;
+    uint32_t *path;             /* stacks without a node */
+    size_t *ends;               /* ends of the frames in the text */
+    uint32_t *samples;          /* nodes of the samples */
+    size_t node_capacity, root; /* ROOT: the node that the stacks of the current thread begin with */
 };
 
-static bool mark_stacks(const struct profile *profile, struct numbering *numbering, size_t *ret_count)
+/* Counts the frame that was appended to the text. */
+static uint32_t end_frame(struct profile_rollup *rollup, struct numbering *numbering)
 {
-    size_t count = 1;
-    for (size_t i = 0; i < profile->samples.count; i++) numbering->stacks[profile->samples.stack[i].index] = 1;
-    numbering->stacks[0] = 1;
-    for (uint32_t i = profile_stack_limit(profile); i-- > 1;) {
-        if (!numbering->stacks[i]) continue;
-        numbering->stacks[profile_parent_at(profile, i)] = 1;
-        count++;
-    }
-    *ret_count = count;
-    return count <= STORE_ROLLUP_NODES_MAX;
+    numbering->ends[rollup->rollup.frame_count] = rollup->text.size;
+    return (uint32_t)rollup->rollup.frame_count++;
 }
 
-static bool number_location(struct profile_rollup *rollup, const struct profile *profile, struct numbering *numbering,
-                            struct location_id id, uint32_t *ret_frame)
+static bool number_location(struct profile_rollup *rollup, struct numbering *numbering, struct location_id id,
+                            uint32_t *ret_frame)
 {
+    const struct profile *profile = numbering->profile;
     uint32_t *number = &numbering->locations[id.index];
     if (*number == 0) {
         if (!write_frame(profile, profile_location(profile, id), &rollup->text) || rollup->text.failed) return false;
-        numbering->ends[rollup->rollup.frame_count++] = (uint32_t)rollup->text.size;
-        *number = (uint32_t)rollup->rollup.frame_count;
+        *number = end_frame(rollup, numbering) + 1;
     }
     *ret_frame = *number - 1;
     return true;
 }
 
-static bool add_nodes(struct profile_rollup *rollup, const struct profile *profile, struct numbering *numbering)
+static bool add_node(struct profile_rollup *rollup, struct numbering *numbering, size_t parent, uint32_t frame)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < profile_stack_limit(profile); i++) {
-        if (!numbering->stacks[i]) continue;
-        numbering->stacks[i] = ++count;
-        if (i == 0) continue;
-        struct stack stack = profile_stack_at(profile, i);
-        struct store_node *node = &rollup->nodes[count - 1];
-        node->parent = numbering->stacks[stack.parent.index] - 1;
-        if (!number_location(rollup, profile, numbering, stack.location, &node->frame)) return false;
-    }
-    rollup->rollup.node_count = count;
+    size_t count = rollup->rollup.node_count;
+    if (!array_reserve(&rollup->nodes, &numbering->node_capacity, count + 1, sizeof(*rollup->nodes),
+                       STORE_ROLLUP_NODES_MAX))
+        return false;
+    rollup->nodes[count] = (struct store_node){(uint32_t)parent, frame};
+    rollup->rollup.node_count++;
     return true;
 }
 
-static bool add_sample_values(struct profile_rollup *rollup, const struct profile *profile,
-                              const struct numbering *numbering)
+/* Adds the nodes that STACK needs below the root of the current thread. */
+static bool number_stack(struct profile_rollup *rollup, struct numbering *numbering, uint32_t stack)
 {
-    size_t value_count = profile->value_type_count;
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        const int64_t *values = profile_sample_values(profile, i);
-        uint64_t *into = rollup->values + (numbering->stacks[profile->samples.stack[i].index] - 1) * value_count;
-        for (size_t k = 0; k < value_count; k++) {
-            if (values[k] < 0) return false;
-            into[k] = (uint64_t)profile_add_values((int64_t)into[k], values[k]);
+    const struct profile *profile = numbering->profile;
+    size_t depth = 0;
+    while (stack && !numbering->stacks[stack]) {
+        numbering->path[depth++] = stack;
+        stack = profile_parent_at(profile, stack);
+    }
+    size_t parent = stack ? numbering->stacks[stack] - 1 : numbering->root;
+    while (depth > 0) {
+        uint32_t frame, next = numbering->path[--depth];
+        if (!number_location(rollup, numbering, profile_stack_at(profile, next).location, &frame) ||
+            !add_node(rollup, numbering, parent, frame))
+            return false;
+        parent = rollup->rollup.node_count - 1;
+        numbering->stacks[next] = (uint32_t)parent + 1;
+    }
+    return true;
+}
+
+static bool add_thread(struct profile_rollup *rollup, struct numbering *numbering, size_t thread)
+{
+    const struct slice name = slice_of_text(numbering->threads.items[thread]);
+    if (name.size) {
+        buffer_append_byte(&rollup->text, FRAME_IS_THREAD);
+        buffer_append(&rollup->text, name.data, name.size);
+    }
+    if (!add_node(rollup, numbering, 0, name.size ? end_frame(rollup, numbering) : 0)) return false;
+    numbering->root = rollup->rollup.node_count - 1;
+    (void)memset(numbering->stacks, 0, (profile_stack_limit(numbering->profile) + 1) * sizeof(*numbering->stacks));
+    return true;
+}
+
+static bool add_nodes(struct profile_rollup *rollup, struct numbering *numbering)
+{
+    const struct sample_columns *samples = &numbering->profile->samples;
+    for (size_t thread = 0; thread < numbering->threads.count; thread++) {
+        bool is_added = false; /* the first node is the empty stack of no thread */
+        if (thread == 0 && !(is_added = add_thread(rollup, numbering, 0))) return false;
+        for (size_t i = 0; i < samples->count; i++) {
+            uint32_t stack = samples->stack[i].index;
+            if (numbering->threads.of_thread[samples->thread[i].index] != thread) continue;
+            if (!is_added && !(is_added = add_thread(rollup, numbering, thread))) return false;
+            if (!number_stack(rollup, numbering, stack)) return false;
+            numbering->samples[i] = stack ? numbering->stacks[stack] - 1 : (uint32_t)numbering->root;
         }
     }
     return true;
 }
 
-static bool fill_rollup(struct profile_rollup *rollup, const struct profile *profile, struct numbering *numbering)
+static bool add_sample_values(struct profile_rollup *rollup, const struct numbering *numbering)
 {
-    size_t count;
+    const struct profile *profile = numbering->profile;
+    size_t value_count = profile->value_type_count;
+    rollup->values = calloc(rollup->rollup.node_count * value_count, sizeof(*rollup->values));
+    for (size_t i = 0; rollup->values && i < profile->samples.count; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        uint64_t *into = rollup->values + numbering->samples[i] * value_count;
+        for (size_t k = 0; k < value_count; k++) {
+            if (values[k] < 0) return false;
+            into[k] = (uint64_t)profile_add_values((int64_t)into[k], values[k]);
+        }
+    }
+    return rollup->values != NULL;
+}
+
+static bool fill_rollup(struct profile_rollup *rollup, struct numbering *numbering)
+{
+    const struct profile *profile = numbering->profile;
     buffer_init(&rollup->text, ROLLUP_TEXT_MAX);
     write_header(profile, &rollup->text);
     size_t header_size = rollup->text.size;
-    if (header_size > STORE_ROLLUP_HEADER_MAX || !mark_stacks(profile, numbering, &count)) return false;
-    rollup->nodes = calloc(count, sizeof(*rollup->nodes));
-    rollup->values = calloc(count * profile->value_type_count, sizeof(*rollup->values));
-    if (!rollup->nodes || !rollup->values || !add_nodes(rollup, profile, numbering) ||
-        !add_sample_values(rollup, profile, numbering))
+    if (header_size > STORE_ROLLUP_HEADER_MAX || !add_nodes(rollup, numbering) || !add_sample_values(rollup, numbering))
         return false;
     rollup->frames = calloc(rollup->rollup.frame_count + 1, sizeof(*rollup->frames));
     if (!rollup->frames || rollup->text.failed) return false;
@@ -169,14 +309,25 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
 {
     *rollup = (struct profile_rollup){0};
     if (profile->value_type_count == 0 || profile->value_type_count > STORE_ROLLUP_VALUES_MAX) return false;
-    struct numbering numbering = {.stacks = calloc(profile_stack_limit(profile) + 1, sizeof(uint32_t)),
-                                  .locations = calloc(profile->locations.count + 1, sizeof(uint32_t)),
-                                  .ends = calloc(profile->locations.count + 1, sizeof(uint32_t))};
-    bool is_fine =
-        numbering.stacks && numbering.locations && numbering.ends && fill_rollup(rollup, profile, &numbering);
-    free(numbering.stacks);
-    free(numbering.locations);
-    free(numbering.ends);
+    struct numbering *numbering = calloc(1, sizeof(*numbering));
+    if (!numbering) return false;
+    size_t stack_count = profile_stack_limit(profile) + 1;
+    numbering->profile = profile;
+    numbering->stacks = calloc(stack_count, sizeof(*numbering->stacks));
+    numbering->path = calloc(stack_count, sizeof(*numbering->path));
+    numbering->locations = calloc(profile->locations.count + 1, sizeof(*numbering->locations));
+    numbering->ends = calloc(profile->locations.count + THREAD_NAMES_MAX, sizeof(*numbering->ends));
+    numbering->samples = calloc(profile->samples.count + 1, sizeof(*numbering->samples));
+    bool is_fine = numbering->stacks && numbering->path && numbering->locations && numbering->ends &&
+                   numbering->samples && thread_names_init(&numbering->threads, profile) &&
+                   fill_rollup(rollup, numbering);
+    free(numbering->threads.of_thread);
+    free(numbering->stacks);
+    free(numbering->path);
+    free(numbering->locations);
+    free(numbering->ends);
+    free(numbering->samples);
+    free(numbering);
     return is_fine;
 }
 
@@ -199,15 +350,20 @@ static struct string_id take_string(struct cursor *cursor, struct profile *profi
 static bool read_header(struct slice header, struct profile *profile)
 {
     struct cursor cursor = cursor_of(header);
-    uint64_t count = cursor_uleb128(&cursor);
+    uint8_t first = cursor_u8(&cursor), count = first & HEADER_COUNT;
     if (count > STORE_ROLLUP_VALUES_MAX) return false;
-    for (uint64_t i = 0; i < count && !cursor.failed; i++) {
+    for (uint8_t i = 0; i < count && !cursor.failed; i++) {
         struct string_id type = take_string(&cursor, profile), unit = take_string(&cursor, profile);
         profile->value_types[profile->value_type_count++] = (struct value_type){type, unit};
     }
     profile->default_value_type = take_string(&cursor, profile);
     profile->drop_frames = take_string(&cursor, profile);
     profile->keep_frames = take_string(&cursor, profile);
+    if (first & HEADER_HAS_THREADS) {
+        profile->period_type.type = take_string(&cursor, profile);
+        profile->period_type.unit = take_string(&cursor, profile);
+        profile->period = (int64_t)cursor_uleb128(&cursor);
+    }
     return !cursor.failed && cursor_at_end(&cursor);
 }
 
@@ -226,37 +382,58 @@ static struct line take_line(struct cursor *cursor, struct profile *profile)
     return line;
 }
 
-static bool read_frame(struct slice bytes, struct profile *profile, struct location_id *ret_location)
+/* A frame as the profile has it: a place of the code, or a thread. */
+struct read_frame {
+    bool is_thread;
+    struct thread_id thread;
+    struct location_id location;
+};
+
+static bool read_frame(struct slice bytes, struct profile *profile, struct read_frame *ret_frame)
 {
     struct line lines[ROLLUP_LINES_MAX];
     struct cursor cursor = cursor_of(bytes);
-    bool has_mapping = cursor_u8(&cursor);
+    uint8_t kind = cursor_u8(&cursor);
+    *ret_frame = (struct read_frame){.is_thread = kind == FRAME_IS_THREAD};
+    if (kind == FRAME_IS_THREAD) {
+        ret_frame->thread = add_named_thread(profile, slice_of(bytes.data + 1, bytes.size - 1));
+        return true;
+    }
     struct mapping mapping = {.file_name = take_string(&cursor, profile)};
     mapping.build_id = take_string(&cursor, profile);
     struct location location = {.address = cursor_uleb128(&cursor)};
     uint64_t count = cursor_uleb128(&cursor);
     if (count > ROLLUP_LINES_MAX) return false;
-    if (has_mapping && location.address)
+    if (kind == FRAME_IN_MAPPING && location.address)
         location = image_location(profile, mapping.file_name, mapping.build_id, location.address);
-    else if (has_mapping)
+    else if (kind == FRAME_IN_MAPPING)
         location.mapping = profile_add_mapping(profile, &mapping);
     for (uint64_t i = 0; i < count; i++) lines[i] = take_line(&cursor, profile);
-    *ret_location = profile_add_location(profile, &location, lines, (uint32_t)count);
+    ret_frame->location = profile_add_location(profile, &location, lines, (uint32_t)count);
     return !cursor.failed && cursor_at_end(&cursor);
 }
 
-static bool read_nodes(const struct store_rollup *rollup, const struct location_id *locations, struct stack_id *stacks,
-                       struct profile *profile)
+/* A node as the profile has it. */
+struct read_node {
+    struct thread_id thread;
+    struct stack_id stack;
+};
+
+static bool read_nodes(const struct store_rollup *rollup, const struct read_frame *frames, struct read_node *nodes,
+                       enum detail detail, struct profile *profile)
 {
     for (size_t i = 0; i < rollup->node_count; i++) {
         const struct store_node *node = &rollup->nodes[i];
         const uint64_t *values = rollup->values + i * rollup->value_count;
         if (i > 0) {
             if (node->parent >= i || node->frame >= rollup->frame_count) return false;
-            stacks[i] = profile_add_stack(profile, stacks[node->parent], locations[node->frame]);
+            const struct read_frame *frame = &frames[node->frame];
+            nodes[i] = nodes[node->parent];
+            if (frame->is_thread && detail != DETAIL_STACKS) nodes[i].thread = frame->thread;
+            if (!frame->is_thread) nodes[i].stack = profile_add_stack(profile, nodes[i].stack, frame->location);
         }
         if (!store_has_values(values, rollup->value_count)) continue;
-        const struct sample sample = {.stack = stacks[i]};
+        const struct sample sample = {.stack = nodes[i].stack, .thread = nodes[i].thread};
         int64_t signed_values[STORE_ROLLUP_VALUES_MAX];
         for (size_t k = 0; k < rollup->value_count; k++) signed_values[k] = (int64_t)values[k];
         profile_add_sample(profile, &sample, signed_values);
@@ -264,19 +441,30 @@ static bool read_nodes(const struct store_rollup *rollup, const struct location_
     return true;
 }
 
-enum status profile_of_rollup(const struct store_rollup *rollup, struct profile *profile, struct error *error)
+static bool has_detail(const struct store_rollup *rollup, enum detail detail)
 {
-    struct location_id *locations = calloc(rollup->frame_count + 1, sizeof(*locations));
-    struct stack_id *stacks = calloc(rollup->node_count + 1, sizeof(*stacks));
+    uint8_t flags = rollup->header.size ? rollup->header.data[0] : 0;
+    if (detail == DETAIL_STACKS) return true;
+    return (flags & HEADER_HAS_THREADS) != 0 && (detail == DETAIL_THREADS || (flags & HEADER_LACKS_LABELS) == 0);
+}
+
+enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
+                              struct error *error)
+{
+    if (!has_detail(rollup, detail)) return error_set(error, STATUS_UNSUPPORTED, 0, "the sums have no labels");
+    struct read_frame *frames = calloc(rollup->frame_count + 1, sizeof(*frames));
+    struct read_node *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
     enum status status = STATUS_OK;
-    bool is_fine = locations && stacks;
+    bool is_fine = frames && nodes;
     if (!is_fine) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
     if (is_fine) is_fine = read_header(rollup->header, profile) && profile->value_type_count == rollup->value_count;
     for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
-        is_fine = read_frame(rollup->frames[i], profile, &locations[i]);
-    if (is_fine) is_fine = read_nodes(rollup, locations, stacks, profile);
+        is_fine = read_frame(rollup->frames[i], profile, &frames[i]);
+    if (is_fine) is_fine = read_nodes(rollup, frames, nodes, detail, profile);
     if (!is_fine && status == STATUS_OK) status = error_set(error, STATUS_UNSUPPORTED, 0, "a stored sum is damaged");
-    free(locations);
-    free(stacks);
+    profile->time_ns = profile_start_at(rollup->first_ns);
+    profile->duration_ns = rollup->last_ns - rollup->first_ns;
+    free(frames);
+    free(nodes);
     return status == STATUS_OK ? profile_failed(profile, error) : status;
 }

@@ -1,4 +1,4 @@
-/* Profiles as the store adds them up, and back: values by stack, without times, threads and labels.
+/* Profiles as the store adds them up, and back: values by name of the thread and stack, without times and labels.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SERVE_PROFILE_ROLLUP_H
 #define OFFBEAT_SERVE_PROFILE_ROLLUP_H
@@ -6,6 +6,14 @@
 #include "base/buffer.h"
 #include "profile/profile.h"
 #include "store/store.h"
+
+/* The parts of samples that an answer needs, beside their stacks and values. */
+enum detail {
+    DETAIL_ALL,     /* times and ids of threads: chunks are decoded */
+    DETAIL_LABELS,  /* names of threads, and labels */
+    DETAIL_THREADS, /* names of threads */
+    DETAIL_STACKS,
+};
 
 /* {0} is a valid empty one. */
 struct profile_rollup {
@@ -21,7 +29,11 @@ struct profile_rollup {
 bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile);
 void profile_rollup_fini(struct profile_rollup *rollup);
 
-/* PROFILE is initialised and empty. */
-enum status profile_of_rollup(const struct store_rollup *rollup, struct profile *profile, struct error *error);
+/* Leaves of the threads of PROFILE what DETAIL needs, as profile_of_rollup has them. */
+void profile_reduce(struct profile *profile, enum detail detail);
+
+/* PROFILE is initialised and empty. STATUS_UNSUPPORTED if ROLLUP is damaged, or lacks what DETAIL needs. */
+enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
+                              struct error *error);
 
 #endif

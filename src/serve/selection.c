@@ -135,6 +135,7 @@ struct merge {
     bool keeps_times;
     size_t count, compacted_samples;
     struct series_list *series; /* profiles that do not add up */
+    bool reduces;               /* profiles have what sums of the store have */
     bool only_linked;           /* samples of files that are linked to the chosen spans */
     enum status status;
     struct error *error;
@@ -213,7 +214,9 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
-    if (status == STATUS_OK && merge->request->adds_stacks) image_places_rebase(&profile); /* as rollups have them */
+    if (status == STATUS_OK && (merge->reduces || merge->request->detail > DETAIL_LABELS))
+        image_places_rebase(&profile);
+    if (status == STATUS_OK && merge->reduces) profile_reduce(&profile, merge->request->detail);
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
     if (status == STATUS_OK && merge->series) {
         status = series_add(merge->series, chunk, &profile, merge->error);
@@ -290,7 +293,7 @@ static bool add_rollup(void *context, const struct store_rollup *rollup)
     struct profile profile;
     bool is_first = merge->merged->value_type_count == 0;
     profile_init(&profile);
-    merge->status = profile_of_rollup(rollup, &profile, merge->error);
+    merge->status = profile_of_rollup(rollup, merge->request->detail, &profile, merge->error);
     if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->merged, &profile))
         merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums have different types");
     if (merge->status == STATUS_OK) merge->status = profile_merge(merge->merged, &profile, NULL, merge->error);
@@ -357,7 +360,7 @@ static enum status merge_series(struct merge *merge, const struct selection *ran
 static bool is_served_by_rollups(const struct request *request, const struct selection *selection, bool keeps_times)
 {
     const struct store_query *query = &selection->query;
-    return request->adds_stacks && !keeps_times && !selection->has_spans &&
+    return request->detail != DETAIL_ALL && !keeps_times && !selection->has_spans &&
            selection->thread.size + query->profiler_id.size + query->chunk_id.size == 0 &&
            !request_parameter(request, "tag_focus") && !request_parameter(request, "tag_ignore");
 }
@@ -440,6 +443,8 @@ enum status selection_merge(struct request *request, const struct selection *sel
 {
     struct merge merge = {.request = request, .merged = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
+    bool has_session = selection->query.profiler_id.size + selection->query.chunk_id.size > 0;
+    merge.reduces = request->detail != DETAIL_ALL && !has_session;
     const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
     enum status status = selection->has_spans ? merge_chosen_spans(&merge, &range) : merge_kind(&merge, &range);
     bool has_chunks = profile->samples.count > 0 || request->kind.profile_count > 0;

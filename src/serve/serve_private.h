@@ -8,6 +8,7 @@
 #include "serve/connections.h"
 #include "serve/http_library.h"
 #include "serve/kind_choice.h"
+#include "serve/profile_rollup.h"
 #include "serve/serve.h"
 
 #include <pthread.h>
@@ -53,7 +54,7 @@ struct request {
     bool is_large;           /* the one that is decoded now */
     size_t budget_bytes;     /* part of server.decode_budget */
     struct kind_choice kind; /* kind of profiles that the answer is about */
-    bool adds_stacks;        /* the answer needs no times, threads and labels: rollups of the store serve it */
+    enum detail detail;      /* what the answer needs of samples */
     unsigned retry_seconds;  /* Retry-After of a rejection; 0: the default */
 
     uint64_t upload_scope; /* the project of an upload token; 0: all */

@@ -17,6 +17,7 @@ struct adding {
     bool continues;
     uint64_t rows;
     struct rollup_values values; /* sums of the current DICTIONARY and HEADER */
+    uint64_t first_ns, last_ns;  /* first start and last end of the chunks in VALUES */
     int64_t dictionary;
     struct buffer header;
 };
@@ -42,13 +43,15 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
     sql_bind_u64(rows, 3, end_ns);
     int code = SQLITE_DONE;
     while (status == STATUS_OK && asks_on(adding) && (code = sqlite3_step(rows)) == SQLITE_ROW) {
-        uint64_t row_ns = sql_u64(rows, 0);
-        bool is_inside = sql_u64(rows, 1) >= adding->from_ns && sql_u64(rows, 2) < adding->to_ns;
+        uint64_t row_ns = sql_u64(rows, 0), row_first_ns = sql_u64(rows, 1), row_last_ns = sql_u64(rows, 2);
+        bool is_inside = row_first_ns >= adding->from_ns && row_last_ns < adding->to_ns;
         if (!is_inside) continue;
         if (level > LEVEL_CHUNK) {
             status = add_level(adding, group, level - 1, at_ns, row_ns, error);
             at_ns = rollup_level_end(level, row_ns);
         }
+        if (row_first_ns < adding->first_ns || adding->values.node_count == 0) adding->first_ns = row_first_ns;
+        if (row_last_ns > adding->last_ns || adding->values.node_count == 0) adding->last_ns = row_last_ns;
         if (status == STATUS_OK && !rollup_add_entries(&adding->values, sql_text(rows, 3)))
             status = error_set(error, STATUS_MALFORMED, 0, "%s: a sum is damaged", adding->day->name);
     }
@@ -124,6 +127,8 @@ static enum status give_part(struct adding *adding, const struct stack_dictionar
         mark_nodes(&part, dictionary, values);
         fill_part(&part, dictionary, values);
         part.rollup.header = buffer_slice(&adding->header);
+        part.rollup.first_ns = adding->first_ns;
+        part.rollup.last_ns = adding->last_ns;
         adding->continues = adding->visitor->add(adding->visitor->context, &part.rollup);
     } else {
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");

@@ -26,7 +26,7 @@ enum store_kind {
     STORE_TRACE = 4,   /* an envelope with a chunk whose trace is not read (Android, Perfetto); queries pass over it */
 };
 
-/* The sums of a chunk by stack, without times, threads and labels. A frame is any bytes: equal ones are the same
+/* The sums of a chunk by stack, without times. A frame is any bytes: equal ones are the same
  * frame. Node 0 is the empty stack; any other one is FRAME called by PARENT, whose number is lower. */
 struct store_node {
     uint32_t parent, frame;
@@ -37,6 +37,7 @@ struct store_rollup {
     const struct store_node *nodes;
     const uint64_t *values; /* VALUE_COUNT values of each node; a node without samples has 0 */
     size_t frame_count, node_count, value_count;
+    uint64_t first_ns, last_ns; /* first start and last end of the chunks, if it is visited */
 };
 
 /* Returns whether one of VALUES is not 0. */

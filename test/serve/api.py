@@ -291,7 +291,7 @@ def the_work_for_a_client_that_disconnects_is_cancelled():
         for number in range(150):
             server.send(chunk_envelope(1000 + number, start=START + number, samples=4000, period=0.001, functions=("main", f"work{number}")))
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
-            connection.sendall(f"GET /api/1/top?by=thread HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode())
+            connection.sendall(f"GET /api/1/top?thread=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode())
             time.sleep(0.02)
         deadline, metrics = time.time() + 120, ""
         while "offbeat_queries_cancelled_total 1\n" not in metrics and time.time() < deadline:

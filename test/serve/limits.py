@@ -108,7 +108,7 @@ def many_long_queries_leave_workers_to_those_that_send():
 
         def ask():
             while not stop.is_set():
-                answers.append(server.get("top?by=thread&seconds=999999999").status)
+                answers.append(server.get("top?thread=1&seconds=999999999").status)
 
         threads = [threading.Thread(target=ask) for _ in range(24)]
         for thread in threads:

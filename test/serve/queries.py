@@ -53,18 +53,18 @@ class Decoded:
                        "chunk": payload["chunk_id"]}
 
     def sums(self, begin, end, thread):
-        """(stack, samples, wall) of what is in [BEGIN, END)."""
+        """(thread, stack, samples, wall) of what is in [BEGIN, END)."""
         is_inside = self.start >= begin and self.end < end
         for sample in self.samples:
             if thread is not None and sample.thread != thread:
                 continue
             first, last = max(sample.time_ns, begin), min(sample.time_ns + sample.wall, end)
             if is_inside or (first < last if sample.wall else begin <= sample.time_ns < end):
-                yield sample.stack, 1, sample.wall if is_inside else max(last - first, 0)
+                yield sample.thread, sample.stack, 1, sample.wall if is_inside else max(last - first, 0)
 
 
-def add_up(chunks, choice):
-    """{stack: [samples, wall]}; None if there is nothing."""
+def add_up(chunks, choice, by_thread=False):
+    """{stack: [samples, wall]}, or {(thread, stack): …}; None if there is nothing."""
     begin, end = choice.get("from", 0), choice.get("to") or 1 << 64
     sums = collections.defaultdict(lambda: [0, 0])
     for chunk in chunks:
@@ -72,9 +72,10 @@ def add_up(chunks, choice):
             continue
         if any(chunk.labels[key] != value for key, value in choice.items() if key in chunk.labels):
             continue
-        for stack, count, wall in chunk.sums(begin, end, choice.get("thread")):
-            sums[stack][0] += count
-            sums[stack][1] += wall
+        for thread, stack, count, wall in chunk.sums(begin, end, choice.get("thread")):
+            values = sums[(thread, stack) if by_thread else stack]
+            values[0] += count
+            values[1] += wall
     return sums or None
 
 
@@ -178,6 +179,23 @@ def compare_top(server, chunks, choice, kind):
     check_equal(answer.json()["total"], sum(values[column] for values in sums.values()), "total")
 
 
+def compare_threads(server, chunks, choice, kind):
+    """Threads are known by their names, and by their ids where a process or thread is chosen."""
+    answer = server.get(f"top?by=thread&type={kind}{text_of(choice)}")
+    sums = add_up(chunks, choice, by_thread=True)
+    if sums is None:
+        check_equal(answer.status, 404, f"status: {answer.body[:300]}")
+        return
+    check_equal(answer.status, 200, f"status: {answer.body[:300]}")
+    column, found, expected = ("samples", "wall").index(kind), collections.Counter(), collections.Counter()
+    for thread in answer.json()["threads"].values():
+        for one in thread["functions"]:
+            found[thread["name"], one["name"]] += one["self"]
+    for (thread, stack), values in sums.items():
+        expected[f"thread {thread}", stack[-1]] += values[column]
+    check_equal(+found, +expected, "self time by thread and function")
+
+
 def compare_flame(server, chunks, choice, kind):
     answer = server.get(f"flame?limit=0&type={kind}{text_of(choice)}")
     sums = add_up(chunks, choice)
@@ -212,10 +230,12 @@ def compare_diff(server, chunks, choice, base):
 def ask(server, chunks, numbers):
     choice = random_choice(numbers, chunks)
     kind = numbers.choice(("samples", "wall"))
-    route = numbers.choice(("top", "top", "flame", "diff"))
+    route = numbers.choice(("top", "top", "threads", "flame", "diff"))
     try:
         if route == "top":
             compare_top(server, chunks, choice, kind)
+        elif route == "threads":
+            compare_threads(server, chunks, choice, kind)
         elif route == "flame":
             compare_flame(server, chunks, choice, kind)
         elif route == "diff":

@@ -637,10 +637,10 @@ def an_answer_that_lacks_damaged_data_says_so():
             database.commit()
         seal(data)
         server = Server(OFFBEAT, folder)
-        for route in ("top?by=thread", "trend?from=1700000000.05", "flame?thread=1", f"flamechart?profiler={1:032x}&thread=1"):
+        for route in ("top?by=thread&thread=1", "trend?from=1700000000.05", "flame?thread=1", f"flamechart?profiler={1:032x}&thread=1"):
             answer = server.get(route)
             check_equal((answer.status, answer.json().get("is_damaged"), answer.headers.get("X-Offbeat-Damaged")), (200, True, "true"), route)
-        check_equal(server.get("profile.pb.gz").headers.get("X-Offbeat-Damaged"), "true", "header of a pprof profile")
+        check_equal(server.get("profile.pb.gz?thread=1").headers.get("X-Offbeat-Damaged"), "true", "header of a pprof profile")
         check("is_damaged" not in server.read("top"), "sums need no payloads")
         check("is_damaged" not in server.read("chunks"), "lists need no payloads")
         server.stop()
