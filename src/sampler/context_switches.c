@@ -12,9 +12,9 @@ enum { STATUS_SIZE = 4096 };
 static struct open_wait open_wait_of(const struct target_thread *thread, uint64_t slept, uint64_t preempted,
                                      bool is_asleep)
 {
-    uint64_t cpu_ns = thread->cpu_ns_seen;
+    uint64_t cpu_ns = thread->ledger.cpu_ns;
     if (is_asleep) return (struct open_wait){.woken = 1};
-    if (thread_cpu_ns(thread->tid, &cpu_ns) && cpu_ns != thread->cpu_ns_seen) return (struct open_wait){0};
+    if (thread_cpu_ns(thread->tid, &cpu_ns) && cpu_ns != thread->ledger.cpu_ns) return (struct open_wait){0};
     if (slept + preempted == 0) return thread->switches.open;
     if (slept > 0 && preempted > 0) return (struct open_wait){0.5, 0.5};
     return slept > 0 ? (struct open_wait){.woken = 1} : (struct open_wait){.preempted = 1};
@@ -37,7 +37,7 @@ bool context_switches_count_waits(struct target_thread *thread, struct ended_wai
     now.open = open_wait_of(thread, slept, preempted, state && *state != 'R');
     ret->woken = positive((double)slept + before->open.woken - now.open.woken);
     ret->others = positive((double)preempted + before->open.preempted - now.open.preempted);
-    bool is_known = before->is_known || !thread->ledger.was_there;
+    bool is_known = before->is_known || !thread->ledger.beginning.was_there;
     *before = now;
     return is_known && ret->woken + ret->others > 0;
 }
@@ -45,8 +45,8 @@ bool context_switches_count_waits(struct target_thread *thread, struct ended_wai
 bool context_switches_count_last_waits(const struct target_thread *thread, struct ended_waits *ret)
 {
     const struct context_switches *before = &thread->switches;
-    const struct thread_event *life = &thread->life;
-    if (!before->is_known && thread->ledger.was_there) return false;
+    const struct thread_event *life = &thread->ledger.life;
+    if (!before->is_known && thread->ledger.beginning.was_there) return false;
     ret->woken = (double)difference(life->sleeps, before->sleeps) + before->open.woken;
     ret->others = (double)difference(life->preemptions, before->preemptions) + before->open.preempted;
     return true;

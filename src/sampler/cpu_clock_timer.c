@@ -12,7 +12,7 @@
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/ledger.h"
+#include "sampler/ledger/ledger.h"
 #include "sampler/remote_unwind.h"
 #include "sampler/signal_choice.h"
 #include "sampler/signal_gate.h"
@@ -44,7 +44,7 @@ static bool has_deferred_timers(void)
 static uint64_t timer_signal_length(const struct sampler *sampler)
 {
     enum { SIGNALS_IN_5_PERIODS = 12, MOST_NS = 4000000 };
-    uint64_t wanted_ns = least(sampler->period_ns * 5 / SIGNALS_IN_5_PERIODS, MOST_NS);
+    uint64_t wanted_ns = least(sampler->tick.period_ns * 5 / SIGNALS_IN_5_PERIODS, MOST_NS);
     uint64_t ticks = sampler->kernel_tick_ns ? wanted_ns / sampler->kernel_tick_ns : 0;
     return ticks > 1 ? ticks * sampler->kernel_tick_ns : sampler->kernel_tick_ns;
 }
@@ -60,7 +60,7 @@ static uint64_t interval_ns(const struct sampler *sampler)
 
 static uint32_t signals_in_period(const struct sampler *sampler)
 {
-    return (uint32_t)greatest(1, sampler->period_ns / sampler->timer_signal_ns);
+    return (uint32_t)greatest(1, sampler->tick.period_ns / sampler->timer_signal_ns);
 }
 
 void cpu_clock_timer_prepare(struct sampler *sampler)
@@ -76,14 +76,15 @@ void cpu_clock_timer_prepare(struct sampler *sampler)
 bool cpu_clock_timer_is_wanted(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (thread->cpu_clock_timer || sampler->kernel_tick_ns == 0) return false;
-    if (timer_sees_user_code(thread)) return thread->ledger.has_run && timer_wants_reply(sampler, thread, cpu_ns);
+    if (timer_sees_user_code(thread))
+        return thread->ledger.records.has_run && timer_wants_reply(sampler, thread, cpu_ns);
     return timer_is_denied(sampler, thread);
 }
 
 static void note_reading(const struct sampler *sampler, struct target_thread *thread, uint64_t uncovered_ns)
 {
-    thread->timer_signals_read_at =
-        (struct timer_signals_reading){thread->cpu_ns_seen, thread->ledger.delay_ns, sampler->tick_ns, uncovered_ns};
+    thread->timer_signals_read_at = (struct timer_signals_reading){thread->ledger.cpu_ns, thread->ledger.waits.delay_ns,
+                                                                   sampler->tick.start_ns, uncovered_ns};
 }
 
 /* Returns true if THREAD has slept since the previous reading: it has not run all the time, apart from waits for a
@@ -92,8 +93,8 @@ static void note_reading(const struct sampler *sampler, struct target_thread *th
 static bool has_slept(const struct sampler *sampler, const struct target_thread *thread)
 {
     const struct timer_signals_reading *before = &thread->timer_signals_read_at;
-    uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns, span_ns = sampler->tick_ns - before->tick_ns;
-    return ran_ns + (thread->ledger.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
+    uint64_t ran_ns = thread->ledger.cpu_ns - before->cpu_ns, span_ns = sampler->tick.start_ns - before->tick_ns;
+    return ran_ns + (thread->ledger.waits.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
 }
 
 /* Returns the CPU time of THREAD up to the last scan that COUNT signals, all since the previous reading, do not stand
@@ -102,7 +103,7 @@ static bool has_slept(const struct sampler *sampler, const struct target_thread 
 static uint64_t uncovered_ns(const struct sampler *sampler, const struct target_thread *thread, uint32_t count)
 {
     const struct timer_signals_reading *before = &thread->timer_signals_read_at;
-    uint64_t ran_ns = thread->cpu_ns_seen - before->cpu_ns;
+    uint64_t ran_ns = thread->ledger.cpu_ns - before->cpu_ns;
     return has_slept(sampler, thread) ? 0 : difference(before->uncovered_ns + ran_ns, count * sampler->timer_signal_ns);
 }
 
@@ -112,7 +113,7 @@ struct timer_signals cpu_clock_timer_all_signals(const struct sampler *sampler, 
     uint64_t ns = uncovered_ns(sampler, thread, signals.count);
     uint32_t unseen = signals.in_call > 0 ? (uint32_t)(ns / sampler->timer_signal_ns) : 0;
     note_reading(sampler, thread,
-                 signals.in_call > 0 ? 0 : least(ns, thread->cpu_ns_seen - thread->timer_signals_read_at.cpu_ns));
+                 signals.in_call > 0 ? 0 : least(ns, thread->ledger.cpu_ns - thread->timer_signals_read_at.cpu_ns));
     signals.count += unseen;
     signals.in_call += unseen;
     return signals;
@@ -140,7 +141,7 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
     thread->cpu_clock_timer = request;
     thread->cpu_clock_signal = choice.number;
     thread->cpu_clock_reading = choice.reading;
-    thread->cpu_clock_checked_ns = sampler->tick_ns;
+    thread->cpu_clock_checked_ns = sampler->tick.start_ns;
     thread->cpu_clock_start_cpu_ns = cpu_ns;
     note_reading(sampler, thread, 0);
     timer_note_cpu_clock_start(sampler, thread);
@@ -163,31 +164,31 @@ void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread
         return;
     }
     /* The state that is checked before each other signal (signal_choice.h) can change while the timer runs. */
-    if (sampler->tick_ns < thread->cpu_clock_checked_ns + EVERY_NS) return;
+    if (sampler->tick.start_ns < thread->cpu_clock_checked_ns + EVERY_NS) return;
     struct signal_choice choice = signal_choose(thread);
-    thread->cpu_clock_checked_ns = sampler->tick_ns;
+    thread->cpu_clock_checked_ns = sampler->tick.start_ns;
     bool has_changed = choice.number != thread->cpu_clock_signal || choice.reading != thread->cpu_clock_reading;
-    if (has_changed || (choice.is_asleep && thread_awaits_signals(thread, thread->cpu_ns_seen)))
+    if (has_changed || (choice.is_asleep && thread_awaits_signals(thread, thread->ledger.cpu_ns)))
         cpu_clock_timer_forget(thread);
 }
 
 uint64_t cpu_clock_timer_room(const struct sampler *sampler)
 {
-    return REPLIES_MAX * signals_in_period(sampler) * sampler->timer_signal_ns / sampler->period_ns;
+    return REPLIES_MAX * signals_in_period(sampler) * sampler->timer_signal_ns / sampler->tick.period_ns;
 }
 
 /* Returns the time that THREAD neither ran nor waited, plus a constant, ns. A wait is counted at its end, so this falls
  * when a wait ends, and then grows only when the thread sleeps. */
 static int64_t asleep_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
-    return (int64_t)(sampler->tick_ns - thread->cpu_ns_seen - thread->ledger.delay_ns);
+    return (int64_t)(sampler->tick.start_ns - thread->ledger.cpu_ns - thread->ledger.waits.delay_ns);
 }
 
 bool cpu_clock_timer_has_run_on(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { OPEN_WAIT_NS_MAX = 16000000 };
     if (run_queue_waits_are_asked(thread)) return false;
-    if (sampler->options.mode == RECORDING_CPU) return true;
+    if (sampler->tick.mode == RECORDING_CPU) return true;
     int64_t more_ns = asleep_ns(sampler, thread) - thread->asleep_ns;
     if (more_ns >= 0 && more_ns <= OPEN_WAIT_NS_MAX) return true;
     thread->asleep_ns += more_ns;
@@ -196,7 +197,7 @@ bool cpu_clock_timer_has_run_on(const struct sampler *sampler, struct target_thr
 
 bool cpu_clock_timer_is_late(const struct sampler *sampler, const struct target_thread *thread, uint64_t unwritten_ns)
 {
-    return unwritten_ns > UNCOVERED_SIGNALS * sampler->timer_signal_ns + sampler->period_ns;
+    return unwritten_ns > UNCOVERED_SIGNALS * sampler->timer_signal_ns + sampler->tick.period_ns;
 }
 
 /* Returns the CPU time that SIGNALS stand for. It may differ from the CPU clock by the time of some signals, but the
@@ -206,10 +207,10 @@ static uint64_t weight_ns(const struct sampler *sampler, const struct target_thr
 {
     uint64_t met_cpu_ns =
         thread->cpu_clock_start_cpu_ns + signals.intervals * thread->cpu_clock_timer->timing.interval_ns;
-    uint64_t met_ns = ledger_unwritten_cpu_ns(thread, least(met_cpu_ns, thread->cpu_ns_seen));
+    uint64_t met_ns = ledger_unwritten_cpu_ns(&thread->ledger, least(met_cpu_ns, thread->ledger.cpu_ns));
     uint64_t signals_ns = signals.count * sampler->timer_signal_ns,
              least_ns = difference(met_ns, KEPT_SIGNALS * sampler->timer_signal_ns);
-    return greatest(least_ns, least(signals_ns, ledger_unwritten_cpu_ns(thread, thread->cpu_ns_seen)));
+    return greatest(least_ns, least(signals_ns, ledger_unwritten_cpu_ns(&thread->ledger, thread->ledger.cpu_ns)));
 }
 
 /* Returns the part of ALL_NS that is of long calls. Each other signal is worth a tick, and long calls have the rest, as

@@ -79,15 +79,15 @@ void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *list
     listed->count_asleep = count;
     if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
         thread->asleep_ticks++;
-    else if (!thread->page && sampler->tick >= thread->no_page_until_tick)
+    else if (!thread->page && sampler->tick.number >= thread->no_page_until_tick)
         open_page(sampler, thread);
 }
 
 void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *listed)
 {
     struct target_thread *thread = listed->thread;
-    uint32_t ticks_asleep = sampler->tick - thread->awake_tick - 1;
-    thread->awake_tick = sampler->tick;
+    uint32_t ticks_asleep = sampler->tick.number - thread->awake_tick - 1;
+    thread->awake_tick = sampler->tick.number;
     listed->page_asleep = NULL;
     thread->asleep_ticks = 0;
     if (!thread->page) return;
@@ -95,5 +95,5 @@ void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *liste
     if (thread->wakes < WAKES_MAX) return;
     idle_thread_forget(sampler, thread);
     thread->wakes = 0;
-    thread->no_page_until_tick = sampler->tick + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
+    thread->no_page_until_tick = sampler->tick.number + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
 }

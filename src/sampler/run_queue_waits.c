@@ -23,7 +23,7 @@ enum {
 /* Returns a random number of stops between two samples, so that no program is in step with it. */
 static uint64_t chance_stops(struct sampler *sampler, const struct target_thread *thread)
 {
-    double stops = perf_timer_stops_in(&thread->timer, sampler->period_ns);
+    double stops = perf_timer_stops_in(&thread->timer, sampler->tick.period_ns);
     if (stops < 2 * STOPS_A_PERIOD) return 1;
     uint64_t period = chance_timer_ns(&sampler->random_state, (uint64_t)(stops / STOPS_A_PERIOD));
     return period > 0 ? period : 1;
@@ -37,7 +37,7 @@ static void leave_alone(const struct sampler *sampler, struct target_thread *thr
     uint32_t seconds = before == 0 ? SECONDS_MIN : (uint32_t)least(2 * before, SECONDS_MAX);
     perf_timer_close(&thread->stop_timer);
     thread->waits = (struct run_queue_waits){.seconds_alone = seconds,
-                                             .until_tick = sampler->tick + seconds * sampler->ticks_a_second};
+                                             .until_tick = sampler->tick.number + seconds * sampler->ticks_a_second};
 }
 
 /* Opens a stop timer with room for twice as many samples as are expected: a wait that has not ended is read at the next
@@ -65,14 +65,14 @@ bool run_queue_waits_may_have_timer(const struct target_thread *thread)
 bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
     /* A sampler that hardly gets a processor does not see threads at random moments. */
-    bool is_asked = thread->waits.is_asked && thread->waits.has_replied && !sampler->sampler_starved;
+    bool is_asked = thread->waits.is_asked && thread->waits.has_replied && !sampler->tick.is_starved;
     return thread->stop_timer.control || is_asked;
 }
 
 void run_queue_waits_note(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
-    if (run_queue_waits_are_seen(sampler, thread) || wait_ns < sampler->period_ns / WAITS_PART) return;
-    if (sampler->tick < thread->waits.until_tick) return;
+    if (run_queue_waits_are_seen(sampler, thread) || wait_ns < sampler->tick.period_ns / WAITS_PART) return;
+    if (sampler->tick.number < thread->waits.until_tick) return;
     if (!run_queue_waits_may_have_timer(thread)) {
         thread->waits.is_asked |= !sampler->tick_is_late && (thread->timer.control || timer_is_denied(sampler, thread));
         return;

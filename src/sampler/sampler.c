@@ -8,7 +8,7 @@
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/ledger.h"
+#include "sampler/ledger/recording_sink.h"
 #include "sampler/kernel/vdso_clock.h"
 #include "sampler/sampler_lifecycle.h"
 #include "sampler/privileges.h"
@@ -96,7 +96,7 @@ static void note_start(void)
 {
     struct rusage usage = {0};
     bool is_forked = sampler.options.forked_ns != 0; /* its age includes its waits */
-    if (sampler.may_ask_usage && sampler.options.mode == RECORDING_WALL && !is_forked)
+    if (sampler.may_ask_usage && sampler.tick.mode == RECORDING_WALL && !is_forked)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     uint64_t now_ns = monotonic_ns();
     sampler.start_ns = is_forked ? sampler.options.forked_ns : now_ns;
@@ -114,15 +114,16 @@ static void note_first_threads(void)
     for (size_t i = 0; i < sampler.threads.count; i++) {
         struct target_thread *thread = sampler.threads.items[i].thread;
         bool is_starter = thread->tid == sampler.starter;
-        if (thread->life.created_ns >= sampler.start_ns) continue;
+        if (thread->ledger.life.created_ns >= sampler.start_ns) continue;
         uint64_t cpu_ns = sampler.starter_cpu_ns;
         if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
-        ledger_open_existing(thread, cpu_ns);
+        ledger_open_existing(&thread->ledger, cpu_ns);
         if (is_starter) {
             thread->sleep_count = sampler.starter_sleeps;
             thread->cpu_ns_at_sleep = cpu_ns;
         }
-        if (is_starter && sampler.options.forked_ns) ledger_open_forked(&sampler, thread, sampler.process_cpu_ns);
+        if (is_starter && sampler.options.forked_ns)
+            ledger_open_forked(&sampler.tick, &thread->ledger, sampler.process_cpu_ns, sampler.age_ns);
     }
 }
 
@@ -137,10 +138,10 @@ static void write_start(void)
     struct recording_process process = {
         .pid = process_id(),
         .parent_pid = (pid_t)kernel_call3(SYS_getppid, 0, 0, 0),
-        .mode = sampler.options.mode,
-        .period_ns = sampler.period_ns,
+        .mode = sampler.tick.mode,
+        .period_ns = sampler.tick.period_ns,
         .wall_offset_ns = sampler.wall_offset_ns,
-        .start_ns = sampler.recording_start_ns,
+        .start_ns = sampler.tick.recording_start_ns,
         .profiler_id = sampler.profiler_id,
         .name = name,
         .path = path,
@@ -209,7 +210,7 @@ static void begin_recording(uint64_t start_ns)
     char path[SAMPLER_PATH_SIZE];
     name_recording(path, sizeof(path), start_ns);
     recording_writer_init(&writer, path, process_has_own_descriptors());
-    sampler.recording_start_ns = start_ns;
+    sampler.tick.recording_start_ns = start_ns;
     sampler.ticks_in_recording = 0;
     write_start();
     if (start_ns == sampler.start_ns)
@@ -246,7 +247,8 @@ static void end_recording(void)
 
 static void write_rest(void)
 {
-    for (size_t i = 0; i < sampler.threads.count; i++) ledger_write_rest(&sampler, sampler.threads.items[i].thread);
+    for (size_t i = 0; i < sampler.threads.count; i++)
+        thread_time_write_rest(&sampler, sampler.threads.items[i].thread);
 }
 
 /* Begins a new recording if it is time, between two ticks: all records of the last one, at BEFORE_NS, are written.
@@ -254,11 +256,11 @@ static void write_rest(void)
  * recording must not be much longer than requested. */
 static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
 {
-    uint64_t length_ns = sampler.options.recording_ns, end_ns = sampler.recording_start_ns + length_ns;
-    if (length_ns == 0 || sampler.tick == 0) return before_ns;
+    uint64_t length_ns = sampler.options.recording_ns, end_ns = sampler.tick.recording_start_ns + length_ns;
+    if (length_ns == 0 || sampler.tick.number == 0) return before_ns;
     bool is_cut = sampler.ticks_in_recording >= TICKS_OF_CUT && atomic_exchange(&cut_wanted, false);
     if (!is_cut && before_ns < end_ns && now_ns < end_ns + PAUSE_NS_MAX) return before_ns;
-    uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.period_ns : before_ns;
+    uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.tick.period_ns : before_ns;
     write_rest();
     end_recording();
     begin_recording(start_ns);
@@ -335,7 +337,7 @@ static void thread_gone(void *context, struct target_thread *thread)
 
 static void refresh_threads(void)
 {
-    sampler.threads.is_brief = sampler.sampler_starved;
+    sampler.threads.is_brief = sampler.tick.is_starved;
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
     short_lived_threads_read(&sampler);
 }
@@ -352,13 +354,13 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
 {
     enum { PERIODS_MAX = 32 };
     schedule_count_periods(&sampler, now_ns);
-    sampler.tick++;
+    sampler.tick.number++;
     sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
-    sampler.tick_ns = now_ns;
-    sampler.tick_span_ns = now_ns - before_ns;
-    sampler.periods_in_tick = (uint32_t)greatest(1, least(sampler.tick_span_ns / sampler.period_ns, PERIODS_MAX));
-    if (sampler.stopped_ns > sampler.tick_span_ns) sampler.stopped_ns = 0; /* it was before this recording */
+    sampler.tick.start_ns = now_ns;
+    sampler.tick.span_ns = now_ns - before_ns;
+    sampler.periods_in_tick = (uint32_t)greatest(1, least(sampler.tick.span_ns / sampler.tick.period_ns, PERIODS_MAX));
+    if (sampler.tick.stopped_ns > sampler.tick.span_ns) sampler.tick.stopped_ns = 0; /* it was before this recording */
     recording_tick(&writer, now_ns - before_ns);
 }
 
@@ -386,7 +388,7 @@ static void flush_sometimes(uint64_t now_ns)
 
 static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
-    uint64_t limit_ns = sampler.period_ns / 4 * 3;
+    uint64_t limit_ns = sampler.tick.period_ns / 4 * 3;
     if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
     sampler.table_budget = modules_budget_of(limit_ns, now_ns - before_ns);
     tick_fetch_replies(&sampler);
@@ -465,7 +467,7 @@ static void write_all_at_once(void)
 {
     uint64_t now_ns = monotonic_ns();
     tick_fetch_replies(&sampler);
-    open_tick(now_ns, sampler.before_ns);
+    open_tick(now_ns, sampler.tick.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
     write_rest();
@@ -473,7 +475,7 @@ static void write_all_at_once(void)
     write_usage();
     write_counters();
     recording_writer_flush(&writer);
-    sampler.before_ns = now_ns;
+    sampler.tick.before_ns = now_ns;
 }
 
 static bool flush_at_once(void)
@@ -514,7 +516,7 @@ static void work_on_tables(uint64_t now_ns)
     enum { YOUNG_NS = 100000000, YOUNG_BYTES_MAX = 512 << 10 };
     bool is_young = now_ns - sampler.start_ns < YOUNG_NS;
     modules_work(&sampler.modules, is_young ? YOUNG_BYTES_MAX : SIZE_MAX,
-                 modules_budget_of(sampler.period_ns / TABLES_SHARE, 0));
+                 modules_budget_of(sampler.tick.period_ns / TABLES_SHARE, 0));
 }
 
 /* Runs a tick and returns its CPU time, ns. A share that was requested holds for all work of the thread; the usual one
@@ -523,9 +525,9 @@ static uint64_t run_tick_and_measure(uint64_t now_ns)
 {
     uint64_t begin_ns = thread_own_cpu_ns();
     atomic_store(&sampler.modules.is_changing, true);
-    run_tick(now_ns, sampler.before_ns);
+    run_tick(now_ns, sampler.tick.before_ns);
     uint64_t tick_end_ns = thread_own_cpu_ns();
-    if (!sampler.sampler_starved) work_on_tables(now_ns);
+    if (!sampler.tick.is_starved) work_on_tables(now_ns);
     atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
     uint64_t before_ns = sampler.measured_cpu_ns;
@@ -536,12 +538,12 @@ static uint64_t run_tick_and_measure(uint64_t now_ns)
 static void run_ticks(void)
 {
     sampler.measured_cpu_ns = thread_own_cpu_ns();
-    while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
+    while (sampler.tick.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = monotonic_ns();
         if (!may_continue(now_ns)) return;
         schedule_note_delay(&sampler, now_ns);
         uint64_t cost_ns = run_tick_and_measure(now_ns);
-        sampler.before_ns = now_ns;
+        sampler.tick.before_ns = now_ns;
         schedule_next_tick(&sampler, cost_ns);
     }
 }
@@ -563,7 +565,7 @@ static uint64_t end_of_recording_ns(void)
 {
     uint64_t now_ns = monotonic_ns(), stop_ns = atomic_load(&lifecycle.stop_ns);
     if (stop_ns == 0 || stop_ns > now_ns) return now_ns;
-    return stop_ns > sampler.before_ns ? stop_ns : sampler.before_ns;
+    return stop_ns > sampler.tick.before_ns ? stop_ns : sampler.tick.before_ns;
 }
 
 static void finish_sampling(void)
@@ -574,7 +576,7 @@ static void finish_sampling(void)
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
     wait_for_last_replies();
     tick_fetch_replies(&sampler);
-    open_tick(end_of_recording_ns(), sampler.before_ns);
+    open_tick(end_of_recording_ns(), sampler.tick.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
     uint64_t unseen_ns = threads_were_left_out() ? 0 : tick_unseen_cpu_ns(&sampler);
@@ -606,7 +608,7 @@ static void note_unseen_before(void)
     uint64_t before_ns = difference(sampler.process_cpu_ns, sampler.starter_cpu_ns);
     for (size_t i = 0; i < sampler.threads.count; i++) {
         const struct target_thread *thread = sampler.threads.items[i].thread;
-        if (thread->ledger.was_there && thread->tid != sampler.starter)
+        if (thread->ledger.beginning.was_there && thread->tid != sampler.starter)
             before_ns = difference(before_ns, thread->ledger.cpu_written_ns);
     }
     sampler.cpu_ns_of_ended += before_ns;
@@ -625,7 +627,7 @@ static void begin_sampling(void)
     refresh_threads();
     note_first_threads();
     note_unseen_before();
-    sampler.before_ns = sampler.start_ns;
+    sampler.tick.before_ns = sampler.start_ns;
     sampler.second_due_ns = sampler.start_ns + SECOND_NS;
     sampler.random_state = random_number();
     schedule_first_tick(&sampler);
@@ -684,8 +686,8 @@ static void resume_sampling(void)
     sampler.counters[RECORDING_ASIDE_NS] += monotonic_ns() - sampler.aside_since_ns;
     sampler.counters[RECORDING_END_REASON] = RECORDING_END_NONE;
     if (sampler.begins_again) {
-        sampler.before_ns = monotonic_ns();
-        begin_recording(sampler.before_ns);
+        sampler.tick.before_ns = monotonic_ns();
+        begin_recording(sampler.tick.before_ns);
         modules_write_again(&sampler.modules, &writer);
         threads_write_again(&sampler.threads, &writer);
     } else {
@@ -720,7 +722,7 @@ bool sampler_has_finished(void)
 bool sampler_is_worth_a_flush(void)
 {
     enum { PERIODS_OF_START = 2 };
-    return monotonic_ns() >= sampler.start_ns + PERIODS_OF_START * sampler.period_ns;
+    return monotonic_ns() >= sampler.start_ns + PERIODS_OF_START * sampler.tick.period_ns;
 }
 
 bool sampler_ended_by_filter(void)
@@ -791,6 +793,7 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.modules.without_table = sampler.modules.table_bytes = sampler.modules.table_ns = 0;
     sampler.options = *options;
     sampler.writer = &writer;
+    sampler.sink = recording_sink_of(&writer);
     sampler.page_size = PAGE_BYTES;
     atomic_store(&cut_wanted, false);
     if (options->directory != directory) {
@@ -804,7 +807,10 @@ bool sampler_prepare(const struct sampler_options *options)
         sampler.options.cache_directory = sampler.modules.cache_directory = cache_directory;
     }
     sampler.modules.image_directory = options->recording_ns == 0 ? directory : NULL;
-    sampler.period_ns = SECOND_NS / options->frequency_hz;
+    sampler.tick.mode = options->mode;
+    sampler.tick.period_ns = SECOND_NS / options->frequency_hz;
+    sampler.tick.sink = &sampler.sink;
+    sampler.tick.routines = &sampler.short_lived_threads.routines;
     sampler.ticks_a_second = options->frequency_hz;
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
     sampler.timer_factor = 1;

@@ -2,37 +2,19 @@
 #ifndef OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
 #define OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
 
+#include "sampler/ledger/ledger.h"
 #include "sampler/modules/modules.h"
 #include "sampler/source/sample_requests.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_lifecycle.h"
-#include "sampler/thread_events.h"
+#include "sampler/observe/thread_events.h"
 #include "sampler/threads.h"
 
-enum { SHORT_LIVED_BEGUN_MAX = 1024, SHORT_LIVED_ROUTINES = 64, SAMPLER_URGENT_HZ_MAX = 1000 };
+enum { SHORT_LIVED_BEGUN_MAX = 1024, SAMPLER_URGENT_HZ_MAX = 1000 };
 
-/* Time of threads that no tick saw, and statistics of the waits of all threads, by start routine. */
+/* Threads that live between two ticks. */
 struct short_lived_threads {
-    struct short_lived_sums {
-        uint64_t routine;             /* address of the start routine; 0: unknown, or one of too many */
-        uint32_t ends;                /* ended threads that no record has reported yet */
-        uint64_t cpu_ns, blocked_ns;  /* time of the ended threads that is not written yet, ns */
-        uint64_t preempted_ns;        /* time that they waited for a processor after a preemption, ns */
-        uint64_t woken_ns;            /* time that they waited for a processor after a wake-up, ns */
-        uint64_t start_wait_ns;       /* time that they waited for their first processor, ns */
-        uint64_t off_ns;              /* time without a processor, blocked or waiting, that is not divided yet, ns */
-        uint64_t off_sleeps;          /* voluntary context switches in OFF_NS */
-        uint64_t off_preemptions;     /* other context switches in OFF_NS */
-        uint64_t seen_off_ns;         /* time without a processor of threads that a tick saw, ns */
-        uint64_t seen_delay_ns;       /* the part of SEEN_OFF_NS that they waited for a processor, ns */
-        uint64_t timed_wait_ns;       /* waits for a processor that a perf timer saw, ns */
-        uint64_t timed_preempted_ns;  /* the part of TIMED_WAIT_NS after preemptions, ns */
-        double woken_waits;           /* waits after wake-ups, by the kernel's count of context switches */
-        double other_waits;           /* waits after preemptions, by that count */
-        uint64_t late_ticks;          /* threads that late ticks saw */
-        uint64_t late_ticks_asleep;   /* threads that late ticks saw asleep */
-    } routines[SHORT_LIVED_ROUTINES]; /* sums; the last one is for all further routines */
-    size_t routine_count;
+    struct routine_table routines;
     size_t begun_count;
     struct thread_event begun[SHORT_LIVED_BEGUN_MAX]; /* begin events of threads that were not listed yet */
 };
@@ -47,7 +29,6 @@ struct tick_schedule {
 
 struct sampler {
     struct sampler_options options;
-    uint64_t period_ns;
     uint32_t ticks_a_second;
     long page_size;
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
@@ -59,28 +40,24 @@ struct sampler {
     struct recording_writer *writer;
 
     /* The start. */
-    uint64_t start_ns, recording_start_ns; /* CLOCK_MONOTONIC */
-    uint64_t age_ns;                       /* age of a forked process at sampler_start, ns; else 0 */
-    pid_t starter;                         /* thread that called sampler_start */
-    uint64_t starter_cpu_ns;               /* CPU time of STARTER at the start, ns */
-    uint64_t starter_sleeps;               /* voluntary context switches of STARTER then; UINT64_MAX: unknown */
-    uint64_t process_cpu_ns;               /* CPU time of the process at the start, ns */
-    uint64_t system_cpu_ns_before;         /* CPU time of the process inside the kernel at the start, ns */
-    bool may_ask_usage;                    /* true if the seccomp filters at the start allow FILTER_USAGE */
+    uint64_t start_ns;             /* CLOCK_MONOTONIC */
+    uint64_t age_ns;               /* age of a forked process at sampler_start, ns; else 0 */
+    pid_t starter;                 /* thread that called sampler_start */
+    uint64_t starter_cpu_ns;       /* CPU time of STARTER at the start, ns */
+    uint64_t starter_sleeps;       /* voluntary context switches of STARTER then; UINT64_MAX: unknown */
+    uint64_t process_cpu_ns;       /* CPU time of the process at the start, ns */
+    uint64_t system_cpu_ns_before; /* CPU time of the process inside the kernel at the start, ns */
+    bool may_ask_usage;            /* true if the seccomp filters at the start allow FILTER_USAGE */
 
     /* The open tick. */
     struct tick_schedule schedule;
-    uint32_t tick;               /* number of the open tick */
+    struct ledger_sink sink;
+    struct ledger_tick tick;
     uint32_t ticks_in_recording; /* ticks of the recording, the open one included */
-    uint64_t tick_ns;            /* start of the open tick, CLOCK_MONOTONIC */
-    uint64_t tick_span_ns;       /* time since the previous tick, ns */
-    uint64_t stopped_ns;         /* time since the previous tick for which the process was stopped, ns */
-    uint64_t before_ns;          /* start of the last tick, CLOCK_MONOTONIC */
     uint64_t deadline_ns;        /* start of the next tick, CLOCK_MONOTONIC */
     uint64_t end_ns;             /* end of all ticks, CLOCK_MONOTONIC */
     uint32_t periods_in_tick;    /* periods that the tick stands for; a factor for all limits of a tick */
     bool tick_is_late;           /* true if the tick comes late, or periods without a tick precede it */
-    bool sampler_starved;        /* true if the sampler thread hardly gets a processor */
     bool is_steady;              /* true if each thread continues what it did at the previous tick */
     uint64_t steady_periods;     /* periods in a row with IS_STEADY */
     uint64_t periods_with_room;  /* periods whose samples fit into the memory of every timer */
@@ -127,7 +104,7 @@ struct sampler {
 
 static inline bool sampler_is_cpu_mode(const struct sampler *sampler)
 {
-    return sampler->options.mode == RECORDING_CPU;
+    return sampler->tick.mode == RECORDING_CPU;
 }
 
 /* --- tick_schedule.c: when ticks come ----------------------------------------------------------------------------- */
@@ -163,6 +140,25 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler);
 /* Writes what remains of THREAD, which is about to be forgotten. */
 void tick_thread_ended(struct sampler *sampler, struct target_thread *thread);
 
+/* --- thread_time.c: what the ledger of a thread is told ----------------------------------------------------------- */
+
+/* Reads how long THREAD, which has run since the last scan, waited for a processor. Does nothing in CPU mode. */
+void thread_time_read_delay(struct sampler *sampler, struct target_thread *thread);
+
+/* Write STACK for time that is not written yet: CPU time up to CPU_NS of THREAD's clock, waits for a processor, or
+ * blocked time. IS_AWAKE: THREAD has been woken since. */
+void thread_time_credit_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns,
+                                const struct found_stack *stack);
+void thread_time_credit_wait(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack);
+void thread_time_credit_blocked(struct sampler *sampler, struct target_thread *thread, bool is_awake,
+                                const struct found_stack *stack);
+
+/* Write the rest of THREAD: because the recording ends, or because THREAD has ended and ran for UNSEEN_CPU_NS after the
+ * last scan, and perhaps has reported when it ended. */
+void thread_time_write_rest(struct sampler *sampler, struct target_thread *thread);
+void thread_time_close(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns);
+void thread_time_close_as_reported(struct sampler *sampler, struct target_thread *thread, uint64_t unseen_cpu_ns);
+
 /* --- idle_threads.c: threads that sleep, at no cost --------------------------------------------------------------- */
 
 /* Returns the count of THREAD's perf page, to be read before its CPU clock; 0 without a page. */
@@ -177,9 +173,6 @@ void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *liste
 void idle_thread_forget(struct sampler *sampler, struct target_thread *thread);
 
 /* --- short_lived_threads.c: threads that live between two ticks --------------------------------------------------- */
-
-/* Returns the sums of ROUTINE. All routines that find no free entry share the last one. */
-struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t routine);
 
 /* Reads the events that threads have written. The list of threads must be newer than the events. */
 void short_lived_threads_read(struct sampler *sampler);
@@ -202,11 +195,6 @@ void short_lived_threads_write_rest(struct sampler *sampler);
 void short_lived_threads_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
 
 /* --- context_switches.c: waits for a processor, without a timer --------------------------------------------------- */
-
-/* Ended waits, by what preceded them: a wake-up, or a preemption. Fractions: an open wait of unknown kind. */
-struct ended_waits {
-    double woken, others;
-};
 
 /* Counts THREAD's waits since the last call. Returns false if they are unknown, or there are none. */
 bool context_switches_count_waits(struct target_thread *thread, struct ended_waits *ret);

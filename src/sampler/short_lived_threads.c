@@ -2,40 +2,28 @@
  * them, and their stacks stand for the others with the same start routine. Time without a stack has the name of the
  * routine. SPDX-License-Identifier: MIT */
 #include "base/unsigned.h"
-#include "sampler/ledger.h"
+#include "sampler/sampler_private.h"
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
 
-struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t routine)
-{
-    struct short_lived_threads *lives = &sampler->short_lived_threads;
-    for (size_t i = 0; i < lives->routine_count; i++) {
-        if (lives->routines[i].routine == routine) return &lives->routines[i];
-    }
-    if (lives->routine_count == SHORT_LIVED_ROUTINES) return &lives->routines[SHORT_LIVED_ROUTINES - 1];
-    struct short_lived_sums *added = &lives->routines[lives->routine_count++];
-    added->routine = lives->routine_count < SHORT_LIVED_ROUTINES ? routine : 0;
-    return added;
-}
-
 void short_lived_threads_add(struct sampler *sampler, const struct thread_event *end)
 {
-    struct short_lived_sums *routine = short_lived_routine(sampler, end->routine);
-    routine->ends += end->ends;
+    struct routine_sums *routine = routine_sums_of(sampler->tick.routines, end->routine);
+    routine->unwritten.ends += end->ends;
     sampler->cpu_ns_of_ended += end->cpu_ns;
     sampler->unseen_cpu_ns = difference(sampler->unseen_cpu_ns, end->cpu_ns);
-    routine->cpu_ns += end->cpu_ns;
-    if (sampler->options.mode == RECORDING_CPU) return;
+    routine->unwritten.cpu_ns += end->cpu_ns;
+    if (sampler->tick.mode == RECORDING_CPU) return;
     uint64_t rest_ns = end->wall_ns - least(end->cpu_ns, end->wall_ns);
     uint64_t start_wait_ns = least(end->start_wait_ns, rest_ns);
-    routine->start_wait_ns += start_wait_ns;
+    routine->unwritten.start_wait_ns += start_wait_ns;
     if (end->sleeps == 0) {
-        routine->preempted_ns += rest_ns - start_wait_ns;
+        routine->unwritten.preempted_ns += rest_ns - start_wait_ns;
         return;
     }
-    routine->off_ns += rest_ns - start_wait_ns;
-    routine->off_sleeps += end->sleeps;
-    routine->off_preemptions += end->preemptions;
+    routine->off.ns += rest_ns - start_wait_ns;
+    routine->off.sleeps += end->sleeps;
+    routine->off.preemptions += end->preemptions;
 }
 
 /* Takes whole units of the recording from *NS, and leaves the rest of a unit there. */
@@ -46,25 +34,25 @@ static uint64_t take_units(uint64_t *ns)
     return taken_ns;
 }
 
-static void write_sum(struct sampler *sampler, struct short_lived_sums *routine, const struct target_thread *thread,
+static void write_sum(struct sampler *sampler, struct routine_sums *routine, const struct target_thread *thread,
                       enum recording_share share)
 {
     struct recording_time time = {0};
     if (share == RECORDING_OF_RUNNING)
-        time = (struct recording_time){.cpu_ns = take_units(&routine->cpu_ns),
-                                       .runnable_ns = take_units(&routine->preempted_ns)};
+        time = (struct recording_time){.cpu_ns = take_units(&routine->unwritten.cpu_ns),
+                                       .runnable_ns = take_units(&routine->unwritten.preempted_ns)};
     if (share == RECORDING_OF_BLOCKED)
-        time = (struct recording_time){.runnable_ns = take_units(&routine->woken_ns),
-                                       .blocked_ns = take_units(&routine->blocked_ns)};
-    if (share == RECORDING_OF_START) time.runnable_ns = take_units(&routine->start_wait_ns);
+        time = (struct recording_time){.runnable_ns = take_units(&routine->unwritten.woken_ns),
+                                       .blocked_ns = take_units(&routine->unwritten.blocked_ns)};
+    if (share == RECORDING_OF_START) time.runnable_ns = take_units(&routine->unwritten.start_wait_ns);
     if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
     recording_begin(sampler->writer, RECORDING_SHORT, 80);
     recording_number(sampler->writer, routine->routine);
-    recording_number(sampler->writer, routine->ends);
-    recording_number(sampler->writer, thread ? (uint64_t)thread->number + 1 : 0);
+    recording_number(sampler->writer, routine->unwritten.ends);
+    recording_number(sampler->writer, thread ? (uint64_t)thread->ledger.records.number + 1 : 0);
     recording_number(sampler->writer, share);
     recording_time(sampler->writer, time);
-    routine->ends = 0;
+    routine->unwritten.ends = 0;
 }
 
 static uint64_t part_of(uint64_t ns, double part, double all)
@@ -75,49 +63,49 @@ static uint64_t part_of(uint64_t ns, double part, double all)
 /* Divides the time without a processor of threads that no tick saw. They waited for a processor for the same share of
  * it as the seen threads of their routine; all of their waits are taken to be of one length, after a sleep or a
  * preemption. */
-static void divide_off_time(struct short_lived_sums *routine)
+static void divide_off_time(struct routine_sums *routine)
 {
-    double sleeps = (double)routine->off_sleeps, switches = sleeps + (double)routine->off_preemptions;
-    uint64_t delay_ns = part_of(routine->off_ns, (double)routine->seen_delay_ns, (double)routine->seen_off_ns);
+    double sleeps = (double)routine->off.sleeps, switches = sleeps + (double)routine->off.preemptions;
+    uint64_t delay_ns = part_of(routine->off.ns, (double)routine->seen_delay_ns, (double)routine->seen_off_ns);
     uint64_t woken_ns = part_of(delay_ns, sleeps, switches);
-    routine->woken_ns += woken_ns;
-    routine->preempted_ns += delay_ns - woken_ns;
-    routine->blocked_ns += routine->off_ns - delay_ns;
-    routine->off_ns = routine->off_sleeps = routine->off_preemptions = 0;
+    routine->unwritten.woken_ns += woken_ns;
+    routine->unwritten.preempted_ns += delay_ns - woken_ns;
+    routine->unwritten.blocked_ns += routine->off.ns - delay_ns;
+    routine->off.ns = routine->off.sleeps = routine->off.preemptions = 0;
 }
 
 void short_lived_threads_credit(struct sampler *sampler, const struct target_thread *thread)
 {
-    const struct thread_event *life = &thread->life;
-    uint64_t short_ns = greatest(sampler->period_ns, sampler->tick_span_ns);
+    const struct thread_event *life = &thread->ledger.life;
+    uint64_t short_ns = greatest(sampler->tick.period_ns, sampler->tick.span_ns);
     if (life->ends == 0) return;
-    struct short_lived_sums *routine = short_lived_routine(sampler, life->routine);
+    struct routine_sums *routine = routine_sums_of(sampler->tick.routines, life->routine);
     if (routine->routine != life->routine) return;
-    if (!thread->ledger.was_there) {
+    if (!thread->ledger.beginning.was_there) {
         routine->seen_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
-        routine->seen_delay_ns += difference(thread->ledger.runnable_written_ns, life->start_wait_ns);
+        routine->seen_delay_ns += difference(thread->ledger.waits.written_ns, life->start_wait_ns);
     }
     if (life->wall_ns > 2 * short_ns) return;
     divide_off_time(routine);
-    if (thread->ledger.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
-    if (thread->ledger.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
+    if (thread->ledger.records.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
+    if (thread->ledger.records.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
 }
 
 void short_lived_threads_write_rest(struct sampler *sampler)
 {
-    for (size_t i = 0; i < sampler->short_lived_threads.routine_count; i++) {
-        struct short_lived_sums *routine = &sampler->short_lived_threads.routines[i];
+    for (size_t i = 0; i < sampler->tick.routines->count; i++) {
+        struct routine_sums *routine = &sampler->tick.routines->items[i];
         divide_off_time(routine);
         for (enum recording_share share = 0; share < RECORDING_SHARES; share++)
             write_sum(sampler, routine, NULL, share);
-        *routine = (struct short_lived_sums){0};
+        *routine = (struct routine_sums){0};
     }
-    sampler->short_lived_threads.routine_count = 0;
+    sampler->tick.routines->count = 0;
 }
 
 void short_lived_threads_write_unseen(struct sampler *sampler, uint64_t cpu_ns)
 {
-    struct short_lived_sums unseen = {.cpu_ns = cpu_ns};
+    struct routine_sums unseen = {.unwritten.cpu_ns = cpu_ns};
     write_sum(sampler, &unseen, NULL, RECORDING_OF_RUNNING);
 }
 
@@ -145,8 +133,8 @@ static void note_begin(struct sampler *sampler, const struct thread_event *event
     struct short_lived_threads *lives = &sampler->short_lived_threads;
     struct target_thread *thread = threads_find(&sampler->threads, event->tid);
     if (thread) {
-        thread->life = *event;
-        if (thread->is_known) ledger_note_creation(sampler, thread);
+        thread->ledger.life = *event;
+        if (thread->is_known) ledger_note_creation(&sampler->tick, &thread->ledger);
         return;
     }
     size_t place = place_of_begun(lives, event->tid);
@@ -179,7 +167,7 @@ static void note_end(struct sampler *sampler, const struct thread_event *event)
     struct thread_event begun;
     (void)take_begun(&sampler->short_lived_threads, event->tid, &begun);
     if (thread)
-        thread->life = *event;
+        thread->ledger.life = *event;
     else
         short_lived_threads_add(sampler, event);
 }
@@ -198,6 +186,6 @@ void short_lived_threads_read(struct sampler *sampler)
 void short_lived_threads_first_seen(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_event begun;
-    if (thread->life.created_ns == 0 && take_begun(&sampler->short_lived_threads, thread->tid, &begun))
-        thread->life = begun;
+    if (thread->ledger.life.created_ns == 0 && take_begun(&sampler->short_lived_threads, thread->tid, &begun))
+        thread->ledger.life = begun;
 }

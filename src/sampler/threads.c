@@ -174,7 +174,8 @@ static struct target_thread *add_thread(struct threads *threads, size_t place, p
     thread->tid = tid;
     thread->ran = true;
     thread->syscall_file = thread->delay_file = thread->status_file = -1;
-    thread->number = threads->next_number++;
+    thread->ledger.records.number = threads->next_number++;
+    thread->ledger.sink_data = thread->last;
     struct listed_thread *item = &threads->items[place];
     memmove(item + 1, item, (threads->count - place) * sizeof(*item));
     *item = (struct listed_thread){.thread = thread};
@@ -184,7 +185,7 @@ static struct target_thread *add_thread(struct threads *threads, size_t place, p
 
 static void write_thread(const struct target_thread *thread, struct recording_writer *writer)
 {
-    recording_thread(writer, thread->number, thread->tid, thread->name);
+    recording_thread(writer, thread->ledger.records.number, thread->tid, thread->name);
 }
 
 /* Reads THREAD's name. Returns true if it has changed. */
@@ -289,7 +290,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
             threads->items[kept++] = threads->items[i];
             continue;
         }
-        recording_thread_gone(writer, thread->number);
+        recording_thread_gone(writer, thread->ledger.records.number);
         pages_free(thread, THREAD_MEMORY);
     }
     threads->count = kept;
@@ -312,11 +313,9 @@ void threads_write_again(struct threads *threads, struct recording_writer *write
 {
     for (size_t i = 0; i < threads->count; i++) {
         struct target_thread *thread = threads->items[i].thread;
-        thread->number = (uint32_t)i;
+        ledger_begin_recording(&thread->ledger, (uint32_t)i);
         write_thread(thread, writer);
         thread->last->count = 0;
-        thread->state = THREAD_UNKNOWN;
-        thread->ledger.has_blocked = thread->ledger.has_run = thread->ledger.has_written_routine = false;
         threads->items[i].page_asleep = NULL;
     }
     threads->next_number = (uint32_t)threads->count;

@@ -4,11 +4,11 @@
 #define OFFBEAT_SAMPLER_THREADS_H
 
 #include "sampler/kernel/cpu_clock.h"
+#include "sampler/ledger/ledger.h"
 #include "sampler/source/perf_timer.h"
 #include "sampler/source/sample_credit.h"
 #include "sampler/record/recording_writer.h"
 #include "sampler/source/signal_handler.h"
-#include "sampler/thread_events.h"
 
 #include <sys/types.h>
 
@@ -29,40 +29,6 @@ struct timer_signals_reading {
     uint64_t cpu_ns, wait_ns; /* CPU time, and waits for a processor, ns */
     uint64_t tick_ns;         /* the tick that read them, CLOCK_MONOTONIC */
     uint64_t uncovered_ns;    /* CPU time before that without a signal, perhaps in a call, ns */
-};
-
-/* Account of a thread's time (ledger.h). */
-struct ledger {
-    /* Wall-clock time. */
-    uint64_t since_ns;        /* start of the time that is written, CLOCK_MONOTONIC; 0: it precedes the sampler */
-    uint64_t pending_ns;      /* time that is not written yet, ns */
-    uint64_t prewritten_ns;   /* coming time that is written already, or precedes the thread, ns */
-    uint64_t start_credit_ns; /* time before the tick that found the thread, in which it may have lived, ns */
-    uint64_t since_asleep_ns; /* time since a tick last saw the thread asleep, ns */
-    uint64_t ran_in_ns;       /* length of the last tick in which it ran, ns */
-    uint64_t has_waited_ns;   /* time since then, ns */
-
-    /* CPU time. */
-    uint64_t cpu_written_ns; /* the thread's CPU clock up to which time is written, ns */
-
-    /* Waits for a processor. */
-    uint64_t delay_ns;            /* all waits, by the kernel's last count, ns */
-    uint64_t delay_read_ns;       /* time of that reading, which can be long after the start of its tick */
-    uint64_t runnable_written_ns; /* the part of DELAY_NS that is written, ns */
-    uint64_t preempted_ns;        /* waits after preemptions, by the timer's last count, ns */
-    int64_t woken_ns;             /* unwritten waits after wake-ups, ns; negative if the timer's count is ahead */
-    uint64_t unknown_wait_ns;     /* unwritten waits after wake-ups or preemptions, ns */
-
-    bool was_there;           /* true if the thread is older than the sampler */
-    bool is_new;              /* true for a younger thread that was not scanned yet */
-    bool is_first_scan;       /* true if the last scan was the first one */
-    bool has_delay;           /* true if the start of the kernel's count of waits is known */
-    bool has_seen_switch;     /* true if the timer had seen a context switch at the last reading */
-    bool has_beginning;       /* true if the thread has reported its creation, which is SINCE_NS */
-    bool has_blocked;         /* true if the recording has a blocked stack, for waits after a wake-up */
-    bool has_run;             /* true if the recording has a stack of CPU time */
-    bool has_written_start;   /* true if the wait for the first processor is written */
-    bool has_written_routine; /* true if the start routine is written */
 };
 
 /* Waits for a processor that had not ended at the last count of context switches: 1, 0, or one half. */
@@ -91,17 +57,9 @@ struct run_queue_waits {
     uint32_t unsent;        /* such signals in a row that could not be sent */
 };
 
-enum thread_state {
-    THREAD_UNKNOWN,
-    THREAD_BLOCKED,  /* it is blocked, and its stack is in the recording */
-    THREAD_RUNNABLE, /* it runs, or waits for a processor */
-};
-
 struct target_thread {
     /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
     pid_t tid;
-    enum thread_state state;           /* state at the last scan, which continues until the thread runs */
-    uint64_t cpu_ns_seen;              /* CPU time at the last scan, ns */
     struct sample_request *request;    /* request by the sampler thread; NULL: there is none */
     struct perf_event_mmap_page *page; /* NULL: there is none */
     bool is_known;                     /* true if it was scanned before */
@@ -110,19 +68,16 @@ struct target_thread {
     uint32_t awake_tick;               /* last tick that saw it awake */
     uint32_t wakes;                    /* measure of how often it wakes up, which falls with each tick asleep */
     uint32_t no_page_until_tick;       /* end of the time without a page, after it woke up too often */
+    struct ledger ledger;              /* account of its time; a scan reads the first members */
 
-    uint32_t number; /* number in the recording */
     char name[THREAD_NAME_SIZE];
     bool is_listed;  /* false if the present listing has not found the thread */
     bool ran;        /* true if it ran since its name was read */
     bool is_missing; /* true if it had ended at the open tick */
 
-    struct ledger ledger;
     struct context_switches switches;
-    bool is_accounted;            /* true if it has ended, and CPU_NS_SEEN is all its CPU time */
+    bool is_accounted;            /* true if it has ended, and CPU_NS of its ledger is all its CPU time */
     uint64_t waited_ns;           /* time that scans have seen it waiting for a processor, ns */
-    uint32_t written_tick;        /* last tick with a sample */
-    struct thread_event life;     /* last event that the thread has reported; zeros until then */
     struct recording_stack *last; /* last stack in the recording */
     uint32_t ticks_without_table; /* ticks since the last stack at which a walk met a new module */
     int syscall_file;             /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */

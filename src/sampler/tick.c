@@ -13,7 +13,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/ledger.h"
+#include "sampler/sampler_private.h"
 #include "sampler/remote_unwind.h"
 #include "sampler/source/chance.h"
 #include "sampler/kernel/vdso_clock.h"
@@ -46,10 +46,10 @@ static enum modules_result build_table_for(struct sampler *sampler, const uint64
 static void wait_for_table(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_WITHOUT_TABLE_MAX = 2, SIGNALS_WITHOUT_TABLE_MAX = 8 };
-    uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns;
+    uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->tick.period_ns;
     if (thread->cpu_clock_timer) most_ns += SIGNALS_WITHOUT_TABLE_MAX * sampler->timer_signal_ns;
-    if (ledger_unwritten_cpu_ns(thread, cpu_ns) > most_ns)
-        ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
+    if (ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) > most_ns)
+        ledger_write_lost(&sampler->tick, &thread->ledger, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
 /* Builds more tables: the stack of a running thread reaches one more new module at each tick. So that a stack through
@@ -80,7 +80,7 @@ static bool walk_sample(struct sampler *sampler, struct target_thread *thread, c
         enum modules_result table = build_table_for(sampler, addresses, count);
         if (table == MODULES_NOTHING) outcome = UNWIND_NO_TABLE;
         if (table != MODULES_LATER) continue;
-        wait_for_table(sampler, thread, thread->cpu_ns_seen);
+        wait_for_table(sampler, thread, thread->ledger.cpu_ns);
         return false;
     }
     if (outcome == UNWIND_PENDING) outcome = UNWIND_NO_TABLE; /* without memory there will never be a table */
@@ -92,7 +92,7 @@ static bool walk_sample(struct sampler *sampler, struct target_thread *thread, c
 /* Writes STACK, where THREAD slept: it has just been woken, and spent no CPU time there. */
 static void write_slept(struct sampler *sampler, struct target_thread *thread, const struct found_stack *stack)
 {
-    if (!sampler_is_cpu_mode(sampler)) ledger_credit_sleep(sampler, thread, stack);
+    if (!sampler_is_cpu_mode(sampler)) thread_time_credit_blocked(sampler, thread, true, stack);
 }
 
 /* Gives each of NEWS an equal share of the unwritten CPU time up to CPU_NS. A sample on request is taken when THREAD
@@ -105,14 +105,14 @@ static void write_samples(struct sampler *sampler, struct target_thread *thread,
     struct found_stack stack;
     bool was_asked = timer_was_asked(thread, news);
     for (uint32_t i = 0; i < news->kept_count; i++) {
-        uint64_t part_ns = ledger_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
+        uint64_t part_ns = ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) / (news->kept_count - i);
         if (!perf_timer_sample(&thread->timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
             continue;
         if (i == 0 && was_asked && threads_sleep_at(sample.registers.values[MACHINE_IP])) {
             write_slept(sampler, thread, &stack);
             timer_sample_soon(sampler, thread);
         } else {
-            ledger_credit_running(sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
+            thread_time_credit_running(sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
         }
     }
 }
@@ -138,12 +138,13 @@ static bool read_reply(struct sampler *sampler, struct target_thread *thread, co
 static bool find_time_of_signals(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals,
                                  bool was_in_call, struct timer_signals_time *ret_time)
 {
-    if (timer_sees_user_code(thread) && thread->ledger.has_run) {
+    if (timer_sees_user_code(thread) && thread->ledger.records.has_run) {
         timer_note_request(sampler, thread);
         signals = cpu_clock_timer_all_signals(sampler, thread, signals);
         bool is_accepted =
             sample_credit_accept(&thread->credit, signals, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
-        *ret_time = (struct timer_signals_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->cpu_ns_seen)};
+        *ret_time =
+            (struct timer_signals_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->ledger.cpu_ns)};
         return is_accepted;
     }
     *ret_time = cpu_clock_timer_time_of(sampler, thread, signals);
@@ -162,12 +163,12 @@ static void write_replies(struct sampler *sampler, struct target_thread *thread,
     for (uint32_t i = 0; i < count; i++) {
         const struct sample_reply *reply = i < short_count ? &request->replies[i] : &request->long_call_reply;
         bool was_in_call = registers_are_in_call(&reply->registers);
-        if (!read_reply(sampler, thread, reply, thread->cpu_ns_seen, &stack)) continue;
+        if (!read_reply(sampler, thread, reply, thread->ledger.cpu_ns, &stack)) continue;
         if (!has_time) has_time = find_time_of_signals(sampler, thread, signals, was_in_call, &time);
         if (!has_time) return;
-        uint64_t part_ns = ledger_unwritten_cpu_ns(thread, time.cpu_ns);
+        uint64_t part_ns = ledger_unwritten_cpu_ns(&thread->ledger, time.cpu_ns);
         if (i < short_count) part_ns = difference(part_ns, time.long_calls_ns) / (short_count - i);
-        ledger_credit_running(sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
+        thread_time_credit_running(sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
     }
 }
 
@@ -195,11 +196,11 @@ static void write_new_time(struct sampler *sampler, struct target_thread *thread
     struct perf_timer_sample stop;
     struct found_stack found;
     bool has_samples = timer_fetch(sampler, thread, &news) > 0;
-    ledger_read_run_queue_wait(sampler, thread);
-    run_queue_waits_note(sampler, thread, ledger_unwritten_wait_ns(thread));
+    thread_time_read_delay(sampler, thread);
+    run_queue_waits_note(sampler, thread, ledger_unwritten_wait_ns(&thread->ledger));
     if (!of_wait && run_queue_waits_fetch_stop(sampler, thread, &stop) && walk_sample(sampler, thread, &stop, &found))
         of_wait = &found;
-    if (of_wait) ledger_credit_wait(sampler, thread, of_wait);
+    if (of_wait) thread_time_credit_wait(sampler, thread, of_wait);
     if (has_samples && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     if (has_samples) write_samples(sampler, thread, &news, cpu_ns);
     write_timer_replies(sampler, thread);
@@ -212,7 +213,7 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, co
     bool was_in_call = registers_are_in_call(&reply->registers);
     bool was_in_long_call = /* at the last scan, and before */
         was_in_call && (thread->ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
-    uint64_t cpu_ns = was_in_long_call ? thread->cpu_ns_seen : thread->cpu_ns_at_request;
+    uint64_t cpu_ns = was_in_long_call ? thread->ledger.cpu_ns : thread->cpu_ns_at_request;
     if (!read_reply(sampler, thread, reply, cpu_ns, &stack)) return;
     /* The thread ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (registers_are_asleep(&reply->registers)) return;
@@ -225,17 +226,17 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, co
     }
     if (thread->is_asked_for_wait) {
         run_queue_waits_note_reply(thread, was_in_call);
-        write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
+        write_new_time(sampler, thread, thread->ledger.cpu_ns, &stack);
         return;
     }
-    if (timer_sees_user_code(thread) && thread->ledger.has_run) {
+    if (timer_sees_user_code(thread) && thread->ledger.records.has_run) {
         /* A reply outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
         struct timer_signals one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
         if (!sample_credit_accept(&thread->credit, one, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
-    ledger_credit_running(sampler, thread, cpu_ns, &stack);
+    thread_time_credit_running(sampler, thread, cpu_ns, &stack);
 }
 
 void tick_fetch_replies(struct sampler *sampler)
@@ -257,14 +258,15 @@ void tick_fetch_replies(struct sampler *sampler)
 static void do_without_signal(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
-    if (ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
+    if (ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) < PERIODS_TO_WAIT * sampler->tick.period_ns) return;
     bool is_in_kernel = timer_sees_user_code(thread);
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
         sample_credit_give_up(&thread->credit);
         cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
-    ledger_write_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
+    ledger_write_lost(&sampler->tick, &thread->ledger, cpu_ns,
+                      is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
 /* Gives up the request to THREAD if it blocks the signal. A thread that gets a processor runs the handler first, unless
@@ -273,13 +275,13 @@ static void do_without_signal(struct sampler *sampler, struct target_thread *thr
 static void watch_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sample_request_phase(thread->request) != REQUEST_OPEN) return;
-    if (cpu_ns <= thread->cpu_ns_at_request + sampler->period_ns / 4) return;
+    if (cpu_ns <= thread->cpu_ns_at_request + sampler->tick.period_ns / 4) return;
     if (++thread->ticks_asked % (TICKS_WITHOUT_REPLY_MAX + 1) != 0) return;
     if (signal_choose(thread).number == thread->asked_number) return;
     sample_request_give_back(thread->request);
     thread->request = NULL;
-    if (ledger_unwritten_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
-        ledger_write_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
+    if (ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) >= PERIODS_TO_WAIT * sampler->tick.period_ns)
+        ledger_write_lost(&sampler->tick, &thread->ledger, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
 /* Builds the first tables before a signal is sent, because the handler cannot build any. A process that lives for some
@@ -344,14 +346,14 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
 /* Returns the limit of requests in the open tick. If ticks are late, threads without a stack have precedence. */
 static uint32_t requests_max_of(const struct sampler *sampler, const struct target_thread *thread)
 {
-    return sampler->requests_in_tick_max * (thread->ledger.has_run ? 1 : sampler->periods_in_tick);
+    return sampler->requests_in_tick_max * (thread->ledger.records.has_run ? 1 : sampler->periods_in_tick);
 }
 
 /* Returns true if the kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock
  * where that is possible. A first stack need not be exact. */
 static bool is_for_calls(const struct target_thread *thread)
 {
-    return timer_sees_user_code(thread) && thread->ledger.has_run;
+    return timer_sees_user_code(thread) && thread->ledger.records.has_run;
 }
 
 static void request_sample(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
@@ -400,7 +402,7 @@ static enum remote_unwind_result read_blocked(struct sampler *sampler, struct ta
     if (result != REMOTE_WALKED && result != REMOTE_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
     struct found_stack stack = {addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
-    ledger_credit_blocked(sampler, thread, &stack);
+    thread_time_credit_blocked(sampler, thread, false, &stack);
     return REMOTE_WALKED;
 }
 
@@ -408,7 +410,7 @@ static enum remote_unwind_result read_blocked(struct sampler *sampler, struct ta
 static enum remote_unwind_result read_unless_running(struct sampler *sampler, struct target_thread *thread,
                                                      uint64_t cpu_ns)
 {
-    bool is_for_switching = timer_switching_ns(thread) >= sampler->period_ns;
+    bool is_for_switching = timer_switching_ns(thread) >= sampler->tick.period_ns;
     if (!sampler_is_cpu_mode(sampler) || is_for_switching) return read_blocked(sampler, thread, cpu_ns);
     if (is_for_calls(thread)) return REMOTE_RUNNING; /* whether it runs does not matter */
     return thread_is_running(thread) ? REMOTE_RUNNING : REMOTE_WALKED;
@@ -430,12 +432,12 @@ static bool recheck(struct sampler *sampler, struct target_thread *thread)
     uint64_t cpu_ns = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
     if (thread->may_wait) {
-        if (cpu_ns == thread->cpu_ns_seen) ask_for_wait(sampler, thread, cpu_ns);
+        if (cpu_ns == thread->ledger.cpu_ns) ask_for_wait(sampler, thread, cpu_ns);
         return true;
     }
     enum remote_unwind_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == REMOTE_WALKED) return true;
-    if (cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
+    if (cpu_ns < thread->ledger.cpu_ns + LASTING_NS) return false;
     if (result == REMOTE_RUNNING) request_sample(sampler, thread, cpu_ns);
     return true;
 }
@@ -463,12 +465,13 @@ static void recheck_all(struct sampler *sampler)
 /* Returns true if THREAD's CPU time needs no signal, because its timer reports it, sooner or later. */
 static bool is_left_to_timer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->tick_is_late && !thread->ledger.has_run) return false;
+    if (sampler->tick_is_late && !thread->ledger.records.has_run) return false;
     if (timer_sees_user_code(thread) && !timer_wants_reply(sampler, thread, cpu_ns)) return true;
-    if (thread->cpu_clock_timer && (thread->ledger.has_run || !thread->ledger.is_first_scan))
-        return !cpu_clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(thread, cpu_ns));
+    if (thread->cpu_clock_timer && (thread->ledger.records.has_run || !thread->ledger.beginning.is_first_scan))
+        return !cpu_clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns));
     if (timer_sees_user_code(thread) && sampler->kernel_tick_ns == 0) return false;
-    return thread->timer.control && ledger_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
+    return thread->timer.control &&
+           ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) < PERIODS_TO_WAIT * sampler->tick.period_ns;
 }
 
 /* Asks THREAD, which runs, or checks it again: a thread that runs only for a moment would be about to sleep when the
@@ -477,14 +480,14 @@ static bool is_left_to_timer(const struct sampler *sampler, struct target_thread
  * of a process that has not slept since the recording began: they may end soon. */
 static void scan_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
-    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* true up to 1 kHz */
+    bool has_time = sampler->tick.period_ns / SELDOM_AWAKE >= LASTING_NS; /* true up to 1 kHz */
     bool has_room = sampler->recheck_count < RECHECK_MAX;
     if (is_busy || is_for_calls(thread) || !has_time || !has_room) {
         request_sample(sampler, thread, cpu_ns);
         return;
     }
-    bool is_first = thread->tid == sampler->starter && !thread->ledger.has_run;
-    bool is_new = is_first || (thread->ledger.is_first_scan && cpu_ns >= LASTING_NS);
+    bool is_first = thread->tid == sampler->starter && !thread->ledger.records.has_run;
+    bool is_new = is_first || (thread->ledger.beginning.is_first_scan && cpu_ns >= LASTING_NS);
     if (sampler->tick_is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
     if (!thread->request) recheck_later(sampler, thread, false);
 }
@@ -494,7 +497,7 @@ static void scan_running(struct sampler *sampler, struct target_thread *thread, 
 static bool has_room_for_first_scan(struct sampler *sampler, const struct target_thread *thread)
 {
     enum { FIRST_SCANS_A_SECOND = 25600 };
-    if (sampler_is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
+    if (sampler_is_cpu_mode(sampler) || thread->ledger.state != LEDGER_UNKNOWN) return true;
     uint32_t scans_max = (FIRST_SCANS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
     return sampler->first_scans_in_tick++ < scans_max;
 }
@@ -515,14 +518,14 @@ static void scan_awake(struct sampler *sampler, struct target_thread *thread, ui
     if (!has_room_for_first_scan(sampler, thread)) return;
     thread->waited_ns = 0;
     write_new_time(sampler, thread, cpu_ns, NULL);
-    uint64_t unwritten_ns = ledger_unwritten_cpu_ns(thread, cpu_ns);
-    if (is_busy || unwritten_ns >= sampler->period_ns / 2) leave_to_timer(sampler, thread, cpu_ns);
+    uint64_t unwritten_ns = ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns);
+    if (is_busy || unwritten_ns >= sampler->tick.period_ns / 2) leave_to_timer(sampler, thread, cpu_ns);
     bool is_running = timer_is_running(thread) && !timer_sees_user_code(thread);
     enum remote_unwind_result result = is_running ? REMOTE_RUNNING : read_unless_running(sampler, thread, cpu_ns);
     if (result == REMOTE_WALKED) return;
-    thread->state = result == REMOTE_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
+    thread->ledger.state = result == REMOTE_RUNNING ? LEDGER_RUNNABLE : LEDGER_UNKNOWN;
     if (result == REMOTE_DENIED && ran_ns == 0) {
-        ledger_write_unreadable(sampler, thread);
+        ledger_write_unreadable(&sampler->tick, &thread->ledger);
         return;
     }
     if (result == REMOTE_RUNNING) leave_to_timer(sampler, thread, cpu_ns);
@@ -535,7 +538,7 @@ static void scan_awake(struct sampler *sampler, struct target_thread *thread, ui
  * where it was stopped; a thread without one gets a signal, which costs 40 µs, after a long wait. */
 static void scan_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    thread->waited_ns += sampler->tick_span_ns;
+    thread->waited_ns += sampler->tick.span_ns;
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
     if (run_queue_waits_may_have_timer(thread)) return;
@@ -546,7 +549,7 @@ static void note_first_seen(struct sampler *sampler, struct target_thread *threa
 {
     if (thread->is_known) return;
     short_lived_threads_first_seen(sampler, thread);
-    ledger_open(thread);
+    ledger_open(&thread->ledger);
     thread->is_known = true;
 }
 
@@ -569,35 +572,35 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     uint32_t count = idle_thread_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
         thread->is_missing = true;
-        ledger_end_tick(sampler, thread); /* without this a reader takes it for blocked */
+        ledger_end_tick(&sampler->tick, &thread->ledger); /* without this a reader takes it for blocked */
         return false;
     }
-    uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
-    thread->cpu_ns_seen = cpu_ns;
+    uint64_t ran_ns = cpu_ns - thread->ledger.cpu_ns;
+    thread->ledger.cpu_ns = cpu_ns;
     note_first_seen(sampler, thread);
     /* Only two long runs in a row count: in a virtual machine, the kernel adds time of the host to the thread. */
-    uint64_t span_ns = sampler->tick_is_late ? sampler->tick_span_ns : sampler->period_ns;
+    uint64_t span_ns = sampler->tick_is_late ? sampler->tick.span_ns : sampler->tick.period_ns;
     bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
     bool is_asleep =
-        ran_ns == 0 && !thread->request && (sampler_is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
+        ran_ns == 0 && !thread->request && (sampler_is_cpu_mode(sampler) || thread->ledger.state == LEDGER_BLOCKED);
     if (is_asleep) {
         idle_thread_note_asleep(sampler, listed, count);
-        if (sampler->tick_is_late) ledger_note_state(sampler, thread);
+        if (sampler->tick_is_late) ledger_note_state(&sampler->tick, &thread->ledger);
         return true;
     }
     idle_thread_note_awake(sampler, listed);
-    ledger_begin_tick(sampler, thread);
-    bool was_running = thread->state == THREAD_RUNNABLE;
+    ledger_begin_tick(&sampler->tick, &thread->ledger);
+    bool was_running = thread->ledger.state == LEDGER_RUNNABLE;
     cpu_clock_timer_check(sampler, thread);
     if (thread->request)
         watch_waiting(sampler, thread, cpu_ns);
-    else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
+    else if (ran_ns > 0 || thread->ledger.state != LEDGER_RUNNABLE)
         scan_awake(sampler, thread, cpu_ns, ran_ns, is_busy);
     else
         scan_waiting(sampler, thread, cpu_ns);
-    ledger_end_tick(sampler, thread);
-    if (sampler->tick_is_late) ledger_note_state(sampler, thread);
+    ledger_end_tick(&sampler->tick, &thread->ledger);
+    if (sampler->tick_is_late) ledger_note_state(&sampler->tick, &thread->ledger);
     if (!has_run_on(sampler, thread) || !was_running) sampler->is_steady = false;
     return true;
 }
@@ -614,7 +617,8 @@ bool tick_all_threads(struct sampler *sampler)
     sampler->periods_with_room = UINT64_MAX;
     /* Each tick begins at another thread, so that threads which were postponed for lack of room become the first ones.
      * Each of a thousand sleeping threads costs a cache miss: with prefetching, the misses overlap. */
-    for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
+    for (size_t i = 0, at = count ? sampler->tick.number % count : 0; i < count;
+         i++, at = at + 1 < count ? at + 1 : 0) {
         const struct listed_thread *ahead = &items[at + AHEAD < count ? at + AHEAD : at];
         __builtin_prefetch(ahead->page_asleep ? (const void *)ahead->page_asleep : (const void *)ahead->thread);
         if (!scan_thread(sampler, &items[at])) all_live = false;
@@ -638,19 +642,19 @@ void tick_last(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct target_thread *thread = sampler->threads.items[i].thread;
-        uint64_t cpu_ns = thread->cpu_ns_seen;
+        uint64_t cpu_ns = thread->ledger.cpu_ns;
         if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
             thread->is_missing = true;
-            ledger_end_tick(sampler, thread);
+            ledger_end_tick(&sampler->tick, &thread->ledger);
             continue;
         }
-        bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
-        thread->cpu_ns_seen = cpu_ns;
+        bool is_asleep = cpu_ns == thread->ledger.cpu_ns && thread->is_known && thread->ledger.state == LEDGER_BLOCKED;
+        thread->ledger.cpu_ns = cpu_ns;
         note_first_seen(sampler, thread);
         if (is_asleep) continue;
-        ledger_begin_tick(sampler, thread);
+        ledger_begin_tick(&sampler->tick, &thread->ledger);
         write_new_time(sampler, thread, cpu_ns, NULL);
-        ledger_end_tick(sampler, thread);
+        ledger_end_tick(&sampler->tick, &thread->ledger);
     }
 }
 
@@ -662,9 +666,10 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
     for (size_t i = 0; i < sampler->threads.count; i++) {
         const struct target_thread *thread = sampler->threads.items[i].thread;
-        uint64_t cpu_ns = thread->cpu_ns_seen;
+        uint64_t cpu_ns = thread->ledger.cpu_ns;
         if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
-        if (thread->life.ends > 0 && cpu_ns < thread->life.cpu_ns) cpu_ns = thread->life.cpu_ns; /* its final value */
+        if (thread->ledger.life.ends > 0 && cpu_ns < thread->ledger.life.cpu_ns)
+            cpu_ns = thread->ledger.life.cpu_ns; /* its final value */
         if (!thread->is_accounted) seen_ns += cpu_ns;
     }
     (void)thread_cpu_ns(sampler->threads.sampler_tid, &own_ns);
@@ -674,13 +679,13 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 /* Returns the CPU time of THREAD after its last scan. If many threads end at one tick, the first ones get it. */
 static uint64_t take_unseen_time(struct sampler *sampler, struct target_thread *thread)
 {
-    uint64_t unseen_max_ns = 2 * sampler->period_ns;
-    if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = tick_unseen_cpu_ns(sampler);
-    sampler->unseen_tick = sampler->tick;
+    uint64_t unseen_max_ns = 2 * sampler->tick.period_ns;
+    if (sampler->unseen_tick != sampler->tick.number) sampler->unseen_cpu_ns = tick_unseen_cpu_ns(sampler);
+    sampler->unseen_tick = sampler->tick.number;
     uint64_t unseen_ns = sampler->unseen_cpu_ns < unseen_max_ns ? sampler->unseen_cpu_ns : unseen_max_ns;
     sampler->unseen_cpu_ns -= unseen_ns;
-    thread->cpu_ns_seen += unseen_ns;
-    sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
+    thread->ledger.cpu_ns += unseen_ns;
+    sampler->cpu_ns_of_ended += thread->ledger.cpu_ns;
     thread->is_accounted = true;
     return unseen_ns;
 }
@@ -689,29 +694,29 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct target_thread *
 static void close_as_reported(struct sampler *sampler, struct target_thread *thread)
 {
     if (!thread->is_known) {
-        short_lived_threads_add(sampler, &thread->life);
+        short_lived_threads_add(sampler, &thread->ledger.life);
         return;
     }
-    uint64_t unseen_cpu_ns = difference(thread->life.cpu_ns, thread->cpu_ns_seen);
-    thread->cpu_ns_seen += unseen_cpu_ns;
-    sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
+    uint64_t unseen_cpu_ns = difference(thread->ledger.life.cpu_ns, thread->ledger.cpu_ns);
+    thread->ledger.cpu_ns += unseen_cpu_ns;
+    sampler->cpu_ns_of_ended += thread->ledger.cpu_ns;
     thread->is_accounted = true;
-    write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
-    ledger_close_as_reported(sampler, thread, unseen_cpu_ns);
+    write_new_time(sampler, thread, thread->ledger.cpu_ns, NULL);
+    thread_time_close_as_reported(sampler, thread, unseen_cpu_ns);
     short_lived_threads_credit(sampler, thread);
 }
 
 void tick_thread_ended(struct sampler *sampler, struct target_thread *thread)
 {
     if (!sampler->is_ending) short_lived_threads_read(sampler); /* it was listed before it ended: its event is there */
-    if (thread->life.ends > 0) {
+    if (thread->ledger.life.ends > 0) {
         close_as_reported(sampler, thread);
     } else if (sampler->is_ending) {
-        ledger_write_rest(sampler, thread);
+        thread_time_write_rest(sampler, thread);
     } else {
         uint64_t unseen_ns = take_unseen_time(sampler, thread);
-        write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
-        ledger_close(sampler, thread, unseen_ns);
+        write_new_time(sampler, thread, thread->ledger.cpu_ns, NULL);
+        thread_time_close(sampler, thread, unseen_ns);
     }
     if (thread->request) sample_request_give_back(thread->request);
     cpu_clock_timer_forget(thread);

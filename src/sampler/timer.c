@@ -37,24 +37,24 @@ enum {
 static uint64_t samples_a_period(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { SAMPLES_MAX = 4, PERIOD_NS_MIN = 2000000 };
-    uint64_t cpu_ns = thread->cpu_ns_seen - thread->period_set_at.cpu_ns;
-    uint64_t wait_ns = thread->ledger.delay_ns - thread->period_set_at.wait_ns;
-    thread->period_set_at = (struct period_setting){thread->cpu_ns_seen, thread->ledger.delay_ns};
+    uint64_t cpu_ns = thread->ledger.cpu_ns - thread->period_set_at.cpu_ns;
+    uint64_t wait_ns = thread->ledger.waits.delay_ns - thread->period_set_at.wait_ns;
+    thread->period_set_at = (struct period_setting){thread->ledger.cpu_ns, thread->ledger.waits.delay_ns};
     uint64_t wanted = cpu_ns > 0 ? (wait_ns + cpu_ns / 2) / cpu_ns : 1;
-    uint64_t most = least(SAMPLES_MAX, sampler->period_ns / PERIOD_NS_MIN);
+    uint64_t most = least(SAMPLES_MAX, sampler->tick.period_ns / PERIOD_NS_MIN);
     return least(wanted, most) > 1 ? least(wanted, most) : 1;
 }
 
 static uint64_t chance_period_ns(struct sampler *sampler, struct target_thread *thread)
 {
-    uint64_t period_ns = sampler->period_ns * sampler->timer_factor / samples_a_period(sampler, thread);
+    uint64_t period_ns = sampler->tick.period_ns * sampler->timer_factor / samples_a_period(sampler, thread);
     return chance_timer_ns(&sampler->random_state, period_ns);
 }
 
 void timer_sample_soon(struct sampler *sampler, struct target_thread *thread)
 {
     enum { PARTS = 8, PERIOD_NS_MIN = 1000000 };
-    uint64_t period_ns = sampler->period_ns * sampler->timer_factor / PARTS;
+    uint64_t period_ns = sampler->tick.period_ns * sampler->timer_factor / PARTS;
     if (!filter_allows(FILTER_PERF) || period_ns < PERIOD_NS_MIN) return;
     perf_timer_run_freely(&thread->timer, chance_timer_ns(&sampler->random_state, period_ns));
 }
@@ -93,9 +93,9 @@ static int open_with_ring(struct target_thread *thread, bool has_room)
  * random: a program could be in step with a fixed one. */
 static int open_for_user_code(struct sampler *sampler, struct target_thread *thread)
 {
-    uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->period_ns);
+    uint64_t period_ns = chance_kept_timer_ns(&sampler->random_state, sampler->tick.period_ns);
     bool has_room = sampler->counters[RECORDING_TIMERS] < user_timers_with_room();
-    sample_credit_begin(&thread->credit, thread->cpu_ns_seen, period_ns);
+    sample_credit_begin(&thread->credit, thread->ledger.cpu_ns, period_ns);
     int result = open_with_ring(thread, has_room);
     if (result == EPERM && has_room) result = open_with_ring(thread, false);
     return result;
@@ -133,7 +133,8 @@ void timer_note_busy(struct sampler *sampler, struct target_thread *thread)
     uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
     /* Opening a timer takes 50 to 100 µs, and one for user code takes its first stack after an entire period: a signal
      * sees a thread that lives for less. */
-    if (thread->ledger.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns) return;
+    if (thread->ledger.beginning.is_first_scan || sampler->tick.start_ns < sampler->start_ns + sampler->tick.period_ns)
+        return;
     uint64_t count = sampler->counters[RECORDING_TIMERS];
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *denial) return;
     if (count >= TIMERS_MAX || (sampler->timers_full && count >= sampler->timers_full)) return;
@@ -163,8 +164,7 @@ void timer_forget(struct sampler *sampler, struct target_thread *thread)
     perf_timer_close(&thread->stop_timer);
     thread->timer_samples = 0;
     thread->ran_with_other_timer = false;
-    thread->ledger.preempted_ns = 0;
-    thread->ledger.has_seen_switch = false;
+    ledger_forget_timer(&thread->ledger);
     sampler->counters[RECORDING_TIMERS]--;
 }
 
@@ -172,10 +172,10 @@ void timer_forget_sleepers(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct target_thread *thread = sampler->threads.items[i].thread;
-        if (thread->cpu_ns_seen != thread->timer_cpu_ns) {
-            thread->timer_cpu_ns = thread->cpu_ns_seen;
-            thread->timer_tick = sampler->tick;
-        } else if (sampler->tick - thread->timer_tick >= SLEEP_TICKS) {
+        if (thread->ledger.cpu_ns != thread->timer_cpu_ns) {
+            thread->timer_cpu_ns = thread->ledger.cpu_ns;
+            thread->timer_tick = sampler->tick.number;
+        } else if (sampler->tick.number - thread->timer_tick >= SLEEP_TICKS) {
             timer_forget(sampler, thread);
             cpu_clock_timer_forget(thread);
         }
@@ -215,7 +215,7 @@ static uint64_t watched_ns(const struct sampler *sampler, struct target_thread *
     enum { PERIODS_BETWEEN = 8 };
     struct sample_credit *credit = &thread->credit;
     uint64_t active_ns = 0, charged_ns = difference(cpu_ns, credit->start_cpu_ns);
-    if (charged_ns >= credit->read_at_ns + PERIODS_BETWEEN * sampler->period_ns || credit->read_at_ns == 0) {
+    if (charged_ns >= credit->read_at_ns + PERIODS_BETWEEN * sampler->tick.period_ns || credit->read_at_ns == 0) {
         if (!perf_timer_active_ns(&thread->timer, &active_ns)) return 0;
         credit->read_at_ns = charged_ns;
         credit->inactive_ns = difference(charged_ns, active_ns);
@@ -228,13 +228,13 @@ static uint64_t kernel_periods(const struct sampler *sampler, struct target_thre
 {
     uint64_t period_ns = thread->credit.period_ns;
     uint64_t late_ns = period_ns / 8; /* the timer may go off late, above all in a virtual machine */
-    uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
+    uint64_t ns = watched_ns(sampler, thread, thread->ledger.cpu_ns);
     return difference(difference(ns, late_ns) / period_ns, sample_credit_given(&thread->credit));
 }
 
 bool timer_wants_reply(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    double wait_ns = sample_credit_periods_between(&thread->credit) * (double)sampler->period_ns;
+    double wait_ns = sample_credit_periods_between(&thread->credit) * (double)sampler->tick.period_ns;
     if (cpu_ns < thread->cpu_ns_at_request + (uint64_t)wait_ns) return false;
     return kernel_periods(sampler, thread) > 0;
 }

@@ -2,11 +2,11 @@
  * liboffbeat for tests alone, in which the linker puts these functions (--wrap) in front of the real ones.
  *
  * A line is a call: its name, the number of the thread, then KEY=VALUE of each input that has changed since the
- * thread's last call, all in hexadecimal. Lines that follow belong to it: "?" is an answer to a question of the ledger,
+ * thread's last call, all in hexadecimal. Lines that follow belong to it: "?" is an observation,
  * ">" a record that it wrote, "=" a state after the call. SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
-#include "sampler/ledger.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/sampler_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +24,16 @@ static bool is_in_call(void)
 }
 
 /* Inputs and states of a thread, as last written. */
-enum { KEYS = 32 };
-static const char *const keys[KEYS] = {"mode",   "period",    "start",   "age",    "tick",        "now",     "span",
-                                       "before", "stopped",   "starved", "cpu",    "state",       "missing", "number",
-                                       "timer",  "preempted", "seen",    "where",  "ends",        "routine", "created",
-                                       "first",  "wall",      "lifecpu", "sleeps", "preemptions", "budget"};
+enum { KEYS = 26, STATE = 11 };
+static const char *const keys[KEYS] = {"mode",   "period",    "start",   "age",    "tick",       "now",     "span",
+                                       "before", "stopped",   "starved", "cpu",    "state",      "missing", "number",
+                                       "timer",  "preempted", "seen",    "where",  "ends",       "routine", "created",
+                                       "first",  "wall",      "lifecpu", "sleeps", "preemptions"};
 static struct traced {
-    const struct target_thread *thread;
+    const struct ledger *ledger;
     uint64_t values[KEYS];
-    uint64_t cpu_written_ns, wait_ns, timer_ns;
-    bool has_run, has_blocked, is_open;
+    uint64_t cpu_written_ns, wait_ns;
+    bool is_open;
 } threads[THREADS];
 static size_t thread_count;
 
@@ -90,65 +90,61 @@ static void flush(void)
     used = 0;
 }
 
-static struct traced *traced_of(const struct target_thread *thread, bool begins)
+static struct traced *traced_of(const struct ledger *ledger, bool begins)
 {
     size_t i = 0;
-    while (i < thread_count && threads[i].thread != thread) i++;
+    while (i < thread_count && threads[i].ledger != ledger) i++;
     if (i < thread_count && begins && threads[i].is_open) {
-        threads[i].thread = NULL;
+        threads[i].ledger = NULL;
         i = thread_count;
     }
     if (i == THREADS) i = THREADS - 1;
     if (i == thread_count) {
         thread_count++;
-        threads[i] = (struct traced){.thread = thread};
+        threads[i] = (struct traced){.ledger = ledger};
     }
     threads[i].is_open |= begins;
     return &threads[i];
 }
 
-static void note_outside_changes(struct traced *traced, const struct target_thread *thread)
+static void gather(const struct ledger_tick *tick, const struct ledger *ledger, uint64_t values[KEYS])
 {
-    bool is_new_recording =
-        (traced->has_run && !thread->ledger.has_run) || (traced->has_blocked && !thread->ledger.has_blocked);
-    if (is_new_recording) put_field("again ", (uint64_t)(traced - threads)), put("\n");
-    if (traced->timer_ns && !thread->ledger.preempted_ns && !thread->ledger.has_seen_switch)
-        put_field("forget ", (uint64_t)(traced - threads)), put("\n");
+    const struct thread_event *life = &ledger->life;
+    if (tick) {
+        const uint64_t of_tick[] = {
+            tick->mode,     tick->period_ns, tick->recording_start_ns, values[3],        tick->number,
+            tick->start_ns, tick->span_ns,   tick->before_ns,          tick->stopped_ns, tick->is_starved};
+        memcpy(values, of_tick, sizeof(of_tick));
+    }
+    values[10] = ledger->cpu_ns;
+    values[STATE] = ledger->state;
+    values[13] = ledger->records.number;
+    const uint64_t of_life[] = {life->ends,    life->routine, life->created_ns, life->start_wait_ns,
+                                life->wall_ns, life->cpu_ns,  life->sleeps,     life->preemptions};
+    memcpy(values + 18, of_life, sizeof(of_life));
 }
 
-static void begin(const char *name, const struct sampler *sampler, const struct target_thread *thread, bool opens)
+static void set_timer(const struct ledger_timer *timer, uint64_t values[KEYS])
 {
-    struct traced *traced = traced_of(thread, opens);
-    const struct thread_event *life = &thread->life;
-    uint64_t values[KEYS] = {0};
+    values[14] = timer->is_there;
+    values[15] = timer->preempted_ns;
+    values[16] = timer->has_seen_switch;
+}
+
+/* Writes the first line of a call. TIMER and ENDING are inputs of some calls, NULL for the others. */
+static void begin(const char *name, const struct ledger_tick *tick, const struct ledger *ledger,
+                  const struct ledger_timer *timer, const struct ledger_end *ending)
+{
+    struct traced *traced = traced_of(ledger, strcmp(name, "open") == 0);
+    uint64_t values[KEYS];
     memcpy(values, traced->values, sizeof(values));
     if (used > BUFFER / 2) flush();
-    note_outside_changes(traced, thread);
-    if (sampler) {
-        const uint64_t of_sampler[] = {sampler->options.mode,   sampler->period_ns, sampler->recording_start_ns,
-                                       sampler->age_ns,         sampler->tick,      sampler->tick_ns,
-                                       sampler->tick_span_ns,   sampler->before_ns, sampler->stopped_ns,
-                                       sampler->sampler_starved};
-        memcpy(values, of_sampler, sizeof(of_sampler));
-        values[26] = sampler->switches_in_tick;
+    gather(tick, ledger, values);
+    if (timer) set_timer(timer, values);
+    if (ending) {
+        values[12] = ending->is_missing;
+        values[14] = ending->has_timer;
     }
-    const uint64_t of_thread[] = {thread->cpu_ns_seen,
-                                  thread->state,
-                                  thread->is_missing,
-                                  thread->number,
-                                  thread->timer.control != NULL,
-                                  thread->timer.preempted_ns,
-                                  thread->timer.has_seen_switch,
-                                  thread->waits.are_where_it_runs,
-                                  life->ends,
-                                  life->routine,
-                                  life->created_ns,
-                                  life->start_wait_ns,
-                                  life->wall_ns,
-                                  life->cpu_ns,
-                                  life->sleeps,
-                                  life->preemptions};
-    memcpy(values + 10, of_thread, sizeof(of_thread));
     put(name);
     put_field(" ", (uint64_t)(traced - threads));
     for (size_t i = 0; i < KEYS; i++) {
@@ -162,71 +158,105 @@ static void begin(const char *name, const struct sampler *sampler, const struct 
     is_inside = true;
 }
 
-static void end(const struct sampler *sampler, const struct target_thread *thread, uint64_t unseen_ns)
+static void end(const struct ledger *ledger, uint64_t where_it_ran_ns)
 {
-    struct traced *traced = traced_of(thread, false);
-    const struct ledger *ledger = &thread->ledger;
+    struct traced *traced = traced_of(ledger, false);
     is_inside = is_in_record = false;
-    uint64_t wait_ns = ledger_unwritten_wait_ns(thread);
+    uint64_t wait_ns = ledger_unwritten_wait_ns(ledger);
     if (ledger->cpu_written_ns != traced->cpu_written_ns || wait_ns != traced->wait_ns) {
         put_field("\n=written ", ledger->cpu_written_ns);
         put_field(" ", wait_ns);
     }
-    if (thread->state != traced->values[11]) put_field("\n=state ", thread->state);
-    if (sampler && sampler->counters[RECORDING_UNSEEN_WAITS_NS] != unseen_ns)
-        put_field("\n=unseen ", sampler->counters[RECORDING_UNSEEN_WAITS_NS] - unseen_ns);
+    if (ledger->state != traced->values[STATE]) put_field("\n=state ", ledger->state);
+    if (where_it_ran_ns > 0) put_field("\n=unseen ", where_it_ran_ns);
     put("\n");
-    traced->values[11] = thread->state;
+    traced->values[STATE] = ledger->state;
     traced->cpu_written_ns = ledger->cpu_written_ns;
     traced->wait_ns = wait_ns;
-    traced->timer_ns = ledger->preempted_ns + ledger->has_seen_switch;
-    traced->has_run = ledger->has_run;
-    traced->has_blocked = ledger->has_blocked;
 }
 
 /* --- Calls -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t unseen_of(const struct sampler *sampler)
-{
-    return sampler ? sampler->counters[RECORDING_UNSEEN_WAITS_NS] : 0;
-}
-
-#define WRAP(name, of, parameters, arguments, more, opens)                                                             \
+#define WRAP(name, parameters, arguments, tick, timer, ending, more)                                                   \
     void __real_ledger_##name parameters;                                                                              \
     void __wrap_ledger_##name parameters;                                                                              \
     void __wrap_ledger_##name parameters                                                                               \
     {                                                                                                                  \
-        uint64_t unseen_ns = unseen_of(of);                                                                            \
-        begin(#name, of, thread, opens);                                                                               \
+        begin(#name, tick, ledger, timer, ending);                                                                     \
         more;                                                                                                          \
         __real_ledger_##name arguments;                                                                                \
-        end(of, thread, unseen_ns);                                                                                    \
+        end(ledger, 0);                                                                                                \
     }
-#define STACK put_field(" flags=", stack->flags), put_field(" count=", stack->count)
+#define WRAP_TIME(name, parameters, arguments, ending, more)                                                           \
+    struct recording_time __real_ledger_##name parameters;                                                             \
+    struct recording_time __wrap_ledger_##name parameters;                                                             \
+    struct recording_time __wrap_ledger_##name parameters {                                                            \
+        begin(#name, tick, ledger, NULL, ending);                                                                      \
+        more;                                                                                                          \
+        struct recording_time time = __real_ledger_##name arguments;                                                   \
+        end(ledger, strcmp(#name, "credit_wait") == 0 ? 0 : time.runnable_ns);                                         \
+        return time;                                                                                                   \
+    }
+#define WRAP_BLOCKED(name)                                                                                             \
+    uint64_t __real_ledger_##name(LEDGER, uint64_t switching_ns, const struct found_stack *stack);                     \
+    uint64_t __wrap_ledger_##name(LEDGER, uint64_t switching_ns, const struct found_stack *stack);                     \
+    uint64_t __wrap_ledger_##name(LEDGER, uint64_t switching_ns, const struct found_stack *stack)                      \
+    {                                                                                                                  \
+        begin(#name, tick, ledger, NULL, NULL);                                                                        \
+        STACK;                                                                                                         \
+        put_field("\n?switching ", switching_ns);                                                                      \
+        uint64_t written_ns = __real_ledger_##name(tick, ledger, switching_ns, stack);                                 \
+        end(ledger, 0);                                                                                                \
+        return written_ns;                                                                                             \
+    }
+#define LEDGER const struct ledger_tick *tick, struct ledger *ledger
+#define STACK (put_field(" flags=", stack->flags), put_field(" count=", stack->count))
+#define SIMPLE(name) WRAP(name, (LEDGER), (tick, ledger), tick, NULL, NULL, (void)0)
 
-WRAP(open_existing, NULL, (struct target_thread * thread, uint64_t cpu_ns), (thread, cpu_ns),
-     put_field(" arg=", cpu_ns), false)
-WRAP(open, NULL, (struct target_thread * thread), (thread), (void)0, true)
-#define WITH_THREAD struct sampler *sampler, struct target_thread *thread
-WRAP(open_forked, sampler, (WITH_THREAD, uint64_t cpu_ns), (sampler, thread, cpu_ns), put_field(" arg=", cpu_ns), false)
-WRAP(note_creation, sampler, (WITH_THREAD), (sampler, thread), (void)0, false)
-WRAP(begin_tick, sampler, (WITH_THREAD), (sampler, thread), (void)0, false)
-WRAP(read_run_queue_wait, sampler, (WITH_THREAD), (sampler, thread), (void)0, false)
-WRAP(credit_running, sampler, (WITH_THREAD, uint64_t cpu_ns, const struct found_stack *stack),
-     (sampler, thread, cpu_ns, stack), (put_field(" arg=", cpu_ns), STACK), false)
-WRAP(credit_wait, sampler, (WITH_THREAD, const struct found_stack *stack), (sampler, thread, stack), STACK, false)
-WRAP(credit_blocked, sampler, (WITH_THREAD, const struct found_stack *stack), (sampler, thread, stack), STACK, false)
-WRAP(credit_sleep, sampler, (WITH_THREAD, const struct found_stack *stack), (sampler, thread, stack), STACK, false)
-WRAP(write_lost, sampler, (WITH_THREAD, uint64_t cpu_ns, enum recording_loss cause), (sampler, thread, cpu_ns, cause),
-     (put_field(" arg=", cpu_ns), put_field(" cause=", cause)), false)
-WRAP(write_unreadable, sampler, (WITH_THREAD), (sampler, thread), (void)0, false)
-WRAP(note_state, sampler, (struct sampler * sampler, const struct target_thread *thread), (sampler, thread), (void)0,
-     false)
-WRAP(end_tick, sampler, (WITH_THREAD), (sampler, thread), (void)0, false)
-WRAP(close, sampler, (WITH_THREAD, uint64_t cpu_ns), (sampler, thread, cpu_ns), put_field(" arg=", cpu_ns), false)
-WRAP(close_as_reported, sampler, (WITH_THREAD, uint64_t cpu_ns), (sampler, thread, cpu_ns), put_field(" arg=", cpu_ns),
-     false)
-WRAP(write_rest, sampler, (WITH_THREAD), (sampler, thread), (void)0, false)
+static void put_waits(const char *name, const struct ended_waits *waits)
+{
+    put(name);
+    put_field(" ", waits != NULL);
+    put_double(" ", waits ? waits->woken : 0);
+    put_double(" ", waits ? waits->others : 0);
+}
+
+static void put_delay(const struct ledger_delay *delay)
+{
+    put_field("\n?delay 1 ", delay->ns);
+    put_field("\n?clock ", delay->read_ns);
+    if (delay->waits) put_waits("\n?waits", delay->waits);
+}
+
+WRAP(open_existing, (struct ledger * ledger, uint64_t cpu_ns), (ledger, cpu_ns), NULL, NULL, NULL,
+     put_field(" arg=", cpu_ns))
+WRAP(open, (struct ledger * ledger), (ledger), NULL, NULL, NULL, (void)0)
+WRAP(open_forked, (LEDGER, uint64_t cpu_ns, uint64_t age_ns), (tick, ledger, cpu_ns, age_ns), tick, NULL, NULL,
+     (put_field(" arg=", cpu_ns), put_field(" age=", age_ns)))
+WRAP(begin_recording, (struct ledger * ledger, uint32_t number), (ledger, number), NULL, NULL, NULL,
+     put_field(" arg=", number))
+WRAP(forget_timer, (struct ledger * ledger), (ledger), NULL, NULL, NULL, (void)0)
+SIMPLE(note_creation)
+SIMPLE(begin_tick)
+SIMPLE(write_unreadable)
+SIMPLE(end_tick)
+WRAP(note_state, (const struct ledger_tick *tick, const struct ledger *ledger), (tick, ledger), tick, NULL, NULL,
+     (void)0)
+WRAP(note_delay, (LEDGER, const struct ledger_delay *delay), (tick, ledger, delay), tick, &delay->timer, NULL,
+     put_delay(delay))
+WRAP(write_lost, (LEDGER, uint64_t cpu_ns, enum recording_loss cause), (tick, ledger, cpu_ns, cause), tick, NULL, NULL,
+     (put_field(" arg=", cpu_ns), put_field(" cause=", cause)))
+WRAP_TIME(credit_running, (LEDGER, uint64_t cpu_ns, bool is_observed, const struct found_stack *stack),
+          (tick, ledger, cpu_ns, is_observed, stack), NULL,
+          (put_field(" arg=", cpu_ns), STACK, put_field("\n?observed ", is_observed)))
+WRAP_TIME(credit_wait, (LEDGER, const struct found_stack *stack), (tick, ledger, stack), NULL, STACK)
+WRAP_BLOCKED(credit_blocked)
+WRAP_BLOCKED(credit_sleep)
+WRAP_TIME(close, (LEDGER, const struct ledger_end *ending), (tick, ledger, ending), ending,
+          put_field(" arg=", ending->unseen_cpu_ns))
+WRAP_TIME(close_as_reported, (LEDGER, const struct ledger_end *ending), (tick, ledger, ending), ending,
+          (put_field(" arg=", ending->unseen_cpu_ns), put_waits("\n?lastwaits", ending->waits)))
+WRAP_TIME(write_rest, (LEDGER, bool has_timer), (tick, ledger, has_timer), NULL, put_field(" timer=", has_timer))
 
 void __real_short_lived_threads_write_rest(struct sampler *sampler);
 void __wrap_short_lived_threads_write_rest(struct sampler *sampler);
@@ -235,31 +265,6 @@ void __wrap_short_lived_threads_write_rest(struct sampler *sampler)
     put("sums\n");
     __real_short_lived_threads_write_rest(sampler);
 }
-
-/* --- Answers ------------------------------------------------------------------------------------------------------ */
-
-#define ASK(type, name, parameters, arguments, log)                                                                    \
-    type __real_##name parameters;                                                                                     \
-    type __wrap_##name parameters;                                                                                     \
-    type __wrap_##name parameters                                                                                      \
-    {                                                                                                                  \
-        type answer = __real_##name arguments;                                                                         \
-        if (is_in_call()) log;                                                                                         \
-        return answer;                                                                                                 \
-    }
-ASK(bool, thread_read_delay, (struct target_thread * thread, uint64_t *ret_ns), (thread, ret_ns),
-    (put_field("\n?delay ", answer), put_field(" ", answer ? *ret_ns : 0)))
-ASK(uint64_t, monotonic_ns, (void), (), put_field("\n?clock ", answer))
-ASK(bool, context_switches_count_waits, (struct target_thread * thread, struct ended_waits *ret), (thread, ret),
-    (put_field("\n?waits ", answer), put_double(" ", answer ? ret->woken : 0),
-     put_double(" ", answer ? ret->others : 0)))
-ASK(bool, context_switches_count_last_waits, (const struct target_thread *thread, struct ended_waits *ret),
-    (thread, ret),
-    (put_field("\n?lastwaits ", answer), put_double(" ", answer ? ret->woken : 0),
-     put_double(" ", answer ? ret->others : 0)))
-ASK(bool, run_queue_waits_are_seen, (const struct sampler *sampler, const struct target_thread *thread),
-    (sampler, thread), put_field("\n?observed ", answer))
-ASK(uint64_t, timer_switching_ns, (const struct target_thread *thread), (thread), put_field("\n?switching ", answer))
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 

@@ -1,10 +1,9 @@
 /* The estimator of doc/decisions/sampler.md, simulated: a thread that computes and is blocked in turn, in two places
  * each, against ticks and timers at random. The accounting (ledger.c) and the rules of chance (chance.h) are the
- * sampler's own; the clocks and the recording are doubles. What the recording says of each place is compared with what
+ * sampler's own; the recording is a double. What the recording says of each place is compared with what
  * the thread did: the sums must be equal, the shares of places without bias, and spread as independent samples are.
  * SPDX-License-Identifier: MIT */
-#include "sampler/ledger.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/ledger/ledger.h"
 #include "sampler/source/chance.h"
 #include "test.h"
 
@@ -50,9 +49,6 @@ static struct {
     unsigned last[2];
     bool has_last[2], is_written;  /* something of the open tick */
     double weights[2], squares[2]; /* sums over the samples */
-    uint64_t fields[8];
-    unsigned field_count;
-    enum recording_kind kind;
 } recording;
 
 static uint64_t sum_of(struct recording_time time)
@@ -68,93 +64,69 @@ static void account_answer(bool is_blocked, uint64_t ns)
         recording.without_stack_ns += ns;
 }
 
-void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room)
+static void note_sample(void *context, struct ledger *ledger, struct recording_time time,
+                        const struct found_stack *stack)
 {
-    (void)writer;
-    (void)room;
-    recording.kind = kind;
-    recording.field_count = 0;
-    recording.is_written |= kind == RECORDING_WAITING;
-}
-
-void recording_number(struct recording_writer *writer, uint64_t number)
-{
-    (void)writer;
-    recording.fields[recording.field_count++] = number;
-}
-
-void recording_time(struct recording_writer *writer, struct recording_time time)
-{
-    (void)writer;
-    if (recording.kind == RECORDING_MORE) account_answer(recording.fields[1] == RECORDING_OF_BLOCKED, sum_of(time));
-}
-
-void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
-                      const uint64_t *addresses, size_t count, struct recording_stack *last)
-{
-    (void)writer, (void)thread, (void)count, (void)last;
-    bool is_blocked = flags & RECORDING_BLOCKED;
+    (void)context, (void)ledger;
+    bool is_blocked = stack->flags & RECORDING_BLOCKED;
     recording.has_last[is_blocked] = recording.is_written = true;
-    recording.last[is_blocked] = (unsigned)addresses[0];
+    recording.last[is_blocked] = (unsigned)stack->addresses[0];
     account_answer(is_blocked, sum_of(time));
     recording.weights[is_blocked] += (double)sum_of(time);
     recording.squares[is_blocked] += (double)sum_of(time) * (double)sum_of(time);
 }
 
+static void note_more(void *context, struct ledger *ledger, enum recording_share share, struct recording_time time)
+{
+    (void)context, (void)ledger;
+    account_answer(share == RECORDING_OF_BLOCKED, sum_of(time));
+}
+
+static void note_waiting(void *context, struct ledger *ledger)
+{
+    (void)context, (void)ledger;
+    recording.is_written = true;
+}
+
+static void note_woken(void *context, struct ledger *ledger, uint64_t wait_ns)
+{
+    (void)context, (void)ledger, (void)wait_ns;
+}
+
+static const struct ledger_sink sink = {
+    .sample = note_sample, .more = note_more, .waiting = note_waiting, .woken = note_woken};
+static struct routine_table routines;
+
+static struct ledger_tick tick_of(enum recording_mode mode, uint64_t period_ns)
+{
+    routines = (struct routine_table){0};
+    return (struct ledger_tick){.mode = mode, .period_ns = period_ns, .sink = &sink, .routines = &routines};
+}
+
 static uint64_t delay_ns; /* 0: it never waits for a processor */
 
-bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns)
+static void note_delay(const struct ledger_tick *tick, struct ledger *ledger, struct ledger_timer timer)
 {
-    (void)thread;
-    *ret_ns = delay_ns;
-    return true;
+    struct ledger_delay delay = {.ns = delay_ns, .timer = timer};
+    ledger_note_delay(tick, ledger, &delay);
 }
 
-bool context_switches_count_waits(struct target_thread *thread, struct ended_waits *ret)
-{
-    (void)thread;
-    (void)ret;
-    return false;
-}
+static const struct ledger_timer no_timer = {0};
 
-bool context_switches_count_last_waits(const struct target_thread *thread, struct ended_waits *ret)
+static void close_as_reported(const struct ledger_tick *tick, struct ledger *ledger, uint64_t unseen_cpu_ns)
 {
-    (void)thread;
-    (void)ret;
-    return false;
-}
-
-uint64_t monotonic_ns(void)
-{
-    return 0;
-}
-
-struct short_lived_sums *short_lived_routine(struct sampler *sampler, uint64_t routine)
-{
-    (void)routine;
-    return &sampler->short_lived_threads.routines[0];
-}
-
-bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
-{
-    (void)sampler;
-    (void)thread;
-    return false;
-}
-
-static uint64_t switching_ns;
-
-uint64_t timer_switching_ns(const struct target_thread *thread)
-{
-    return switching_ns - thread->credit.switching_written_ns;
+    const struct ledger_end end = {.unseen_cpu_ns = unseen_cpu_ns};
+    ledger_note_creation(tick, ledger);
+    (void)ledger_close_as_reported(tick, ledger, &end);
 }
 
 /* --- The sampler, as tick.c does it for a thread with a timer ----------------------------------------------------- */
 
 struct simulation {
     struct program program;
-    struct sampler sampler;
-    struct target_thread thread;
+    uint64_t random_state;
+    struct ledger_tick tick;
+    struct ledger ledger;
     uint64_t timer_cpu_ns; /* CPU time of the next timer signal, ns */
     uint64_t taken[64];    /* places of its samples since the tick before */
     unsigned taken_count;
@@ -170,8 +142,7 @@ static void run_until(struct simulation *simulation, uint64_t until_ns)
         if (!program->is_blocked && to_timer_ns <= left_ns) {
             pass(program, to_timer_ns);
             if (simulation->taken_count < 64) simulation->taken[simulation->taken_count++] = program->place;
-            simulation->timer_cpu_ns +=
-                chance_timer_ns(&simulation->sampler.random_state, simulation->sampler.period_ns);
+            simulation->timer_cpu_ns += chance_timer_ns(&simulation->random_state, simulation->tick.period_ns);
             continue;
         }
         pass(program, left_ns);
@@ -181,44 +152,44 @@ static void run_until(struct simulation *simulation, uint64_t until_ns)
 
 static void account_taken(struct simulation *simulation, uint64_t cpu_ns)
 {
-    struct target_thread *thread = &simulation->thread;
+    struct ledger *ledger = &simulation->ledger;
     for (unsigned i = 0; i < simulation->taken_count; i++) {
         struct found_stack stack = {&simulation->taken[i], 1, 0};
-        uint64_t part_ns = ledger_unwritten_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
-        ledger_credit_running(&simulation->sampler, thread, thread->ledger.cpu_written_ns + part_ns, &stack);
+        uint64_t part_ns = ledger_unwritten_cpu_ns(ledger, cpu_ns) / (simulation->taken_count - i);
+        (void)ledger_credit_running(&simulation->tick, ledger, ledger->cpu_written_ns + part_ns, false, &stack);
     }
     simulation->taken_count = 0;
 }
 
 static void scan(struct simulation *simulation)
 {
-    struct target_thread *thread = &simulation->thread;
+    struct ledger *ledger = &simulation->ledger;
     struct program *program = &simulation->program;
-    bool is_asleep = program->cpu_ns == thread->cpu_ns_seen && thread->state == THREAD_BLOCKED;
-    thread->cpu_ns_seen = program->cpu_ns;
+    bool is_asleep = program->cpu_ns == ledger->cpu_ns && ledger->state == LEDGER_BLOCKED;
+    ledger->cpu_ns = program->cpu_ns;
     recording.is_written = false;
     if (!is_asleep) {
         uint64_t place = program->place;
         struct found_stack stack = {&place, 1, 0};
-        ledger_begin_tick(&simulation->sampler, thread);
-        ledger_read_run_queue_wait(&simulation->sampler, thread);
+        ledger_begin_tick(&simulation->tick, ledger);
+        note_delay(&simulation->tick, ledger, no_timer);
         account_taken(simulation, program->cpu_ns);
         if (program->is_blocked)
-            ledger_credit_blocked(&simulation->sampler, thread, &stack);
+            (void)ledger_credit_blocked(&simulation->tick, ledger, 0, &stack);
         else
-            thread->state = THREAD_RUNNABLE;
-        ledger_end_tick(&simulation->sampler, thread);
+            ledger->state = LEDGER_RUNNABLE;
+        ledger_end_tick(&simulation->tick, ledger);
     }
-    if (!recording.is_written) account_answer(true, simulation->sampler.tick_span_ns);
+    if (!recording.is_written) account_answer(true, simulation->tick.span_ns);
 }
 
 static void tick_at(struct simulation *simulation, uint64_t now_ns)
 {
-    struct sampler *sampler = &simulation->sampler;
+    struct ledger_tick *tick = &simulation->tick;
     run_until(simulation, now_ns);
-    sampler->tick++;
-    sampler->tick_span_ns = now_ns - sampler->tick_ns;
-    sampler->tick_ns = now_ns;
+    tick->number++;
+    tick->span_ns = now_ns - tick->start_ns;
+    tick->start_ns = now_ns;
     scan(simulation);
 }
 
@@ -227,16 +198,15 @@ static void simulate(struct simulation *simulation, uint64_t seed, uint64_t burs
     memset(simulation, 0, sizeof(*simulation));
     memset(&recording, 0, sizeof(recording));
     simulation->program = (struct program){.random_state = seed * 7919, .burst_ns = burst_ns};
-    struct sampler *sampler = &simulation->sampler;
-    sampler->period_ns = period_ns;
-    sampler->random_state = seed;
-    simulation->timer_cpu_ns = chance_number(&sampler->random_state) % period_ns;
-    ledger_open_existing(&simulation->thread, 0);
-    ledger_open(&simulation->thread);
+    simulation->tick = tick_of(RECORDING_WALL, period_ns);
+    simulation->random_state = seed;
+    simulation->timer_cpu_ns = chance_number(&simulation->random_state) % period_ns;
+    ledger_open_existing(&simulation->ledger, 0);
+    ledger_open(&simulation->ledger);
     begin_part(&simulation->program);
     for (uint64_t i = 0; i < TICKS_A_RUN; i++)
-        tick_at(simulation, chance_tick_ns(&sampler->random_state, i * period_ns, period_ns));
-    ledger_write_rest(sampler, &simulation->thread);
+        tick_at(simulation, chance_tick_ns(&simulation->random_state, i * period_ns, period_ns));
+    (void)ledger_write_rest(&simulation->tick, &simulation->ledger, false);
 }
 
 /* --- What is measured --------------------------------------------------------------------------------------------- */
@@ -351,7 +321,7 @@ TEST(estimates_blocked_time_without_bias_and_as_precisely_as_said)
 TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
+    struct ledger_tick tick;
     const struct {
         enum recording_mode mode;
         uint64_t met, running_us, blocked_us;
@@ -361,16 +331,18 @@ TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
         {RECORDING_CPU, 40, 5000, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        sampler = (struct sampler){.options.mode = cases[i].mode, .period_ns = 10 * MS, .tick_ns = 1100 * MS};
-        sampler.short_lived_threads.routines[0] =
-            (struct short_lived_sums){.late_ticks = cases[i].met, .late_ticks_asleep = cases[i].met / 4};
-        struct target_thread thread = {.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
-        thread.life = (struct thread_event){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
-        thread.life.sleeps = 1;
-        thread.ledger = (struct ledger){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
+        tick = tick_of(cases[i].mode, 10 * MS);
+        tick.start_ns = 1100 * MS;
+        routine_sums_of(&routines, 0)->waits =
+            (struct routine_waits){.late_ticks = cases[i].met, .late_ticks_asleep = cases[i].met / 4};
+        struct ledger ledger = {.cpu_ns = 15 * MS, .state = LEDGER_BLOCKED};
+        ledger.life = (struct thread_event){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
+        ledger.life.sleeps = 1;
+        ledger.cpu_written_ns = 10 * MS;
+        ledger.waits = (struct ledger_waits){.delay_ns = 60 * MS, .written_ns = 60 * MS};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
-        ledger_close_as_reported(&sampler, &thread, 5 * MS);
+        close_as_reported(&tick, &ledger, 5 * MS);
         CHECK_UINT(recording.written_ns[0][0], cases[i].running_us * 1000);
         CHECK_UINT(recording.written_ns[1][0], cases[i].blocked_us * 1000);
     }
@@ -381,26 +353,26 @@ TEST(the_unseen_end_of_a_thread_is_like_its_life_or_that_of_others)
 TEST(a_thread_begins_when_it_was_created_even_if_listed_before_it_ran)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
-    static struct target_thread thread;
+    struct ledger_tick tick;
+    struct ledger ledger;
     for (unsigned says_at = 0; says_at < 3; says_at++) {
         const struct thread_event news = {.created_ns = 1150 * MS, .start_wait_ns = 20 * MS, .wall_ns = 20 * MS};
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
-        sampler.recording_start_ns = 1000 * MS;
-        thread = (struct target_thread){.state = THREAD_RUNNABLE};
+        tick = tick_of(RECORDING_WALL, 10 * MS);
+        tick.recording_start_ns = 1000 * MS;
+        ledger = (struct ledger){.state = LEDGER_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = true;
-        ledger_open_existing(&thread, 0);
-        ledger_open(&thread);
-        for (unsigned tick = 0; tick < 2; tick++) {
-            if (says_at == tick) thread.life = news;
-            if (says_at == tick && tick > 0) ledger_note_creation(&sampler, &thread);
-            sampler.tick_span_ns = tick > 0 ? 10 * MS : 160 * MS;
-            ledger_begin_tick(&sampler, &thread);
+        ledger_open_existing(&ledger, 0);
+        ledger_open(&ledger);
+        for (unsigned number = 0; number < 2; number++) {
+            if (says_at == number) ledger.life = news;
+            if (says_at == number && number > 0) ledger_note_creation(&tick, &ledger);
+            tick.span_ns = number > 0 ? 10 * MS : 160 * MS;
+            ledger_begin_tick(&tick, &ledger);
         }
-        thread.life = news;
-        sampler.tick_ns = 1170 * MS;
-        ledger_close_as_reported(&sampler, &thread, 0);
+        ledger.life = news;
+        tick.start_ns = 1170 * MS;
+        close_as_reported(&tick, &ledger, 0);
         CHECK_UINT(recording.written_ns[0][0], 20 * MS);
     }
 }
@@ -412,23 +384,23 @@ TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
 {
     enum { MS = 1000000 };
     static const unsigned created_ms[] = {93, 95, 97, 99, 101, 104, 108, 112};
-    static struct sampler sampler;
-    static struct target_thread thread;
+    struct ledger_tick tick;
+    struct ledger ledger;
     for (size_t i = 0; i < 2 * sizeof(created_ms) / sizeof(created_ms[0]); i++) {
         struct thread_event news = {.created_ns = (uint64_t)created_ms[i / 2] * MS, .wall_ns = 4 * MS};
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
-        thread = (struct target_thread){.state = THREAD_RUNNABLE};
+        tick = tick_of(RECORDING_WALL, 10 * MS);
+        ledger = (struct ledger){.state = LEDGER_RUNNABLE};
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = true;
-        ledger_open(&thread);
-        for (unsigned tick = 0; tick < 2; tick++) {
-            if (tick == i % 2) thread.life = news;
-            if (tick > 0 && i % 2) ledger_note_creation(&sampler, &thread);
-            sampler.tick_ns = (100 + 10 * (uint64_t)tick) * MS;
-            sampler.tick_span_ns = 10 * MS;
-            ledger_begin_tick(&sampler, &thread);
+        ledger_open(&ledger);
+        for (unsigned number = 0; number < 2; number++) {
+            if (number == i % 2) ledger.life = news;
+            if (number > 0 && i % 2) ledger_note_creation(&tick, &ledger);
+            tick.start_ns = (100 + 10 * (uint64_t)number) * MS;
+            tick.span_ns = 10 * MS;
+            ledger_begin_tick(&tick, &ledger);
         }
-        ledger_close_as_reported(&sampler, &thread, 0);
+        close_as_reported(&tick, &ledger, 0);
         CHECK_UINT(recording.written_ns[0][0], 4 * MS);
     }
 }
@@ -437,23 +409,24 @@ TEST(a_thread_that_begins_or_ends_while_a_tick_lasts_has_its_own_time)
 TEST(a_thread_that_lives_in_two_recordings_has_its_time_in_each)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
-    static struct target_thread thread;
-    sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 10 * MS};
-    thread = (struct target_thread){.state = THREAD_RUNNABLE, .life.created_ns = 95 * MS};
+    struct ledger_tick tick;
+    struct ledger ledger;
+    tick = tick_of(RECORDING_WALL, 10 * MS);
+    tick.span_ns = 10 * MS;
+    ledger = (struct ledger){.state = LEDGER_RUNNABLE, .life.created_ns = 95 * MS};
     memset(&recording, 0, sizeof(recording));
     recording.has_last[0] = true;
-    ledger_open(&thread);
+    ledger_open(&ledger);
     for (uint64_t ms = 100; ms <= 490; ms += 10) {
-        sampler.tick_ns = ms * MS;
-        ledger_begin_tick(&sampler, &thread);
+        tick.start_ns = ms * MS;
+        ledger_begin_tick(&tick, &ledger);
         if (ms != 300) continue;
-        ledger_write_rest(&sampler, &thread);
+        (void)ledger_write_rest(&tick, &ledger, false);
         CHECK_UINT(recording.written_ns[0][0], 205 * MS);
-        sampler.recording_start_ns = ms * MS;
+        tick.recording_start_ns = ms * MS;
     }
-    thread.life.wall_ns = 400 * MS;
-    ledger_close_as_reported(&sampler, &thread, 0);
+    ledger.life.wall_ns = 400 * MS;
+    close_as_reported(&tick, &ledger, 0);
     CHECK_UINT(recording.written_ns[0][0], 400 * MS);
 }
 
@@ -462,28 +435,29 @@ TEST(a_thread_that_lives_in_two_recordings_has_its_time_in_each)
 TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
-    static struct target_thread timed, other;
-    static struct perf_event_mmap_page *control = (void *)&sampler; /* any: there is a timer */
+    struct ledger_tick tick;
+    struct ledger timed, other;
+    const struct ledger_timer timer = {.is_there = true, .has_seen_switch = true, .preempted_ns = 60 * MS};
     uint64_t place = 1;
     struct found_stack stack = {&place, 1, 0};
     for (unsigned is_sampled = 0; is_sampled < 2; is_sampled++) {
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_span_ns = 400 * MS};
-        sampler.sampler_starved = true;
-        timed = other = (struct target_thread){.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        timed.ledger = other.ledger = (struct ledger){.has_delay = true, .pending_ns = 200 * MS};
-        timed.timer = (struct perf_timer){.control = control, .preempted_ns = 60 * MS};
-        timed.ledger.has_seen_switch = true;
+        tick = tick_of(RECORDING_WALL, 10 * MS);
+        tick.span_ns = 400 * MS;
+        tick.is_starved = true;
+        timed = other = (struct ledger){.state = LEDGER_RUNNABLE, .cpu_ns = 10 * MS};
+        timed.waits.has_delay = other.waits.has_delay = true;
+        timed.wall.pending_ns = other.wall.pending_ns = 200 * MS;
+        timed.waits.has_seen_switch = true;
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
         delay_ns = 50 * MS;
-        ledger_read_run_queue_wait(&sampler, &other); /* before anything is known */
+        note_delay(&tick, &other, no_timer); /* before anything is known */
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[1][0], 0);
         delay_ns = 100 * MS;
-        ledger_read_run_queue_wait(&sampler, &timed);
+        note_delay(&tick, &timed, timer);
         CHECK_UINT(recording.written_ns[1][0], 40 * MS);
-        if (is_sampled) ledger_credit_running(&sampler, &other, 10 * MS, &stack);
-        ledger_write_rest(&sampler, &other);
+        if (is_sampled) (void)ledger_credit_running(&tick, &other, 10 * MS, false, &stack);
+        (void)ledger_write_rest(&tick, &other, false);
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], 180 * MS);
         CHECK_UINT(recording.written_ns[1][0], 40 * MS + 20 * MS);
     }
@@ -496,25 +470,26 @@ TEST(waits_that_no_timer_saw_are_divided_as_those_that_one_saw)
 TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
+    struct ledger_tick tick;
     const struct {
         uint64_t span_ms, met, open_ms, blocked_ms;
     } cases[] = {{40, 0, 200, 120}, {160, 0, 200, 60}, {400, 0, 200, 0}, {160, 10, 200, 100}, {160, 10, 400, 140}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS};
-        sampler.tick_span_ns = cases[i].span_ms * MS;
-        struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.ledger = (struct ledger){.has_delay = true, .pending_ns = 200 * MS};
-        thread.ledger.since_asleep_ns = cases[i].open_ms * MS;
+        tick = tick_of(RECORDING_WALL, 10 * MS);
+        tick.span_ns = cases[i].span_ms * MS;
+        struct ledger ledger = {.state = LEDGER_RUNNABLE, .cpu_ns = 10 * MS};
+        ledger.waits.has_delay = true;
+        ledger.wall.pending_ns = 200 * MS;
+        ledger.wall.since_asleep_ns = cases[i].open_ms * MS;
         for (uint64_t met = 0; met < cases[i].met; met++) {
-            thread.state = met % 2 ? THREAD_RUNNABLE : THREAD_BLOCKED;
-            ledger_note_state(&sampler, &thread);
+            ledger.state = met % 2 ? LEDGER_RUNNABLE : LEDGER_BLOCKED;
+            ledger_note_state(&tick, &ledger);
         }
         memset(&recording, 0, sizeof(recording));
         recording.has_last[0] = recording.has_last[1] = true;
         delay_ns = 50 * MS;
-        ledger_read_run_queue_wait(&sampler, &thread);
-        ledger_write_rest(&sampler, &thread);
+        note_delay(&tick, &ledger, no_timer);
+        (void)ledger_write_rest(&tick, &ledger, false);
         CHECK_UINT(recording.written_ns[0][0] + recording.written_ns[0][1], (200 - cases[i].blocked_ms) * MS);
         CHECK_UINT(recording.written_ns[1][0], cases[i].blocked_ms * MS);
     }
@@ -525,26 +500,28 @@ TEST(a_thread_that_no_scan_met_asleep_has_blocked_time)
 TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
+    struct ledger_tick tick;
     const struct found_stack stack = {.addresses = (const uint64_t[]){0}, .count = 1};
     for (int is_end = 0; is_end < 2; is_end++) {
-        sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .sampler_starved = true};
-        struct short_lived_sums *routine = short_lived_routine(&sampler, 0);
-        struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.ledger = (struct ledger){.has_delay = true, .pending_ns = 70 * MS};
+        tick = tick_of(RECORDING_WALL, 10 * MS);
+        tick.is_starved = true;
+        struct routine_waits *routine = &routine_sums_of(&routines, 0)->waits;
+        struct ledger ledger = {.state = LEDGER_RUNNABLE, .cpu_ns = 10 * MS};
+        ledger.waits.has_delay = true;
+        ledger.wall.pending_ns = 70 * MS;
         memset(&recording, 0, sizeof(recording));
         recording.has_last[1] = true;
         delay_ns = 50 * MS;
-        ledger_read_run_queue_wait(&sampler, &thread);
-        routine->woken_waits = 4, routine->other_waits = 36;
-        ledger_credit_running(&sampler, &thread, 10 * MS, &stack);
+        note_delay(&tick, &ledger, no_timer);
+        routine->woken = 4, routine->others = 36;
+        (void)ledger_credit_running(&tick, &ledger, 10 * MS, false, &stack);
         CHECK_UINT(recording.written_ns[0][0], 10 * MS);
-        thread.cpu_ns_seen = 20 * MS;
-        if (!is_end) routine->woken_waits = 80, routine->other_waits = 320;
+        ledger.cpu_ns = 20 * MS;
+        if (!is_end) routine->woken = 80, routine->others = 320;
         if (is_end)
-            ledger_write_rest(&sampler, &thread);
+            (void)ledger_write_rest(&tick, &ledger, false);
         else
-            ledger_credit_running(&sampler, &thread, 20 * MS, &stack);
+            (void)ledger_credit_running(&tick, &ledger, 20 * MS, false, &stack);
         CHECK_UINT(recording.written_ns[0][0], is_end ? 65 * MS : 60 * MS);
         CHECK_UINT(recording.written_ns[1][0], is_end ? 5 * MS : 10 * MS);
     }
@@ -555,21 +532,20 @@ TEST(unknown_waits_are_divided_when_enough_others_are_known_or_at_the_end)
 TEST(time_of_switches_is_spent_where_the_thread_sleeps)
 {
     enum { MS = 1000000 };
-    static struct sampler sampler;
+    struct ledger_tick tick;
     const struct found_stack running = {.addresses = (const uint64_t[]){0}, .count = 1};
     const struct found_stack sleeping = {.addresses = (const uint64_t[]){1}, .count = 1};
     for (enum recording_mode mode = RECORDING_WALL; mode <= RECORDING_CPU; mode++) {
-        sampler = (struct sampler){.options.mode = mode, .period_ns = 10 * MS};
-        struct target_thread thread = {.state = THREAD_RUNNABLE, .cpu_ns_seen = 10 * MS};
-        thread.ledger = (struct ledger){.has_delay = true, .pending_ns = 200 * MS};
+        tick = tick_of(mode, 10 * MS);
+        struct ledger ledger = {.state = LEDGER_RUNNABLE, .cpu_ns = 10 * MS};
+        ledger.waits.has_delay = true;
+        ledger.wall.pending_ns = 200 * MS;
         memset(&recording, 0, sizeof(recording));
-        switching_ns = 3 * MS;
-        ledger_credit_blocked(&sampler, &thread, &sleeping);
+        CHECK_UINT(ledger_credit_blocked(&tick, &ledger, 3 * MS, &sleeping), 3 * MS);
         CHECK_UINT(recording.written_ns[1][1], mode == RECORDING_WALL ? 193 * MS : 3 * MS);
-        ledger_credit_running(&sampler, &thread, 10 * MS, &running);
-        ledger_write_rest(&sampler, &thread);
+        (void)ledger_credit_running(&tick, &ledger, 10 * MS, false, &running);
+        (void)ledger_write_rest(&tick, &ledger, false);
         CHECK_UINT(recording.written_ns[0][0], 7 * MS);
-        CHECK_UINT(timer_switching_ns(&thread), 0);
     }
 }
 

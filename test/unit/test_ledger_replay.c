@@ -1,7 +1,6 @@
 /* Replays what ledgers of real programs were told (test/ledger_trace), and compares what they write then, record by
  * record. SPDX-License-Identifier: MIT */
-#include "sampler/ledger.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/ledger/recording_sink.h"
 #include "test.h"
 
 #include <glob.h>
@@ -11,8 +10,13 @@
 
 enum { THREADS = 256, LINES = 256, LINE = 512 };
 
-static struct sampler sampler;
-static struct target_thread threads[THREADS];
+static struct routine_table routines;
+static struct ledger_sink sink;
+static struct ledger_tick tick;
+static struct ledger ledgers[THREADS];
+static struct ledger_timer timers[THREADS]; /* timers, as of the last call */
+static bool are_where_they_run[THREADS], are_missing[THREADS];
+static uint64_t unseen_waits_ns;
 
 /* --- The lines of a call ------------------------------------------------------------------------------------------ */
 
@@ -56,72 +60,7 @@ static bool answer(const char *name, uint64_t *numbers, size_t count)
     return false;
 }
 
-/* --- In the place of the kernel and of the recording -------------------------------------------------------------- */
-
-bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns)
-{
-    uint64_t numbers[2] = {0};
-    (void)thread;
-    if (!answer("delay", numbers, 2) || !numbers[0]) return false;
-    *ret_ns = numbers[1];
-    return true;
-}
-
-uint64_t monotonic_ns(void)
-{
-    uint64_t now_ns = 0;
-    (void)answer("clock", &now_ns, 1);
-    return now_ns;
-}
-
-static bool answer_waits(const char *name, struct ended_waits *ret)
-{
-    uint64_t numbers[3] = {0};
-    if (!answer(name, numbers, 3) || !numbers[0]) return false;
-    memcpy(&ret->woken, &numbers[1], sizeof(double));
-    memcpy(&ret->others, &numbers[2], sizeof(double));
-    return true;
-}
-
-bool context_switches_count_waits(struct target_thread *thread, struct ended_waits *ret)
-{
-    (void)thread;
-    return answer_waits("waits", ret);
-}
-
-bool context_switches_count_last_waits(const struct target_thread *thread, struct ended_waits *ret)
-{
-    (void)thread;
-    return answer_waits("lastwaits", ret);
-}
-
-bool run_queue_waits_are_seen(const struct sampler *unused, const struct target_thread *thread)
-{
-    uint64_t is_seen = 0;
-    (void)unused, (void)thread;
-    (void)answer("observed", &is_seen, 1);
-    return is_seen;
-}
-
-uint64_t timer_switching_ns(const struct target_thread *thread)
-{
-    uint64_t ns = 0;
-    (void)thread;
-    (void)answer("switching", &ns, 1);
-    return ns;
-}
-
-struct short_lived_sums *short_lived_routine(struct sampler *unused, uint64_t routine)
-{
-    struct short_lived_threads *lives = &sampler.short_lived_threads;
-    (void)unused;
-    for (size_t i = 0; i < lives->routine_count; i++) {
-        if (lives->routines[i].routine == routine) return &lives->routines[i];
-    }
-    CHECK(lives->routine_count < SHORT_LIVED_ROUTINES - 1);
-    lives->routines[lives->routine_count] = (struct short_lived_sums){.routine = routine};
-    return &lives->routines[lives->routine_count++];
-}
+/* --- In the place of the recording -------------------------------------------------------------------------------- */
 
 void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room)
 {
@@ -157,39 +96,43 @@ void recording_sample(struct recording_writer *writer, uint32_t thread, struct r
 
 /* Inputs of a thread as of its last call. Keys that a call leaves out have not changed since. */
 static struct inputs {
-    uint64_t mode, period, start, age, tick, now, span, before, stopped, starved, budget;
+    uint64_t mode, period, start, age, tick, now, span, before, stopped, starved;
     uint64_t written, wait;
 } inputs[THREADS];
 
-static void set_sampler(struct inputs *values)
+static void set_tick(struct inputs *values)
 {
 #define KEEP(name) values->name = field(#name, values->name)
     KEEP(mode), KEEP(period), KEEP(start), KEEP(age), KEEP(tick), KEEP(now), KEEP(span), KEEP(before), KEEP(stopped);
-    KEEP(starved), KEEP(budget);
-    sampler.options.mode = (enum recording_mode)values->mode;
-    sampler.period_ns = values->period;
-    sampler.recording_start_ns = values->start;
-    sampler.age_ns = values->age;
-    sampler.tick = (uint32_t)values->tick;
-    sampler.tick_ns = values->now;
-    sampler.tick_span_ns = values->span;
-    sampler.before_ns = values->before;
-    sampler.stopped_ns = values->stopped;
-    sampler.sampler_starved = values->starved;
-    sampler.switches_in_tick = (uint32_t)values->budget;
+    KEEP(starved);
+    tick = (struct ledger_tick){
+        .mode = (enum recording_mode)values->mode,
+        .period_ns = values->period,
+        .recording_start_ns = values->start,
+        .number = (uint32_t)values->tick,
+        .start_ns = values->now,
+        .span_ns = values->span,
+        .before_ns = values->before,
+        .stopped_ns = values->stopped,
+        .is_starved = values->starved,
+        .sink = &sink,
+        .routines = &routines,
+    };
 }
 
-static void set_thread(struct target_thread *thread)
+static void set_thread(size_t number)
 {
-    struct thread_event *life = &thread->life;
-    thread->cpu_ns_seen = field("cpu", thread->cpu_ns_seen);
-    thread->state = (enum thread_state)field("state", thread->state);
-    thread->is_missing = field("missing", thread->is_missing);
-    thread->number = (uint32_t)field("number", thread->number);
-    thread->timer.control = field("timer", thread->timer.control != NULL) ? (void *)&sampler : NULL;
-    thread->timer.preempted_ns = field("preempted", thread->timer.preempted_ns);
-    thread->timer.has_seen_switch = field("seen", thread->timer.has_seen_switch);
-    thread->waits.are_where_it_runs = field("where", thread->waits.are_where_it_runs);
+    struct ledger *ledger = &ledgers[number];
+    struct ledger_timer *timer = &timers[number];
+    struct thread_event *life = &ledger->life;
+    ledger->cpu_ns = field("cpu", ledger->cpu_ns);
+    ledger->state = (enum ledger_state)field("state", ledger->state);
+    ledger->records.number = (uint32_t)field("number", ledger->records.number);
+    are_missing[number] = field("missing", are_missing[number]);
+    are_where_they_run[number] = field("where", are_where_they_run[number]);
+    timer->is_there = field("timer", timer->is_there);
+    timer->preempted_ns = field("preempted", timer->preempted_ns);
+    timer->has_seen_switch = field("seen", timer->has_seen_switch);
     life->ends = (uint32_t)field("ends", life->ends);
     life->routine = field("routine", life->routine);
     life->created_ns = field("created", life->created_ns);
@@ -200,68 +143,140 @@ static void set_thread(struct target_thread *thread)
     life->preemptions = field("preemptions", life->preemptions);
 }
 
-static void make_call(struct target_thread *thread)
+static const struct ended_waits *answer_waits(const char *name, struct ended_waits *ret)
+{
+    uint64_t numbers[3] = {0};
+    if (!answer(name, numbers, 3) || !numbers[0]) return NULL;
+    memcpy(&ret->woken, &numbers[1], sizeof(double));
+    memcpy(&ret->others, &numbers[2], sizeof(double));
+    return ret;
+}
+
+static bool has_answer(const char *name)
+{
+    for (size_t i = 0; i < line_count; i++) {
+        if (lines[i][0] == '?' && strncmp(lines[i] + 1, name, strlen(name)) == 0) return true;
+    }
+    return false;
+}
+
+/* Notes the delay that was read, if it was. The counts of switches are limited in a tick, so the trace may lack them.
+ */
+static void note_delay(size_t number)
+{
+    uint64_t numbers[2] = {0}, read_ns = 0;
+    struct ended_waits waits;
+    if (!has_answer("delay") || !answer("delay", numbers, 2) || !numbers[0]) return;
+    (void)answer("clock", &read_ns, 1);
+    struct ledger_delay delay = {.ns = numbers[1], .read_ns = read_ns, .timer = timers[number]};
+    if (has_answer("waits")) {
+        CHECK(ledger_wants_waits(&ledgers[number], delay.ns, &delay.timer));
+        delay.waits = answer_waits("waits", &waits);
+    }
+    ledger_note_delay(&tick, &ledgers[number], &delay);
+}
+
+static struct recording_time close_ledger(size_t number, uint64_t unseen_cpu_ns, bool is_reported)
+{
+    struct ended_waits waits;
+    struct ledger_end end = {unseen_cpu_ns, timers[number].is_there, are_missing[number], NULL};
+    if (!is_reported) return ledger_close(&tick, &ledgers[number], &end);
+    ledger_note_creation(&tick, &ledgers[number]);
+    if (has_answer("lastwaits")) end.waits = answer_waits("lastwaits", &waits);
+    return ledger_close_as_reported(&tick, &ledgers[number], &end);
+}
+
+static uint64_t number_answer(const char *name)
+{
+    uint64_t number = 0;
+    (void)answer(name, &number, 1);
+    return number;
+}
+
+static bool is_call(const char *name)
+{
+    size_t size = strcspn(call, " ");
+    return size == strlen(name) && strncmp(call, name, size) == 0;
+}
+
+/* Makes a call that gives time to a stack, or to none. Returns what was written for where the thread ran. */
+static struct recording_time credit(size_t number)
 {
     static const uint64_t addresses[RECORDING_FRAMES_MAX];
     struct found_stack stack = {addresses, field("count", 0), (uint32_t)field("flags", 0)};
+    struct ledger *ledger = &ledgers[number];
     uint64_t cpu_ns = field("arg", 0);
-    size_t name_size = strcspn(call, " ");
-#define IS(name) (name_size == strlen(name) && strncmp(call, name, name_size) == 0)
-    if (IS("open_existing"))
-        ledger_open_existing(thread, cpu_ns);
-    else if (IS("open"))
-        ledger_open(thread);
-    else if (IS("open_forked"))
-        ledger_open_forked(&sampler, thread, cpu_ns);
-    else if (IS("note_creation"))
-        ledger_note_creation(&sampler, thread);
-    else if (IS("begin_tick"))
-        ledger_begin_tick(&sampler, thread);
-    else if (IS("read_run_queue_wait"))
-        ledger_read_run_queue_wait(&sampler, thread);
-    else if (IS("credit_running"))
-        ledger_credit_running(&sampler, thread, cpu_ns, &stack);
-    else if (IS("credit_wait"))
-        ledger_credit_wait(&sampler, thread, &stack);
-    else if (IS("credit_blocked"))
-        ledger_credit_blocked(&sampler, thread, &stack);
-    else if (IS("credit_sleep"))
-        ledger_credit_sleep(&sampler, thread, &stack);
-    else if (IS("write_lost"))
-        ledger_write_lost(&sampler, thread, cpu_ns, (enum recording_loss)field("cause", 0));
-    else if (IS("write_unreadable"))
-        ledger_write_unreadable(&sampler, thread);
-    else if (IS("note_state"))
-        ledger_note_state(&sampler, thread);
-    else if (IS("end_tick"))
-        ledger_end_tick(&sampler, thread);
-    else if (IS("close"))
-        ledger_close(&sampler, thread, cpu_ns);
-    else if (IS("close_as_reported"))
-        ledger_close_as_reported(&sampler, thread, cpu_ns);
-    else if (IS("write_rest"))
-        ledger_write_rest(&sampler, thread);
-    else if (IS("again"))
-        thread->ledger.has_blocked = thread->ledger.has_run = thread->ledger.has_written_routine = false;
-    else if (IS("forget"))
-        thread->ledger.preempted_ns = thread->ledger.has_seen_switch = 0;
+    if (is_call("credit_running"))
+        return ledger_credit_running(&tick, ledger, cpu_ns, number_answer("observed"), &stack);
+    if (is_call("credit_wait"))
+        (void)ledger_credit_wait(&tick, ledger, &stack);
+    else if (is_call("credit_blocked"))
+        (void)ledger_credit_blocked(&tick, ledger, number_answer("switching"), &stack);
+    else if (is_call("credit_sleep"))
+        (void)ledger_credit_sleep(&tick, ledger, number_answer("switching"), &stack);
+    else if (is_call("write_lost"))
+        ledger_write_lost(&tick, ledger, cpu_ns, (enum recording_loss)field("cause", 0));
+    else if (is_call("write_unreadable"))
+        ledger_write_unreadable(&tick, ledger);
     else
         CHECK(false);
+    return (struct recording_time){0};
+}
+
+/* Makes a call at the end of the thread or of the recording. Returns false if the call is another one. */
+static bool end(size_t number, struct recording_time *ret_time)
+{
+    uint64_t unseen_cpu_ns = field("arg", 0);
+    if (is_call("write_rest"))
+        *ret_time = ledger_write_rest(&tick, &ledgers[number], timers[number].is_there);
+    else if (is_call("close") || is_call("close_as_reported"))
+        *ret_time = close_ledger(number, unseen_cpu_ns, is_call("close_as_reported"));
+    else
+        return false;
+    return true;
+}
+
+static void make_call(size_t number)
+{
+    struct ledger *ledger = &ledgers[number];
+    struct recording_time time = {0};
+    if (is_call("open_existing"))
+        ledger_open_existing(ledger, field("arg", 0));
+    else if (is_call("open"))
+        ledger_open(ledger);
+    else if (is_call("open_forked"))
+        ledger_open_forked(&tick, ledger, field("arg", 0), inputs[number].age);
+    else if (is_call("note_creation"))
+        ledger_note_creation(&tick, ledger);
+    else if (is_call("begin_tick"))
+        ledger_begin_tick(&tick, ledger);
+    else if (is_call("note_delay"))
+        note_delay(number);
+    else if (is_call("note_state"))
+        ledger_note_state(&tick, ledger);
+    else if (is_call("end_tick"))
+        ledger_end_tick(&tick, ledger);
+    else if (is_call("begin_recording"))
+        ledger_begin_recording(ledger, (uint32_t)field("arg", 0));
+    else if (is_call("forget_timer"))
+        ledger_forget_timer(ledger);
+    else if (!end(number, &time))
+        time = credit(number);
+    if (!are_where_they_run[number]) unseen_waits_ns += time.runnable_ns;
 }
 
 /* Writes the states that the call has changed. */
-static void put_states(struct target_thread *thread, struct inputs *values, enum thread_state state, uint64_t unseen_ns)
+static void put_states(const struct ledger *ledger, struct inputs *values, enum ledger_state state, uint64_t unseen_ns)
 {
-    uint64_t wait_ns = ledger_unwritten_wait_ns(thread);
-    if (thread->ledger.cpu_written_ns != values->written || wait_ns != values->wait) {
+    uint64_t wait_ns = ledger_unwritten_wait_ns(ledger);
+    if (ledger->cpu_written_ns != values->written || wait_ns != values->wait) {
         put("=written");
-        add(thread->ledger.cpu_written_ns), add(wait_ns);
+        add(ledger->cpu_written_ns), add(wait_ns);
     }
-    values->written = thread->ledger.cpu_written_ns;
+    values->written = ledger->cpu_written_ns;
     values->wait = wait_ns;
-    if (thread->state != state) put("=state"), add(thread->state);
-    uint64_t *counted_ns = &sampler.counters[RECORDING_UNSEEN_WAITS_NS];
-    if (*counted_ns != unseen_ns) put("=unseen"), add(*counted_ns - unseen_ns);
+    if (ledger->state != state) put("=state"), add(ledger->state);
+    if (unseen_waits_ns != unseen_ns) put("=unseen"), add(unseen_waits_ns - unseen_ns);
 }
 
 static bool is_as_expected(void)
@@ -278,20 +293,17 @@ static bool replay_call(void)
 {
     const char *at = strchr(call, ' ');
     if (!at) { /* "sums": those of the routines are written and begin again */
-        memset(&sampler.short_lived_threads, 0, sizeof(sampler.short_lived_threads));
+        routines = (struct routine_table){0};
         return true;
     }
-    size_t number = strtoull(at, NULL, 16);
-    CHECK(number < THREADS);
-    struct target_thread *thread = &threads[number % THREADS];
-    struct inputs *values = &inputs[number % THREADS];
-    set_sampler(values);
-    set_thread(thread);
-    enum thread_state state = thread->state;
-    uint64_t unseen_ns = sampler.counters[RECORDING_UNSEEN_WAITS_NS];
+    size_t number = strtoull(at, NULL, 16) % THREADS;
+    set_tick(&inputs[number]);
+    set_thread(number);
+    enum ledger_state state = ledgers[number].state;
+    uint64_t unseen_ns = unseen_waits_ns;
     written_count = answer_at = 0;
-    make_call(thread);
-    put_states(thread, values, state, unseen_ns);
+    make_call(number);
+    put_states(&ledgers[number], &inputs[number], state, unseen_ns);
     return is_as_expected();
 }
 
@@ -308,9 +320,13 @@ static size_t replay(const char *path)
     char next[LINE] = "";
     size_t count = 0;
     FILE *file = fopen(path, "r");
-    memset(&sampler, 0, sizeof(sampler));
-    memset(threads, 0, sizeof(threads));
+    sink = recording_sink_of(NULL);
+    routines = (struct routine_table){0};
+    memset(ledgers, 0, sizeof(ledgers));
+    memset(timers, 0, sizeof(timers));
     memset(inputs, 0, sizeof(inputs));
+    memset(are_missing, 0, sizeof(are_missing));
+    memset(are_where_they_run, 0, sizeof(are_where_they_run));
     bool has_next = file && fgets(next, sizeof(next), file);
     for (bool is_equal = true; has_next && is_equal; count++) {
         next[strcspn(next, "\n")] = '\0';

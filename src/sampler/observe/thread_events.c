@@ -1,7 +1,7 @@
 /* A ring whose places have numbers (D. Vyukov's bounded queue): a writer takes a number, fills the place, and publishes
  * it by the place's own number. When the ring is full, ends are added up by start routine. SPDX-License-Identifier: MIT
  */
-#include "sampler/thread_events.h"
+#include "sampler/observe/thread_events.h"
 
 #include "base/kernel.h"
 #include "base/unsigned.h"
