@@ -38,7 +38,8 @@ static const struct foreign_word commands[] = {
     {NULL, NULL},
 };
 
-#define ATTACH "cannot attach to a running process; perf can: perf record -g -p PID -- sleep 10; offbeat top perf.data"
+#define THREAD "records all threads of a process: --pid PID; offbeat top --thread REGEX shows one"
+#define ATTACH "records a process that runs already by --pid PID"
 #define SYSTEM "records one command and its children; perf records all: perf record -g -a -- sleep 10; offbeat top perf.data"
 #define STACKS "always records complete stacks"
 #define EVENTS "records time; --mode cpu records time on a processor"
@@ -46,10 +47,8 @@ static const struct foreign_word commands[] = {
 static const struct {
     const char *command, *option, *advice;
 } advices[] = {
-    {"record", "p", ATTACH},
-    {"record", "pid", ATTACH},
-    {"record", "t", ATTACH},
-    {"record", "tid", ATTACH},
+    {"record", "t", THREAD},
+    {"record", "tid", THREAD},
     {"record", "attach", ATTACH},
     {"record", "a", SYSTEM},
     {"record", "all-cpus", SYSTEM},

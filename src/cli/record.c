@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/process_starts.h"
 #include "cli/record.h"
+#include "cli/record_attach.h"
 #include "cli/record_folder.h"
 #include "cli/record_library.h"
 #include "cli/record_outputs.h"
@@ -75,6 +76,9 @@ struct record {
     bool is_running;                      /* true while the program runs: empty recordings may still grow */
     bool is_written;                      /* true if everything was written while the program ran */
     const struct record_watcher *watcher; /* NULL: none */
+    struct attach_options attach;
+    struct attachment *attachment; /* processes that are recorded from outside; NULL: none */
+    char attached_name[PATH_MAX];
 };
 
 struct record_arguments {
@@ -479,7 +483,9 @@ static bool prepare_outputs(struct record *record, const struct record_arguments
 {
     struct record_outputs *outputs = &record->outputs;
     record->exit_status = EXIT_WRONG_USE;
-    if (!record_outputs_choose(outputs, &arguments->outputs, arguments->format_choice, record->program)) return false;
+    if (!record_outputs_choose(outputs, &arguments->outputs, arguments->format_choice,
+                               record->program ? record->program : record->command))
+        return false;
     record->exit_status = EXIT_FAILED;
     for (size_t i = 0; i < outputs->count; i++) outputs->items[i].series.thins_idle = arguments->thins_idle;
     record->run.stdout_is_taken = record_outputs_use_stdout(outputs);
@@ -504,6 +510,55 @@ static void note_started(void *context)
     record->watcher->started(record->watcher->context, &record->folder);
 }
 
+/* Writes everything. */
+static void write_kept(struct record *record)
+{
+    /* A user who interrupts the writing learns where the recordings are. */
+    char words[PATH_MAX + 160];
+    (void)snprintf(words, sizeof(words),
+                   "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
+                   "offbeat top read them\n",
+                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
+    run_end_with_words(words);
+    write_with_room(record);
+}
+
+static void write_attached(void *context)
+{
+    write_meanwhile(context, false);
+}
+
+static bool prepare_attach(struct record *record, const struct record_arguments *arguments)
+{
+    struct attach_options *attach = &record->attach;
+    record->exit_status = EXIT_WRONG_USE;
+    record->attachment = attach_find(attach, record->attached_name);
+    if (!record->attachment) return false;
+    record->command = record->attached_name;
+    if (!prepare_outputs(record, arguments)) return false;
+    record->has_folder = record_folder_make(&record->folder);
+    if (!record->has_folder) return false;
+    attach->frequency_hz = record->run.frequency_hz;
+    attach->duration_ns = record->run.duration_ns;
+    attach->is_cpu_mode = record->run.is_cpu_mode;
+    attach->no_children = record->run.no_children;
+    attach->directory = record->folder.path;
+    attach->image_directory = record_folder_arrange_images(&record->folder);
+    attach->cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
+    attach->write = write_attached;
+    attach->context = record;
+    return true;
+}
+
+/* Records processes that run already. Returns early as record_begin. */
+static void record_attached(struct record *record, const struct record_arguments *arguments)
+{
+    if (!prepare_attach(record, arguments)) return;
+    record->result.started_ns = clock_monotonic_ns();
+    record->has_run = attach_run(record->attachment, &record->attach, &record->result.wall_ns);
+    if (record->has_run) write_kept(record);
+}
+
 /* Returns early where something fails: record_end stops and frees whatever was begun. */
 static void record_begin(struct record *record, const struct record_arguments *arguments, char **command)
 {
@@ -518,14 +573,7 @@ static void record_begin(struct record *record, const struct record_arguments *a
     if (record->watcher) record->watcher->ended(record->watcher->context);
     if (record->is_written) return;
     print_end(command[0], record->result.status);
-    /* A user who interrupts the writing learns where the recordings are. */
-    char words[PATH_MAX + 160];
-    (void)snprintf(words, sizeof(words),
-                   "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
-                   "offbeat top read them\n",
-                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
-    run_end_with_words(words);
-    write_with_room(record);
+    write_kept(record);
 }
 
 /* The only way out: as the program ended, unless it ended well and we failed. */
@@ -536,6 +584,7 @@ static int record_end(struct record *record)
     if (record->has_folder) remove_recordings(record);
     if (record->has_run) index_store_make_room();
     if (record->watcher && record->has_run) record->watcher->last(record->watcher->context);
+    attach_free(record->attachment);
     free(record->program);
     record_outputs_fini(&record->outputs);
     free(record->recordings.names);
@@ -554,11 +603,30 @@ int record_watched(char **command, const struct record_request *request, const s
     return record_end(&record);
 }
 
+enum engine_choice { ENGINE_AUTO, ENGINE_INSIDE };
+
+static const char *const engine_names[] = {NULL, "inside", "bpf", "perf", "proc"};
+
+/* Returns false, after one line, if the command line names both a command and processes, or neither. */
+static bool check_use(const struct record *record, const struct operands *command, unsigned engine)
+{
+    bool attaches = attach_is_wanted(&record->attach);
+    if (attaches && command->count > 0)
+        message("--pid records processes that run already, so %s cannot be started, too", command->items[0]);
+    else if (!attaches && command->count == 0)
+        message("record needs a COMMAND to run, or --pid PID; see offbeat record --help");
+    else if (attaches && engine == ENGINE_INSIDE)
+        message("--engine inside cannot record a process that runs already; leave it out");
+    else
+        return true;
+    return false;
+}
+
 int command_record(int argc, char **argv)
 {
     struct record record = {.run = {.frequency_hz = RECORD_FREQUENCY_DEFAULT}};
     struct record_arguments arguments = {.format_choice = CONVERT_TARGET_COUNT};
-    unsigned mode = 0;
+    unsigned mode = 0, engine = ENGINE_AUTO;
     /* clang-format off */
     const struct option options[] = {
         {"output", 'o', OPTION_TEXTS, &arguments.outputs, .argument = "FILE",
@@ -570,6 +638,10 @@ int command_record(int argc, char **argv)
         {"cpu-max", 0, OPTION_PERCENT, &record.run.cpu_max_ppm, .argument = "PERCENT",
          .help = "what the sampler may use of a processor, in each process (default: 20%)", .minimum = CPU_PPM_MIN,
          .maximum = 100 * PERCENT_PPM},
+        {"pid", 'p', OPTION_TEXTS, &record.attach.pids, .argument = "PID",
+         .help = "record a process that runs already, and its children; may be repeated, or be 12,34"},
+        {"engine", 0, OPTION_CHOICE, &engine, .argument = "auto|inside|bpf|perf|proc",
+         .help = "how to sample: with the library inside, or from outside (default: auto)"},
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
          .help = "time that passes, or time on a processor (default: wall)"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
@@ -601,7 +673,6 @@ int command_record(int argc, char **argv)
                  "signals and exit status are unchanged; with -o -, the program writes to standard error. Ctrl-C ends\n"
                  "the program, not the writing. Ctrl-\\, or SIGUSR1 to offbeat, writes what was sampled so far.",
         .options = options,
-        .operands_min = 1,
         .operands_max = INT_MAX,
         .stops_at_operand = true,
     };
@@ -610,6 +681,11 @@ int command_record(int argc, char **argv)
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
     record.run.is_cpu_mode = mode == 1;
     record.run.write = write_meanwhile;
-    record_begin(&record, &arguments, command.items);
+    record.attach.engine = engine_names[engine];
+    if (!check_use(&record, &command, engine)) return EXIT_WRONG_USE;
+    if (attach_is_wanted(&record.attach))
+        record_attached(&record, &arguments);
+    else
+        record_begin(&record, &arguments, command.items);
     return record_end(&record);
 }

@@ -6,9 +6,15 @@
 #ifndef OFFBEAT_RECORDER_CODE_FILE_H
 #define OFFBEAT_RECORDER_CODE_FILE_H
 
+#include "base/array.h"
+#include "base/index_table.h"
+#include "base/maps.h"
 #include "binary/elf_file.h"
+#include "symbolize/frame_sections.h"
 #include "unwind/frame_build.h"
 #include "unwind/frame_lookup.h"
+
+#include <sys/types.h>
 
 enum { CODE_FILES_MAX = 1 << 16, CODE_BUILD_ID_MAX = ELF_BUILD_ID_BYTES_MAX };
 
@@ -28,6 +34,31 @@ struct code_file {
     uint8_t build_id[CODE_BUILD_ID_MAX];
     size_t build_id_size;              /* bytes; 0: it has none */
     uint64_t image_size, image_vmaddr; /* range of its segments, from the first byte to the last one */
+    uint64_t device, inode;            /* numbers in the maps of the processes; 0: the vdso */
+    struct elf_file elf;               /* the open file, so that it can be read after it was deleted */
+    uint8_t *memory;                   /* copy of the vdso; NULL: it is a file */
+    struct frame_sections sections;    /* call frame information while the table is being built */
+    struct frame_build *build;         /* work on the table; NULL: none */
 };
+
+struct code_files {
+    ARRAY_OF(struct code_file *) items;
+    struct index_table by_identity;
+    const char *cache_directory; /* folder of tables that were built before; NULL: none */
+    size_t building;             /* number of files whose tables are being built */
+    uint64_t denied_count;       /* files that could not be opened */
+};
+
+void code_files_fini(struct code_files *files);
+
+/* Returns the file that process PID has mapped at ENTRY, or the vdso; NULL if it cannot be opened or is no ELF file. */
+struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry);
+
+/* Prepares FILE for walks: takes over a stored table, or reads its call frame information. */
+void code_file_prepare(struct code_files *files, struct code_file *file);
+
+/* Works on the tables that are being built until the time UNTIL_NS (CLOCK_MONOTONIC). Returns true if one was
+ * completed. */
+bool code_files_work(struct code_files *files, uint64_t until_ns);
 
 #endif

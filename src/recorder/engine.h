@@ -37,6 +37,7 @@ struct watched_process {
     const struct process_module *modules; /* list sorted by START, without overlaps */
     size_t module_count;
     uint64_t generation; /* number that grows when the list or a table of it changes */
+    bool is_added;       /* true after add_process */
     void *engine_data;   /* the engine's own data; NULL before add_process */
 };
 
@@ -142,6 +143,10 @@ struct engine_ops {
     /* Delivers one engine_thread for each thread of the watched processes that ran since the last call, or that is new
      * or ended; a thread that is left out was blocked all the time. NULL unless SEES_THREADS. */
     void (*observe)(struct engine *engine, const struct engine_sink *sink);
+
+    /* Called from inside of the sink for the thread that is delivered as blocked, after its stack was read. Returns
+     * true if it has run since it was SEEN. NULL: the kernel is asked by /proc. */
+    bool (*has_run)(struct engine *engine, const struct engine_thread *seen);
 
     void (*losses)(const struct engine *engine, struct engine_losses *ret_losses);
 };

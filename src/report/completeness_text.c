@@ -107,6 +107,13 @@ static const char *unreadable_remedy(const struct profile *profile)
     return "the program is not dumpable: see prctl(2), PR_SET_DUMPABLE";
 }
 
+/* Returns true if the process was recorded from outside. */
+static bool is_from_outside(const struct profile *profile)
+{
+    static const char start[] = "from outside";
+    return strncmp(profile_metadata_text(profile, "engine"), start, sizeof(start) - 1) == 0;
+}
+
 struct explained_loss {
     const char *cause, *remedy;
 };
@@ -124,6 +131,9 @@ static struct explained_loss explain(const struct profile *profile, const char *
                                        "they live only for a moment: raise --frequency"};
     if (strcmp(key, "lost_no_table") == 0)
         return (struct explained_loss){"while unwind tables of large libraries were read", OVERLOADED};
+    if (strcmp(key, "lost_in_kernel") == 0 && is_from_outside(profile))
+        return (struct explained_loss){"inside the kernel, where this user's perf events see no stacks",
+                                       "set kernel.perf_event_paranoid to 1 (sysctl), or record as root"};
     if (strcmp(key, "lost_in_kernel") == 0)
         return (struct explained_loss){"inside the kernel, in threads that block the sampler's signal or have stacks "
                                        "too small for it",
@@ -131,6 +141,9 @@ static struct explained_loss explain(const struct profile *profile, const char *
     if (strcmp(key, "lost_unreadable") == 0)
         return (struct explained_loss){"of blocked threads whose stacks the kernel does not show",
                                        unreadable_remedy(profile)};
+    if (strcmp(key, "lost_running") == 0)
+        return (struct explained_loss){"of running threads, whose stacks /proc does not show",
+                                       "record as root, or with --engine perf"};
     return (struct explained_loss){key, "offbeat-info(1) explains it"};
 }
 

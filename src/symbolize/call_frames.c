@@ -1,32 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbolize/call_frames.h"
 
-/* Empty if FILE has no such section. False if it cannot be read. */
-static bool read_section(const struct elf_file *file, const char *name, struct buffer *bytes, uint64_t *ret_address)
-{
-    const struct elf_section *section = elf_file_section(file, name);
-    buffer_init(bytes, CALL_FRAMES_BYTES_MAX);
-    *ret_address = section ? section->address : 0;
-    if (!section || !section->has_bytes || section->size > CALL_FRAMES_BYTES_MAX) return true;
-    return elf_file_read_section(file, section, bytes, NULL) == STATUS_OK;
-}
+#include "symbolize/frame_sections.h"
 
 static bool build_table(struct call_frames *frames, const struct elf_file *file)
 {
-    struct buffer eh_frame, header, debug_frame;
-    uint64_t eh_frame_address, header_address, debug_frame_address;
-    bool is_read = read_section(file, ".eh_frame", &eh_frame, &eh_frame_address);
-    is_read = read_section(file, ".eh_frame_hdr", &header, &header_address) && is_read;
-    is_read = read_section(file, ".debug_frame", &debug_frame, &debug_frame_address) && is_read;
-    struct frame_table_source source = {.base = frames->base, .header_address = header_address};
-    source.eh_frame = (struct cfi_section){
-        .bytes = buffer_slice(&eh_frame), .address = eh_frame_address, .data_address = header_address};
-    source.header = buffer_slice(&header);
-    source.debug_frame = (struct cfi_section){.bytes = buffer_slice(&debug_frame), .is_debug_frame = true};
-    bool is_built = is_read && frame_table_build(&source, &frames->table);
-    buffer_fini(&eh_frame);
-    buffer_fini(&header);
-    buffer_fini(&debug_frame);
+    struct frame_sections sections;
+    bool is_built =
+        frame_sections_read(&sections, file, frames->base) && frame_table_build(&sections.source, &frames->table);
+    frame_sections_free(&sections);
     return is_built;
 }
 

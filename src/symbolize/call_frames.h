@@ -5,8 +5,6 @@
 #include "symbolize/symbol_module.h"
 #include "unwind/frame_table.h"
 
-enum { CALL_FRAMES_BYTES_MAX = 256 << 20 }; /* bytes of one section */
-
 struct call_frames {
     struct symbol_module module; /* module with the segments of its binary */
     uint64_t base;               /* the file's own address that the table's addresses are relative to */

@@ -11,8 +11,8 @@
 static const char *const outcome_keys[RECORDER_OUTCOMES] = {"stacks_root",      "stacks_too_deep",
                                                             "stacks_no_table",  "stacks_bad_memory",
                                                             "stacks_bad_frame", "stacks_unknown_register"};
-static const char *const loss_keys[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel",
-                                                        "lost_no_table", "lost_unreadable"};
+static const char *const loss_keys[RECORDING_LOSSES] = {"lost_late",     "lost_unanswered", "lost_in_kernel",
+                                                        "lost_no_table", "lost_unreadable", "lost_running"};
 static const char *const counter_keys[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",
@@ -46,6 +46,7 @@ static const char *const counter_keys[RECORDING_COUNTER_COUNT] = {
     [RECORDING_STOPPED_NS] = "stopped_ns",
     [RECORDING_PRIORITY] = "sampler_priority",
     [RECORDING_FILE_ERRNO] = NULL, /* an entry in words */
+    [RECORDING_ENGINE] = NULL,     /* an entry in words */
 };
 
 /* Adds how sleeping threads are detected. */
@@ -85,6 +86,25 @@ static void add_running_metadata(struct profile *profile, const struct recorder_
     profile_add_metadata_text(profile, "running_threads", text);
 }
 
+/* Adds how the process was seen. */
+static void add_engine(struct profile *profile, uint64_t engine, enum recording_mode mode)
+{
+    static const char *const from_outside[RECORDING_ENGINES] = {
+        [RECORDING_ENGINE_BPF] = "from outside: running threads by programs in the kernel (BPF)",
+        [RECORDING_ENGINE_PERF] = "from outside: running threads by perf events with copies of the stack",
+        [RECORDING_ENGINE_PERF_USER] = "from outside: running threads by perf events that see user code only, with "
+                                       "copies of the stack; time in system calls by CPU clocks, without stacks",
+        [RECORDING_ENGINE_PROC] = "from outside: files of /proc, which show no stacks of running threads",
+    };
+    const char *inside = mode == RECORDING_CPU
+                             ? "timers, or signals to threads that run at a tick, weighted by their CPU clocks, frame "
+                               "tables"
+                             : "running threads by timer or signal, blocked ones read from outside, weighted by the "
+                               "kernel's clocks, frame tables";
+    bool is_outside = engine > RECORDING_ENGINE_INSIDE && engine < RECORDING_ENGINES;
+    profile_add_metadata_text(profile, "engine", is_outside ? from_outside[engine] : inside);
+}
+
 /* Adds why the sampler ended before the program. */
 static void add_end_metadata(struct profile *profile, const struct recorder_counts *counts)
 {
@@ -108,6 +128,8 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
                            uint64_t period_ns)
 {
     char cpu_max[48];
+    uint64_t engine = counts->counters[RECORDING_ENGINE];
+    add_engine(profile, engine, mode);
     uint64_t cpu_max_ppm = counts->counters[RECORDING_CPU_MAX_PPM];
     (void)snprintf(cpu_max, sizeof(cpu_max), "%g %% of a processor", (double)cpu_max_ppm / PERCENT_PPM);
     if (cpu_max_ppm != 0) profile_add_metadata_text(profile, "cpu_max", cpu_max);
@@ -117,8 +139,8 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     uint64_t file_errno = counts->counters[RECORDING_FILE_ERRNO];
     if (file_errno > 0 && file_errno < 4096)
         profile_add_metadata_text(profile, "files_denied", strerror((int)file_errno));
-    if (mode != RECORDING_CPU) add_idle_metadata(profile, counts);
-    add_running_metadata(profile, counts);
+    if (mode != RECORDING_CPU && engine == RECORDING_ENGINE_INSIDE) add_idle_metadata(profile, counts);
+    if (engine == RECORDING_ENGINE_INSIDE) add_running_metadata(profile, counts);
     add_end_metadata(profile, counts);
     profile_add_metadata_number(profile, "samples_taken", (int64_t)counts->taken);
     profile_add_metadata_number(profile, "samples_repeated", (int64_t)counts->repeated);

@@ -33,8 +33,8 @@ static const char *const incomplete_names[RECORDER_OUTCOMES] = {
     INCOMPLETE_BAD_FRAME,
     INCOMPLETE_UNKNOWN_REGISTER,
 };
-static const char *const loss_names[RECORDING_LOSSES] = {NO_STACK_LATE, NO_STACK_UNANSWERED, NO_STACK_IN_KERNEL,
-                                                         NO_STACK_NO_TABLE, NO_STACK_UNREADABLE};
+static const char *const loss_names[RECORDING_LOSSES] = {NO_STACK_LATE,     NO_STACK_UNANSWERED, NO_STACK_IN_KERNEL,
+                                                         NO_STACK_NO_TABLE, NO_STACK_UNREADABLE, NO_STACK_RUNNING};
 struct replayed_module {
     uint64_t start, end;
     struct mapping_id mapping;
@@ -604,11 +604,6 @@ static void replay_start(struct replay *replay)
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
     profile->profiler_id = hex_string(profile, slice_of(uuid, sizeof(uuid)));
-    profile_add_metadata_text(
-        profile, "engine",
-        is_cpu ? "timers, or signals to threads that run at a tick, weighted by their CPU clocks, frame tables"
-               : "running threads by timer or signal, blocked ones read from outside, weighted by the kernel's clocks, "
-                 "frame tables");
     profile_add_metadata_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
     profile_add_metadata_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
     add_id(profile, "pid", pid);

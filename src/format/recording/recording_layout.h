@@ -111,6 +111,7 @@ enum recording_loss {
     RECORDING_LOST_IN_KERNEL,  /* the same, while its perf timer, which sees user code only, missed it */
     RECORDING_LOST_NO_TABLE,   /* call frame information of a module in the stack was being read */
     RECORDING_LOST_UNREADABLE, /* a blocked thread, whose registers and stack the kernel does not show */
+    RECORDING_LOST_RUNNING,    /* the engine sees no stacks of running threads */
     RECORDING_LOSSES,
 };
 
@@ -125,6 +126,16 @@ enum recording_end {
     RECORDING_END_LAST_THREAD,    /* the program's own threads had all ended */
     RECORDING_END_DESCRIPTORS,    /* the limit of open files left none for what the sampler must read */
     RECORDING_END_NO_THREAD,      /* the limit of threads left none for the sampler */
+};
+
+/* The recorder: the sampler inside the process, or an engine that sees it from outside. */
+enum recording_engine {
+    RECORDING_ENGINE_INSIDE,
+    RECORDING_ENGINE_BPF,
+    RECORDING_ENGINE_PERF,
+    RECORDING_ENGINE_PERF_USER, /* time in system calls has no stacks */
+    RECORDING_ENGINE_PROC,
+    RECORDING_ENGINES,
 };
 
 enum recording_counter {
@@ -164,6 +175,7 @@ enum recording_counter {
     RECORDING_STOPPED_NS,      /* time for which the process was stopped; it is in no other counter */
     RECORDING_PRIORITY,        /* 1: the sampler thread had the highest priority of ordinary threads */
     RECORDING_FILE_ERRNO,      /* error that denied a file of /proc; 0: none */
+    RECORDING_ENGINE,          /* enum recording_engine */
     RECORDING_COUNTER_COUNT,
 };
 

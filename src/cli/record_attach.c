@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record_attach.h"
+
+#include "base/clocks.h"
+#include "cli/message.h"
+#include "recorder/engines.h"
+#include "recorder/recorder.h"
+#include "recorder/task_files.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct attachment {
+    pid_t pids[ATTACH_PIDS_MAX];
+    size_t count;
+    struct recorder *recorder;
+};
+
+/* --- Which processes ---------------------------------------------------------------------------------------------- */
+
+bool attach_is_wanted(const struct attach_options *options)
+{
+    return options->pids.count > 0;
+}
+
+static bool add_pid(struct attachment *attachment, pid_t pid)
+{
+    for (size_t i = 0; i < attachment->count; i++) {
+        if (attachment->pids[i] == pid) return true;
+    }
+    if (attachment->count == ATTACH_PIDS_MAX) {
+        message("--pid names over %d processes", ATTACH_PIDS_MAX);
+        return false;
+    }
+    attachment->pids[attachment->count++] = pid;
+    return true;
+}
+
+/* Adds the numbers in TEXT, which commas separate. */
+static bool add_pids(struct attachment *attachment, const char *text)
+{
+    for (const char *at = text;;) {
+        char *end;
+        long pid = strtol(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0') || *at < '0' || *at > '9' || pid <= 0 || pid > INT_MAX) {
+            message("--pid %s: not a process number; pgrep NAME prints the numbers of processes", text);
+            return false;
+        }
+        if (!add_pid(attachment, (pid_t)pid)) return false;
+        if (*end == '\0') return true;
+        at = end + 1;
+    }
+}
+
+struct attachment *attach_find(const struct attach_options *options, char ret_name[PATH_MAX])
+{
+    struct task_status status;
+    struct attachment *attachment = calloc(1, sizeof(*attachment));
+    bool is_found = attachment != NULL;
+    for (size_t i = 0; i < options->pids.count && is_found; i++)
+        is_found = add_pids(attachment, options->pids.items[i]);
+    if (is_found && !task_read_status(attachment->pids[0], &status)) {
+        message("there is no process %d", (int)attachment->pids[0]);
+        is_found = false;
+    }
+    if (is_found) {
+        (void)snprintf(ret_name, PATH_MAX, "%s", status.name);
+        for (char *at = ret_name; *at; at++) *at = *at == '/' ? '-' : *at;
+        return attachment;
+    }
+    free(attachment);
+    return NULL;
+}
+
+/* --- Engine ------------------------------------------------------------------------------------------------------- */
+
+static void print_denial(const char *before, const struct engine_denial *denial, const char *after)
+{
+    const char *separator = denial->remedy[0] ? "; " : "";
+    message("%s%s%s%s%s", before, denial->reason, separator, denial->remedy, after);
+}
+
+/* Returns the best engine that can be used, or the one that was asked for; NULL after one line. */
+static const struct engine_ops *choose_engine(const struct attach_options *options)
+{
+    struct engine_denial denial = {0}, first = {0};
+    char text[64];
+    for (size_t i = 0; engines_at(i); i++) {
+        const struct engine_ops *engine = engines_at(i);
+        if (options->engine && strcmp(options->engine, engine->name) != 0) continue;
+        if (engines_probe(engine, &denial)) {
+            (void)snprintf(text, sizeof(text), "recording by %s: ", engine->name);
+            if (first.reason[0]) print_denial(text, &first, "");
+            return engine;
+        }
+        if (!first.reason[0]) first = denial;
+    }
+    (void)snprintf(text, sizeof(text), "no engine can record%s%s: ", options->engine ? " by " : "",
+                   options->engine ? options->engine : "");
+    print_denial(text, &first, "");
+    return NULL;
+}
+
+static struct recorder *make_recorder(const struct attach_options *options, const struct engine_ops *engine)
+{
+    struct engine_denial denial;
+    const struct recorder_options recorder_options = {
+        .engine = engine,
+        .frequency_hz = options->frequency_hz,
+        .is_cpu_mode = options->is_cpu_mode,
+        .follows_children = !options->no_children,
+        .directory = options->directory,
+        .image_directory = options->image_directory,
+        .cache_directory = options->cache_directory,
+    };
+    struct recorder *recorder = recorder_new(&recorder_options, &denial);
+    if (!recorder) print_denial("", &denial, "");
+    return recorder;
+}
+
+/* --- Recording ---------------------------------------------------------------------------------------------------- */
+
+/* Waits for a signal until UNTIL_NS. Returns its number, or 0. */
+static int wait_for_signal(const sigset_t *signals, uint64_t until_ns)
+{
+    uint64_t now_ns = clock_monotonic_ns(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    const struct timespec timeout = {.tv_sec = (time_t)(left_ns / SECOND_NS), .tv_nsec = (long)(left_ns % SECOND_NS)};
+    int number = sigtimedwait(signals, NULL, &timeout);
+    return number > 0 ? number : 0;
+}
+
+/* Records until the end. */
+static void record_until_end(struct attachment *attachment, const struct attach_options *options,
+                             const sigset_t *signals)
+{
+    struct recorder *recorder = attachment->recorder;
+    uint64_t end_ns = options->duration_ns ? clock_monotonic_ns() + options->duration_ns : UINT64_MAX;
+    while (recorder_process_count(recorder) > 0 && clock_monotonic_ns() < end_ns) {
+        uint64_t next_ns = recorder_next_ns(recorder);
+        recorder_work(recorder, next_ns);
+        int number = wait_for_signal(signals, next_ns);
+        if (number == SIGUSR1 || number == SIGQUIT) {
+            recorder_flush(recorder);
+            options->write(options->context);
+        } else if (number != 0) {
+            break;
+        } else {
+            recorder_tick(recorder);
+        }
+    }
+    recorder_end(recorder);
+}
+
+/* CPU time is counted by clocks: lost stacks make shares less exact, and no time smaller. */
+static void print_losses(const struct recorder *recorder)
+{
+    struct engine_losses losses = {0};
+    recorder_losses(recorder, &losses);
+    uint64_t lost = losses.stacks_lost + losses.runs_missed;
+    if (lost > 0)
+        message("%llu stacks of running threads were lost, because the machine is overloaded; lower --frequency",
+                (unsigned long long)lost);
+}
+
+/* Adds the processes to the recorder. A process that is gone or denied is named; the others are recorded. */
+static bool add_all(struct attachment *attachment)
+{
+    struct engine_denial denial;
+    for (size_t i = 0; i < attachment->count; i++) {
+        if (!recorder_add(attachment->recorder, attachment->pids[i], &denial)) print_denial("", &denial, "");
+    }
+    return recorder_process_count(attachment->recorder) > 0;
+}
+
+bool attach_run(struct attachment *attachment, const struct attach_options *options, uint64_t *ret_wall_ns)
+{
+    static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
+    sigset_t signals, before;
+    (void)sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
+    (void)sigprocmask(SIG_BLOCK, &signals, &before);
+    const struct engine_ops *engine = choose_engine(options);
+    attachment->recorder = engine ? make_recorder(options, engine) : NULL;
+    uint64_t start_ns = clock_monotonic_ns();
+    bool is_recorded = attachment->recorder && add_all(attachment);
+    if (is_recorded) record_until_end(attachment, options, &signals);
+    if (is_recorded) print_losses(attachment->recorder);
+    *ret_wall_ns = clock_monotonic_ns() - start_ns;
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return is_recorded;
+}
+
+void attach_free(struct attachment *attachment)
+{
+    if (!attachment) return;
+    recorder_free(attachment->recorder);
+    free(attachment);
+}

@@ -1,0 +1,42 @@
+/* Records processes that run already, from outside (recorder/).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_RECORD_ATTACH_H
+#define OFFBEAT_CLI_RECORD_ATTACH_H
+
+#include "cli/options.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { ATTACH_PIDS_MAX = 4096 };
+
+struct attach_options {
+    struct option_texts pids;    /* process numbers, several of them separated by commas */
+    const char *engine;          /* name of an engine; NULL: the best one that this user may use */
+    const char *directory;       /* folder for the recordings */
+    const char *image_directory; /* folder where names are looked for by build id */
+    const char *cache_directory; /* folder of frame tables; NULL: none */
+    uint64_t frequency_hz;
+    uint64_t duration_ns; /* 0: until the processes or the user end it */
+    bool is_cpu_mode, no_children;
+    /* Function that writes a profile of what was recorded so far, at SIGUSR1. */
+    void (*write)(void *context);
+    void *context;
+};
+
+struct attachment;
+
+/* Returns true if OPTIONS name processes. */
+bool attach_is_wanted(const struct attach_options *options);
+
+/* Finds the processes. Returns NULL after one line on standard error. *RET_NAME is a name for the profile. */
+struct attachment *attach_find(const struct attach_options *options, char ret_name[PATH_MAX]);
+
+/* Records the processes until they end, the time is over, or Ctrl-C. Returns false after one line on standard error. */
+bool attach_run(struct attachment *attachment, const struct attach_options *options, uint64_t *ret_wall_ns);
+
+/* Frees ATTACHMENT, which may be NULL, when the profile is written. */
+void attach_free(struct attachment *attachment);
+
+#endif

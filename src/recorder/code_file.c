@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/code_file.h"
+
+#include "base/clocks.h"
+#include "base/hash.h"
+#include "base/hex.h"
+#include "recorder/remote_memory.h"
+#include "unwind/frame_table_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    VDSO_BYTES_MAX = 1 << 20,
+    FUNCTIONS_WORTH_KEEPING = 256, /* a smaller table is built as fast as it is read */
+    STEPS_A_CLOCK = 4,             /* steps of a table between two readings of the clock */
+};
+
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
+
+static bool is_vdso(const struct maps_entry *entry)
+{
+    return strcmp(entry->path, "[vdso]") == 0;
+}
+
+/* Opens the regular file at PATH if it has the number INODE; 0: any number will do. Returns a negative number if not.
+ */
+static int open_regular(const char *path, uint64_t inode)
+{
+    struct stat facts;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (descriptor < 0) return -1;
+    bool is_it = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && (inode == 0 || facts.st_ino == inode);
+    if (is_it) return descriptor;
+    (void)close(descriptor);
+    return -1;
+}
+
+/* The number of the file decides, not its device: an overlay shows another one in maps than stat does. */
+static int open_mapped(pid_t pid, const struct maps_entry *entry)
+{
+    char path[PATH_MAX + 64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)entry->start,
+                   (unsigned long long)entry->end);
+    int descriptor = open_regular(path, 0);
+    if (descriptor >= 0) return descriptor;
+    (void)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, entry->path);
+    descriptor = open_regular(path, entry->inode);
+    if (descriptor >= 0) return descriptor;
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid); /* the program itself may be deleted */
+    return open_regular(path, entry->inode);
+}
+
+static bool open_vdso(struct code_file *file, pid_t pid, const struct maps_entry *entry)
+{
+    size_t size = (size_t)(entry->end - entry->start);
+    if (size > VDSO_BYTES_MAX) return false;
+    file->memory = malloc(size);
+    return file->memory && remote_read(pid, entry->start, file->memory, size) == size &&
+           elf_file_open_memory(&file->elf, slice_of(file->memory, size), NULL) == STATUS_OK;
+}
+
+static bool open_file(struct code_file *file, pid_t pid, const struct maps_entry *entry)
+{
+    if (is_vdso(entry)) return open_vdso(file, pid, entry);
+    int descriptor = open_mapped(pid, entry);
+    return descriptor >= 0 && elf_file_open_descriptor(&file->elf, descriptor, NULL) == STATUS_OK;
+}
+
+static void describe(struct code_file *file)
+{
+    const struct elf_file *elf = &file->elf;
+    size_t digits = strlen(elf->build_id);
+    for (size_t i = 0; i + 1 < digits && file->build_id_size < CODE_BUILD_ID_MAX; i += 2)
+        file->build_id[file->build_id_size++] = (uint8_t)hex_byte((const uint8_t *)elf->build_id + i);
+    const struct elf_segment *first = &elf->segments[0], *last = &elf->segments[elf->segment_count - 1];
+    file->image_vmaddr = first->address;
+    file->image_size = last->address + last->memory_size - first->address;
+}
+
+static void free_file(struct code_file *file)
+{
+    frame_build_free(file->build);
+    frame_sections_free(&file->sections);
+    if (file->state == CODE_FILE_HAS_TABLE) frame_table_fini(&file->table);
+    if (file->elf.segments) elf_file_close(&file->elf);
+    free(file->memory);
+    free(file);
+}
+
+static struct code_file *new_file(pid_t pid, const struct maps_entry *entry)
+{
+    struct code_file *file = calloc(1, sizeof(*file));
+    if (!file) return NULL;
+    file->device = is_vdso(entry) ? 0 : entry->device;
+    file->inode = is_vdso(entry) ? 0 : entry->inode;
+    bool is_open = open_file(file, pid, entry);
+    if (is_open && file->elf.segment_count > 0) {
+        describe(file);
+    } else {
+        if (is_open) elf_file_close(&file->elf);
+        file->state = CODE_FILE_WITHOUT_TABLE;
+    }
+    return file;
+}
+
+static bool is_same(const void *context, uint32_t index, const void *key)
+{
+    const struct code_file *known = ((const struct code_files *)context)->items.items[index], *wanted = key;
+    return known->device == wanted->device && known->inode == wanted->inode;
+}
+
+/* A file that cannot be opened is remembered, too: it is not tried again for each process. */
+static struct code_file *add_file(struct code_files *files, uint64_t hash, pid_t pid, const struct maps_entry *entry)
+{
+    struct code_file *file = ARRAY_RESERVE(&files->items, 1, CODE_FILES_MAX) ? new_file(pid, entry) : NULL;
+    if (!file) return NULL;
+    file->number = (uint32_t)files->items.count;
+    files->denied_count += file->elf.segment_count == 0;
+    if (!index_table_add(&files->by_identity, hash, file->number)) {
+        free_file(file);
+        return NULL;
+    }
+    files->items.items[files->items.count++] = file;
+    return file;
+}
+
+struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry)
+{
+    const struct code_file key = {.device = is_vdso(entry) ? 0 : entry->device,
+                                  .inode = is_vdso(entry) ? 0 : entry->inode};
+    uint64_t hash = hash_mix(key.device, key.inode);
+    uint32_t known = index_table_find(&files->by_identity, hash, is_same, files, &key);
+    struct code_file *file = known == INDEX_NONE ? add_file(files, hash, pid, entry) : files->items.items[known];
+    return file && file->elf.segment_count > 0 ? file : NULL;
+}
+
+void code_files_fini(struct code_files *files)
+{
+    for (size_t i = 0; i < files->items.count; i++) free_file(files->items.items[i]);
+    free(files->items.items);
+    index_table_fini(&files->by_identity);
+    *files = (struct code_files){0};
+}
+
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
+
+/* Names the stored table as the sampler does, which shares it. Returns false if FILE has no build id. */
+static bool name_kept_table(const struct code_files *files, const struct code_file *file, char path[PATH_MAX])
+{
+    if (!files->cache_directory || file->build_id_size == 0) return false;
+    int length = snprintf(path, PATH_MAX, "%s/%s.frames", files->cache_directory, file->elf.build_id);
+    return length > 0 && length < PATH_MAX;
+}
+
+static bool load_kept_table(const struct code_files *files, struct code_file *file)
+{
+    char path[PATH_MAX];
+    if (!name_kept_table(files, file, path)) return false;
+    return frame_table_load(path, slice_of(file->build_id, file->build_id_size), &file->table);
+}
+
+static void keep_table(const struct code_files *files, const struct code_file *file)
+{
+    char path[PATH_MAX];
+    if (file->table.fde_count < FUNCTIONS_WORTH_KEEPING || !name_kept_table(files, file, path)) return;
+    (void)frame_table_save(&file->table, path, slice_of(file->build_id, file->build_id_size));
+}
+
+void code_file_prepare(struct code_files *files, struct code_file *file)
+{
+    if (file->state != CODE_FILE_NEW) return;
+    if (load_kept_table(files, file)) {
+        file->state = CODE_FILE_HAS_TABLE;
+        return;
+    }
+    file->state = CODE_FILE_WITHOUT_TABLE;
+    if (!frame_sections_read(&file->sections, &file->elf, file->image_vmaddr)) return;
+    file->has_lookup = frame_lookup_init(&file->sections.source, &file->lookup);
+    file->build = frame_build_begin(&file->sections.source);
+    if (!file->build) return;
+    file->state = CODE_FILE_LOOKED_UP;
+    files->building++;
+}
+
+static void complete(struct code_files *files, struct code_file *file)
+{
+    bool is_built = frame_build_take(file->build, &file->table) == FRAME_BUILD_SUCCEEDED;
+    frame_build_free(file->build);
+    frame_sections_free(&file->sections);
+    file->build = NULL;
+    file->has_lookup = false;
+    file->state = is_built ? CODE_FILE_HAS_TABLE : CODE_FILE_WITHOUT_TABLE;
+    files->building--;
+    if (is_built) keep_table(files, file);
+}
+
+/* Returns the smallest file whose table is being built: the others wait for it only shortly. */
+static struct code_file *next_to_build(const struct code_files *files)
+{
+    struct code_file *next = NULL;
+    for (size_t i = 0; i < files->items.count; i++) {
+        struct code_file *file = files->items.items[i];
+        bool is_smaller = !next || file->sections.eh_frame.size < next->sections.eh_frame.size;
+        if (file->state == CODE_FILE_LOOKED_UP && is_smaller) next = file;
+    }
+    return next;
+}
+
+bool code_files_work(struct code_files *files, uint64_t until_ns)
+{
+    bool is_completed = false;
+    while (files->building > 0 && clock_monotonic_ns() < until_ns) {
+        struct code_file *file = next_to_build(files);
+        bool has_more = true;
+        for (unsigned i = 0; i < STEPS_A_CLOCK && has_more; i++) has_more = frame_build_step(file->build);
+        if (!has_more) complete(files, file);
+        is_completed |= !has_more;
+    }
+    return is_completed;
+}

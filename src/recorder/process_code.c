@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/process_code.h"
+
+#include "base/clocks.h"
+#include "recorder/remote_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAPS_BUFFER_BYTES = 64 << 10 };
+
+/* --- Listing ------------------------------------------------------------------------------------------------------ */
+
+/* The list that is being made, and the file of the latest mappings. */
+struct listing {
+    struct process_code *code;
+    struct code_files *files;
+    pid_t pid;
+    const char *image_directory;
+    struct recording_writer *writer;
+    ARRAY_OF(struct process_module) found;
+    struct maps_entry first; /* first mapping of the latest file; its path is PATH */
+    char path[PATH_MAX];
+};
+
+static const struct elf_segment *segment_at_offset(const struct code_file *file, const struct maps_entry *entry)
+{
+    for (size_t i = 0; i < file->elf.segment_count; i++) {
+        const struct elf_segment *segment = &file->elf.segments[i];
+        uint64_t start = segment->file_offset & ~(uint64_t)(REMOTE_PAGE_BYTES - 1);
+        uint64_t end = segment->file_offset + segment->file_size;
+        bool is_mapped = entry->file_offset >= start && entry->file_offset < end;
+        if (is_mapped && segment->is_executable == entry->is_executable) return segment;
+    }
+    return NULL;
+}
+
+static uint64_t load_bias(const struct elf_segment *segment, const struct maps_entry *entry)
+{
+    return entry->start - entry->file_offset + segment->file_offset - segment->address;
+}
+
+/* Keeps FILE readable by its build id where names are looked for, if its path leads to another file or nowhere: it is
+ * deleted, replaced, or in another mount namespace. This process has it open. */
+static void keep_image(const struct listing *listing, const struct code_file *file, const char *path)
+{
+    struct stat mapped, found;
+    char link[PATH_MAX + 2 * CODE_BUILD_ID_MAX], target[64];
+    if (!listing->image_directory || file->build_id_size < 2 || file->memory) return;
+    if (fstat(file->elf.descriptor, &mapped) != 0) return;
+    if (stat(path, &found) == 0 && found.st_ino == mapped.st_ino && found.st_dev == mapped.st_dev) return;
+    (void)snprintf(link, sizeof(link), "%s/.build-id", listing->image_directory);
+    (void)mkdir(link, 0700);
+    (void)snprintf(link, sizeof(link), "%s/.build-id/%.2s", listing->image_directory, file->elf.build_id);
+    (void)mkdir(link, 0700);
+    (void)snprintf(link, sizeof(link), "%s/.build-id/%.2s/%s.debug", listing->image_directory, file->elf.build_id,
+                   file->elf.build_id + 2);
+    (void)snprintf(target, sizeof(target), "/proc/%d/fd/%d", (int)getpid(), file->elf.descriptor);
+    if (symlink(target, link) != 0) return; /* another process has the same file */
+}
+
+static void write_module(struct recording_writer *writer, const struct process_module *module, const char *path)
+{
+    const struct code_file *file = module->file;
+    uint64_t bias = module->base - file->image_vmaddr;
+    uint64_t file_offset = 0;
+    for (size_t i = 0; i < file->elf.segment_count; i++) {
+        if (file->elf.segments[i].address + bias == module->start) file_offset = file->elf.segments[i].file_offset;
+    }
+    const struct recording_module record = {.number = module->number,
+                                            .start = module->start,
+                                            .end = module->end,
+                                            .file_offset = file_offset,
+                                            .image_start = module->base,
+                                            .image_size = file->image_size,
+                                            .image_vmaddr = file->image_vmaddr,
+                                            .build_id = file->build_id,
+                                            .build_id_size = file->build_id_size,
+                                            .path = path};
+    recording_module(writer, &record);
+}
+
+static const struct process_module *known_module(const struct process_code *code, uint64_t start)
+{
+    size_t low = 0, high = code->modules.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (code->modules.items[middle].start <= start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? &code->modules.items[low - 1] : NULL;
+}
+
+/* Adds the segment of FILE, loaded with BIAS, once: its mapping may be in several parts. */
+static void add_module(struct listing *listing, struct code_file *file, const struct elf_segment *segment,
+                       uint64_t bias, const char *path)
+{
+    struct process_module module = {.start = bias + segment->address,
+                                    .end = bias + segment->address + segment->memory_size,
+                                    .base = bias + file->image_vmaddr,
+                                    .file = file};
+    if (listing->found.count > 0 && listing->found.items[listing->found.count - 1].end > module.start) return;
+    const struct process_module *known = known_module(listing->code, module.start);
+    bool is_known = known && known->start == module.start && known->end == module.end && known->file == file;
+    module.number = is_known ? known->number : listing->code->next_number;
+    if (!ARRAY_PUSH(&listing->found, PROCESS_MODULES_MAX, module) || is_known) return;
+    listing->code->next_number++;
+    keep_image(listing, file, path);
+    if (listing->writer) write_module(listing->writer, &module, path);
+}
+
+/* Programs move their own code to anonymous memory, for the sake of large pages: it is code of the file around it. */
+static void add_moved_code(struct listing *listing, const struct maps_entry *entry)
+{
+    if (listing->path[0] == '\0') return;
+    struct code_file *file = code_files_find(listing->files, listing->pid, &listing->first);
+    const struct elf_segment *first = file ? segment_at_offset(file, &listing->first) : NULL;
+    if (!first) return;
+    uint64_t bias = load_bias(first, &listing->first);
+    for (size_t i = 0; i < file->elf.segment_count; i++) {
+        const struct elf_segment *segment = &file->elf.segments[i];
+        uint64_t start = bias + segment->address, page = start & ~(uint64_t)(REMOTE_PAGE_BYTES - 1);
+        bool is_there = entry->start >= page && entry->start < start + segment->memory_size;
+        if (segment->is_executable && is_there) add_module(listing, file, segment, bias, listing->path);
+    }
+}
+
+static void note_file(struct listing *listing, const struct maps_entry *entry)
+{
+    if (strcmp(listing->path, entry->path) == 0 && entry->file_offset != 0) return;
+    listing->first = *entry;
+    (void)snprintf(listing->path, sizeof(listing->path), "%s", entry->path);
+    listing->first.path = listing->path;
+}
+
+static void add_mapping(struct listing *listing, const struct maps_entry *entry)
+{
+    bool is_vdso = strcmp(entry->path, "[vdso]") == 0;
+    bool is_file = entry->path[0] == '/' && entry->inode != 0;
+    if (is_file) note_file(listing, entry);
+    if (entry->is_executable && entry->path[0] == '\0') add_moved_code(listing, entry);
+    if (!entry->is_executable || !(is_file || is_vdso)) return;
+    struct code_file *file = code_files_find(listing->files, listing->pid, entry);
+    const struct elf_segment *segment = file ? segment_at_offset(file, entry) : NULL;
+    if (segment) add_module(listing, file, segment, load_bias(segment, entry), entry->path);
+}
+
+static void write_gone(const struct process_code *code, const struct listing *listing)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < code->modules.count; i++) {
+        const struct process_module *old = &code->modules.items[i];
+        while (at < listing->found.count && listing->found.items[at].start < old->start) at++;
+        bool stays = at < listing->found.count && listing->found.items[at].number == old->number;
+        if (!stays && listing->writer) recording_module_gone(listing->writer, old->number);
+    }
+}
+
+bool process_code_list(struct process_code *code, struct code_files *files, pid_t pid, const char *image_directory,
+                       struct recording_writer *writer)
+{
+    char path[64];
+    static char buffer[MAPS_BUFFER_BYTES]; /* one recorder lists at a time */
+    struct maps_entry entry;
+    struct listing listing = {
+        .code = code, .files = files, .pid = pid, .image_directory = image_directory, .writer = writer};
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    struct maps_reader reader = {
+        .descriptor = open(path, O_RDONLY | O_CLOEXEC), .buffer = buffer, .size = sizeof(buffer)};
+    code->listed_ns = clock_monotonic_ns();
+    if (reader.descriptor < 0) return false;
+    size_t mappings = 0;
+    for (; maps_next(&reader, &entry); mappings++) add_mapping(&listing, &entry);
+    (void)close(reader.descriptor);
+    if (mappings == 0) { /* the process has ended, or is about to */
+        free(listing.found.items);
+        errno = ESRCH;
+        return false;
+    }
+    write_gone(code, &listing);
+    free(code->modules.items);
+    code->modules.items = listing.found.items;
+    code->modules.count = listing.found.count;
+    code->modules.capacity = listing.found.capacity;
+    process_code_update(code);
+    return true;
+}
+
+/* --- Walking ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the lookup of FILE at the addresses of a process that has loaded it at BIAS. */
+static struct frame_lookup moved_lookup(const struct code_file *file, uint64_t bias)
+{
+    struct frame_lookup lookup = file->lookup;
+    lookup.eh_frame.address += bias;
+    lookup.eh_frame.data_address += bias;
+    lookup.header_address += bias;
+    return lookup;
+}
+
+static struct unwind_module walked_module(const struct process_module *module, struct frame_lookup *lookup)
+{
+    const struct code_file *file = module->file;
+    bool has_lookup = file->state == CODE_FILE_LOOKED_UP && file->has_lookup;
+    if (has_lookup) *lookup = moved_lookup(file, module->base - file->image_vmaddr);
+    return (struct unwind_module){
+        .start = module->start,
+        .end = module->end,
+        .base = module->base,
+        .table = file->state == CODE_FILE_HAS_TABLE ? &file->table : NULL,
+        .lookup = has_lookup ? lookup : NULL,
+        .is_pending = file->state == CODE_FILE_NEW || (file->state == CODE_FILE_LOOKED_UP && !has_lookup),
+    };
+}
+
+void process_code_update(struct process_code *code)
+{
+    size_t count = code->modules.count;
+    struct unwind_module *walked = calloc(count + 1, sizeof(*walked));
+    struct frame_lookup *lookups = calloc(count + 1, sizeof(*lookups));
+    if (!code->cache) code->cache = calloc(1, sizeof(*code->cache));
+    if (!walked || !lookups) { /* walks use the list before */
+        free(walked);
+        free(lookups);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) walked[i] = walked_module(&code->modules.items[i], &lookups[i]);
+    free(code->walked);
+    free(code->lookups);
+    code->walked = walked;
+    code->lookups = lookups;
+    code->generation++;
+    if (code->cache) memset(code->cache, 0, sizeof(*code->cache));
+    code->list =
+        (struct unwind_modules){.items = walked, .count = count, .generation = code->generation, .cache = code->cache};
+}
+
+bool process_code_prepare(struct process_code *code, struct code_files *files, uint64_t address)
+{
+    const struct process_module *module = known_module(code, address);
+    if (!module || address >= module->end || module->file->state != CODE_FILE_NEW) return false;
+    code_file_prepare(files, module->file);
+    process_code_update(code);
+    return true;
+}
+
+void process_code_fini(struct process_code *code)
+{
+    free(code->modules.items);
+    free(code->walked);
+    free(code->lookups);
+    free(code->cache);
+    *code = (struct process_code){0};
+}

@@ -1,0 +1,39 @@
+/* The code that a process has mapped: modules for the recording, for engines, and for walks.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_PROCESS_CODE_H
+#define OFFBEAT_RECORDER_PROCESS_CODE_H
+
+#include "recorder/engine.h"
+#include "sampler/record/recording_writer.h"
+#include "unwind/unwind.h"
+
+enum { PROCESS_MODULES_MAX = 1 << 14 };
+
+struct process_code {
+    ARRAY_OF(struct process_module) modules; /* list sorted by START */
+    struct unwind_module *walked;            /* the same for walks */
+    struct frame_lookup *lookups;            /* lookups of WALKED, at the addresses of the process */
+    struct unwind_modules list;              /* list of WALKED */
+    struct rule_cache *cache;
+    uint32_t next_number;
+    uint64_t generation; /* number that grows with each change */
+    uint64_t listed_ns;  /* time of the last listing, CLOCK_MONOTONIC */
+};
+
+void process_code_fini(struct process_code *code);
+
+/* Lists the code of process PID again and writes what is new and gone to WRITER. Returns false if its mappings cannot
+ * be read: the process has ended, or this user may not. */
+bool process_code_list(struct process_code *code, struct code_files *files, pid_t pid, const char *image_directory,
+                       struct recording_writer *writer);
+
+/* Writes all modules to a new recording. */
+void process_code_write(const struct process_code *code, struct recording_writer *writer);
+
+/* Makes walks use the tables that are ready by now. */
+void process_code_update(struct process_code *code);
+
+/* Prepares the module at ADDRESS, where a walk has met no rules. Returns true if a second walk can go on there. */
+bool process_code_prepare(struct process_code *code, struct code_files *files, uint64_t address);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/recorded_process.h"
+
+#include "base/clocks.h"
+#include "base/unsigned.h"
+#include "recorder/recorder.h"
+#include "recorder/remote_memory.h"
+#include "recorder/task_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+    THREADS_MAX = 1 << 16,
+    CHECK_NS = 1000000000,     /* time between two listings of code that nothing asks for */
+    RELIST_NS_MIN = 100000000, /* time between two listings that stacks ask for */
+    USAGE_NS = 1000000000,
+    FLUSH_BYTES = 256 << 10,
+};
+
+/* --- Beginning ---------------------------------------------------------------------------------------------------- */
+
+static bool deny(struct engine_denial *denial, pid_t pid, const char *what)
+{
+    int errno_value = errno;
+    (void)snprintf(denial->reason, sizeof(denial->reason), "process %d: %s: %s", (int)pid, what,
+                   errno_value == ESRCH || errno_value == ENOENT ? "there is no such process" : strerror(errno_value));
+    bool is_denied = errno_value == EACCES || errno_value == EPERM;
+    (void)snprintf(denial->remedy, sizeof(denial->remedy), is_denied ? "sudo offbeat record -p %d" : "", (int)pid);
+    return false;
+}
+
+static void read_executable(struct recorded_process *process)
+{
+    static const char deleted[] = " (deleted)";
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->watched.pid);
+    ssize_t length = readlink(path, process->executable, sizeof(process->executable) - 1);
+    process->executable[length > 0 ? length : 0] = '\0';
+    size_t end = length > 0 ? (size_t)length : 0, suffix = sizeof(deleted) - 1;
+    if (end > suffix && strcmp(process->executable + end - suffix, deleted) == 0)
+        process->executable[end - suffix] = '\0';
+}
+
+static void write_start(struct recorded_process *process, const struct recorder_options *options,
+                        const struct task_status *status)
+{
+    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
+    char path[4096];
+    uint64_t now_ns = clock_monotonic_ns();
+    const char *slash = strrchr(process->executable, '/');
+    if (getrandom(profiler_id, sizeof(profiler_id), 0) != sizeof(profiler_id))
+        memset(profiler_id, 1, sizeof(profiler_id));
+    (void)snprintf(path, sizeof(path), "%s/%d-%016llx.recording", options->directory, (int)process->watched.pid,
+                   (unsigned long long)now_ns);
+    recording_writer_init(process->writer, path, true);
+    const struct recording_process record = {
+        .pid = process->watched.pid,
+        .parent_pid = status->parent,
+        .mode = options->is_cpu_mode ? RECORDING_CPU : RECORDING_WALL,
+        .period_ns = process->tick.period_ns,
+        .wall_offset_ns = (int64_t)clock_utc_ns() - (int64_t)now_ns,
+        .start_ns = now_ns,
+        .profiler_id = profiler_id,
+        .name = slash && slash[1] ? slash + 1 : status->name,
+        .path = process->executable,
+    };
+    recording_process(process->writer, &record);
+    process->tick.time_ns = process->usage_ns = process->checked_ns = now_ns;
+}
+
+/* Writes the CPU time since the recording began, and the memory. */
+static void write_usage(struct recorded_process *process)
+{
+    char text[128];
+    char *at = text;
+    (void)process_cpu_ns(process->watched.pid, &process->cpu_ns); /* fails at the end of the process */
+    uint64_t pages = 0;
+    if (task_read_text(process->watched.pid, "statm", text, sizeof(text)) > 0) {
+        (void)strtoull(at, &at, 10);
+        pages = strtoull(at, NULL, 10);
+    }
+    recording_begin(process->writer, RECORDING_USAGE, 32);
+    recording_number(process->writer, difference(process->cpu_ns, process->first_cpu_ns));
+    recording_number(process->writer, pages * REMOTE_PAGE_BYTES);
+}
+
+static bool begin_recording(struct recorded_process *process, const struct recorder_options *options,
+                            struct code_files *files, struct engine_denial *ret_denial)
+{
+    struct task_status status;
+    pid_t pid = process->watched.pid;
+    if (!task_read_status(pid, &status)) return deny(ret_denial, pid, "/proc/PID/stat");
+    process->watched.start_ticks = status.start_ticks;
+    read_executable(process);
+    write_start(process, options, &status);
+    if (!process_code_list(&process->code, files, pid, options->image_directory, process->writer))
+        return deny(ret_denial, pid, "/proc/PID/maps");
+    (void)process_cpu_ns(pid, &process->first_cpu_ns);
+    process->cpu_ns = process->first_cpu_ns;
+    write_usage(process);
+    return true;
+}
+
+struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_options *options,
+                                              struct code_files *files, struct engine_denial *ret_denial)
+{
+    struct recorded_process *process = calloc(1, sizeof(*process));
+    if (process) process->writer = calloc(1, sizeof(*process->writer));
+    if (!process || !process->writer) {
+        free(process);
+        (void)snprintf(ret_denial->reason, sizeof(ret_denial->reason), "not enough memory");
+        return NULL;
+    }
+    process->watched.pid = pid;
+    process->tick = (struct tick){.writer = process->writer,
+                                  .period_ns = SECOND_NS / options->frequency_hz,
+                                  .is_cpu_mode = options->is_cpu_mode,
+                                  .sees_running = options->engine->sees_running,
+                                  .sees_user_code_only = options->engine->sees_user_code_only};
+    if (begin_recording(process, options, files, ret_denial)) return process;
+    process_code_fini(&process->code);
+    free(process->writer);
+    free(process);
+    return NULL;
+}
+
+/* --- Ending ------------------------------------------------------------------------------------------------------- */
+
+static void write_counters(struct recorded_process *process, uint64_t engine)
+{
+    uint64_t counters[RECORDING_COUNTER_COUNT] = {
+        [RECORDING_TICKS] = process->ticks,
+        [RECORDING_TICKS_MISSED] = process->ticks_missed,
+        [RECORDING_TIMER_STACKS] = process->stacks,
+        [RECORDING_BLOCKED_READ] = process->blocked_stacks,
+        [RECORDING_BYTES_LOST] = process->writer->bytes_lost,
+        [RECORDING_ENGINE] = engine,
+    };
+    recording_begin(process->writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * 10);
+    recording_number(process->writer, RECORDING_COUNTER_COUNT);
+    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(process->writer, counters[i]);
+}
+
+void recorded_process_free(struct recorded_process *process, uint64_t engine)
+{
+    if (!process) return;
+    for (size_t i = 0; i < process->threads.count; i++) {
+        thread_times_close(process->threads.items[i], &process->tick);
+        free(process->threads.items[i]);
+    }
+    write_usage(process);
+    write_counters(process, engine);
+    recording_stop(process->writer);
+    recording_writer_close(process->writer);
+    process_code_fini(&process->code);
+    free(process->threads.items);
+    free(process->writer);
+    free(process);
+}
+
+/* --- Ticks -------------------------------------------------------------------------------------------------------- */
+
+bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,
+                              struct code_files *files, uint64_t now_ns)
+{
+    uint64_t pause_ns = process->needs_listing ? RELIST_NS_MIN : CHECK_NS;
+    if (now_ns < process->code.listed_ns + pause_ns) return false;
+    process->needs_listing = false;
+    process->has_ended |=
+        !process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer);
+    return true;
+}
+
+void recorded_process_begin_tick(struct recorded_process *process, uint64_t time_ns)
+{
+    process->tick.previous_ns = process->tick.time_ns;
+    process->tick.time_ns = time_ns;
+    uint64_t elapsed_ns = difference(time_ns, process->tick.previous_ns);
+    process->ticks++;
+    process->ticks_missed += elapsed_ns / process->tick.period_ns > 1 ? elapsed_ns / process->tick.period_ns - 1 : 0;
+    recording_tick(process->writer, elapsed_ns);
+}
+
+static void end_thread(struct recorded_process *process, struct recorded_thread *thread)
+{
+    thread_times_close(thread, &process->tick);
+    recording_thread_gone(process->writer, thread->number);
+}
+
+void recorded_process_end_tick(struct recorded_process *process)
+{
+    for (size_t i = 0; i < process->threads.count; i++) {
+        struct recorded_thread *thread = process->threads.items[i];
+        if (thread->has_ended) {
+            end_thread(process, thread);
+            continue;
+        }
+        if (!thread->is_observed && !thread->is_resting && thread->is_known)
+            thread_times_add(thread, &process->tick, NULL);
+        thread_times_end_tick(thread, &process->tick);
+    }
+    if (process->tick.time_ns >= process->usage_ns + USAGE_NS) {
+        process->usage_ns = process->tick.time_ns;
+        write_usage(process);
+        recording_writer_flush(process->writer);
+    } else if (process->writer->size > FLUSH_BYTES) {
+        recording_writer_flush(process->writer);
+    }
+}
+
+static void read_name(struct recorded_process *process, struct recorded_thread *thread)
+{
+    char file[32];
+    (void)snprintf(file, sizeof(file), "task/%d/comm", (int)thread->tid);
+    size_t length = task_read_text(process->watched.pid, file, thread->name, sizeof(thread->name));
+    if (length > 0 && thread->name[length - 1] == '\n') thread->name[length - 1] = '\0';
+}
+
+struct recorded_thread *recorded_process_add_thread(struct recorded_process *process, pid_t tid)
+{
+    struct recorded_thread *thread = calloc(1, sizeof(*thread));
+    if (!thread || !ARRAY_PUSH(&process->threads, THREADS_MAX, thread)) {
+        free(thread);
+        return NULL;
+    }
+    thread->tid = tid;
+    thread->number = process->next_thread++;
+    thread->process = process;
+    thread->time_ns = process->tick.time_ns;
+    read_name(process, thread);
+    recording_thread(process->writer, thread->number, tid, thread->name);
+    return thread;
+}

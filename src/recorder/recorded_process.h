@@ -1,0 +1,44 @@
+/* A process that is recorded: its recording, its code and its threads.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_RECORDED_PROCESS_H
+#define OFFBEAT_RECORDER_RECORDED_PROCESS_H
+
+#include "recorder/process_code.h"
+#include "recorder/thread_times.h"
+
+struct recorder_options;
+
+struct recorded_process {
+    struct watched_process watched; /* description for the engines */
+    struct process_code code;
+    struct recording_writer *writer;
+    ARRAY_OF(struct recorded_thread *) threads;
+    uint32_t next_thread;
+    struct tick tick;
+    uint64_t first_cpu_ns, cpu_ns; /* CPU time of the process when the recording began, and at the last look */
+    uint64_t usage_ns;             /* time of the last record of usage, CLOCK_MONOTONIC */
+    uint64_t checked_ns;           /* time of the last check of its code */
+    bool needs_listing;            /* true if a stack was at an address in no module */
+    bool has_ended;
+    uint64_t ticks, ticks_missed, stacks, blocked_stacks;
+    char executable[4096];
+};
+
+/* Begins the recording of process PID. Returns NULL with *RET_DENIAL. */
+struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_options *options,
+                                              struct code_files *files, struct engine_denial *ret_denial);
+
+/* Ends the recording with the counters. ENGINE is an enum recording_engine. */
+void recorded_process_free(struct recorded_process *process, uint64_t engine);
+
+/* Lists its code again if it is time, or if a stack needs it. Returns true if something has changed. */
+bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,
+                              struct code_files *files, uint64_t now_ns);
+
+/* Begins a tick at TIME_NS, and ends it. */
+void recorded_process_begin_tick(struct recorded_process *process, uint64_t time_ns);
+void recorded_process_end_tick(struct recorded_process *process);
+
+/* Returns thread TID, which is made if it is new; NULL if there is no room. */
+struct recorded_thread *recorded_process_add_thread(struct recorded_process *process, pid_t tid);
+
+#endif

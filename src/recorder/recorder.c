@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/recorder.h"
+
+#include "base/clocks.h"
+#include "base/unsigned.h"
+#include "recorder/recorded_process.h"
+#include "recorder/remote_memory.h"
+#include "recorder/task_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    BUCKETS = 1 << 12,
+    STACKS_A_TICK_MAX = 1 << 14,
+    ADDRESSES_A_TICK_MAX = 1 << 22,
+    PREPARATIONS_MAX = 64, /* modules that one walk may wait for */
+    FOLLOW_NS = 50000000,  /* time between two searches for children */
+};
+
+/* A stack that waits for the clocks of its thread. */
+struct queued_stack {
+    struct recorded_process *process;
+    pid_t tid;
+    enum unwind_outcome outcome;
+    size_t first, count; /* place of its addresses */
+};
+
+struct recorder {
+    struct recorder_options options;
+    const struct engine_ops *observer_ops; /* engine that observes the threads; may be that of the options */
+    struct engine *engine, *observer;
+    struct code_files files;
+    ARRAY_OF(struct recorded_process *) processes;
+    struct recorded_thread *threads[BUCKETS];
+    ARRAY_OF(struct queued_stack) stacks; /* stacks of the open tick */
+    ARRAY_OF(uint64_t) addresses;
+    uint64_t period_ns, slot_ns, next_ns; /* ticks fall at random in slots of a period each */
+    uint64_t random, followed_ns;
+    uint64_t lost_stacks;
+    struct remote_stack memory;
+    uint64_t walked[RECORDING_FRAMES_MAX];
+};
+
+/* --- Threads and processes ---------------------------------------------------------------------------------------- */
+
+static struct recorded_thread **bucket_of(struct recorder *recorder, pid_t tid)
+{
+    return &recorder->threads[(unsigned)tid % BUCKETS];
+}
+
+static struct recorded_thread *find_thread(struct recorder *recorder, const struct recorded_process *process, pid_t tid)
+{
+    struct recorded_thread *thread = *bucket_of(recorder, tid);
+    while (thread && (thread->tid != tid || thread->process != process)) thread = thread->next;
+    return thread;
+}
+
+static struct recorded_thread *find_or_add_thread(struct recorder *recorder, struct recorded_process *process,
+                                                  pid_t tid)
+{
+    struct recorded_thread *thread = find_thread(recorder, process, tid);
+    if (thread) return thread;
+    thread = recorded_process_add_thread(process, tid);
+    struct recorded_thread **bucket = bucket_of(recorder, tid);
+    if (!thread) return NULL;
+    thread->next = *bucket;
+    *bucket = thread;
+    return thread;
+}
+
+static void forget_thread(struct recorder *recorder, const struct recorded_thread *thread)
+{
+    struct recorded_thread **at = bucket_of(recorder, thread->tid);
+    while (*at && *at != thread) at = &(*at)->next;
+    if (*at) *at = thread->next;
+}
+
+static struct recorded_process *find_process(const struct recorder *recorder, pid_t pid)
+{
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        if (recorder->processes.items[i]->watched.pid == pid) return recorder->processes.items[i];
+    }
+    return NULL;
+}
+
+/* --- Walks -------------------------------------------------------------------------------------------------------- */
+
+/* Lets engines know the code of PROCESS. */
+static void show_code(struct recorder *recorder, struct recorded_process *process)
+{
+    process->watched.modules = process->code.modules.items;
+    process->watched.module_count = process->code.modules.count;
+    process->watched.generation = process->code.generation;
+    if (recorder->options.engine->update_process && process->watched.is_added)
+        recorder->options.engine->update_process(recorder->engine, &process->watched);
+}
+
+/* Returns true if a second walk can get farther than the one that ended at ADDRESS. */
+static bool can_go_on(struct recorder *recorder, struct recorded_process *process, enum unwind_outcome outcome,
+                      uint64_t address)
+{
+    if (outcome == UNWIND_PENDING) {
+        if (!process_code_prepare(&process->code, &recorder->files, address)) return false;
+        show_code(recorder, process);
+        return true;
+    }
+    if (outcome != UNWIND_NO_TABLE || unwind_find_module(&process->code.list, address)) return false;
+    process->needs_listing = true;
+    if (!recorded_process_refresh(process, &recorder->options, &recorder->files, clock_monotonic_ns())) return false;
+    show_code(recorder, process);
+    return unwind_find_module(&process->code.list, address) != NULL;
+}
+
+/* Walks the stack of a running thread from the registers and the copy that the engine has taken. */
+static enum unwind_outcome walk_copy(struct recorder *recorder, const struct recorded_process *process,
+                                     const struct engine_stack *stack, size_t *ret_count)
+{
+    struct unwind_registers registers = stack->registers;
+    struct unwind_memory live = remote_stack_memory(&recorder->memory, process->watched.pid);
+    uint64_t outside = 0;
+    return unwind_walk_copied_stack(&process->code.list, &registers, &stack->copy, &live, recorder->walked,
+                                    RECORDING_FRAMES_MAX, ret_count, &outside);
+}
+
+/* Walks the stack of a blocked thread in its memory. */
+static enum unwind_outcome walk_blocked(struct recorder *recorder, const struct recorded_process *process,
+                                        const struct engine_thread *seen, size_t *ret_count)
+{
+    struct unwind_registers registers = seen->registers;
+    struct unwind_memory memory = remote_stack_memory(&recorder->memory, process->watched.pid);
+    size_t recovered = 0;
+    if (seen->has_all_registers)
+        return unwind_walk(&process->code.list, &registers, &memory, NULL, recorder->walked, RECORDING_FRAMES_MAX,
+                           ret_count);
+    return unwind_walk_without_registers(&process->code.list, &registers, &memory, recorder->walked,
+                                         RECORDING_FRAMES_MAX, ret_count, &recovered);
+}
+
+/* Walks until all modules on the way are ready. STACK or SEEN is NULL. */
+static struct walked_stack walk(struct recorder *recorder, struct recorded_process *process,
+                                const struct engine_stack *stack, const struct engine_thread *seen)
+{
+    struct walked_stack walked = {.addresses = recorder->walked};
+    bool goes_on = true;
+    for (unsigned i = 0; i < PREPARATIONS_MAX && goes_on; i++) {
+        walked.outcome = stack ? walk_copy(recorder, process, stack, &walked.count)
+                               : walk_blocked(recorder, process, seen, &walked.count);
+        if (walked.count == 0) break;
+        uint64_t last = recorder->walked[walked.count - 1] - (walked.count > 1);
+        goes_on = can_go_on(recorder, process, walked.outcome, last);
+    }
+    if (walked.outcome == UNWIND_PENDING) walked.outcome = UNWIND_NO_TABLE;
+    return walked;
+}
+
+/* --- Sights ------------------------------------------------------------------------------------------------------- */
+
+static void queue_stack(void *context, const struct engine_stack *stack)
+{
+    struct recorder *recorder = context;
+    struct recorded_process *process = find_process(recorder, stack->pid);
+    if (!process) return; /* it has ended, or is recorded no more */
+    struct walked_stack walked = {.addresses = stack->addresses, .count = stack->count, .outcome = stack->outcome};
+    if (stack->count == 0) walked = walk(recorder, process, stack, NULL);
+    struct queued_stack queued = {.process = process,
+                                  .tid = stack->tid,
+                                  .outcome = walked.outcome,
+                                  .first = recorder->addresses.count,
+                                  .count = walked.count};
+    if (walked.count == 0 || !ARRAY_RESERVE(&recorder->addresses, walked.count, ADDRESSES_A_TICK_MAX) ||
+        !ARRAY_PUSH(&recorder->stacks, STACKS_A_TICK_MAX, queued)) {
+        recorder->lost_stacks++;
+        return;
+    }
+    memcpy(recorder->addresses.items + queued.first, walked.addresses, walked.count * sizeof(uint64_t));
+    recorder->addresses.count += walked.count;
+}
+
+static bool has_run(const struct recorder *recorder, const struct engine_thread *seen)
+{
+    struct task_times times;
+    if (recorder->observer_ops->has_run) return recorder->observer_ops->has_run(recorder->observer, seen);
+    return !task_read_times(seen->tid, &times) || times.cpu_ns != seen->cpu_ns;
+}
+
+/* Reads the stack of THREAD, which is blocked. If its clock has moved meanwhile, the stack may be of two moments. */
+static void read_blocked(struct recorder *recorder, struct recorded_thread *thread, const struct engine_thread *seen)
+{
+    struct recorded_process *process = thread->process;
+    struct walked_stack walked = walk(recorder, process, NULL, seen);
+    if (walked.count == 0 || has_run(recorder, seen)) return;
+    process->blocked_stacks++;
+    thread_times_write_blocked(thread, &process->tick, &walked);
+}
+
+static void take_thread(void *context, const struct engine_thread *seen)
+{
+    struct recorder *recorder = context;
+    struct recorded_process *process = find_process(recorder, seen->pid);
+    struct recorded_thread *thread = process ? find_or_add_thread(recorder, process, seen->tid) : NULL;
+    if (!thread) return;
+    if (seen->state == THREAD_ENDED) {
+        thread->has_ended = true;
+        return;
+    }
+    if (thread->is_known)
+        thread_times_add(thread, &process->tick, seen);
+    else
+        thread_times_begin(thread, &process->tick, seen);
+    thread->is_running = seen->state == THREAD_RUNNING;
+    if (process->tick.is_cpu_mode) return;
+    if (seen->state == THREAD_BLOCKED && seen->has_registers) read_blocked(recorder, thread, seen);
+    if (seen->state == THREAD_STOPPED) thread_times_write_stopped(thread, &process->tick);
+}
+
+static void take_change(void *context, pid_t pid, pid_t parent, enum process_change change)
+{
+    struct recorder *recorder = context;
+    struct engine_denial denial;
+    struct recorded_process *process = find_process(recorder, pid);
+    if (change == PROCESS_FORKED && recorder->options.follows_children && find_process(recorder, parent))
+        (void)recorder_add(recorder, pid, &denial); /* fails if the child has ended */
+    if (process && change == PROCESS_MAPPED) process->needs_listing = true;
+    if (process && change == PROCESS_ENDED) process->has_ended = true;
+}
+
+/* --- Ticks -------------------------------------------------------------------------------------------------------- */
+
+static void count_stacks(struct recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->stacks.count; i++) {
+        const struct queued_stack *queued = &recorder->stacks.items[i];
+        struct recorded_thread *thread = find_or_add_thread(recorder, queued->process, queued->tid);
+        if (thread) thread->stack_count++;
+    }
+}
+
+/* A thread that no tick has observed has ended: each of its stacks stands for a period. */
+static void write_stacks(struct recorder *recorder)
+{
+    count_stacks(recorder);
+    for (size_t i = 0; i < recorder->stacks.count; i++) {
+        const struct queued_stack *queued = &recorder->stacks.items[i];
+        struct recorded_thread *thread = find_thread(recorder, queued->process, queued->tid);
+        const struct walked_stack walked = {
+            .addresses = recorder->addresses.items + queued->first, .count = queued->count, .outcome = queued->outcome};
+        if (!thread) continue;
+        if (!thread->is_known) thread->unwritten.cpu_ns += recorder->period_ns;
+        thread->has_ended |= !thread->is_known;
+        thread_times_write_running(thread, &queued->process->tick, &walked);
+        queued->process->stacks++;
+    }
+    recorder->stacks.count = recorder->addresses.count = 0;
+}
+
+static void remove_ended_threads(struct recorder *recorder, struct recorded_process *process)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < process->threads.count; i++) {
+        struct recorded_thread *thread = process->threads.items[i];
+        if (!thread->has_ended) {
+            process->threads.items[kept++] = thread;
+            continue;
+        }
+        forget_thread(recorder, thread);
+        free(thread);
+    }
+    process->threads.count = kept;
+}
+
+static uint64_t engine_number(const struct engine_ops *ops)
+{
+    if (ops == &engine_proc) return RECORDING_ENGINE_PROC;
+    if (ops->sees_user_code_only) return RECORDING_ENGINE_PERF_USER;
+    return strcmp(ops->name, "perf") == 0 ? RECORDING_ENGINE_PERF : RECORDING_ENGINE_BPF;
+}
+
+static void end_process(struct recorder *recorder, struct recorded_process *process)
+{
+    recorder->options.engine->remove_process(recorder->engine, &process->watched);
+    if (recorder->observer != recorder->engine)
+        recorder->observer_ops->remove_process(recorder->observer, &process->watched);
+    for (size_t i = 0; i < process->threads.count; i++) forget_thread(recorder, process->threads.items[i]);
+    recorded_process_free(process, engine_number(recorder->options.engine));
+}
+
+/* A process ends with its last thread. */
+static void remove_ended_processes(struct recorder *recorder)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        bool has_threads = process->ticks == 0 || process->threads.count > 0;
+        if (has_threads && !process->has_ended)
+            recorder->processes.items[kept++] = process;
+        else
+            end_process(recorder, process);
+    }
+    recorder->processes.count = kept;
+}
+
+static bool add_child(void *context, pid_t pid)
+{
+    struct recorder *recorder = context;
+    struct task_status status;
+    struct engine_denial denial;
+    if (find_process(recorder, pid) || !task_read_status(pid, &status) || status.state == 'Z') return true;
+    if (find_process(recorder, status.parent)) (void)recorder_add(recorder, pid, &denial);
+    return true;
+}
+
+/* Adds the children of the recorded processes. */
+static void follow_children(struct recorder *recorder, uint64_t now_ns)
+{
+    if (!recorder->options.follows_children || now_ns < recorder->followed_ns + FOLLOW_NS) return;
+    recorder->followed_ns = now_ns;
+    (void)task_list("/proc", add_child, recorder);
+}
+
+/* Chooses the time of the next tick: at random in its slot, so that nothing periodic in the program keeps step. */
+static void choose_next(struct recorder *recorder, uint64_t now_ns)
+{
+    recorder->random = recorder->random * 6364136223846793005u + 1442695040888963407u;
+    recorder->slot_ns += recorder->period_ns;
+    if (recorder->slot_ns + recorder->period_ns < now_ns) recorder->slot_ns = now_ns; /* ticks were missed */
+    recorder->next_ns = recorder->slot_ns + (recorder->random >> 33) % recorder->period_ns;
+}
+
+void recorder_tick(struct recorder *recorder)
+{
+    const struct engine_sink sink = {
+        .context = recorder, .stack = queue_stack, .thread = take_thread, .process = take_change};
+    uint64_t now_ns = clock_monotonic_ns();
+    follow_children(recorder, now_ns);
+    recorder->options.engine->poll(recorder->engine, &sink);
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        recorded_process_begin_tick(process, now_ns);
+        if (recorded_process_refresh(process, &recorder->options, &recorder->files, now_ns))
+            show_code(recorder, process);
+    }
+    recorder->observer_ops->observe(recorder->observer, &sink);
+    write_stacks(recorder);
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        recorded_process_end_tick(recorder->processes.items[i]);
+        remove_ended_threads(recorder, recorder->processes.items[i]);
+    }
+    remove_ended_processes(recorder);
+    choose_next(recorder, now_ns);
+}
+
+uint64_t recorder_next_ns(const struct recorder *recorder)
+{
+    return recorder->next_ns;
+}
+
+size_t recorder_process_count(const struct recorder *recorder)
+{
+    return recorder->processes.count;
+}
+
+void recorder_work(struct recorder *recorder, uint64_t until_ns)
+{
+    if (!code_files_work(&recorder->files, until_ns)) return;
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        process_code_update(&recorder->processes.items[i]->code);
+        show_code(recorder, recorder->processes.items[i]);
+    }
+}
+
+void recorder_flush(struct recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->processes.count; i++) recording_writer_flush(recorder->processes.items[i]->writer);
+}
+
+void recorder_losses(const struct recorder *recorder, struct engine_losses *ret_losses)
+{
+    recorder->options.engine->losses(recorder->engine, ret_losses);
+    ret_losses->stacks_lost += recorder->lost_stacks;
+}
+
+/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+
+static bool watch(struct recorder *recorder, struct recorded_process *process, struct engine_denial *ret_denial)
+{
+    show_code(recorder, process);
+    if (!recorder->options.engine->add_process(recorder->engine, &process->watched, ret_denial)) return false;
+    process->watched.is_added = true;
+    if (recorder->observer == recorder->engine) return true;
+    if (recorder->observer_ops->add_process(recorder->observer, &process->watched, ret_denial)) return true;
+    recorder->options.engine->remove_process(recorder->engine, &process->watched);
+    return false;
+}
+
+bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *ret_denial)
+{
+    *ret_denial = (struct engine_denial){0};
+    if (find_process(recorder, pid)) return true;
+    struct recorded_process *process = recorded_process_new(pid, &recorder->options, &recorder->files, ret_denial);
+    if (!process) return false;
+    bool is_watched = watch(recorder, process, ret_denial);
+    if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) return true;
+    if (is_watched)
+        end_process(recorder, process);
+    else
+        recorded_process_free(process, engine_number(recorder->options.engine));
+    return false;
+}
+
+static bool open_engines(struct recorder *recorder, struct engine_denial *ret_denial)
+{
+    const struct engine_ops *ops = recorder->options.engine;
+    const struct engine_options options = {.period_ns = recorder->period_ns,
+                                           .is_cpu_mode = recorder->options.is_cpu_mode,
+                                           .processes_max = RECORDER_PROCESSES_MAX};
+    recorder->engine = ops->open(&options, ret_denial);
+    recorder->observer_ops = ops->sees_threads ? ops : &engine_proc;
+    if (!recorder->engine) return false;
+    recorder->observer = ops->sees_threads ? recorder->engine : engine_proc.open(&options, ret_denial);
+    return recorder->observer != NULL;
+}
+
+struct recorder *recorder_new(const struct recorder_options *options, struct engine_denial *ret_denial)
+{
+    struct recorder *recorder = calloc(1, sizeof(*recorder));
+    *ret_denial = (struct engine_denial){0};
+    if (!recorder) {
+        (void)snprintf(ret_denial->reason, sizeof(ret_denial->reason), "not enough memory");
+        return NULL;
+    }
+    recorder->options = *options;
+    recorder->files.cache_directory = options->cache_directory;
+    recorder->period_ns = SECOND_NS / options->frequency_hz;
+    recorder->slot_ns = recorder->next_ns = clock_monotonic_ns();
+    if (getrandom(&recorder->random, sizeof(recorder->random), 0) < 0) recorder->random = recorder->slot_ns;
+    if (open_engines(recorder, ret_denial)) return recorder;
+    recorder_free(recorder);
+    return NULL;
+}
+
+void recorder_end(struct recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->processes.count; i++) end_process(recorder, recorder->processes.items[i]);
+    recorder->processes.count = 0;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+    if (!recorder) return;
+    if (recorder->observer != recorder->engine && recorder->observer_ops)
+        recorder->observer_ops->close(recorder->observer);
+    recorder->options.engine->close(recorder->engine);
+    code_files_fini(&recorder->files);
+    free(recorder->processes.items);
+    free(recorder->stacks.items);
+    free(recorder->addresses.items);
+    free(recorder);
+}

@@ -1,0 +1,53 @@
+/* Records processes from outside. At each tick it takes the stacks that its engine has gathered, observes all threads,
+ * divides their time (thread_times.h) and writes one recording for each process.
+ *
+ * The caller has the loop: it waits until recorder_next_ns and calls recorder_tick, until no process is left or the
+ * time is over. One thread uses a recorder. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_RECORDER_H
+#define OFFBEAT_RECORDER_RECORDER_H
+
+#include "recorder/engine.h"
+
+enum { RECORDER_PROCESSES_MAX = 1 << 14 };
+
+struct recorder_options {
+    const struct engine_ops *engine;
+    uint64_t frequency_hz;
+    bool is_cpu_mode;
+    bool follows_children;
+    const char *directory;       /* folder for the recordings */
+    const char *image_directory; /* folder for links to files that their paths do not lead to; NULL: none */
+    const char *cache_directory; /* folder of stored frame tables; NULL: none */
+};
+
+struct recorder;
+
+/* Returns NULL with *RET_DENIAL. */
+struct recorder *recorder_new(const struct recorder_options *options, struct engine_denial *ret_denial);
+
+/* Ends all recordings. The files of the code that was recorded stay open. */
+void recorder_end(struct recorder *recorder);
+/* Frees RECORDER, which may be NULL. Its recordings have ended. */
+void recorder_free(struct recorder *recorder);
+
+/* Begins to record process PID. Returns false with *RET_DENIAL: it is not there, or may not be seen. Does nothing if it
+ * is recorded already. */
+bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *ret_denial);
+
+size_t
+recorder_process_count(const struct recorder *recorder); /* number of processes that are recorded at the moment */
+
+/* Returns the time of the next tick, CLOCK_MONOTONIC. */
+uint64_t recorder_next_ns(const struct recorder *recorder);
+void recorder_tick(struct recorder *recorder);
+
+/* Works on frame tables until the time UNTIL_NS. */
+void recorder_work(struct recorder *recorder, uint64_t until_ns);
+
+/* Writes all that was recorded so far to the files. */
+void recorder_flush(struct recorder *recorder);
+
+/* Adds up the losses of the engine. */
+void recorder_losses(const struct recorder *recorder, struct engine_losses *ret_losses);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/thread_times.h"
+
+#include "base/clocks.h"
+#include "base/unsigned.h"
+
+#include <string.h>
+
+enum {
+    FIELD_BYTES = 10,
+    LOST_FIELDS = 5,
+    KERNEL_PERIODS = 2, /* CPU time without a stack in user code, periods, from which on it was spent in the kernel */
+};
+#define UNREADABLE_NS SECOND_NS /* time after which blocked time without a stack is written */
+
+void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen)
+{
+    thread->time_ns = tick->time_ns;
+    thread->cpu_ns = seen->cpu_ns;
+    thread->run_delay_ns = seen->run_delay_ns;
+    thread->is_known = thread->is_observed = true;
+}
+
+/* Adds DELAY_NS, for which THREAD waited for a processor. The kernel tells it when the wait has ended: it is part of
+ * the blocked time that is not written yet, and of that before, which the reader has extended. */
+static void add_delay(struct recorded_thread *thread, const struct tick *tick, uint64_t delay_ns)
+{
+    uint64_t unwritten_ns = least(delay_ns, thread->unwritten.blocked_ns), written_ns = delay_ns - unwritten_ns;
+    thread->run_delay_ns += delay_ns;
+    thread->unwritten.blocked_ns -= unwritten_ns;
+    thread->unwritten.runnable_ns += unwritten_ns;
+    if (written_ns < RECORDING_TIME_UNIT_NS || !thread->has_blocked) return;
+    recording_begin(tick->writer, RECORDING_WOKEN, 2 * FIELD_BYTES);
+    recording_number(tick->writer, thread->number);
+    recording_number(tick->writer, written_ns);
+}
+
+void thread_times_add(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen)
+{
+    uint64_t since_ns = thread->is_resting ? greatest(tick->previous_ns, thread->time_ns) : thread->time_ns;
+    uint64_t elapsed_ns = difference(tick->time_ns, since_ns);
+    /* Clocks are read a little after the tick: what is beyond it belongs to the next one. */
+    uint64_t cpu_ns = seen ? least(difference(seen->cpu_ns, thread->cpu_ns), elapsed_ns) : 0;
+    thread->time_ns = tick->time_ns;
+    thread->cpu_ns += cpu_ns;
+    thread->unwritten.cpu_ns += cpu_ns;
+    if (!tick->is_cpu_mode) {
+        thread->unwritten.blocked_ns += elapsed_ns - cpu_ns;
+        if (seen) add_delay(thread, tick, difference(seen->run_delay_ns, thread->run_delay_ns));
+    }
+    thread->is_resting = false;
+    thread->is_observed = true;
+}
+
+/* Whole microseconds are written: the rest stays. */
+static uint64_t take(uint64_t *ns, uint64_t wanted_ns)
+{
+    uint64_t taken = least(*ns, wanted_ns);
+    taken -= taken % RECORDING_TIME_UNIT_NS;
+    *ns -= taken;
+    return taken;
+}
+
+static void write_sample(struct recorded_thread *thread, const struct tick *tick, const struct walked_stack *stack,
+                         struct recording_time time, uint32_t flags)
+{
+    recording_sample(tick->writer, thread->number, time, (uint32_t)stack->outcome | RECORDING_WITHOUT_SIGNAL | flags,
+                     stack->addresses, stack->count, &thread->last);
+    thread->has_record = true;
+}
+
+/* Returns the CPU time that one stack stands for: an equal share, or where only user code is seen, a period. */
+static uint64_t cpu_share(struct recorded_thread *thread, const struct tick *tick)
+{
+    uint64_t share_ns = thread->unwritten.cpu_ns / (thread->stack_count ? thread->stack_count : 1);
+    if (!tick->sees_user_code_only) return share_ns;
+    uint64_t due_ns = thread->owed_ns + tick->period_ns;
+    uint64_t given_ns = least(due_ns, thread->unwritten.cpu_ns);
+    thread->owed_ns = least(due_ns - given_ns, KERNEL_PERIODS * tick->period_ns);
+    return given_ns;
+}
+
+void thread_times_write_running(struct recorded_thread *thread, const struct tick *tick,
+                                const struct walked_stack *stack)
+{
+    struct recording_time time = {.cpu_ns = take(&thread->unwritten.cpu_ns, cpu_share(thread, tick)),
+                                  .runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX)};
+    if (thread->stack_count > 0) thread->stack_count--;
+    write_sample(thread, tick, stack, time, 0);
+    thread->has_running = true;
+}
+
+void thread_times_write_blocked(struct recorded_thread *thread, const struct tick *tick,
+                                const struct walked_stack *stack)
+{
+    struct recording_time time = {.runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX),
+                                  .blocked_ns = take(&thread->unwritten.blocked_ns, UINT64_MAX)};
+    write_sample(thread, tick, stack, time, RECORDING_BLOCKED);
+    thread->has_blocked = true;
+    thread->is_resting = true;
+}
+
+static void write_lost(struct recorded_thread *thread, const struct tick *tick, enum recording_loss cause,
+                       struct recording_time time)
+{
+    if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
+    recording_begin(tick->writer, RECORDING_LOST, LOST_FIELDS * FIELD_BYTES);
+    recording_number(tick->writer, thread->number);
+    recording_number(tick->writer, cause);
+    recording_time(tick->writer, time);
+}
+
+/* Writes CPU time for which the engine takes no stack: all of it, or the part inside the kernel. */
+static void write_unseen_cpu(struct recorded_thread *thread, const struct tick *tick)
+{
+    struct recording_time time = {0};
+    if (!tick->sees_running) {
+        time.cpu_ns = take(&thread->unwritten.cpu_ns, UINT64_MAX);
+        time.runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX);
+        write_lost(thread, tick, RECORDING_LOST_RUNNING, time);
+    } else if (tick->sees_user_code_only && thread->unwritten.cpu_ns > KERNEL_PERIODS * tick->period_ns) {
+        time.cpu_ns = take(&thread->unwritten.cpu_ns, thread->unwritten.cpu_ns - tick->period_ns);
+        write_lost(thread, tick, RECORDING_LOST_IN_KERNEL, time);
+    }
+}
+
+static void write_waiting(struct recorded_thread *thread, const struct tick *tick)
+{
+    recording_begin(tick->writer, RECORDING_WAITING, FIELD_BYTES);
+    recording_number(tick->writer, thread->number);
+}
+
+void thread_times_end_tick(struct recorded_thread *thread, const struct tick *tick)
+{
+    write_unseen_cpu(thread, tick);
+    /* Blocked time of a thread that runs comes with its next blocked stack, unless there may never be one. */
+    if (!thread->is_resting && !thread->has_blocked && !thread->is_running &&
+        thread->unwritten.blocked_ns > UNREADABLE_NS) {
+        struct recording_time time = {.blocked_ns = take(&thread->unwritten.blocked_ns, UINT64_MAX)};
+        write_lost(thread, tick, RECORDING_LOST_UNREADABLE, time);
+    }
+    if (!thread->has_record && !thread->is_resting && !tick->is_cpu_mode) write_waiting(thread, tick);
+    thread->has_record = thread->is_observed = false;
+    thread->stack_count = 0;
+}
+
+static void write_more(struct recorded_thread *thread, const struct tick *tick, enum recording_share share,
+                       struct recording_time time)
+{
+    if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
+    recording_begin(tick->writer, RECORDING_MORE, LOST_FIELDS * FIELD_BYTES);
+    recording_number(tick->writer, thread->number);
+    recording_number(tick->writer, share);
+    recording_time(tick->writer, time);
+}
+
+void thread_times_write_stopped(struct recorded_thread *thread, const struct tick *tick)
+{
+    struct recording_time time = {.blocked_ns = take(&thread->unwritten.blocked_ns, UINT64_MAX)};
+    write_more(thread, tick, RECORDING_OF_STOPPED, time);
+}
+
+void thread_times_close(struct recorded_thread *thread, const struct tick *tick)
+{
+    struct recording_time cpu = {.cpu_ns = take(&thread->unwritten.cpu_ns, UINT64_MAX)};
+    struct recording_time rest = {.runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX),
+                                  .blocked_ns = take(&thread->unwritten.blocked_ns, UINT64_MAX)};
+    enum recording_loss loss = tick->sees_running ? RECORDING_LOST_LATE : RECORDING_LOST_RUNNING;
+    if (thread->has_running || thread->has_blocked)
+        write_more(thread, tick, thread->has_running ? RECORDING_OF_RUNNING : RECORDING_OF_BLOCKED, cpu);
+    else
+        write_lost(thread, tick, loss, cpu);
+    if (thread->has_blocked)
+        write_more(thread, tick, RECORDING_OF_BLOCKED, rest);
+    else if (thread->has_running)
+        write_more(thread, tick, RECORDING_OF_RUNNING, rest);
+    else
+        write_lost(thread, tick, loss, rest);
+    thread_times_end_tick(thread, tick);
+}

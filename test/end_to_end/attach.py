@@ -1,0 +1,138 @@
+"""Processes that run already, recorded from outside. Arguments: the build folder, and optionally a part of the names of the cases
+to run. SPDX-License-Identifier: MIT"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from recording import Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text  # noqa: E402
+
+OFFBEAT = Offbeat(sys.argv[1])
+PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
+
+
+class Running:
+    """The program, or COMMAND, until the end of the block."""
+
+    def __init__(self, *command, **options):
+        self.process = subprocess.Popen(command or [PROGRAM], stdout=subprocess.PIPE, **options)
+        self.process.stdout.readline()
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def offbeat(folder, *arguments, **options):
+    return run(OFFBEAT.build / "offbeat", *arguments, cwd=folder, **options)
+
+
+def needs(engine):
+    with Folder() as folder, Running() as program:
+        tried = offbeat(folder, "record", "--engine", engine, "-p", str(program.pid), "-d", "0.05", "-o", "x.pb.gz")
+    if "no engine can record" in text(tried.stderr):
+        skip(text(tried.stderr).strip())
+
+
+def recorded(folder, *arguments, program=None, **options):
+    """What `record` says of the program, after it has written x.pb.gz."""
+    done = offbeat(folder, "record", "-p", str(program.pid), "-o", "x.pb.gz", *arguments, **options)
+    check_equal(done.returncode, 0, text(done.stderr))
+    return text(done.stderr)
+
+
+def top(folder, *arguments):
+    done = offbeat(folder, "top", "--json", "-n", "100", *arguments, "x.pb.gz")
+    check_equal(done.returncode, 0, text(done.stderr))
+    return {row["name"]: row for row in json.loads(done.stdout)["functions"]}
+
+
+def check_shares(engine):
+    needs(engine)
+    with Folder() as folder, Running() as program:
+        recorded(folder, "--engine", engine, "-F", "997", "-d", "4", program=program)
+        rows = top(folder, "--sample-index", "cpu")
+        seventy, thirty = rows["spends_seventy"]["total"], rows["spends_thirty"]["total"]
+        share = 100 * seventy / (seventy + thirty)
+        check(abs(share - 70) <= 3, f"{share:.1f} % of the CPU time, not 70")
+        whole = rows["burns"]["total"] / sum(row["self"] for row in rows.values())
+        check(whole > 0.9, f"{100 * whole:.1f} % of the CPU time is below the thread's function")
+
+
+@case_by_the_clock
+def shares_of_cpu_time_are_right_by_bpf():
+    check_shares("bpf")
+
+
+@short
+@case
+def blocked_threads_are_exact_by_any_engine():
+    """The whole stack of a thread that sleeps, and that of a deep recursion."""
+    for engine in ("proc", "perf", "bpf"):
+        with Folder() as folder, Running() as program:
+            said = offbeat(folder, "record", "--engine", engine, "-p", str(program.pid), "-d", "1", "-o", "x.pb.gz")
+            if "no engine can record" in text(said.stderr):
+                continue
+            rows = top(folder, "--sample-index", "blocked")
+            asleep = rows["sleeps_briefly"]["total"]
+            deep = rows["waits_forever"]["total"]
+            check(rows["main"]["total"] >= asleep > 0.5e9, f"{engine}: asleep {asleep}, main {rows['main']['total']}")
+            check(rows["is_deep"]["total"] == deep > 0.9e9, f"{engine}: {deep} ns in the recursion")
+
+
+class Recorder:
+    """A recording of PROGRAM that goes on."""
+
+    def __init__(self, folder, program, *arguments):
+        self.process = subprocess.Popen([OFFBEAT.build / "offbeat", "record", "-p", str(program.pid), "-o", "x.pb.gz", *arguments],
+                                        cwd=folder, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)})
+        wait_until(lambda: any(path.stat().st_size for path in folder.rglob("*.recording")), "nothing is recorded")
+
+    def end(self):
+        """What it says when it has ended."""
+        said = text(self.process.communicate(timeout=100)[1])
+        check_equal(self.process.returncode, 0, said)
+        return said
+
+
+def wait_until(condition, message):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    check(False, message)
+
+
+@case
+def signals_write_the_profile_so_far_and_end_it():
+    with Folder() as folder, Running() as program:
+        recorder = Recorder(folder, program)
+        recorder.process.send_signal(signal.SIGUSR1)
+        wait_until((folder / "x.pb.gz").exists, "no profile")
+        first = top(folder, "--sample-index", "blocked")["is_deep"]["total"]
+        time.sleep(0.5)
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.end()
+        check(top(folder, "--sample-index", "blocked")["is_deep"]["total"] > first > 0, "the profile at the end is not longer")
+        check(program.poll() is None, "the program has ended")
+
+
+@case
+def the_end_of_the_process_ends_the_recording():
+    with Folder() as folder, Running() as program:
+        recorder = Recorder(folder, program)
+        program.kill()
+        program.wait()
+        said = recorder.end()
+        check("samples of" in said, said)
+
+
+main()
