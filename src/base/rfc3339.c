@@ -3,7 +3,9 @@
 
 #include "base/timespec.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { DECIMALS = 9 };
@@ -110,4 +112,14 @@ void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE])
                    (unsigned)utc.tm_mday % 100, (unsigned)utc.tm_hour % 100, (unsigned)utc.tm_min % 100,
                    (unsigned)utc.tm_sec % 100, needs_ns ? 9 : 6,
                    (unsigned)(needs_ns ? fraction_ns : fraction_ns / 1000));
+}
+
+bool time_parse(const char *text, uint64_t *ret_time_ns)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    bool is_number = *text && *end == '\0' && isfinite(seconds) && seconds >= 0 && seconds < 9e9;
+    if (!is_number) return rfc3339_parse(slice_of_text(text), ret_time_ns);
+    *ret_time_ns = (uint64_t)seconds * 1000000000 + (uint64_t)((seconds - floor(seconds)) * 1e9);
+    return true;
 }

@@ -9,6 +9,8 @@ enum { RFC3339_TEXT_SIZE = 32 };
 /* Nanoseconds since 1970, UTC. A time without a zone is taken for UTC, a blank for the T, digits after the ninth are
  * cut off. False if TEXT is no such time, or one before 1970 or after 2554. */
 bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns);
+/* The same, or seconds since 1970: "1795407529.5". */
+bool time_parse(const char *text, uint64_t *ret_time_ns);
 
 /* UTC with six decimals, nine where that is not all, and a NUL. */
 void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE]);

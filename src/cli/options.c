@@ -5,6 +5,7 @@
 
 #include "cli/foreign_words.h"
 #include "cli/message.h"
+#include "cli/option_sources.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -102,6 +103,11 @@ static void print_help(const struct command_syntax *syntax)
 /* --- Values: each gives false after it has said what is wrong. -----------------------------------------------------
  */
 
+static const char *origin_of(const struct option *option)
+{
+    return option->origin ? option->origin : "--";
+}
+
 static bool set_number(const struct option *option, const char *text)
 {
     char *end;
@@ -109,8 +115,8 @@ static bool set_number(const struct option *option, const char *text)
     unsigned long long number = strtoull(text, &end, 10);
     bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
     if (!is_number || number < option->minimum || number > option->maximum) {
-        message("--%s must be a number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", option->name, option->minimum,
-                option->maximum, text);
+        message("%s%s must be a number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", origin_of(option), option->name,
+                option->minimum, option->maximum, text);
         return false;
     }
     *(uint64_t *)option->value = number;
@@ -148,8 +154,8 @@ static bool set_seconds(const struct option *option, const char *text)
 {
     uint64_t nanoseconds;
     if (!parse_seconds(text, &nanoseconds) || nanoseconds < option->minimum || nanoseconds > option->maximum) {
-        message("--%s must be seconds from %.12g to %.12g, not \"%s\"", option->name, (double)option->minimum / 1e9,
-                (double)option->maximum / 1e9, text);
+        message("%s%s must be seconds from %.12g to %.12g, not \"%s\"", origin_of(option), option->name,
+                (double)option->minimum / 1e9, (double)option->maximum / 1e9, text);
         return false;
     }
     *(uint64_t *)option->value = nanoseconds;
@@ -160,8 +166,8 @@ static bool set_percent(const struct option *option, const char *text)
 {
     uint32_t ppm;
     if (!percent_parse(text, &ppm) || ppm < option->minimum || ppm > option->maximum) {
-        message("--%s must be from %.12g%% to %.12g%%, not \"%s\"", option->name, (double)option->minimum / PERCENT_PPM,
-                (double)option->maximum / PERCENT_PPM, text);
+        message("%s%s must be from %.12g%% to %.12g%%, not \"%s\"", origin_of(option), option->name,
+                (double)option->minimum / PERCENT_PPM, (double)option->maximum / PERCENT_PPM, text);
         return false;
     }
     *(uint64_t *)option->value = ppm;
@@ -182,8 +188,8 @@ static bool set_decimal(const struct option *option, const char *text)
 {
     double value;
     if (!parse_decimal(text, &value) || value < (double)option->minimum || value > (double)option->maximum) {
-        message("--%s must be a number from %" PRIu64 " to %" PRIu64 ", as 0.5, not \"%s\"", option->name,
-                option->minimum, option->maximum, text);
+        message("%s%s must be a number from %" PRIu64 " to %" PRIu64 ", as 0.5, not \"%s\"", origin_of(option),
+                option->name, option->minimum, option->maximum, text);
         return false;
     }
     *(double *)option->value = value;
@@ -202,7 +208,7 @@ static bool set_choice(const struct option *option, const char *text)
         if (word[length] == '\0') break;
         word += length + 1;
     }
-    message("--%s must be one of %s, not \"%s\"", option->name, option->argument, text);
+    message("%s%s must be one of %s, not \"%s\"", origin_of(option), option->name, option->argument, text);
     return false;
 }
 
@@ -210,7 +216,7 @@ static bool add_text(const struct option *option, const char *text)
 {
     struct option_texts *texts = option->value;
     if (texts->count == OPTION_TEXTS_MAX) {
-        message("--%s was given more than %d times", option->name, OPTION_TEXTS_MAX);
+        message("%s%s was given more than %d times", origin_of(option), option->name, OPTION_TEXTS_MAX);
         return false;
     }
     texts->items[texts->count++] = text;
@@ -222,20 +228,31 @@ static bool set_output(const struct option *option, const char *text)
 {
     const char **path = option->value;
     if (*path) {
-        message("--%s was given twice, and one file is written: %s or %s?", option->name, message_name(*path, true),
-                message_name(text, true));
+        message("%s%s was given twice, and one file is written: %s or %s?", origin_of(option), option->name,
+                message_name(*path, true), message_name(text, true));
         return false;
     }
     *path = text;
     return true;
 }
 
-static bool set_value(const struct option *option, const char *text)
+/* Sets the switch that TEXT, from a file or a variable, says. */
+static bool set_switch(const struct option *option, const char *text)
+{
+    bool is_on = strcmp(text, "yes") == 0 || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    bool is_off = strcmp(text, "no") == 0 || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+    if (is_on || is_off)
+        *(bool *)option->value = is_on;
+    else
+        message("%s%s must be yes or no, not \"%s\"", origin_of(option), option->name, text);
+    return is_on || is_off;
+}
+
+bool option_set(const struct option *option, const char *text)
 {
     switch (option->kind) {
     case OPTION_SWITCH:
-        *(bool *)option->value = true;
-        return true;
+        return set_switch(option, text);
     case OPTION_TEXT:
         *(const char **)option->value = text;
         return true;
@@ -264,6 +281,7 @@ struct parse {
     const struct command_syntax *syntax;
     char **argv;
     int argc, position;
+    uint64_t given; /* bit set of the options' places */
 };
 
 static const struct option *find_option(const struct command_syntax *syntax, const char *name)
@@ -306,17 +324,19 @@ static void reject_unknown(const struct parse *parse, const char *name)
 /* Takes OPTION. ATTACHED is the value in the same word, or NULL: then it is the next word. */
 static bool take_option(struct parse *parse, const struct option *option, const char *attached)
 {
+    size_t place = (size_t)(option - parse->syntax->options);
+    if (place < OPTIONS_MAX) parse->given |= (uint64_t)1 << place;
     if (!takes_argument(option)) {
-        if (!attached) return set_value(option, NULL);
+        if (!attached) return option_set(option, "yes");
         message("--%s takes no value", option->name);
         return false;
     }
-    if (attached) return set_value(option, attached);
+    if (attached) return option_set(option, attached);
     if (parse->position == parse->argc) {
         message("--%s needs a value: %s", option->name, option->argument);
         return false;
     }
-    return set_value(option, parse->argv[parse->position++]);
+    return option_set(option, parse->argv[parse->position++]);
 }
 
 /* Takes WORD, "name" or "name=value". */
@@ -343,7 +363,7 @@ static bool take_short(struct parse *parse, const char *word)
             return false;
         }
         if (takes_argument(option)) return take_option(parse, option, word[1] ? word + 1 : NULL);
-        if (!set_value(option, NULL)) return false;
+        if (!take_option(parse, option, NULL)) return false;
     }
     return true;
 }
@@ -392,7 +412,7 @@ bool options_parse(const struct command_syntax *syntax, int argc, char **argv, s
             return false;
         }
     }
-    if (!check_operands(syntax, operand_count)) return false;
+    if (!check_operands(syntax, operand_count) || !option_sources_read(syntax, parse.given)) return false;
     argv[1 + operand_count] = NULL; /* the end of ARGV, or a word that was read */
     *ret_operands = (struct operands){.items = argv + 1, .count = operand_count};
     ret_operands->before_dashes = before_dashes < operand_count ? before_dashes : operand_count;

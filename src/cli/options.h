@@ -42,6 +42,7 @@ struct option {
     const char *argument; /* name of the value in help; unused for switches */
     const char *help;
     uint64_t minimum, maximum;
+    const char *origin; /* text before the name in messages; NULL: "--" */
 };
 
 struct command_syntax {
@@ -52,6 +53,8 @@ struct command_syntax {
     const struct option *options;
     unsigned operands_min, operands_max;
     bool stops_at_operand; /* words after the first operand are no options of ours */
+    const char *variables; /* beginning of the variables that set options, as "OFFBEAT_SERVE_"; NULL: none */
+    const char **file;     /* path of a file that sets options, when they are parsed; NULL: none */
 };
 
 /* The words that are no options, in order; ITEMS[COUNT] is NULL. */
@@ -66,6 +69,9 @@ struct operands {
  * program ends with *RET_STATUS. */
 bool options_parse(const struct command_syntax *syntax, int argc, char **argv, struct operands *ret_operands,
                    enum exit_status *ret_status);
+
+/* Sets the value of OPTION; false after a message. A switch takes yes or no. */
+bool option_set(const struct option *option, const char *text);
 
 /* Parses a finite number, "-1.5e3" and nothing else; the program runs in the C locale. */
 bool parse_decimal(const char *text, double *ret_value);

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/serve_admin.h"
 #include "cli/serve_self.h"
 #include "cli/store_folder.h"
 #include "page/page.h"
@@ -22,7 +23,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64, LOG_LINE_BYTES_MAX = 1 << 17, PEM_BYTES_MAX = 1 << 20 };
+enum {
+    DEFAULT_PORT = 7117,
+    ADDRESS_SIZE = 64,
+    LOG_LINE_BYTES_MAX = 1 << 17,
+    PEM_BYTES_MAX = 1 << 20,
+    PUBLIC_URL_SIZE = 256
+};
 
 static void say(void *context, const char *text)
 {
@@ -105,14 +112,6 @@ struct tokens {
     char read[STORE_KEY_SIZE], upload[STORE_KEY_SIZE];
 };
 
-/* The first one of ROLE, made if there is none. */
-static enum status find_token(struct store *store, enum store_role role, char token[STORE_KEY_SIZE],
-                              struct error *error)
-{
-    if (store_first_token(store, role, token, error) == STATUS_OK) return STATUS_OK;
-    return store_add_token(store, 0, role, token, error);
-}
-
 /* The first start makes a project and tokens, but only where nobody else can reach them. */
 static enum exit_status find_project(struct store *store, const char *address, struct store_project *project,
                                      struct tokens *tokens)
@@ -121,38 +120,31 @@ static enum exit_status find_project(struct store *store, const char *address, s
     *project = (struct store_project){0};
     enum status status = store_each_project(store, take_first, project, &error);
     if (status == STATUS_OK && project->id == 0 && !serve_is_loopback(address)) {
-        message("serve: the store has no project and no keys, and %s can be reached from other machines; start it once "
-                "on 127.0.0.1, which creates them",
+        message("serve: the store has no project and no keys, and %s can be reached from other machines; create them "
+                "with offbeat serve admin add-project NAME",
                 address);
         return EXIT_WRONG_USE;
     }
     if (status == STATUS_OK && project->id == 0) status = store_add_project(store, "default", project, &error);
-    if (status == STATUS_OK) status = find_token(store, STORE_ROLE_READ, tokens->read, &error);
-    if (status == STATUS_OK) status = find_token(store, STORE_ROLE_UPLOAD, tokens->upload, &error);
+    if (status == STATUS_OK) status = store_start_token(store, STORE_ROLE_READ, tokens->read, &error);
+    if (status == STATUS_OK) status = store_start_token(store, STORE_ROLE_UPLOAD, tokens->upload, &error);
     if (status == STATUS_OK) return EXIT_DONE;
     message("serve: %s", error.message);
     return EXIT_FAILED;
 }
 
-static void print_dsn(const char *scheme, const char *address, unsigned port, const struct store_project *project)
+/* Prints the URLs of SERVER, with NAME in front of the host: "http://KEY@127.0.0.1:7117". */
+static void print_urls(const struct server *server, const struct store_project *project, const struct tokens *tokens)
 {
-    const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
-    (void)printf("DSN: %s://%s@%s%s%s:%u/%" PRIu64 "\n", scheme, project->key, open, address, close, port, project->id);
-}
-
-static void print_urls(const struct server *server, const char *scheme, const char *address,
-                       const struct store_project *project, const struct tokens *tokens)
-{
-    const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
-    print_dsn(scheme, address, server_port(server), project);
-    (void)printf("URL: %s://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", scheme, tokens->read, open, address,
-                 close, server_port(server), project->id);
+    const char *url = server_base_url(server), *host = strstr(url, "://") + strlen("://");
+    int scheme = (int)(host - url);
+    if (project->key[0]) (void)printf("DSN: %.*s%s@%s/%" PRIu64 "\n", scheme, url, project->key, host, project->id);
+    (void)printf("URL: %.*soffbeat:%s@%s/api/%" PRIu64 "/profile.pb.gz\n", scheme, url, tokens->read, host,
+                 project->id);
     /* The part after # stays in the browser. */
     if (page_is_built())
-        (void)printf("page: %s://%s%s%s:%u/#token=%s&key=%s&project=%" PRIu64 "\n", scheme, open, address, close,
-                     server_port(server), tokens->read, project->key, project->id);
-    (void)printf("upload: %s://%s@%s%s%s:%u/%" PRIu64 "\n", scheme, tokens->upload, open, address, close,
-                 server_port(server), project->id);
+        (void)printf("page: %s/#token=%s&key=%s&project=%" PRIu64 "\n", url, tokens->read, project->key, project->id);
+    (void)printf("upload: %.*s%s@%s/%" PRIu64 "\n", scheme, url, tokens->upload, host, project->id);
     (void)fflush(stdout);
 }
 
@@ -170,7 +162,7 @@ static enum exit_status run_server(struct store *store, const struct serve_optio
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
-    print_urls(server, options->certificate ? "https" : "http", options->address, &project, &tokens);
+    print_urls(server, &project, &tokens);
     if (profiles_self && !serve_self_start(store, server, options)) {
         server_stop(server);
         return EXIT_FAILED;
@@ -183,102 +175,20 @@ static enum exit_status run_server(struct store *store, const struct serve_optio
     return EXIT_DONE;
 }
 
-/* --- Projects and tokens --------------------------------------------------------------------------------------------
+/* --- The command -----------------------------------------------------------------------------------------------------
  */
 
-struct additions {
-    const char *project, *token, *role, *limited; /* NULL: not asked for */
-    bool profiles_self;
-};
-
-static bool parse_scope(const char *text, uint64_t *ret_project)
+/* Copies the URL where clients reach the server, without a slash at its end. False after a message. */
+static bool take_public_url(const char *url, char copy[PUBLIC_URL_SIZE])
 {
-    char *end;
-    *ret_project = 0;
-    if (strcmp(text, "all") == 0) return true;
-    *ret_project = strtoull(text, &end, 10);
-    return text[0] >= '1' && text[0] <= '9' && *end == '\0';
-}
-
-struct search {
-    uint64_t id;
-    bool is_found;
-};
-
-static bool compare_project(void *context, const struct store_project *project)
-{
-    struct search *search = context;
-    search->is_found = project->id == search->id;
-    return !search->is_found;
-}
-
-static enum exit_status add_project(struct store *store, const char *name, const char *address, unsigned port)
-{
-    struct store_project project;
-    struct error error = {0};
-    if (store_add_project(store, name, &project, &error) != STATUS_OK) {
-        message("serve: %s", error.message);
-        return EXIT_FAILED;
-    }
-    print_dsn("http", address, port, &project);
-    return EXIT_DONE;
-}
-
-static bool parse_role(const char *text, enum store_role *ret_role)
-{
-    static const char *const names[] = {
-        [STORE_ROLE_READ] = "read", [STORE_ROLE_METRICS] = "metrics", [STORE_ROLE_UPLOAD] = "upload"};
-    *ret_role = STORE_ROLE_READ;
-    for (size_t i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
-        *ret_role = (enum store_role)i;
-        if (strcmp(text, names[i]) == 0) return true;
-    }
-    return !text;
-}
-
-static enum exit_status add_token(struct store *store, const struct additions *additions)
-{
-    struct search search = {0};
-    struct error error = {0};
-    char token[STORE_KEY_SIZE];
-    enum store_role role;
-    if (!parse_role(additions->role, &role)) {
-        message("serve: --role %s: read, metrics or upload is needed", additions->role);
-        return EXIT_WRONG_USE;
-    }
-    if (!parse_scope(additions->token, &search.id) || (role == STORE_ROLE_METRICS && search.id != 0)) {
-        message("serve: --add-token %s: a project's number or \"all\" is needed; for metrics \"all\"",
-                additions->token);
-        return EXIT_WRONG_USE;
-    }
-    enum status status = search.id ? store_each_project(store, compare_project, &search, &error) : STATUS_OK;
-    if (status == STATUS_OK && search.id && !search.is_found) {
-        message("serve: --add-token %s: there is no such project", additions->token);
-        return EXIT_WRONG_USE;
-    }
-    if (status == STATUS_OK) status = store_add_token(store, search.id, role, token, &error);
-    if (status != STATUS_OK) {
-        message("serve: %s", error.message);
-        return EXIT_FAILED;
-    }
-    (void)printf("token: %s\n", token);
-    return EXIT_DONE;
-}
-
-/* Returns the settings of the project. */
-static enum exit_status limit_project(struct store *store, const char *project, const struct serve_options *serve)
-{
-    uint64_t id;
-    struct error error = {0};
-    if (!parse_scope(project, &id) || id == 0) {
-        message("serve: --limit-project %s: a project's number is needed", project);
-        return EXIT_WRONG_USE;
-    }
-    uint64_t keep_ns = serve->keep_ns ? serve->keep_ns : STORE_FOREVER;
-    enum status status = store_limit_project(store, id, keep_ns, serve->disk_bytes_max, &error);
-    if (status == STATUS_OK) return EXIT_DONE;
-    message("serve: %s", error.message);
-    return status == STATUS_NOT_FOUND ? EXIT_WRONG_USE : EXIT_FAILED;
+    if (!url) return true;
+    bool is_url = (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) && !strpbrk(url, "@?# ");
+    int size = snprintf(copy, PUBLIC_URL_SIZE, "%s", url);
+    while (size > 0 && size < PUBLIC_URL_SIZE && copy[size - 1] == '/') copy[--size] = '\0';
+    if (is_url && size < PUBLIC_URL_SIZE && size > (int)strlen("https://")) return true;
+    message("serve: --public-url %.300s: a URL without user and parameters is needed, as https://profiles.example.org",
+            url);
+    return false;
 }
 
 /* PEM, as a text. False after a message. */
@@ -322,9 +232,8 @@ static void keep_memory(void)
     (void)mallopt(M_ARENA_MAX, 4);
 }
 
-/* Does what the options ask for in the store of FOLDER. */
-static enum exit_status open_and_run(const char *folder, const struct additions *additions,
-                                     const struct serve_options *serve)
+/* Serves the store of FOLDER. */
+static enum exit_status open_and_run(const char *folder, bool profiles_self, const struct serve_options *serve)
 {
     enum exit_status status;
     sigset_t ends;
@@ -339,32 +248,26 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a full disk */
-    bool serves = !additions->project && !additions->token && !additions->limited;
-    if ((serves && store_trim(folder, serve->disk_bytes_max, &removed, &error) != STATUS_OK) ||
+    if (store_trim(folder, serve->disk_bytes_max, &removed, &error) != STATUS_OK ||
         store_open(folder, serve->log, NULL, &store, &error) != STATUS_OK) {
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
-    if (additions->project)
-        status = add_project(store, additions->project, serve->address, serve->port);
-    else if (additions->token)
-        status = add_token(store, additions);
-    else if (additions->limited)
-        status = limit_project(store, additions->limited, serve);
-    else
-        status = run_server(store, serve, additions->profiles_self, &ends);
+    status = run_server(store, serve, profiles_self, &ends);
     store_close(store);
     return status;
 }
 
 int command_serve(int argc, char **argv)
 {
-    const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL;
+    const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL, *public_url = NULL,
+               *config = NULL;
     struct buffer pem[2] = {0};
+    if (argc > 1 && strcmp(argv[1], "admin") == 0) return serve_admin(argc - 1, argv + 1);
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
     bool logs_json = false;
     uint64_t debug_days = 90, debug_megabytes = 10240;
-    struct additions additions = {0};
+    bool profiles_self = false;
     const struct option options[] = {
         {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
          .help = "where to listen; port 0 is any free one (default: 127.0.0.1:7117)"},
@@ -391,31 +294,30 @@ int command_serve(int argc, char **argv)
          .help = "the same, of bodies when decompressed (default: 0)", .maximum = 1 << 30},
         {"log-json", 0, OPTION_SWITCH, &logs_json,
          .help = "log each request, and all messages, as JSON on standard error"},
-        {"profile-self", 0, OPTION_SWITCH, &additions.profiles_self,
+        {"profile-self", 0, OPTION_SWITCH, &profiles_self,
          .help = "profile the server itself, into a project called \"offbeat serve\""},
-        {"add-project", 0, OPTION_TEXT, &additions.project, .argument = "NAME",
-         .help = "do not serve: create a project and print its DSN"},
-        {"add-token", 0, OPTION_TEXT, &additions.token, .argument = "PROJECT",
-         .help = "do not serve: create a token for the project with that number, or for \"all\""},
-        {"role", 0, OPTION_TEXT, &additions.role, .argument = "ROLE",
-         .help = "what that token is for: read, metrics (/metrics alone), or upload (debug files) (default: read)"},
-        {"limit-project", 0, OPTION_TEXT, &additions.limited, .argument = "PROJECT",
-         .help = "do not serve: from now on, keep the data of that project as --keep and --disk say"},
+        {"public-url", 0, OPTION_TEXT, &public_url, .argument = "URL",
+         .help = "where clients reach the server, for the URLs that it prints (default: the address)"},
+        {"config", 0, OPTION_TEXT, &config, .argument = "FILE",
+         .help = "read options from lines NAME = VALUE; variables OFFBEAT_SERVE_… and options take precedence"},
         {0},
     };
     const struct command_syntax syntax = {
         .name = "serve",
-        .usage = "[options]",
+        .usage = "[options], or: admin COMMAND",
         .example = "offbeat serve --data /var/lib/offbeat",
         .about = "Stores the profiles that Sentry SDKs, pprof producers and offbeat send, and answers over HTTP.\n"
                  "The first start creates a project. Each start prints its DSN, a URL with a read token, and a page:\n"
                  "OFFBEAT_DSN=DSN LD_PRELOAD=liboffbeat.so PROGRAM sends, `go tool pprof URL` reads, and a browser\n"
-                 "opens the page. doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.",
+                 "opens the page. doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.\n"
+                 "offbeat serve admin --help: projects, keys, and deletion of data.",
         .options = options,
+        .variables = "OFFBEAT_SERVE_",
+        .file = &config,
     };
     struct operands operands;
     enum exit_status status;
-    char address[ADDRESS_SIZE] = "127.0.0.1", path[PATH_MAX];
+    char address[ADDRESS_SIZE] = "127.0.0.1", path[PATH_MAX], public[PUBLIC_URL_SIZE];
     struct serve_options serve = {
         .address = address, .port = DEFAULT_PORT, .log = say, .symbol_reader = "/proc/self/exe"};
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
@@ -423,8 +325,11 @@ int command_serve(int argc, char **argv)
         message("serve: --listen %s: an address in numbers and a port are needed, as in 127.0.0.1:7117", listen);
         return EXIT_WRONG_USE;
     }
+    if (!take_public_url(public_url, public)) return EXIT_WRONG_USE;
     folder = store_folder_choose("serve", folder, path);
     if (!folder) return EXIT_WRONG_USE;
+    serve.public_url = public_url ? public : NULL;
+    serve.admin_folder = folder;
     serve.keep_ns = keep_days * 86400 * SECOND_NS;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;
@@ -437,7 +342,7 @@ int command_serve(int argc, char **argv)
     serve.requests_max = requests;
     serve.bytes_max = megabytes << 20;
     status = EXIT_WRONG_USE;
-    if (read_certificate(certificate, key, pem, &serve)) status = open_and_run(folder, &additions, &serve);
+    if (read_certificate(certificate, key, pem, &serve)) status = open_and_run(folder, profiles_self, &serve);
     buffer_fini(&pem[0]);
     buffer_fini(&pem[1]);
     return (int)status;

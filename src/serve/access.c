@@ -178,6 +178,12 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
     return deny(request, 403, "the token is unknown or may not read this");
 }
 
+bool access_may_administer(struct request *request)
+{
+    if (request->is_local) request->is_known = true;
+    return request->is_local || access_may_read(request, STORE_ROLE_ADMIN, 0);
+}
+
 /* --- Uploading ---------------------------------------------------------------------------------------------------- */
 
 struct project_search {

@@ -12,6 +12,7 @@ enum access {
     ACCESS_WRITE,
     ACCESS_WRITE_BY_KEY, /* the project is that of the key */
     ACCESS_UPLOAD,       /* upload of debug files */
+    ACCESS_ADMIN,
 };
 
 struct route {
@@ -77,6 +78,8 @@ static const struct route routes[] = {
     {"GET",  "/api/0/organizations/{organization}/chunk-upload", ACCESS_UPLOAD, debug_show_options},
     {"POST", "/api/0/organizations/{organization}/chunk-upload", ACCESS_UPLOAD, debug_take_chunks},
     {"POST", "/api/0/projects/{organization}/{project}/files/difs/assemble", ACCESS_UPLOAD, debug_assemble},
+    {"GET",  "/api/admin/{command}", ACCESS_ADMIN, administer},
+    {"POST", "/api/admin/{command}", ACCESS_ADMIN, administer},
     {"GET",  "/api/projects", ACCESS_READ_ALL, list_projects},
     {"GET",  "/metrics",     ACCESS_METRICS, show_metrics},
     {"GET",  "/healthz",     ACCESS_ALL,   show_health},
@@ -135,7 +138,8 @@ static bool split_path(struct request *request)
     request->route = rest;
     /* Paths of sentry-cli for debug files; other paths of /api/0/ name a project that does not exist. */
     bool is_upload = strncmp(rest, "/api/0/organizations/", 21) == 0 || strncmp(rest, "/api/0/projects/", 16) == 0;
-    if (strncmp(rest, "/api/", 5) != 0 || is_upload) return true;
+    bool is_admin = strncmp(rest, "/api/admin/", 11) == 0;
+    if (strncmp(rest, "/api/", 5) != 0 || is_upload || is_admin) return true;
     char *slash = strchr(rest + 5, '/');
     if (!slash) return true;
     uint64_t project = 0;
@@ -211,6 +215,8 @@ bool request_check_early(struct request *request)
         return access_may_read(request, STORE_ROLE_READ, request->project) && check_parameters(request);
     case ACCESS_READ_ALL:
         return access_may_read(request, STORE_ROLE_READ, 0);
+    case ACCESS_ADMIN:
+        return access_may_administer(request);
     case ACCESS_METRICS:
         return access_may_read(request, STORE_ROLE_METRICS, 0);
     case ACCESS_WRITE:

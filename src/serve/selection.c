@@ -28,18 +28,10 @@ static const char *prefixed(struct request *request, const char *prefix, const c
     return request_parameter(request, full);
 }
 
-/* Reads seconds since 1970, "1795407529.5", or RFC 3339. */
 static bool read_time(struct request *request, const char *prefix, const char *name, uint64_t *ret_ns)
 {
-    char *end;
     const char *text = prefixed(request, prefix, name);
-    if (!text || !text[0]) return true;
-    double seconds = strtod(text, &end);
-    if (*end == '\0' && isfinite(seconds) && seconds >= 0 && seconds < 9e9) {
-        *ret_ns = (uint64_t)seconds * SECOND_NS + (uint64_t)((seconds - floor(seconds)) * 1e9);
-        return true;
-    }
-    if (rfc3339_parse(slice_of_text(text), ret_ns)) return true;
+    if (!text || !text[0] || time_parse(text, ret_ns)) return true;
     answer_error(request, 400, "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix,
                  name);
     return false;

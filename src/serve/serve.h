@@ -51,6 +51,8 @@ struct serve_options {
     unsigned workers;                        /* 0: four for each processor, at most 16 */
     char *certificate, *private_key;         /* PEM texts, for TLS; NULL: without */
     const char *certificate_path, *key_path; /* files that are read again; NULL: none */
+    const char *public_url;                  /* URL that clients use, without a slash at its end; NULL: the address */
+    const char *admin_folder;                /* folder where the socket for administration is; NULL: none */
     uint64_t keep_ns, disk_bytes_max;        /* 0: no limit */
     uint64_t requests_max, bytes_max;        /* limits of a project, each minute; 0: no limit */
     const char *symbol_reader;               /* the program that reads debug files; NULL: they are not accepted */
@@ -68,7 +70,8 @@ struct server;
 /* STATUS_IO if the address cannot be used. STORE must outlive the server. */
 enum status server_start(struct store *store, const struct serve_options *options, struct server **ret_server,
                          struct error *error);
-uint16_t server_port(const struct server *server);
+/* The URL that clients use: without a slash at its end. */
+const char *server_base_url(const struct server *server);
 /* A port of 127.0.0.1 where SERVER speaks HTTP without TLS, for programs of this machine. 0 if there is none. */
 uint16_t server_open_loopback(struct server *server);
 /* Accepts no more connections, stores what has arrived, answers queries that still compute with 503, and ends. Accepts

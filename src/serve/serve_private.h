@@ -5,6 +5,7 @@
 #include "base/clocks.h"
 #include "base/json_writer.h"
 #include "profile/profile.h"
+#include "serve/admin.h"
 #include "serve/connections.h"
 #include "serve/http_library.h"
 #include "serve/kind_choice.h"
@@ -16,10 +17,6 @@
 #include <sys/socket.h>
 
 enum { ANSWER_BYTES_MAX = 256 << 20, STATUS_CODES_MAX = 600 };
-
-struct parameter {
-    char *name, *value;
-};
 
 /* The form of errors that a route's clients read. */
 enum error_form {
@@ -47,6 +44,7 @@ struct request {
     size_t decoded_bytes;    /* size of the body, and of the file in it, when decompressed; 0: not yet known */
     size_t counted_bytes;    /* part of server.body_bytes */
     bool has_key;            /* a key that may write, and was counted in the rates */
+    bool is_local;           /* arrived at the socket for administration */
     bool is_known;           /* whether its key or token is right */
     bool is_unauthenticated; /* counted in server.unauthenticated_bytes */
     bool is_query;           /* see struct server */
@@ -105,6 +103,8 @@ struct server {
     struct MHD_Daemon *daemon;
     struct MHD_Daemon *draining[SERVE_DRAINING_MAX]; /* serve the connections that began with an earlier certificate */
     size_t draining_count;
+    struct MHD_Daemon *admin; /* daemon of the socket for administration; NULL: none */
+    char base_url[512];
     struct MHD_Daemon *loopback;   /* daemon without TLS; NULL: none, or DAEMON is it */
     struct pem *served, *unusable; /* certificates; NULL: none */
     uint16_t port;
@@ -174,6 +174,8 @@ bool access_may_write_by_key(struct request *request);
 /* Checks the upload token. A path /api/0/projects/ORGANIZATION/PROJECT/… names a project by its number or its name. */
 bool access_may_upload(struct request *request);
 bool access_may_read(struct request *request, enum store_role role, uint64_t project);
+/* The socket for administration needs no token: only the owner of the data folder reaches it. */
+bool access_may_administer(struct request *request);
 
 /* --- Rates (rates.c) ---------------------------------------------------------------------------------------------- */
 
@@ -263,6 +265,11 @@ void debug_show_options(struct request *request);
 void debug_take_chunks(struct request *request);
 void debug_assemble(struct request *request);
 void debug_list(struct request *request);
+
+/* Runs the command of /api/admin/COMMAND (admin_route.c). */
+void administer(struct request *request);
+/* Opens the socket in options.admin_folder, and serves it. */
+enum status admin_listen(struct server *server, struct error *error);
 
 /* Whether PATH is a file of the page. */
 bool page_host_has(const char *path);

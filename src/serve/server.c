@@ -79,6 +79,8 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
     request->status = 200;
     const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     request->socket = info ? info->connect_fd : -1;
+    info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    request->is_local = info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
     info = http->get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     request->place = info ? info->socket_context : NULL;
     buffer_init(&request->body, SERVE_BODY_BYTES_MAX);
@@ -731,7 +733,12 @@ static enum status listen_on(struct server *server, struct error *error)
     if (!server->daemon)
         return error_set_errno(error, "cannot listen on %s port %u", server->options.address, server->options.port);
     server->port = port_of(server->daemon);
-    return STATUS_OK;
+    bool is_ipv6 = address.any.sa_family == AF_INET6;
+    (void)snprintf(server->base_url, sizeof(server->base_url), "%s://%s%s%s:%u", has_tls ? "https" : "http",
+                   is_ipv6 ? "[" : "", server->options.address, is_ipv6 ? "]" : "", server->port);
+    if (server->options.public_url)
+        (void)snprintf(server->base_url, sizeof(server->base_url), "%s", server->options.public_url);
+    return server->options.admin_folder ? admin_listen(server, error) : STATUS_OK;
 }
 
 static unsigned worker_count(const struct serve_options *options)
@@ -794,9 +801,9 @@ enum status server_start(struct store *store, const struct serve_options *option
     return STATUS_OK;
 }
 
-uint16_t server_port(const struct server *server)
+const char *server_base_url(const struct server *server)
 {
-    return server->port;
+    return server->base_url;
 }
 
 uint16_t server_open_loopback(struct server *server)
@@ -840,6 +847,7 @@ void server_stop(struct server *server)
     for (unsigned i = 0; i < server->thread_count; i++) (void)pthread_join(server->threads[i], NULL);
     if (server->has_maintenance_thread) (void)pthread_join(server->maintenance_thread, NULL);
     if (server->loopback) http->stop_daemon(server->loopback);
+    if (server->admin) http->stop_daemon(server->admin);
     assembler_stop(server->assembler);
     symbols_free(server->symbols);
     if (server->daemon) http->stop_daemon(server->daemon);

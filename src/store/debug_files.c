@@ -225,6 +225,22 @@ void store_debug_usage(struct store *store, uint64_t *ret_files, uint64_t *ret_b
     *ret_bytes = usage.bytes;
 }
 
+static bool take_file(void *context, const struct store_debug_file *file)
+{
+    *(struct store_debug_file *)context = *file;
+    return false;
+}
+
+enum status store_debug_delete(struct store *store, uint64_t project, struct error *error)
+{
+    for (;;) {
+        struct store_debug_file file = {0};
+        enum status status = store_each_debug_file(store, project, take_file, &file, error);
+        if (status != STATUS_OK || file.id == 0) return status;
+        if (!remove_with_row(store, &file)) return error_set(error, STATUS_IO, 0, "cannot remove a debug file");
+    }
+}
+
 struct oldest {
     uint64_t above_project; /* projects up to it are done */
     struct store_debug_file file;

@@ -81,6 +81,7 @@ enum status store_each_debug_file(struct store *store, uint64_t project, store_v
  * time, until its files have at most BYTES_MAX (0: no limit); and chunks that wait for over a day. */
 enum status store_debug_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
                                uint64_t *ret_removed, struct error *error);
+enum status store_debug_delete(struct store *store, uint64_t project, struct error *error); /* all of PROJECT's files */
 /* The files of all projects. */
 void store_debug_usage(struct store *store, uint64_t *ret_files, uint64_t *ret_bytes);
 

@@ -85,61 +85,15 @@ static uint64_t bytes_of_project(struct store *store, const char *name, uint64_t
     return bytes;
 }
 
-static enum status delete_rows(struct day *day, uint64_t project, struct error *error)
-{
-#define GROUPS "(SELECT id FROM sum_group WHERE space IN (SELECT id FROM space WHERE project=?1))"
-    static const char *const deletions[] = {
-        "DELETE FROM chunk_raw WHERE id IN (SELECT id FROM chunk WHERE project=?1)",
-        "DELETE FROM chunk WHERE project=?1",
-        "DELETE FROM span WHERE project=?1",
-        "DELETE FROM rejected WHERE project=?1",
-        "DELETE FROM outcome WHERE project=?1",
-        ("DELETE FROM sum WHERE sum_group IN " GROUPS),
-        ("DELETE FROM stale WHERE sum_group IN " GROUPS),
-        "DELETE FROM sum_group WHERE space IN (SELECT id FROM space WHERE project=?1)",
-        "DELETE FROM segment WHERE space IN (SELECT id FROM space WHERE project=?1)",
-        "DELETE FROM space WHERE project=?1",
-    };
-#undef GROUPS
-    enum status status = STATUS_OK;
-    if (sqlite3_exec(day->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
-        return sql_failed(day->db, error, day->name);
-    for (size_t i = 0; i < sizeof(deletions) / sizeof(deletions[0]) && status == STATUS_OK; i++) {
-        sqlite3_stmt *statement = NULL;
-        int code = sqlite3_prepare_v2(day->db, deletions[i], -1, &statement, NULL);
-        sql_bind_u64(statement, 1, project);
-        if (code != SQLITE_OK || sqlite3_step(statement) != SQLITE_DONE) status = sql_failed(day->db, error, day->name);
-        (void)sqlite3_finalize(statement);
-    }
-    if (status == STATUS_OK && sqlite3_exec(day->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-        status = sql_failed(day->db, error, day->name);
-    if (status != STATUS_OK) (void)sqlite3_exec(day->db, "ROLLBACK", NULL, NULL, NULL);
-    return status;
-}
-
-/* The room is given back to the disk while others write: only this thread changes files of earlier days for long. */
+/* Queries report the damage of a file that cannot be read. */
 static enum status remove_project(struct store *store, const char *name, uint64_t project, uint64_t *removed,
                                   struct error *error)
 {
-    static const char find[] = "SELECT EXISTS(SELECT 1 FROM chunk WHERE project=?1) OR EXISTS(SELECT 1 FROM span WHERE "
-                               "project=?1) OR EXISTS(SELECT 1 FROM outcome WHERE project=?1)";
-    struct day day;
-    struct error problem = {0};
-    enum status status = day_open(&day, store->folder, name, true, &problem);
-    if (status == STATUS_OK && number_of(&day, find, project)) {
-        (void)pthread_mutex_lock(&store->writer_lock);
-        status = delete_rows(&day, project, &problem);
-        known_dictionaries_clear(&store->dictionaries);
-        (void)pthread_mutex_unlock(&store->writer_lock);
-        if (status == STATUS_OK &&
-            sqlite3_exec(day.db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
-            status = sql_failed(day.db, &problem, name);
-        *removed += status == STATUS_OK;
-    }
-    day_close(&day);
-    if (status == STATUS_MALFORMED) return STATUS_OK; /* queries report the damage */
-    if (status != STATUS_OK && error) *error = problem;
-    return status;
+    const struct store_query query = {.project = project};
+    uint64_t chunks = 0;
+    enum status status = delete_in_day(store, name, &query, &chunks, error);
+    *removed += status == STATUS_OK && chunks > 0;
+    return status == STATUS_MALFORMED ? STATUS_OK : status;
 }
 
 enum status limits_apply(struct store *store, const struct project_limits *limits, uint64_t now_ns, uint64_t age_ns,

@@ -183,12 +183,15 @@ typedef bool store_visit_value(void *context, const struct store_value *value);
 enum status store_each_value(struct store *store, const struct store_query *query, enum store_column column,
                              store_visit_value *visit, void *context, struct error *error);
 
-/* --- Projects, keys and tokens ------------------------------------------------------------------------------------ */
+/* --- Projects and keys -------------------------------------------------------------------------------------------- */
+
+#define STORE_FOREVER UINT64_MAX
 
 struct store_project {
     uint64_t id;
     char name[64];
-    char key[STORE_KEY_SIZE]; /* key of the DSN, which may write */
+    char key[STORE_KEY_SIZE];    /* oldest key of a DSN; "": all were revoked */
+    uint64_t keep_ns, bytes_max; /* limits that store_limit_project set */
 };
 
 /* Makes a project with a new key. */
@@ -196,15 +199,36 @@ enum status store_add_project(struct store *store, const char *name, struct stor
                               struct error *error);
 typedef bool store_visit_project(void *context, const struct store_project *project);
 enum status store_each_project(struct store *store, store_visit_project *visit, void *context, struct error *error);
-/* The use of a token. The store keeps the numbers. */
+/* Each gives STATUS_NOT_FOUND if there is no such project. */
+enum status store_rename_project(struct store *store, uint64_t project, const char *name, struct error *error);
+/* Deletes PROJECT with its keys, data and debug files. */
+enum status store_delete_project(struct store *store, uint64_t project, uint64_t *ret_chunks, struct error *error);
+
+/* The use of a key. Those that do not write are called tokens. The store keeps the numbers. */
 enum store_role {
     STORE_ROLE_READ = 0,    /* everything of its project */
     STORE_ROLE_METRICS = 1, /* the figures of the server, no profiles */
     STORE_ROLE_UPLOAD = 2,  /* adds debug files (store/debug_files.h) and reads nothing */
+    STORE_ROLE_ADMIN = 3,   /* all that tokens do, and administration */
+    STORE_ROLE_WRITE = 4,   /* the key of a DSN */
+    STORE_ROLES
 };
-/* Makes a token for PROJECT; 0: all projects. */
-enum status store_add_token(struct store *store, uint64_t project, enum store_role role, char ret_token[STORE_KEY_SIZE],
-                            struct error *error);
+struct store_key {
+    uint64_t id, project; /* project 0: all of them */
+    enum store_role role;
+    char name[64], secret[STORE_KEY_SIZE]; /* SECRET: "" unless the key writes: it is not known */
+    uint64_t created_ns;
+};
+/* Makes a key with the project, role and name of KEY. Its secret cannot be found out later unless it writes. */
+enum status store_add_key(struct store *store, const struct store_key *key, char ret_secret[STORE_KEY_SIZE],
+                          struct error *error);
+typedef bool store_visit_key(void *context, const struct store_key *key);
+enum status store_each_key(struct store *store, store_visit_key *visit, void *context, struct error *error);
+/* Each gives STATUS_NOT_FOUND if there is no such key. */
+enum status store_rename_key(struct store *store, uint64_t key, const char *name, struct error *error);
+enum status store_revoke_key(struct store *store, uint64_t key, struct error *error);
+/* Replaces the secret; that of before is valid no more. */
+enum status store_rotate_key(struct store *store, uint64_t key, char ret_secret[STORE_KEY_SIZE], struct error *error);
 
 enum store_access { STORE_NO_ACCESS, STORE_OTHER_PROJECT, STORE_ACCESS };
 /* Whether KEY may write to PROJECT, or TOKEN do there what ROLE may. */
@@ -212,9 +236,25 @@ enum store_access store_may_write(struct store *store, struct slice key, uint64_
 enum store_access store_may_read(struct store *store, struct slice token, enum store_role role, uint64_t project);
 /* The project of which KEY may write, 0 if there is none. */
 uint64_t store_project_of_key(struct store *store, struct slice key);
-/* Writes a token of ROLE for all projects, the oldest one. STATUS_NOT_FOUND if there is none. */
-enum status store_first_token(struct store *store, enum store_role role, char ret_token[STORE_KEY_SIZE],
+/* Writes the token of ROLE for all projects that each start of a server prints. Makes a new one if its file is not
+ * there or it was revoked. */
+enum status store_start_token(struct store *store, enum store_role role, char ret_token[STORE_KEY_SIZE],
                               struct error *error);
+
+struct store_service_usage {
+    uint64_t project;
+    char service[STORE_NAME_BYTES_MAX + 1];
+    uint64_t chunk_count, sample_count, bytes, first_ns, last_ns; /* BYTES of payloads as they are stored */
+};
+typedef bool store_visit_usage(void *context, const struct store_service_usage *usage);
+/* Visits the services of PROJECT (0: of all), at most STORE_VALUES_MAX of them. */
+enum status store_each_usage(struct store *store, uint64_t project, store_visit_usage *visit, void *context,
+                             struct error *error);
+
+/* Deletes the chunks that QUERY selects by project, service, environment, release, host and time, with their spans; of
+ * a whole project also its outcomes and rejected items. The files become smaller. */
+enum status store_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks,
+                         struct error *error);
 
 /* --- Keeping ------------------------------------------------------------------------------------------------------ */
 
@@ -224,8 +264,6 @@ enum status store_first_token(struct store *store, enum store_role role, char re
  * was. */
 enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
                          uint64_t *ret_removed, struct error *error);
-
-#define STORE_FOREVER UINT64_MAX
 
 /* Sets how long PROJECT's data is kept (0: as store_expire says), and in how many bytes of payloads as they are
  * stored (0: no limit; the last day stays). STATUS_NOT_FOUND if there is no such project. */

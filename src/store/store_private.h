@@ -278,6 +278,10 @@ typedef enum status query_read_day(void *context, struct store *store, struct da
 enum status query_each_day(struct store *store, const struct store_query *query, query_read_day *read, void *context,
                            struct error *error);
 
+/* Deletes the rows of QUERY in the file NAME, and adds the number of chunks to CHUNKS. Takes the writer's lock. */
+enum status delete_in_day(struct store *store, const char *name, const struct store_query *query, uint64_t *chunks,
+                          struct error *error);
+
 /* The chunks of QUERY that no rollup has in its time range, with their payloads. */
 enum status query_chunks_without_rollup(struct store *store, struct day *day, const struct store_query *query,
                                         store_visit_chunk *visit, void *context, bool *continues, struct error *error);

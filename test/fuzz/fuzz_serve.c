@@ -86,7 +86,7 @@ static void open_store(void)
     atomic_store(&server.chunks, 0);
     demand(store_open(folder, NULL, NULL, &server.store, NULL) == STATUS_OK);
     demand(store_add_project(server.store, "fuzz", &project, NULL) == STATUS_OK);
-    demand(store_add_token(server.store, 0, STORE_ROLE_READ, token, NULL) == STATUS_OK);
+    demand(store_add_key(server.store, &(struct store_key){.role = STORE_ROLE_READ}, token, NULL) == STATUS_OK);
     fill_store();
 }
 

@@ -19,7 +19,7 @@ LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/", "sanitiz
 # What is not libc is named in the table; the header's first folder or file name says which library it is of.
 LIBRARY_OF_HEADER = {"bpf/bpf.h": "libbpf", "bpf/bpf_core_read.h": "libbpf", "bpf/bpf_helpers.h": "libbpf", "bpf/libbpf.h": "libbpf",
                      "brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
-                     "microhttpd.h": "libmicrohttpd", "sqlite3.h": "libsqlite3",
+                     "microhttpd.h": "libmicrohttpd", "sqlite3.h": "libsqlite3", "nettle/sha2.h": "nettle",
                      "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
                      "elfutils/libdw.h": "libdw", "elfutils/libdwfl.h": "libdw", "elfutils/libdwelf.h": "libdw",
                      "capstone/capstone.h": "libcapstone",

@@ -12,7 +12,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from openapi import DOCUMENT, faults, operations, parameters_of_program, resolve, routes_of_program  # noqa: E402
-from server_process import Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
+from server_process import Server, chunk, chunk_envelope, envelope, item, new_project, new_token, running  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -51,28 +51,23 @@ def two_projects():
     """A server, the key of its second project, and tokens for: that project, the first one, the metrics."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(OFFBEAT, folder)
-        check_equal(server.stop(), 0, "exit status")
-        added = run("--data", folder, "--add-project", "second")
-        check_equal((added.returncode, added.stdout[-3:]), (0, "/2\n"), added.stderr)
-        tokens = []
-        for arguments in (("2",), ("1",), ("all", "--role", "metrics")):
-            done = run("--data", folder, "--add-token", *arguments)
-            check_equal(done.returncode, 0, done.stderr)
-            tokens.append(done.stdout.removeprefix("token: ").strip())
-        server = Server(OFFBEAT, folder)
+        key = new_project(OFFBEAT, folder, "second")
+        tokens = [new_token(OFFBEAT, folder, *arguments) for arguments in (("2",), ("1",), ("all", "metrics"))]
         try:
             fill(server)
-            yield (server, added.stdout.split("//")[1].split("@")[0], *tokens)
+            yield (server, key, *tokens)
         finally:
             server.kill()
 
 
 def read_path(path):
     name = path.rsplit("/", 1)[1]
-    return path.replace("{project}", "1").replace("{organization}", "any") + ("?" + QUERIES[name] if name in QUERIES else "")
+    return path.replace("{project}", "1").replace("{organization}", "any").replace("{command}", "projects") + ("?" + QUERIES[name] if name in QUERIES else "")
 
 
 def header_for(server, path):
+    if path.startswith("/api/admin"):
+        return {"Authorization": f"Bearer {new_token(OFFBEAT, server.data, 'all', 'admin')}"}
     return {"Authorization": f"Bearer {server.upload_token}"} if path.startswith("/api/0") else server.read_header()
 
 
@@ -85,7 +80,8 @@ def every_route_of_the_program_is_described_and_the_reverse():
     program = routes_of_program()
     check_equal(sorted(described), sorted(program), "routes of the description and of the program")
     keys = {"key", "key_in_query", "key_as_token", "key_as_password"}
-    names = {"ALL": set(), "WRITE": keys, "WRITE_BY_KEY": keys, "UPLOAD": {"upload_token", "upload_token_as_password"}}
+    names = {"ALL": set(), "WRITE": keys, "WRITE_BY_KEY": keys, "UPLOAD": {"upload_token", "upload_token_as_password"},
+             "ADMIN": {"admin_token", "admin_token_as_password"}}
     for route, access in program.items():
         security = {name for entry in described[route]["security"] for name in entry}
         check_equal(security, names.get(access, {"token", "token_as_password"}), f"security of {route}")
@@ -348,7 +344,7 @@ def every_route_rejects_each_wrong_credential_and_does_nothing():
             if access != "WRITE_BY_KEY":  # there the key says which project it is
                 wrong += forms_of(key_of_second)
             wrong += forms_of(server.token if access.startswith("WRITE") else server.key)
-            wrong += forms_of(server.token if access == "UPLOAD" else server.upload_token)
+            wrong += forms_of(server.token if access in ("UPLOAD", "ADMIN") else server.upload_token)
             if access != "METRICS":
                 wrong += forms_of(token_of_metrics)
             if access in ("READ_ALL", "METRICS"):
@@ -384,12 +380,13 @@ def every_route_rejects_each_wrong_credential_and_does_nothing():
 def the_right_credential_is_accepted_on_every_route():
     """So that the case above does not pass because everything is rejected."""
     with two_projects() as (server, key_of_second, token_of_second, token_of_first, token_of_metrics):
+        admin = new_token(OFFBEAT, server.data, "all", "admin")
         for (method, path), access in routes_of_program().items():
             bodies = set()
-            if access.startswith("WRITE") or (access == "UPLOAD" and method == "POST"):
+            if access.startswith("WRITE") or (access in ("UPLOAD", "ADMIN") and method == "POST"):
                 continue
             good = {"ALL": [{}], "READ": [server.token, token_of_first], "READ_ALL": [server.token],
-                    "METRICS": [server.token, token_of_metrics], "UPLOAD": [server.upload_token]}[access]
+                    "METRICS": [server.token, token_of_metrics], "UPLOAD": [server.upload_token], "ADMIN": [admin]}[access]
             for one in good:
                 for headers in [one] if one == {} else [basic(one), {"Authorization": f"bearer {one}"}]:
                     answer = server.request(method, read_path(path), headers=headers)
@@ -415,21 +412,12 @@ def an_address_of_the_network_needs_a_project_first():
             done = run("--data", folder, "--listen", address)
             check_equal((done.returncode, done.stdout), (2, ""), done.stderr)
             check("has no project and no keys" in done.stderr, done.stderr)
-        check_equal(run("--data", folder, "--add-project", "one").returncode, 0, "exit status of --add-project")
+        new_project(OFFBEAT, folder, "one")
         server = Server(OFFBEAT, folder, "--listen", "0.0.0.0:0")
         check_equal(server.send(chunk_envelope(1)).status, 200, "status")
         check_equal(server.chunk_numbers(), [1], "chunks")
         check_equal(server.request("GET", "/api/1/chunks").status, 401, "status without a token")
         check_equal(server.stop(), 0, "exit status")
-
-
-@case
-def wrong_projects_and_roles_are_rejected_on_the_command_line():
-    with tempfile.TemporaryDirectory() as folder:
-        for arguments in (("--add-token", "1"), ("--add-token", "0"), ("--add-token", "x"), ("--add-token", "all", "--role", "king"),
-                          ("--add-token", "1", "--role", "metrics")):
-            done = run("--data", folder, *arguments)
-            check_equal((done.returncode, done.stdout), (2, ""), f"{arguments}: {done.stderr}")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")

@@ -11,7 +11,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from protobuf_wire import field, fields, pprof, push_series, varint  # noqa: E402
-from server_process import Server, running  # noqa: E402
+from server_process import Server, new_project, running  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -337,10 +337,8 @@ def too_many_services_in_one_request_are_rejected():
 @case
 def the_key_says_which_project_it_is():
     with tempfile.TemporaryDirectory() as folder:
-        Server(OFFBEAT, folder).stop()
-        added = subprocess.run([OFFBEAT, "serve", "--data", folder, "--add-project", "second"], capture_output=True, text=True, timeout=60)
-        key = added.stdout.split("//")[1].split("@")[0]
         server = Server(OFFBEAT, folder)
+        key = new_project(OFFBEAT, folder, "second")
         check_equal((ingest(server, b"a 1\n", key=key).status, post(server, export(resource("shop", 7, 1)), key=key).status), (200, 200), "status")
         check_equal(server.read("chunks")["chunks"], [], "chunks of the first project")
         second = server.request("GET", "/api/2/chunks", headers=server.read_header()).json()["chunks"]

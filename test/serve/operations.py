@@ -332,16 +332,6 @@ def the_server_profiles_itself_into_its_own_project():
         server.kill()
 
 
-@case
-def a_project_can_have_its_own_limits():
-    """Only the option: test_store has what is removed."""
-    with tempfile.TemporaryDirectory() as folder:
-        Server(OFFBEAT, folder).stop()
-        for arguments, status in ((("1", "--keep", "1", "--disk", "5"), 0), (("1", "--keep", "0"), 0), (("2",), 2), (("x",), 2), (("all",), 2)):
-            done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--limit-project", *arguments], capture_output=True, text=True, timeout=60)
-            check_equal(done.returncode, status, f"status with {arguments}: {done.stderr}")
-
-
 def data_bytes(folder):
     total = 0
     for path in pathlib.Path(folder).glob("20*.db*"):

@@ -110,6 +110,24 @@ class Server:
         return {(one["outcome"], one["category"], one["reason"]): one["quantity"] for one in self.read("outcomes")["outcomes"]}
 
 
+def administer(offbeat, folder, *words):
+    """What `offbeat serve admin` does with the data in FOLDER, whether a server runs or not."""
+    return subprocess.run([offbeat, "serve", "admin", "--data", folder, *words], capture_output=True, text=True, timeout=120)
+
+
+def new_token(offbeat, folder, project, role="read"):
+    done = administer(offbeat, folder, "add-key", project, "--role", role)
+    check(done.stdout.startswith("token: "), done.stderr)
+    return done.stdout.removeprefix("token: ").strip()
+
+
+def new_project(offbeat, folder, name):
+    """The key of a new project."""
+    done = administer(offbeat, folder, "add-project", name)
+    check("DSN: " in done.stdout, done.stderr)
+    return done.stdout.split("//")[1].split("@")[0]
+
+
 def seal(path):
     """Gives each page of a database that another program changed the checksum that store/checked_file.c expects."""
     data = bytearray(pathlib.Path(path).read_bytes())

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import Server, envelope, item, running  # noqa: E402
+from server_process import Server, envelope, item, new_project, new_token, running  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -387,14 +387,9 @@ def a_damaged_symbol_index_is_made_again():
 @case
 def a_token_uploads_to_its_project_only():
     with tempfile.TemporaryDirectory() as folder:
-        def offbeat(*words):
-            return subprocess.run([OFFBEAT, "serve", "--data", folder, *words], check=True, capture_output=True, text=True).stdout.strip()
         server = Server(OFFBEAT, folder)
-        server.stop()
-        offbeat("--add-project", "second")
-        token = offbeat("--add-token", "2", "--role", "upload").removeprefix("token: ")
-        reads = offbeat("--add-token", "2").removeprefix("token: ")
-        server = Server(OFFBEAT, folder)
+        new_project(OFFBEAT, folder, "second")
+        token, reads = new_token(OFFBEAT, folder, "2", "upload"), new_token(OFFBEAT, folder, "2")
         try:
             body = pathlib.Path("/bin/true").read_bytes()
             check_equal(send_chunk(server, body).status, 200, "status")  # with the token for all projects

@@ -518,15 +518,16 @@ TEST(a_query_for_rollups_gets_the_payloads_of_chunks_without_one)
 TEST(opens_only_the_current_schema_version_and_names_another_one)
 {
     static const char *const files[] = {"1970-01-11.db", "control.db"};
-    static const int versions[] = {3, 5};
+    static const int own[] = {4, 5};
     for (size_t i = 0; i < 4; i++) {
+        int version = own[i / 2] + (i % 2 ? 1 : -1);
         char sql[40], message[80];
         struct error error = {0};
         struct store *store;
         fill_two_days(1);
-        (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", versions[i % 2]);
-        (void)snprintf(message, sizeof(message), "%s has schema version %d; this offbeat opens only version 4",
-                       files[i / 2], versions[i % 2]);
+        (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", version);
+        (void)snprintf(message, sizeof(message), "%s has schema version %d; this offbeat opens only version %d",
+                       files[i / 2], version, own[i / 2]);
         run_sql(files[i / 2], sql);
         CHECK_UINT(store_open(folder, NULL, NULL, &store, &error), STATUS_UNSUPPORTED);
         CHECK(strstr(error.message, message));

@@ -108,7 +108,7 @@ class ServerPage implements ServerApp {
     const form = make("form", { class: "token" }, make("h1", {}, "A read token is needed"), make("label", { for: "token" }, "Token"), field,
                       make("button", { type: "submit" }, "Open"),
                       make("p", {}, "offbeat serve prints a URL with a token when it starts. On the server, this command makes another one:"),
-                      make("pre", {}, "offbeat serve --add-token all"), make("p", {}, "The token is kept until this tab is closed."));
+                      make("pre", {}, "offbeat serve admin add-key all"), make("p", {}, "The token is kept until this tab is closed."));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.api.keepToken(field.value.trim());

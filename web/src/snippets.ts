@@ -27,7 +27,7 @@ export function snippets(api: Api): HTMLElement {
   const dsn = `${location.protocol}//${key}@${location.host}${location.pathname.replace(/[^/]*$/, "")}${api.project}`;
   const place = make("div", { class: "snippets" }, make("h3", {}, "DSN"), copyable(dsn));
   if (!api.key)
-    place.append(make("p", { class: "hint" }, "A read token does not reveal the key. offbeat serve prints the DSN at its start; offbeat serve --add-project NAME prints that of a new project."));
+    place.append(make("p", { class: "hint" }, "A read token does not reveal the key. offbeat serve prints the DSN at its start; offbeat serve admin add-project NAME prints that of a new project."));
   for (const [title, text] of clients(dsn, origin, api)) place.append(make("h3", {}, title), copyable(text));
   return place;
 }
