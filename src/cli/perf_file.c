@@ -163,6 +163,7 @@ static void show_segments(struct code_file *file)
         file->segments[file->shown.segment_count++] = (struct perf_code_segment){
             .file_offset = segment->file_offset, .size = segment->file_size, .address = segment->address};
     }
+    file->shown.elf_machine = binary->machine;
     file->shown.segments = file->segments;
     file->shown.table = &file->frames.table;
     file->shown.base = file->frames.base;

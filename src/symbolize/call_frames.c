@@ -2,12 +2,14 @@
 #include "symbolize/call_frames.h"
 
 #include "symbolize/frame_sections.h"
+#include "unwind/unwinder.h"
 
 static bool build_table(struct call_frames *frames, const struct elf_file *file)
 {
     struct frame_sections sections;
-    bool is_built =
-        frame_sections_read(&sections, file, frames->base) && frame_table_build(&sections.source, &frames->table);
+    const struct unwinder *unwinder = unwinder_of_elf(file->machine);
+    bool is_built = frame_sections_read(&sections, file, frames->base) && unwinder &&
+                    unwinder->build(&sections.source, &frames->table);
     frame_sections_free(&sections);
     return is_built;
 }

@@ -1,4 +1,4 @@
-/* The call frame information of an ELF file on this machine.  SPDX-License-Identifier: MIT */
+/* The call frame information of an ELF file.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_CALL_FRAMES_H
 #define OFFBEAT_SYMBOLIZE_CALL_FRAMES_H
 

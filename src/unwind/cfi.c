@@ -184,6 +184,8 @@ enum {
     CFA_VAL_OFFSET = 0x14,
     CFA_VAL_OFFSET_SF = 0x15,
     CFA_VAL_EXPRESSION = 0x16,
+    CFA_AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
+    CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
     CFA_GNU_ARGS_SIZE = 0x2e,
     CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
     CFA_ADVANCE_LOC = 0x40, /* with the delta in the lower six bits */
@@ -277,6 +279,9 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
     struct slice block;
     switch (code) {
     case CFA_NOP:
+    case CFA_AARCH64_NEGATE_RA_STATE: /* whether a return address is signed: machine_code_address does not depend on it
+                                       */
+    case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
         break;
     case CFA_SET_LOC:
         advance_to(run, cfi_encoded_pointer(cursor, run->section, run->fde->cie.pointer_encoding), cursor);

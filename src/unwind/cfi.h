@@ -7,9 +7,10 @@
 
 #include "base/cursor.h"
 #include "base/slice.h"
+#include "unwind/chosen_machine.h"
 
-/* Registers 0 to 16 of the x86-64 numbering cover all that an unwinder follows; rules for others are skipped. */
-enum { CFI_REGISTERS = 17, CFI_REMEMBERED_MAX = 8 };
+/* Rules for registers from CFI_REGISTERS on are skipped. */
+enum { CFI_REMEMBERED_MAX = 8 };
 
 struct cfi_section {
     struct slice bytes;    /* .eh_frame or .debug_frame */

@@ -3,6 +3,7 @@
 #include "unwind/elf_sections.h"
 
 #include "base/unsigned.h"
+#include "unwind/chosen_machine.h"
 
 #include <elf.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static bool read_file_header(struct file *file)
     const Elf64_Ehdr *header = &file->header;
     if (!file->read(file->context, 0, &file->header, sizeof(file->header))) return false;
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-        header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != EM_X86_64) {
+        header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != MACHINE_ELF) {
         return false;
     }
     if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr)) return false;

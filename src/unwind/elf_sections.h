@@ -20,8 +20,8 @@ struct elf_frame_sections {
     struct elf_section_place eh_frame, eh_frame_hdr, debug_frame;
 };
 
-/* Searches the section headers of a 64-bit little-endian x86-64 file. Ignores compressed sections and sections without
- * bytes in the file. Returns false if it is another kind of file, or damaged. Allocates nothing. */
+/* Searches the section headers of a 64-bit little-endian file for the chosen machine. Ignores compressed sections and
+ * sections without bytes in the file. Returns false if it is another kind of file, or damaged. Allocates nothing. */
 bool elf_frame_sections_find(elf_read read, void *context, struct elf_frame_sections *ret_sections);
 
 #endif

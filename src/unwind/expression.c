@@ -116,7 +116,7 @@ static void evaluate_operation(struct evaluation *evaluation, uint8_t code, stru
         push(evaluation, code - OP_LIT0);
         return;
     }
-    if (code >= OP_BREG0 && code <= OP_BREG16) {
+    if (code >= OP_BREG0 && code < OP_BREG0 + CFI_REGISTERS) {
         unsigned number = machine_of_dwarf(code - OP_BREG0);
         int64_t offset = cursor_sleb128(cursor);
         if (machine_known(registers, number))

@@ -1,6 +1,6 @@
 /* The parts of an unwinder that depend on the instruction set: the registers that it follows, how a row of call frame
- * information becomes a rule, and how a rule leads from a frame to its caller. The files x86_64_….c are the only
- * variant. SPDX-License-Identifier: MIT */
+ * information becomes a rule, and how a rule leads from a frame to its caller. The files x86_64_… and aarch64_… are the
+ * variants. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_MACHINE_H
 #define OFFBEAT_UNWIND_MACHINE_H
 
@@ -8,94 +8,14 @@
 #include "unwind/cfi.h"
 #include "unwind/frame_table.h"
 
-/* Callee-saved registers come first: any caller's frame can need them. The others are known in the innermost frame and
- * in an interrupted one: hand-written code and realigned stacks find their frames by them. */
-enum machine_register {
-    MACHINE_IP,
-    MACHINE_SP,
-    MACHINE_FP,
-    MACHINE_RBX,
-    MACHINE_R12,
-    MACHINE_R13,
-    MACHINE_R14,
-    MACHINE_R15,
-    MACHINE_SURVIVING_REGISTERS,
-    MACHINE_RAX = MACHINE_SURVIVING_REGISTERS,
-    MACHINE_RDX,
-    MACHINE_RCX,
-    MACHINE_RSI,
-    MACHINE_RDI,
-    MACHINE_R8,
-    MACHINE_R9,
-    MACHINE_R10,
-    MACHINE_R11,
-    MACHINE_REGISTERS,
-    MACHINE_REGISTER_OTHER = 0xff,
-};
-
 struct unwind_registers {
     uint64_t values[MACHINE_REGISTERS];
-    uint32_t known; /* set of bits 1 << MACHINE_…, always with IP and SP */
-};
-
-enum {
-    MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1,
-    /* arguments of a system call, which the kernel shows for a thread that is in one */
-    MACHINE_ARGUMENTS =
-        1 << MACHINE_RDI | 1 << MACHINE_RSI | 1 << MACHINE_RDX | 1 << MACHINE_R10 | 1 << MACHINE_R8 | 1 << MACHINE_R9,
-    MACHINE_RED_ZONE = 128, /* bytes below SP that are in use (System V ABI for AMD64 §3.2.2) */
+    uint32_t known; /* set of bits 1 << MACHINE_…, always with IP; without SP, its value is a lower limit */
 };
 
 static inline bool machine_known(const struct unwind_registers *registers, unsigned number)
 {
     return number < MACHINE_REGISTERS && (registers->known >> number & 1);
-}
-
-/* A rule to find the caller of a frame. The return address is right below the CFA, and so are the saved registers that
- * the callee must preserve; this describes all but a few of the rows that compilers emit. */
-struct machine_rule {
-    uint8_t kind; /* enum rule_kind */
-    uint8_t cfa_register;
-    uint8_t saved_mask; /* bit i: register MACHINE_FP + i is saved in memory */
-    uint8_t lost_mask;  /* bit i: register MACHINE_FP + i cannot be restored */
-    int32_t value;      /* CFA less register, bytes; or the limit of a PLT rule; or the number of a wide rule */
-    uint8_t
-        saved_words[MACHINE_SURVIVING_REGISTERS - MACHINE_FP]; /* distances below the CFA, words; 0: not in memory */
-    uint8_t deepest_words; /* largest distance, at least 1, that of the return address */
-    uint8_t unused;
-};
-_Static_assert(sizeof(struct machine_rule) == 16, "is written to files");
-
-enum rule_kind {
-    RULE_NONE, /* unknown code */
-    RULE_REGISTER,
-    RULE_ROOT,
-    RULE_PLT, /* CFA = SP + 8, and 8 more once the stub has pushed, which the low bits of IP show */
-    RULE_WIDE,
-    RULE_CLONE, /* in the caller of clone, CFA = SP + 8; the new thread, whose RAX is 0, begins here */
-    RULE_KINDS,
-};
-
-/* Returns true if a step by RULE (NULL: by the frame pointer) needs only the registers SP and FP. A walk can then
- * continue with frames of an earlier walk. */
-static inline bool machine_needs_sp_or_fp_only(const struct machine_rule *rule)
-{
-    if (!rule) return true;
-    return rule->kind != RULE_WIDE && (rule->kind != RULE_REGISTER || rule->cfa_register <= MACHINE_FP);
-}
-
-/* Returns the address at which such a step to SP has read IP. */
-static inline uint64_t machine_ip_place(uint64_t sp)
-{
-    return sp - sizeof(uint64_t);
-}
-
-/* Returns the address at which such a step by RULE to SP has read FP; 0: it has not. */
-static inline uint64_t machine_fp_place(const struct machine_rule *rule, uint64_t sp)
-{
-    if (!rule) return sp - 2 * sizeof(uint64_t);
-    bool is_saved = rule->kind != RULE_WIDE && (rule->saved_mask & 1);
-    return is_saved ? sp - rule->saved_words[0] * sizeof(uint64_t) : 0;
 }
 
 /* A rule that a struct machine_rule has no room for. */
@@ -223,11 +143,11 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
 /* Follows the chain of frame pointers, for code that has no rules. */
 enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registers, struct unwind_memory *memory);
 
-/* Steps from the start of a stub in a PLT: only the return address is on the stack. */
+/* Steps from a stub in a PLT, which has changed neither the stack nor the return address. */
 enum machine_step machine_step_from_stub(struct unwind_registers *registers, struct unwind_memory *memory);
 
 /* Returns true for the outermost frame of code without rules: hand-written entry code marks it by a frame pointer of
- * zero (System V ABI for AMD64 §3.4.1). */
+ * zero (System V ABI for AMD64 §3.4.1, Procedure Call Standard for AArch64 §6.4.6). */
 static inline bool machine_is_outermost(const struct unwind_registers *registers)
 {
     return machine_known(registers, MACHINE_FP) && registers->values[MACHINE_FP] == 0;
@@ -237,16 +157,5 @@ static inline bool machine_is_outermost(const struct unwind_registers *registers
  * registers. Returns false if the expression is broken or needs an unknown register or memory. Signal-safe. */
 bool machine_evaluate(struct slice expression, const uint64_t *first, const struct unwind_registers *registers,
                       struct unwind_memory *memory, uint64_t *ret_value);
-
-/* Returns the register that has the number DWARF in call frame information. */
-static inline unsigned machine_of_dwarf(uint64_t dwarf)
-{
-    static const uint8_t numbers[CFI_REGISTERS] = {
-        MACHINE_RAX, MACHINE_RDX, MACHINE_RCX, MACHINE_RBX, MACHINE_RSI, MACHINE_RDI,
-        MACHINE_FP,  MACHINE_SP,  MACHINE_R8,  MACHINE_R9,  MACHINE_R10, MACHINE_R11,
-        MACHINE_R12, MACHINE_R13, MACHINE_R14, MACHINE_R15, MACHINE_IP,
-    };
-    return dwarf < CFI_REGISTERS ? numbers[dwarf] : MACHINE_REGISTER_OTHER;
-}
 
 #endif

@@ -8,6 +8,13 @@
 /* Returns the address of the slot through which the stub at ADDRESS jumps; 0 if there is other code. Signal-safe. */
 uint64_t plt_stub_slot(const struct unwind_code *code, uint64_t address);
 
+/* Returns true if ADDRESS is in a stub, at an instruction before which the stub has changed neither the stack nor the
+ * return address. Signal-safe. */
+bool plt_stub_holds(const struct unwind_code *code, uint64_t address);
+
+/* Returns true if the instruction that ends with the byte at LAST is a jump through a register. Signal-safe. */
+bool is_register_jump(const struct unwind_code *code, uint64_t last);
+
 /* Returns the address to which an instruction that ends at NEXT refers by DISTANCE. */
 static inline uint64_t address_at_distance(const uint8_t distance[4], uint64_t next)
 {

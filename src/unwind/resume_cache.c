@@ -23,7 +23,8 @@ void resume_cache_begin(struct resume_cache *cache, uint64_t generation, uint64_
     /* All words that may have to be compared are prefetched at once. */
     for (size_t i = cache->count; i > 0; i--) {
         const struct resume_frame *frame = &cache->frames[i - 1];
-        if (frame->sp > sp) __builtin_prefetch((const void *)(uintptr_t)(machine_ip_place(frame->sp) + memory->shift));
+        if (frame->sp > sp)
+            __builtin_prefetch((const void *)(uintptr_t)(machine_ip_place(frame->sp, frame->fp_place) + memory->shift));
     }
 }
 
@@ -48,7 +49,7 @@ void resume_cache_note(struct resume_cache *cache, const struct machine_rule *ru
 static bool is_unchanged(const struct resume_frame *frame, struct unwind_memory *memory)
 {
     uint64_t ip, fp = frame->fp;
-    if (!unwind_read(memory, machine_ip_place(frame->sp), &ip)) return false;
+    if (!unwind_read(memory, machine_ip_place(frame->sp, frame->fp_place), &ip)) return false;
     if (frame->fp_place != 0 && !unwind_read(memory, frame->fp_place, &fp)) return false;
     return ip == frame->ip && fp == frame->fp;
 }

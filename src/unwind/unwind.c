@@ -106,22 +106,13 @@ static struct found rule_numbered(const struct unwind_module *module, uint32_t n
     return (struct found){&work->table, &work->rule};
 }
 
-/* Returns true if the instruction that ends with the byte at LOOKUP is a jump through a register. */
-static bool is_after_jump(uint64_t lookup, const struct unwind_memory *memory)
-{
-    enum { JUMP = 0xff, THROUGH_REGISTER = 0xe0, REGISTER_MASK = 0xf8 };
-    uint8_t bytes[2];
-    if (!memory->code || !memory->code->read(memory->code->context, lookup - 1, bytes, sizeof(bytes))) return false;
-    return bytes[0] == JUMP && (bytes[1] & REGISTER_MASK) == THROUGH_REGISTER;
-}
-
 /* Returns true if LOOKUP + 1, a return address, is the start of code that no call has left: makecontext and its like
  * put it at the end of a stack. There is no rule for the byte before it, where a call would be, but one from it on; or,
  * for the assembly of Boost.Context, that byte ends the jump to the coroutine. */
 static bool is_entry(const struct unwind_module *module, uint64_t lookup, const struct unwind_memory *memory)
 {
     if (!module || lookup + 1 >= module->end) return false;
-    if (is_after_jump(lookup, memory)) return true;
+    if (memory->code && is_register_jump(memory->code, lookup)) return true;
     if (module->table) return frame_table_rule_at(module->table, (uint32_t)(lookup + 1 - module->base)) != RULE_NONE;
     return module->lookup && memory->work && frame_lookup_find(module->lookup, lookup + 1, memory->work);
 }
@@ -132,7 +123,7 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
 {
     if (found.rule) return machine_step(found.table, found.rule, registers, memory);
     bool may_be_stub = is_exact && module && memory->code; /* code that was generated at run time has no PLT */
-    if (may_be_stub && plt_stub_slot(memory->code, registers->values[MACHINE_IP]) != 0)
+    if (may_be_stub && plt_stub_holds(memory->code, registers->values[MACHINE_IP]))
         return machine_step_from_stub(registers, memory);
     bool has_information = module && (module->table || module->lookup);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;

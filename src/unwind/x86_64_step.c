@@ -1,85 +1,7 @@
 /* x86-64: from a frame to its caller. Signal-safe.  SPDX-License-Identifier: MIT */
-#include "unwind/machine.h"
+#include "unwind/machine_rules_private.h"
 
-enum {
-    WORD = 8,
-    KNOWN_ALWAYS = 1u << MACHINE_IP | 1u << MACHINE_SP,
-    SAVED_REGISTERS = MACHINE_SURVIVING_REGISTERS - MACHINE_FP
-};
-
-static enum machine_step wide_cfa(const struct frame_table *table, const struct wide_rule *wide,
-                                  const struct unwind_registers *registers, struct unwind_memory *memory,
-                                  uint64_t *ret_cfa)
-{
-    if (wide->cfa_kind == WIDE_CFA_EXPRESSION) {
-        struct slice expression = slice_of(table->expressions + wide->cfa_value, wide->cfa_expression_size);
-        return machine_evaluate(expression, NULL, registers, memory, ret_cfa) ? MACHINE_STEPPED : MACHINE_BAD_FRAME;
-    }
-    if (!machine_known(registers, wide->cfa_register)) return MACHINE_UNKNOWN_REGISTER;
-    *ret_cfa = registers->values[wide->cfa_register] + (uint64_t)(int64_t)wide->cfa_value;
-    if (wide->cfa_kind == WIDE_CFA_DEREFERENCE && !unwind_read(memory, *ret_cfa, ret_cfa)) return MACHINE_BAD_MEMORY;
-    return MACHINE_STEPPED;
-}
-
-/* Finds the caller's register NUMBER. Returns false if it is lost or cannot be read. */
-static bool wide_saved(const struct frame_table *table, const struct wide_rule *wide, unsigned number, uint64_t cfa,
-                       const struct unwind_registers *registers, struct unwind_memory *memory, uint64_t *ret_value)
-{
-    int64_t value = wide->saved[number].value;
-    unsigned other = wide->saved[number].register_number;
-    struct slice expression = {0};
-    uint64_t address = cfa;
-    switch ((enum wide_saved)wide->saved[number].kind) {
-    case WIDE_SAME:
-        *ret_value = number == MACHINE_SP ? cfa : registers->values[number];
-        return number == MACHINE_SP || (number < MACHINE_SURVIVING_REGISTERS && machine_known(registers, number));
-    case WIDE_LOST:
-        return false;
-    case WIDE_AT_CFA:
-        return unwind_read(memory, cfa + (uint64_t)value, ret_value);
-    case WIDE_IS_CFA:
-        *ret_value = cfa + (uint64_t)value;
-        return true;
-    case WIDE_AT_REGISTER:
-        return machine_known(registers, other) &&
-               unwind_read(memory, registers->values[other] + (uint64_t)value, ret_value);
-    case WIDE_IN_REGISTER:
-        if (!machine_known(registers, other)) return false;
-        *ret_value = registers->values[other];
-        return true;
-    case WIDE_AT_EXPRESSION:
-    case WIDE_IS_EXPRESSION:
-    case WIDE_SAVED_KINDS:
-        break;
-    }
-    expression = slice_of(table->expressions + value, wide->saved[number].expression_size);
-    if (!machine_evaluate(expression, &cfa, registers, memory, &address)) return false;
-    *ret_value = address;
-    return wide->saved[number].kind == WIDE_IS_EXPRESSION || unwind_read(memory, address, ret_value);
-}
-
-static enum machine_step step_wide(const struct frame_table *table, const struct wide_rule *wide,
-                                   struct unwind_registers *registers, struct unwind_memory *memory)
-{
-    if (wide->saved[MACHINE_IP].kind == WIDE_LOST) return MACHINE_ROOT;
-    uint64_t cfa = 0;
-    enum machine_step found = wide_cfa(table, wide, registers, memory, &cfa);
-    if (found != MACHINE_STEPPED) return found;
-    struct unwind_registers caller = {.known = 0};
-    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
-        if (wide_saved(table, wide, i, cfa, registers, memory, &caller.values[i])) caller.known |= 1u << i;
-    }
-    if (!machine_known(&caller, MACHINE_IP) || !machine_known(&caller, MACHINE_SP)) return MACHINE_BAD_MEMORY;
-    /* A signal handler may run on its own stack, above or below the interrupted one; where longjmp has begun to
-     * jump, SP is in a register, and its new value may be the current one already; and vfork keeps its return address
-     * in a register, because its child overwrites the stack. */
-    uint64_t sp = caller.values[MACHINE_SP];
-    bool may_stay = wide->is_signal_frame || wide->saved[MACHINE_SP].kind == WIDE_IN_REGISTER ||
-                    (wide->saved[MACHINE_IP].kind == WIDE_IN_REGISTER && sp == registers->values[MACHINE_SP]);
-    if (sp % WORD != 0 || (sp <= registers->values[MACHINE_SP] && !may_stay)) return MACHINE_BAD_FRAME;
-    *registers = caller;
-    return wide->is_signal_frame ? MACHINE_STEPPED_EXACTLY : MACHINE_STEPPED;
-}
+enum { KNOWN_ALWAYS = 1u << MACHINE_IP | 1u << MACHINE_SP, SAVED_REGISTERS = MACHINE_SURVIVING_REGISTERS - MACHINE_FP };
 
 /* Returns true if ADDRESS is in the red zone below SP: a register that was saved there has just been popped. Copies of
  * a stack need not reach there. */
@@ -156,7 +78,7 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
     case RULE_ROOT:
         return MACHINE_ROOT;
     case RULE_WIDE:
-        return step_wide(table, &table->wide[rule->value], registers, memory);
+        return machine_step_wide(table, &table->wide[rule->value], registers, memory);
     case RULE_NONE:
     case RULE_KINDS:
         break;

@@ -1,9 +1,10 @@
 /* Our frame tables beside readelf's decoding of the same sections: every row of every function of the ELF files named.
  *
- * Each file is mapped as the loader would map it, and the sampler's own code lists it and builds its table
- * (sampler/modules/modules.h). readelf --debug-dump=frames-interp decodes the file independently. A row of ours equals
- * readelf's if the CFA and the rule of each register that survives calls (and of all registers in a wide rule) are the
- * same, at the start of the row and at an address drawn inside of it.
+ * A file of the own processor is mapped as the loader would map it, and the sampler's code lists it and builds its
+ * table (tables_sampled.c). The sections of a file of the other processor are read from it (tables_read.c). readelf
+ * --debug-dump=frames-interp decodes the file independently. A row of ours equals readelf's if the CFA and the rule of
+ * each register that survives calls (and of all registers in a wide rule) are the same, at the start of the row and at
+ * an address drawn inside of it.
  *
  * readelf prints of an expression only that there is one: its bytes are not compared ("expressions"). It prints "u"
  * both for a register that is undefined and for one without a rule, which ours treats as unchanged: "u" of a
@@ -18,51 +19,25 @@
  *
  * tables [--seed N] FILE…  A line a file, numbers by name; differing rows are printed before it.
  * SPDX-License-Identifier: MIT */
-#include "sampler/modules/modules.h"
+#include "tables.h"
+
 #include "unwind/elf_sections.h"
-#include "unwind/machine.h"
 
 #include <ctype.h>
-#include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { COLUMNS_MAX = 160, SHOWN_MAX = 10, PAGE = 4096 };
-
-enum shown_kind {
-    SHOWN_NOTHING,
-    SHOWN_UNKNOWN,
-    SHOWN_SAME,
-    SHOWN_CFA,
-    SHOWN_VALUE,
-    SHOWN_REGISTER,
-    SHOWN_EXPRESSION,
-    SHOWN_VALUE_EXPRESSION
-};
-
-/* A row as readelf prints it. */
-struct shown {
-    uint64_t start;
-    bool cfa_is_expression, has_register_outside; /* one that our rules do not follow, xmm for one */
-    unsigned cfa_register;
-    int64_t cfa_offset;
-    struct {
-        uint8_t kind;
-        int64_t value; /* offset, or MACHINE_… */
-    } registers[MACHINE_REGISTERS];
-};
+enum { COLUMNS_MAX = 160, SHOWN_MAX = 10 };
 
 struct shown_cie {
     uint64_t offset;
+    unsigned return_register; /* DWARF's number */
     bool is_signal_frame;
     bool has_row;
     struct shown row;
@@ -90,8 +65,6 @@ struct counts {
     uint64_t functions, rows, probes, equal, different, without_rule, expressions, overlapped, compressed, restored;
 };
 
-static struct recording_writer writer;
-static struct modules modules;
 static struct counts counts;
 static struct shown_cie *cies;
 static size_t cie_count;
@@ -116,21 +89,15 @@ static void *more(void *items, size_t count, size_t item_size)
     return grown;
 }
 
-/* --- The file, mapped ----------------------------------------------------------------------------------------------
+/* --- Files that are read --------------------------------------------------------------------------------------------
  */
-
-struct mapped {
-    uint8_t *memory;
-    size_t size;
-    uint64_t code; /* an address in its code */
-};
 
 static const char *why_excluded(int file, Elf64_Ehdr *header)
 {
     if (pread(file, header, sizeof(*header), 0) != sizeof(*header)) return "no ELF file";
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return "no ELF file";
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-        header->e_machine != EM_X86_64)
+        header->e_machine != MACHINE_ELF)
         return "other architecture";
     if (header->e_type == ET_REL) return "relocatable";
     if (header->e_type != ET_EXEC && header->e_type != ET_DYN) return "core";
@@ -149,55 +116,8 @@ static const char *why_excluded(int file, Elf64_Ehdr *header)
     return "no code";
 }
 
-static bool map_file(int file, const Elf64_Ehdr *header, struct mapped *ret_mapped)
-{
-    uint64_t low = UINT64_MAX, high = 0;
-    static Elf64_Phdr segments[1024];
-    if (header->e_phnum > 1024 || header->e_phentsize != sizeof(segments[0])) return false;
-    ssize_t size = (ssize_t)(header->e_phnum * sizeof(segments[0]));
-    if (pread(file, segments, (size_t)size, (off_t)header->e_phoff) != size) return false;
-    for (unsigned i = 0; i < header->e_phnum; i++) {
-        if (segments[i].p_type != PT_LOAD) continue;
-        if (segments[i].p_vaddr < low) low = segments[i].p_vaddr;
-        if (segments[i].p_vaddr + segments[i].p_memsz > high) high = segments[i].p_vaddr + segments[i].p_memsz;
-    }
-    low &= ~(uint64_t)(PAGE - 1);
-    if (high <= low || high - low > (uint64_t)8 << 30) return false;
-    ret_mapped->size = (high - low + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-    /* A program that is not relocatable may name its functions by their addresses. */
-    bool is_fixed = header->e_type == ET_EXEC;
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (is_fixed ? MAP_FIXED_NOREPLACE : 0);
-    void *wanted = is_fixed ? (void *)(uintptr_t)low : NULL;
-    ret_mapped->memory = mmap(wanted, ret_mapped->size, PROT_NONE, flags, -1, 0);
-    if (ret_mapped->memory == MAP_FAILED) return false;
-    for (unsigned i = 0; i < header->e_phnum; i++) {
-        const Elf64_Phdr *segment = &segments[i];
-        if (segment->p_type != PT_LOAD || segment->p_filesz == 0) continue;
-        uint64_t skew = segment->p_vaddr % PAGE;
-        int protection = PROT_READ | (segment->p_flags & PF_X ? PROT_EXEC : 0);
-        if (segment->p_offset % PAGE != skew) return false;
-        void *place = ret_mapped->memory + (segment->p_vaddr - skew - low);
-        if (mmap(place, segment->p_filesz + skew, protection, MAP_PRIVATE | MAP_FIXED, file,
-                 (off_t)(segment->p_offset - skew)) == MAP_FAILED)
-            return false;
-        if (segment->p_flags & PF_X) ret_mapped->code = (uint64_t)(uintptr_t)place + skew;
-    }
-    return ret_mapped->code != 0;
-}
-
 /* --- What readelf prints -------------------------------------------------------------------------------------------
  */
-
-static unsigned register_named(const char *name, size_t size)
-{
-    static const char *const names[MACHINE_REGISTERS] = {"ra",  "rsp", "rbp", "rbx", "r12", "r13", "r14", "r15", "rax",
-                                                         "rdx", "rcx", "rsi", "rdi", "r8",  "r9",  "r10", "r11"};
-    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
-        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) return i;
-    }
-    if (size == 3 && memcmp(name, "rip", 3) == 0) return MACHINE_IP;
-    return MACHINE_REGISTER_OTHER;
-}
 
 static unsigned columns[COLUMNS_MAX];
 static size_t column_count;
@@ -209,7 +129,7 @@ static void take_header(char *line)
     (void)strtok_r(line, " \n", &state); /* LOC */
     (void)strtok_r(NULL, " \n", &state); /* CFA */
     for (char *name; (name = strtok_r(NULL, " \n", &state)) && column_count < COLUMNS_MAX;) {
-        columns[column_count++] = register_named(name, strlen(name));
+        columns[column_count++] = shown_register(name, strlen(name));
     }
 }
 
@@ -230,7 +150,7 @@ static void take_rule(struct shown *row, unsigned number, const char *text, cons
         value = strtoll(text + 1, NULL, 10);
     } else if (text[0] == 'r') {
         kind = SHOWN_REGISTER;
-        value = beside ? register_named(beside + 1, strlen(beside) - 2) : machine_of_dwarf(strtoul(text + 1, NULL, 10));
+        value = beside ? shown_register(beside + 1, strlen(beside) - 2) : machine_of_dwarf(strtoul(text + 1, NULL, 10));
     }
     if (number >= MACHINE_REGISTERS) {
         row->has_register_outside = true;
@@ -251,7 +171,7 @@ static bool take_row(char *line, struct shown *ret_row)
     ret_row->cfa_is_expression = strcmp(cfa, "exp") == 0;
     if (!ret_row->cfa_is_expression) {
         size_t name = strcspn(cfa, "+-");
-        ret_row->cfa_register = register_named(cfa, name);
+        ret_row->cfa_register = shown_register(cfa, name);
         ret_row->cfa_offset = strtoll(cfa + name, NULL, 10);
     }
     char *word = strtok_r(NULL, " \n", &state);
@@ -266,33 +186,6 @@ static bool take_row(char *line, struct shown *ret_row)
 
 /* --- Ours beside it ------------------------------------------------------------------------------------------------
  */
-
-static const char *compare_narrow(const struct machine_rule *rule, const struct shown *row)
-{
-    if (row->cfa_is_expression) return "the CFA is an expression";
-    if (rule->cfa_register != row->cfa_register || rule->value != row->cfa_offset) return "the CFA differs";
-    if (row->registers[MACHINE_IP].kind != SHOWN_CFA || row->registers[MACHINE_IP].value != -8)
-        return "the return address differs";
-    return NULL;
-}
-
-static const char *compare_saved(const struct machine_rule *rule, const struct shown *row)
-{
-    uint8_t sp = row->registers[MACHINE_SP].kind;
-    if (sp != SHOWN_NOTHING && sp != SHOWN_UNKNOWN && sp != SHOWN_SAME) return "the stack pointer differs";
-    for (unsigned i = 0; i < MACHINE_SURVIVING_REGISTERS - MACHINE_FP; i++) {
-        uint8_t kind = row->registers[MACHINE_FP + i].kind;
-        bool is_saved = rule->saved_mask >> i & 1, is_lost = rule->lost_mask >> i & 1;
-        if (kind == SHOWN_CFA) {
-            if (!is_saved || row->registers[MACHINE_FP + i].value != -8 * (int64_t)rule->saved_words[i])
-                return "a saved register differs";
-        } else if (is_saved || (is_lost && kind != SHOWN_UNKNOWN) ||
-                   (kind != SHOWN_NOTHING && kind != SHOWN_UNKNOWN && kind != SHOWN_SAME)) {
-            return "a register differs";
-        }
-    }
-    return NULL;
-}
 
 static const char *compare_wide(const struct wide_rule *wide, const struct shown *row, bool is_signal_frame)
 {
@@ -343,28 +236,27 @@ static bool has_expression(const struct shown *row)
 }
 
 /* NULL: equal. "" stands for: ours has no rule. */
-static const char *compare(const struct shown *row, uint64_t pc, bool is_signal_frame)
+static const char *compare(const struct shown *shown, uint64_t pc, bool is_signal_frame)
 {
+    struct shown finished = *shown;
+    const struct shown *row = &finished;
+    shown_finish(&finished);
     const struct machine_rule *rule = &table->rules[frame_table_rule_at(table, (uint32_t)(pc - link_base))];
     const char *problem = NULL;
-    switch ((enum rule_kind)rule->kind) {
+    switch (rule->kind) {
     case RULE_NONE:
         return "";
     case RULE_ROOT:
         return row->registers[MACHINE_IP].kind == SHOWN_UNKNOWN ? NULL : "ours is the root";
     case RULE_REGISTER:
-        problem = compare_narrow(rule, row);
+        problem = row->cfa_is_expression ? "the CFA is an expression" : compare_narrow(rule, row);
         if (!problem && is_signal_frame) problem = "the kind of frame differs";
-        return problem ? problem : compare_saved(rule, row);
-    case RULE_PLT:
-        return row->cfa_is_expression && row->registers[MACHINE_IP].kind == SHOWN_CFA ? NULL : "ours is a PLT";
+        return problem;
     case RULE_WIDE:
         return compare_wide(&table->wide[rule->value], row, is_signal_frame);
-    case RULE_CLONE:
-    case RULE_KINDS:
-        break;
+    default: /* a PLT, and code that no function has */
+        return row->cfa_is_expression && row->registers[MACHINE_IP].kind == SHOWN_CFA ? NULL : "ours is a PLT";
     }
-    return "a rule that no function can have";
 }
 
 static void note_difference(uint64_t pc, const char *problem, const struct shown *row, bool is_signal_frame)
@@ -448,6 +340,8 @@ static void begin_entry(struct reading *reading, const char *line)
         const char *end = strchr(signature + 6, '"');
         bool is_signal_frame = end && memchr(signature + 6, 'S', (size_t)(end - signature - 6));
         cies[cie_count++] = (struct shown_cie){.offset = offset, .is_signal_frame = is_signal_frame};
+        const char *return_register = strstr(line, " ra=");
+        if (return_register) cies[cie_count - 1].return_register = (unsigned)strtoul(return_register + 4, NULL, 10);
         reading->in_cie = true;
     } else if (fde && sscanf(fde, " FDE cie=%" SCNx64 " pc=%" SCNx64 "..%" SCNx64, &cie, &reading->range.start,
                              &reading->range.end) == 3) {
@@ -480,6 +374,8 @@ static void take_line(struct reading *reading, char *line)
     } else if (reading->in_cie || reading->in_fde) {
         struct shown row;
         if (!isxdigit((unsigned char)line[0]) || !take_row(line, &row)) return;
+        const struct shown_cie *cie = reading->in_cie ? &cies[cie_count - 1] : reading->cie;
+        row.return_register = cie ? cie->return_register : 0;
         if (reading->in_cie) {
             cies[cie_count - 1].row = row;
             cies[cie_count - 1].has_row = true;
@@ -564,7 +460,7 @@ static void take_instruction(struct restore *at, bool *in_cie, const char *line)
     if (strstr(line, " CIE")) at->cie_offset = strtoull(line, NULL, 16);
     if (strstr(line, " CIE") || strstr(line, " FDE ")) *in_cie = strstr(line, " CIE") != NULL;
     if (!*in_cie || !name || !(name = strchr(name, '('))) return; /* restore_state names no register */
-    at->register_number = register_named(name + 1, strcspn(name + 1, ")"));
+    at->register_number = shown_register(name + 1, strcspn(name + 1, ")"));
     restores = more(restores, restore_count, sizeof(*restores));
     restores[restore_count++] = *at;
 }
@@ -619,47 +515,25 @@ static void check_differences(const char *path)
     }
 }
 
-/* No module is at address 0, so the sampler looks for new ones. */
-static void list_modules_again(void)
-{
-    (void)modules_build(&modules, 0, modules_no_limit, &writer);
-}
-
-static const struct module *find_module(uint64_t address)
-{
-    const struct module *items = modules.items.items;
-    for (size_t i = 0; i < modules.items.count; i++) {
-        if (address >= items[i].start && address < items[i].end) return &items[i];
-    }
-    return NULL;
-}
-
-static uint64_t nanoseconds(void)
+uint64_t thread_ns(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void check_table(const char *path, const struct module *module)
+static void check_table(const char *path, const struct loaded_table *loaded)
 {
-    uint64_t before_ns = nanoseconds();
-    (void)modules_build(&modules, module->start, modules_no_limit, &writer);
-    modules_work(&modules, SIZE_MAX, modules_no_limit);
-    uint64_t build_ns = nanoseconds() - before_ns;
-    const struct unwind_module *built = unwind_find_module(modules.current, module->start);
-    link_base = built->base - module->load_bias;
-    static const struct frame_table nothing;
     static const struct machine_rule no_rule;
-    struct frame_table none = nothing;
-    none.rules = &no_rule;
-    table = built->table ? built->table : &none;
+    const struct frame_table none = {.rules = &no_rule};
+    link_base = loaded->link_base;
+    table = loaded->table ? loaded->table : &none;
     if (!read_readelf(path)) {
         printf("%s\tunread\treadelf failed\n", path);
         return;
     }
     check_differences(path);
-    printf("%s\t%s\t", path, built->table ? "table" : range_count ? "without" : "nothing");
+    printf("%s\t%s\t", path, loaded->table ? "table" : range_count ? "without" : "nothing");
     printf("functions=%" PRIu64 " rows=%" PRIu64 " probes=%" PRIu64 " equal=%" PRIu64 " different=%" PRIu64
            " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64 " compressed=%" PRIu64
            " restored=%" PRIu64,
@@ -668,7 +542,7 @@ static void check_table(const char *path, const struct module *module)
     printf(" fdes=%u broken=%u rejected=%u rules=%u wide=%u expression_bytes=%u table_rows=%u table_bytes=%zu code=%u "
            "build_us=%" PRIu64 "\n",
            table->fde_count, table->broken_fde_count, table->rejected_row_count, table->rule_count, table->wide_count,
-           table->expression_bytes, table->row_count, table->memory_size, table->end, build_ns / 1000);
+           table->expression_bytes, table->row_count, table->memory_size, table->end, loaded->build_ns / 1000);
 }
 
 static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
@@ -680,7 +554,7 @@ static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
 static void check_file(const char *path)
 {
     struct elf_frame_sections sections = {0};
-    struct mapped mapped = {.memory = NULL};
+    struct loaded_table loaded = {.table = NULL};
     Elf64_Ehdr header;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
@@ -688,22 +562,16 @@ static void check_file(const char *path)
         return;
     }
     const char *excluded = why_excluded(file, &header);
-    if (!excluded && !map_file(file, &header, &mapped)) excluded = "cannot be mapped";
     is_compressed = !elf_frame_sections_find(read_at, &file, &sections) || sections.debug_frame.size == 0;
-    close(file);
     counts = (struct counts){.rows = 0};
     cie_count = range_count = difference_count = restore_count = 0;
-    if (excluded) {
+    if (!excluded) excluded = table_load(file, &header, &loaded);
+    if (excluded)
         printf("%s\texcluded\t%s\n", path, excluded);
-    } else {
-        list_modules_again();
-        const struct module *module = find_module(mapped.code);
-        if (module)
-            check_table(path, module);
-        else
-            printf("%s\texcluded\tthe sampler sees no module\n", path);
-    }
-    if (mapped.memory && mapped.memory != MAP_FAILED) (void)munmap(mapped.memory, mapped.size);
+    else
+        check_table(path, &loaded);
+    table_unload();
+    close(file);
     (void)fflush(stdout);
 }
 
@@ -715,13 +583,9 @@ int main(int argc, char **argv)
         seed = (unsigned)strtoul(argv[2], NULL, 10);
         first = 3;
     }
-    recording_writer_init(&writer, "/dev/null/none", false);
-    modules_refresh(&modules, true, &writer);
     for (int i = first; i < argc; i++) {
         srandom(seed);
         check_file(argv[i]);
-        list_modules_again();
-        modules_release_retired(&modules);
     }
     return 0;
 }

@@ -1,8 +1,9 @@
 """Frame tables of ELF files of this machine beside readelf's decoding of the same sections (tables.c).
 
-tables.py PROGRAM [--all] [--seed N] [--jobs N] [--slowest N] [FILE OR FOLDER...]
+tables.py PROGRAM [--all] [--other PROCESSOR] [--seed N] [--jobs N] [--slowest N] [FILE OR FOLDER...]
 
-Without --all: a dozen files of up to 8 MB, drawn at random. Left out by rule, and counted: files for other architectures, relocatable
+--other: PROGRAM reads files of that processor; without files, those that its cross compiler installs. Without --all: a
+dozen files of up to 8 MB, drawn at random. Left out by rule, and counted: files for other architectures, relocatable
 objects and kernel modules, cores, separate debug information, files without code. A file with several names is read once.
 
 SPDX-License-Identifier: MIT
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 FOLDERS = ["/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/home", "/root", "/srv", "/var/lib"]
 DOZEN, DOZEN_BYTES = 12, 8 << 20
+MACHINES = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64
 
 
 def elf_files(roots):
@@ -48,11 +50,11 @@ def elf_files(roots):
                     continue
 
 
-def is_program(path):
-    """An x86-64 program or library, by its ELF header; a file of debug information is not one."""
+def is_program(path, machine):
+    """A program or library of a machine, by its ELF header; a file of debug information is not one."""
     with open(path, "rb") as file:
         header = file.read(20)
-    return len(header) == 20 and header[4] == 2 and header[16] in (2, 3) and header[18] == 62 and not path.endswith(".debug")
+    return len(header) == 20 and header[4] == 2 and header[16] in (2, 3) and header[18] == machine and not path.endswith(".debug")
 
 
 def check_batch(program, seed, paths):
@@ -123,6 +125,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("paths", nargs="*")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--other")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--slowest", type=int, default=0)
@@ -130,10 +133,15 @@ def main():
     if not shutil.which("readelf"):
         print("1..0 # SKIP readelf (binutils) is not installed")
         return
-    paths = sorted(elf_files(options.paths or FOLDERS))
+    processor = options.other or os.uname().machine
+    cross = f"/usr/{processor}-linux-gnu"
+    if options.other and not options.paths and not os.path.isdir(cross):
+        print(f"1..0 # SKIP no cross compiler for {processor} (Debian: gcc-{processor.replace('_', '-')}-linux-gnu) is installed")
+        return
+    paths = sorted(elf_files(options.paths or ([cross] if options.other else FOLDERS)))
     if not options.all:
         random.seed(options.seed)
-        programs = [path for path in paths if is_program(path) and os.path.getsize(path) <= DOZEN_BYTES]
+        programs = [path for path in paths if is_program(path, MACHINES[processor]) and os.path.getsize(path) <= DOZEN_BYTES]
         paths = random.sample(programs, min(DOZEN, len(programs)))
     print(f"# seed {options.seed}, {len(paths)} files", flush=True)
     results, notes = [], []

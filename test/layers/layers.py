@@ -223,8 +223,8 @@ def the_signal_handler_calls_only_what_is_on_its_list():
     allowed = set()
     for line in (ROOT / "test/layers/signal_handler.symbols").read_text(encoding="utf-8").splitlines():
         allowed |= set(line.split("#")[0].split())
-    walks = (f"libunwind.a.p_{name}.c.o" for name in ("unwind", "resume_cache", "x86_64_step", "expression",
-                                                       "frame_lookup", "cfi", "x86_64_compile", "plt_stub"))
+    walks = (f"libunwind.a.p_{name}.c.o" for name in ("unwind", "resume_cache", "x86_64_step", "expression", "wide_rule",
+                                                       "frame_lookup", "cfi", "x86_64_compile", "x86_64_plt_stub"))
     for name in ("signal_handler.c.o", *walks):
         objects = [path for path in BUILD.rglob("*.o") if str(path).replace("/", "_").endswith(name)]
         check(objects, f"no object file {name} in {BUILD}")

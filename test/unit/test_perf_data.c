@@ -13,8 +13,8 @@ enum {
     SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
     SAMPLE_ID_ALL = 1 << 18,
     ATTR_SIZE = 88,
-    INTERRUPT_SIZE = 16, /* bytes of the fields of an attribute up to the registers of interrupts */
-    REGISTERS = 1 << PERF_X86_BP | 1 << PERF_X86_SP | 1 << PERF_X86_IP,
+    INTERRUPT_SIZE = 16,                  /* bytes of the fields of an attribute up to the registers of interrupts */
+    REGISTERS = 1 << 6 | 1 << 7 | 1 << 8, /* BP, SP and IP of x86-64 */
     FILE_BYTES_MAX = 64 << 20,
 };
 
@@ -267,9 +267,11 @@ static const struct perf_code_file *find_code(void *context, const char *path, c
                                              .block_count = 1,
                                              .rule_count = 2};
     static const struct perf_code_segment segment = {.size = 0x1000};
-    static const struct perf_code_file late = {.table = &table, .segments = &segment, .segment_count = 1};
+    static const struct perf_code_file late = {
+        .elf_machine = EM_X86_64, .table = &table, .segments = &segment, .segment_count = 1};
     static const struct perf_code_segment part = {.file_offset = 0x750, .size = 0x240, .address = 0x1750};
-    static const struct perf_code_file small = {.table = &table, .base = 0x1750, .segments = &part, .segment_count = 1};
+    static const struct perf_code_file small = {
+        .elf_machine = EM_X86_64, .table = &table, .base = 0x1750, .segments = &part, .segment_count = 1};
     (void)context;
     (void)build_id;
     if (strcmp(path, "/opt/small") == 0) return &small;

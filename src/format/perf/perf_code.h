@@ -10,6 +10,7 @@ struct perf_code_segment {
 };
 
 struct perf_code_file {
+    uint16_t elf_machine; /* EM_… */
     const struct frame_table *table;
     uint64_t base; /* the file's own address that the table's addresses are relative to */
     const struct perf_code_segment *segments;

@@ -383,6 +383,7 @@ static void walk_stack(struct decoder *decoder, struct perf_space *space, const 
                        struct perf_walk *walk)
 {
     size_t count = 0;
+    decoder->spaces.unwinder = decoder->header.unwinder; /* a pipe names the machine late */
     walk->version = space ? space->version : 0;
     walk->outcome = perf_stack_walk(&decoder->spaces, space, decoder->code, sample, walk->addresses, &count);
     walk->count = (uint32_t)count;
@@ -412,7 +413,6 @@ static void add_copied_stack(struct decoder *decoder, const struct spaces_of_sam
 {
     const struct perf_walk *walk = taken->walk;
     struct perf_walk later;
-    if (decoder->header.is_other_machine) return;
     if (!walk || !spaces->user || walk->version != spaces->user->version) {
         if (walk && !parse_again(decoder, taken, sample)) return;
         walk_stack(decoder, spaces->user, sample, &later);
@@ -658,7 +658,7 @@ static bool walk_early(struct decoder *decoder, const struct perf_event *event, 
 {
     struct perf_sample sample;
     bool may_have_stack = record->type == PERF_RECORD_SAMPLE && (event->sample_type & PERF_SAMPLE_STACK_USER);
-    if (!may_have_stack || input_at_hand(decoder)->is_unpacked || decoder->header.is_other_machine) return false;
+    if (!may_have_stack || input_at_hand(decoder)->is_unpacked || !decoder->header.unwinder) return false;
     if (!perf_sample_parse(event, record, &sample) || sample.stack.size == 0) return false;
     struct perf_space *space = perf_spaces_find(&decoder->spaces, sample.pid);
     if (!space) return false;

@@ -6,7 +6,9 @@
 #include "base/hex.h"
 #include "base/utf8.h"
 #include "profile/build_id.h"
+#include "unwind/unwinder.h"
 
+#include <elf.h>
 #include <inttypes.h>
 
 struct section {
@@ -236,7 +238,7 @@ static void add_metadata(struct perf_header *header, const char *key, struct sli
     if (cursor.failed || text.size == 0) return;
     struct string_id id = profile_string(header->profile, text);
     profile_add_metadata_text(header->profile, key, profile_c_string(header->profile, id));
-    header->is_other_machine |= strcmp(key, "arch") == 0 && !slice_equals_text(text, "x86_64");
+    if (strcmp(key, "arch") == 0) header->unwinder = unwinder_named((const char *)text.data, text.size);
 }
 
 static void add_command(struct perf_header *header, struct slice bytes)
@@ -385,7 +387,7 @@ enum status perf_header_read(struct perf_header *header, const struct perf_sourc
 {
     uint8_t bytes[PERF_FILE_HEADER_SIZE];
     size_t size = source->size < sizeof(bytes) ? (size_t)source->size : sizeof(bytes);
-    *header = (struct perf_header){.profile = profile};
+    *header = (struct perf_header){.profile = profile, .unwinder = unwinder_of_elf(EM_X86_64)};
     if (!source->read(source->context, 0, bytes, size)) return fail(STATUS_IO, 0, "the header cannot be read", error);
     struct cursor cursor = cursor_of(slice_of(bytes, size));
     struct slice magic = cursor_take(&cursor, PERF_MAGIC_SIZE);

@@ -27,7 +27,7 @@ struct perf_header {
     uint64_t features_taken; /* a bit each: the first of a kind counts */
     struct perf_events events;
     INDEXED_ARRAY_OF(struct perf_build_id) build_ids; /* build ids by the name of the file */
-    bool is_other_machine;                            /* machine is not x86-64: registers mean something else */
+    const struct unwinder *unwinder;                  /* unwinder for the machine; NULL: it is not supported */
     int64_t clock_offset_ns;                          /* difference to times since 1970 */
     bool has_clock;
 };

@@ -119,18 +119,4 @@ enum perf_feature {
 
 enum { PERF_ABI_64 = 2 };
 
-/* Registers of x86 in their order in a sample. */
-enum perf_x86_register {
-    PERF_X86_AX = 0,
-    PERF_X86_BX = 1,
-    PERF_X86_CX = 2,
-    PERF_X86_DX = 3,
-    PERF_X86_SI = 4,
-    PERF_X86_DI = 5,
-    PERF_X86_BP = 6,
-    PERF_X86_SP = 7,
-    PERF_X86_IP = 8,
-    PERF_X86_R8 = 16, /* up to R15 = 23 */
-};
-
 #endif

@@ -48,8 +48,11 @@ struct perf_process {
     struct perf_space *space; /* NULL: nothing is mapped */
 };
 
+struct unwinder;
+
 struct perf_spaces {
     struct profile *profile;
+    const struct unwinder *unwinder; /* unwinder for the recorded machine; NULL: it is unknown */
     INDEXED_ARRAY_OF(struct perf_segment) segments;
     INDEXED_ARRAY_OF(struct perf_process) processes;
     struct perf_rules {

@@ -2,36 +2,16 @@
  * SPDX-License-Identifier: MIT */
 #include "format/perf/perf_stack.h"
 
-static uint64_t register_at(const struct perf_sample *sample, unsigned number)
+#include "unwind/unwinder.h"
+
+static struct perf_registers registers_of(const struct perf_sample *sample)
 {
-    uint64_t value, below = sample->registers_mask & (((uint64_t)1 << number) - 1);
-    memcpy(&value, sample->registers.data + (size_t)__builtin_popcountll(below) * sizeof(value), sizeof(value));
-    return value;
+    return (struct perf_registers){.mask = sample->registers_mask, .data = sample->registers.data};
 }
 
-static struct unwind_registers registers_of(const struct perf_sample *sample)
+static bool has_registers(const struct unwinder *unwinder, const struct perf_sample *sample)
 {
-    static const uint8_t places[MACHINE_REGISTERS] = {
-        [MACHINE_IP] = PERF_X86_IP,      [MACHINE_SP] = PERF_X86_SP,      [MACHINE_FP] = PERF_X86_BP,
-        [MACHINE_RBX] = PERF_X86_BX,     [MACHINE_R12] = PERF_X86_R8 + 4, [MACHINE_R13] = PERF_X86_R8 + 5,
-        [MACHINE_R14] = PERF_X86_R8 + 6, [MACHINE_R15] = PERF_X86_R8 + 7, [MACHINE_RAX] = PERF_X86_AX,
-        [MACHINE_RDX] = PERF_X86_DX,     [MACHINE_RCX] = PERF_X86_CX,     [MACHINE_RSI] = PERF_X86_SI,
-        [MACHINE_RDI] = PERF_X86_DI,     [MACHINE_R8] = PERF_X86_R8,      [MACHINE_R9] = PERF_X86_R8 + 1,
-        [MACHINE_R10] = PERF_X86_R8 + 2, [MACHINE_R11] = PERF_X86_R8 + 3,
-    };
-    struct unwind_registers registers = {0};
-    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
-        if (!(sample->registers_mask >> places[i] & 1)) continue;
-        registers.values[i] = register_at(sample, places[i]);
-        registers.known |= 1u << i;
-    }
-    return registers;
-}
-
-static bool has_registers(const struct perf_sample *sample)
-{
-    const uint64_t needed = (uint64_t)1 << PERF_X86_IP | (uint64_t)1 << PERF_X86_SP;
-    return sample->registers_abi == PERF_ABI_64 && (sample->registers_mask & needed) == needed;
+    return unwinder && sample->registers_abi == PERF_ABI_64 && perf_registers_have(unwinder, sample->registers_mask);
 }
 
 static bool cannot_extend(struct unwind_memory *memory, uint64_t address)
@@ -71,7 +51,7 @@ static void give_table(const struct perf_spaces *spaces, const struct perf_code 
     const char *build_id = profile_c_string(spaces->profile, segment->build_id);
     module->is_pending = false;
     map->file = code->find(code->context, path, build_id);
-    if (!map->file) return;
+    if (!map->file || map->file->elf_machine != spaces->unwinder->elf_machine) return;
     uint64_t offset = file_offset_of(spaces, map, map->start);
     const struct perf_code_segment *code_segment = find_segment(map->file, offset, map->end - map->start);
     if (!code_segment) return;
@@ -96,10 +76,13 @@ static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
 enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_space *space, const struct perf_code *code,
                                     const struct perf_sample *sample, uint64_t *addresses, size_t *ret_count)
 {
+    const struct unwinder *unwinder = spaces->unwinder;
     *ret_count = 0;
-    if (!has_registers(sample)) return UNWIND_ROOT;
+    if (!has_registers(unwinder, sample)) return UNWIND_ROOT;
+    const struct perf_registers registers = registers_of(sample);
+    uint64_t start = perf_register_at(registers, unwinder->perf_sp);
     if (!code) {
-        addresses[(*ret_count)++] = register_at(sample, PERF_X86_IP);
+        addresses[(*ret_count)++] = perf_register_at(registers, unwinder->perf_ip);
         return UNWIND_NO_TABLE;
     }
     struct unwind_modules modules = {.items = space ? space->modules : NULL, .count = space ? space->count : 0};
@@ -107,8 +90,6 @@ enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_spac
     const struct unwind_code bytes = {.read = read_code, .context = &reader};
     if (space) modules.cache = perf_spaces_rules(spaces, space);
     for (;;) {
-        struct unwind_registers registers = registers_of(sample);
-        uint64_t start = registers.values[MACHINE_SP];
         struct unwind_memory memory = {.extend = cannot_extend, .code = &bytes};
         if (sample->stack.size >= sizeof(uint64_t) && start <= UINT64_MAX - sample->stack.size) {
             memory.low = start;
@@ -116,7 +97,7 @@ enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_spac
             memory.shift = (uint64_t)(uintptr_t)sample->stack.data - start;
         }
         enum unwind_outcome outcome =
-            unwind_walk(&modules, &registers, &memory, NULL, addresses, PERF_STACK_FRAMES_MAX, ret_count);
+            unwinder->walk(&modules, registers, &memory, addresses, PERF_STACK_FRAMES_MAX, ret_count);
         if (outcome != UNWIND_PENDING) return outcome;
         uint64_t address = addresses[*ret_count - 1];
         const struct unwind_module *pending = unwind_find_module(&modules, address - (*ret_count > 1));

@@ -22,7 +22,8 @@ static inline size_t perf_walk_size(const struct perf_walk *walk)
 }
 
 /* Fills ADDRESSES (PERF_STACK_FRAMES_MAX of them), innermost first: the first as it is, each further one a return
- * address. *RET_COUNT is 0 if SAMPLE has no registers of x86-64. SPACE may be NULL. Without CODE (NULL) the
+ * address. *RET_COUNT is 0 if SAMPLE has no registers of the
+ * recorded machine, or SPACES no unwinder for it. SPACE may be NULL. Without CODE (NULL) the
  * walk ends at the innermost frame. */
 enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_space *space, const struct perf_code *code,
                                     const struct perf_sample *sample, uint64_t *addresses, size_t *ret_count);

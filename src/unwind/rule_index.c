@@ -1,8 +1,6 @@
-/* x86-64: from rows of call frame information to rules. A module has some hundred different ones, however large it is.
- *
- * Sources: System V ABI for AMD64 §3.6 (register numbers), DWARF 5 §6.4 (rules), the PLT's expression as the linkers
- * write it. SPDX-License-Identifier: MIT */
-#include "unwind/x86_64_rules_private.h"
+/* From rows of call frame information to the numbers of rules. A module has some hundred different rules, however large
+ * it is. SPDX-License-Identifier: MIT */
+#include "unwind/machine_rules_private.h"
 
 enum { INDEX_FIRST_SIZE = 2048, INDEX_PART = RULE_INDEX_SIZE_MAX / FRAME_TABLE_RULES_MAX };
 
@@ -137,8 +135,9 @@ static uint32_t wide_number(const struct cfi_fde *fde, const struct cfi_row *row
 
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
 {
-    if (fde->cie.return_register != DWARF_RETURN) return reject_row(builder);
-    if (row->registers[DWARF_RETURN].kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
+    if (!machine_has_return_register(fde)) return reject_row(builder);
+    if (row->registers[fde->cie.return_register].kind == CFI_UNDEFINED)
+        return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
     if (row->registers_version != builder->registers_version) { /* half of the rows change nothing but the CFA */
         builder->registers_version = row->registers_version;
         builder->is_usual = machine_compile_registers(row, &builder->saved);
@@ -155,30 +154,18 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
     return reject_row(builder);
 }
 
-/* Recognizes the system call in glibc's clone and clone3, and the code that follows until it is clear which thread this
- * is, which have no frame information: one FDE ends before it, with only the return address on the stack, and after it
- * begins one for the outermost frame. */
 uint32_t machine_rule_between(uint32_t before, uint32_t after, struct rule_builder *builder)
 {
-    const struct machine_rule *rules = builder->rules, *leaf = &rules[before];
-    bool is_leaf = leaf->kind == RULE_REGISTER && leaf->cfa_register == MACHINE_SP && leaf->value == WORD;
-    if (!is_leaf || leaf->saved_mask != 0 || rules[after].kind != RULE_ROOT) return RULE_NONE;
-    struct rule_words rule = rule_words(RULE_CLONE, 0, 0);
-    rule.second = (uint64_t)1 << DEEPEST_SHIFT;
-    return rule_number(builder, rule);
+    struct rule_words rule;
+    bool is_known = machine_gap_rule(&builder->rules[before], &builder->rules[after], &rule);
+    return is_known ? rule_number(builder, rule) : RULE_NONE;
 }
 
 static bool is_rule_valid(const struct frame_table *table, const struct machine_rule *rule)
 {
     if (rule->kind >= RULE_KINDS || rule->cfa_register >= MACHINE_REGISTERS) return false;
     if (rule->kind == RULE_WIDE && (rule->value < 0 || (uint32_t)rule->value >= table->wide_count)) return false;
-    bool has_words = rule->kind == RULE_REGISTER;
-    if (has_words && rule->deepest_words == 0) return false;
-    for (unsigned i = 0; i < sizeof(rule->saved_words); i++) {
-        bool is_saved = rule->saved_mask >> i & 1;
-        if (is_saved != (rule->saved_words[i] > 0) || rule->saved_words[i] > rule->deepest_words) return false;
-    }
-    return true;
+    return machine_saved_is_valid(rule);
 }
 
 static bool is_expression_valid(const struct frame_table *table, int32_t place, uint16_t size)

@@ -1,0 +1,53 @@
+/* The names of this folder's functions in its second copy, for the other processor (meson.build). The linker reports a
+ * name that is missing here: it is then defined twice.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_UNWIND_OTHER_NAMES_H
+#define OFFBEAT_UNWIND_OTHER_NAMES_H
+
+#define cfi_encoded_pointer other_cfi_encoded_pointer
+#define cfi_read_fde other_cfi_read_fde
+#define cfi_run other_cfi_run
+#define elf_frame_sections_find other_elf_frame_sections_find
+#define frame_build_begin other_frame_build_begin
+#define frame_build_free other_frame_build_free
+#define frame_build_step other_frame_build_step
+#define frame_build_take other_frame_build_take
+#define frame_header_pairs other_frame_header_pairs
+#define frame_lookup_find other_frame_lookup_find
+#define frame_lookup_init other_frame_lookup_init
+#define frame_table_build other_frame_table_build
+#define frame_table_fini other_frame_table_fini
+#define frame_table_function_start other_frame_table_function_start
+#define frame_table_layout other_frame_table_layout
+#define frame_table_take_block other_frame_table_take_block
+#define is_register_jump other_is_register_jump
+#define machine_compile_narrow other_machine_compile_narrow
+#define machine_compile_one_rule other_machine_compile_one_rule
+#define machine_compile_registers other_machine_compile_registers
+#define machine_compile_rule other_machine_compile_rule
+#define machine_compile_wide other_machine_compile_wide
+#define machine_evaluate other_machine_evaluate
+#define machine_gap_rule other_machine_gap_rule
+#define machine_rule_between other_machine_rule_between
+#define machine_rules_are_valid other_machine_rules_are_valid
+#define machine_saved_is_valid other_machine_saved_is_valid
+#define machine_step other_machine_step
+#define machine_step_by_frame_pointer other_machine_step_by_frame_pointer
+#define machine_step_from_stub other_machine_step_from_stub
+#define machine_step_wide other_machine_step_wide
+#define plt_stub_holds other_plt_stub_holds
+#define plt_stub_slot other_plt_stub_slot
+#define resume_cache_begin other_resume_cache_begin
+#define resume_cache_end other_resume_cache_end
+#define resume_cache_note other_resume_cache_note
+#define resume_cache_prefetch other_resume_cache_prefetch
+#define resume_cache_rejoin other_resume_cache_rejoin
+#define rule_builder_begin other_rule_builder_begin
+#define rule_builder_fini other_rule_builder_fini
+#define unwind_find_module other_unwind_find_module
+#define unwind_prefetch other_unwind_prefetch
+#define unwind_walk other_unwind_walk
+#define unwind_walk_from_caller other_unwind_walk_from_caller
+#define unwind_walk_recovering other_unwind_walk_recovering
+#define unwinder_of_chosen_machine other_unwinder_of_chosen_machine
+
+#endif
