@@ -79,7 +79,7 @@ static bool set_tls(const struct curl_library *curl, CURL *easy)
            (!key || curl->easy_setopt(easy, CURLOPT_SSLKEY, key) == CURLE_OK);
 }
 
-/* Sets the token of --token-file for a URL without a user. libcurl sends it to no other server that this one names. */
+/* Sets TOKEN for a URL without a user. libcurl sends it to no other server that this one names. */
 static bool set_token(const struct curl_library *curl, CURL *easy, const char *url, const char *token)
 {
     if (!token[0] || url_has_user(url)) return true;
@@ -118,9 +118,10 @@ static enum status reject_status(long status, const struct buffer *body, struct 
     size_t size = 0;
     while (size < text.size && size < PLACE_CHARACTERS_MAX && text.data[size] != '\n' && text.data[size] != '\r')
         size++;
-    return error_set(error, STATUS_IO, 0, "the server answered with status %ld%s%.*s%s", status, size ? ": " : "",
-                     (int)size, size ? (const char *)text.data : "",
-                     status == 401 ? "; --token-file FILE or OFFBEAT_TOKEN has the token" : "");
+    return error_set(
+        error, STATUS_IO, 0, "the server answered with status %ld%s%.*s%s", status, size ? ": " : "", (int)size,
+        size ? (const char *)text.data : "",
+        status == 401 ? "; --token-file FILE gives the token, or OFFBEAT_TOKEN if OFFBEAT_URL names the server" : "");
 }
 
 static enum status perform_request(const struct curl_library *curl, CURL *easy, struct request *request,
@@ -139,7 +140,7 @@ static enum status perform_request(const struct curl_library *curl, CURL *easy, 
 enum status fetch(const char *url, struct buffer *out, struct error *error)
 {
     char said[CURL_ERROR_SIZE] = "", token[TOKEN_SIZE];
-    if (token_read(token, error) != STATUS_OK) return error->status;
+    if (token_read(url, token, error) != STATUS_OK) return error->status;
     const struct curl_library *curl = curl_library_get(error);
     if (!curl) return STATUS_UNSUPPORTED;
     CURL *easy = curl->easy_init();

@@ -4,9 +4,11 @@
 #include "base/buffer.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "transport/curl_library.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *token_file;
 
@@ -85,12 +87,47 @@ static enum status take_token(struct slice text, char ret_token[TOKEN_SIZE], str
     return STATUS_OK;
 }
 
-enum status token_read(char ret_token[TOKEN_SIZE], struct error *error)
+/* True if URL and OTHER have the same scheme, host and port, as libcurl reads them when it connects. */
+static bool is_same_server(const struct curl_library *curl, const char *url, const char *other)
+{
+    static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
+    CURLU *one = curl->url(), *two = curl->url();
+    bool is_same = one && two && curl->url_set(one, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+                   curl->url_set(two, CURLUPART_URL, other, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+    for (size_t i = 0; is_same && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char *here = NULL, *there = NULL;
+        (void)curl->url_get(one, parts[i], &here, CURLU_DEFAULT_PORT);
+        (void)curl->url_get(two, parts[i], &there, CURLU_DEFAULT_PORT);
+        is_same = here && there && strcasecmp(here, there) == 0;
+        curl->free(here);
+        curl->free(there);
+    }
+    curl->url_cleanup(one);
+    curl->url_cleanup(two);
+    return is_same;
+}
+
+/* Reads OFFBEAT_TOKEN, which is for the servers that the two variables name, and no other. */
+static enum status read_variable(const char *url, char ret_token[TOKEN_SIZE], struct error *error)
+{
+    static const char *const names[] = {"OFFBEAT_URL", "OFFBEAT_UPLOAD_URL"};
+    const char *token = environment_get("OFFBEAT_TOKEN");
+    if (!token || !token[0]) return STATUS_OK;
+    const struct curl_library *curl = curl_library_get(error);
+    if (!curl) return STATUS_UNSUPPORTED;
+    bool is_named = false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *server = environment_get(names[i]);
+        is_named = is_named || (server && is_same_server(curl, server, url));
+    }
+    return is_named ? take_token(slice_of_text(token), ret_token, error) : STATUS_OK;
+}
+
+enum status token_read(const char *url, char ret_token[TOKEN_SIZE], struct error *error)
 {
     enum { FILE_BYTES_MAX = 64 << 10 };
-    const char *variable = environment_get("OFFBEAT_TOKEN");
     ret_token[0] = '\0';
-    if (!token_file) return variable && variable[0] ? take_token(slice_of_text(variable), ret_token, error) : STATUS_OK;
+    if (!token_file) return read_variable(url, ret_token, error);
     struct buffer bytes;
     buffer_init(&bytes, FILE_BYTES_MAX);
     struct error reason;

@@ -27,10 +27,11 @@ extern const char *token_file; /* the value of --token-file; NULL */
 #define OPTION_TOKEN_FILE                                                                                              \
     {                                                                                                                  \
         "token-file", 0, OPTION_TEXT, &token_file,                                                                     \
-            .argument = "FILE", .help = "a file with the token for a URL that has none (default: $OFFBEAT_TOKEN)"      \
+            .argument = "FILE", .help = "the token of a URL; else $OFFBEAT_TOKEN, for the server of $OFFBEAT_URL"      \
     }
 
-/* Reads the token: the first line of the file of --token-file, or else OFFBEAT_TOKEN. RET_TOKEN is "" without both. */
-enum status token_read(char ret_token[TOKEN_SIZE], struct error *error);
+/* Reads the token for URL: the first line of the file of --token-file, or else OFFBEAT_TOKEN if OFFBEAT_URL or
+ * OFFBEAT_UPLOAD_URL names a URL of the same server. RET_TOKEN is "" without both. */
+enum status token_read(const char *url, char ret_token[TOKEN_SIZE], struct error *error);
 
 #endif

@@ -182,12 +182,13 @@ static enum status parse_url(const struct upload_options *options, struct dsn *r
     char token[TOKEN_SIZE], url[DSN_URL_SIZE];
     const char *mark = strstr(options->url, "://");
     if (!mark || url_has_user(options->url)) return dsn_parse(options->url, ret_server, error);
-    enum status status = token_read(token, error);
+    enum status status = token_read(options->url, token, error);
     if (status != STATUS_OK) return status;
     if (!token[0])
         return error_set(
             error, STATUS_MALFORMED, 0,
-            "the URL has no token: http://TOKEN@HOST/PROJECT, --token-file FILE or OFFBEAT_TOKEN gives it");
+            "the URL has no token: http://TOKEN@HOST/PROJECT or --token-file FILE gives it, or OFFBEAT_TOKEN if "
+            "OFFBEAT_URL names the server");
     mark += strlen("://");
     int size = snprintf(url, sizeof(url), "%.*s%s@%s", (int)(mark - options->url), options->url, token, mark);
     if (size >= (int)sizeof(url)) return error_set(error, STATUS_MALFORMED, 0, "the URL is too long");

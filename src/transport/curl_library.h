@@ -23,7 +23,12 @@
     FUNCTION(multi_remove_handle)                                                                                      \
     FUNCTION(multi_perform)                                                                                            \
     FUNCTION(multi_poll)                                                                                               \
-    FUNCTION(multi_info_read)
+    FUNCTION(multi_info_read)                                                                                          \
+    FUNCTION(url)                                                                                                      \
+    FUNCTION(url_set)                                                                                                  \
+    FUNCTION(url_get)                                                                                                  \
+    FUNCTION(url_cleanup)                                                                                              \
+    FUNCTION(free)
 
 struct curl_library {
 #define CURL_MEMBER(name) __typeof__(curl_##name) *name;
