@@ -222,6 +222,7 @@ static bool store_envelope(struct spooler *spooler, struct buffer *envelope)
         envelope->failed ? STATUS_NO_MEMORY : spool_store(&spooler->spool, buffer_slice(envelope), &dropped, &error);
     sender_add_discards(&dropped, true);
     spooler->has_news = spooler->has_stored = true;
+    spooler->is_unwritable = status != STATUS_OK && status != STATUS_TOO_LARGE;
     if (status == STATUS_OK) {
         sdk_debug("an envelope of %zu bytes is stored in %s", envelope->size, spooler->folder.server);
         spooler->report_at_ns = clock_monotonic_ns() + REPORT_SECONDS * SECOND_NS;
@@ -364,12 +365,15 @@ enum spooler_flush spooler_flush(struct spooler *spooler, uint64_t deadline_ns)
     uint64_t now_ns = clock_monotonic_ns();
     if (!spooler->has_folder || !spooler->has_stored) return sender_has_work() ? SPOOLER_FAILED : SPOOLER_FLUSHED;
     bool is_late = now_ns >= deadline_ns;
-    bool can_begin = !spooler_has_questions(spooler) && !sender_has_work();
+    /* On a full disk the helper may make room: it is waited for, and then stored again. */
+    bool can_begin = !spooler_has_questions(spooler) && (spooler->is_unwritable || !sender_has_work());
     if (!spooler->flush_path[0] && !is_late && !can_begin) return SPOOLER_WAITS;
     if (!spooler->flush_path[0] && !is_late && !begin_flush(spooler)) is_late = true;
     if (!is_late && spooler->flush_path[0] && !exchange_is_there(spooler->flush_path)) {
         spooler->flush_path[0] = '\0';
-        return SPOOLER_FLUSHED;
+        if (sender_has_work()) spooler_store(spooler);
+        if (!sender_has_work()) return SPOOLER_FLUSHED;
+        return spooler->is_unwritable ? SPOOLER_FAILED : SPOOLER_WAITS;
     }
     if (is_late || is_too_late(spooler, deadline_ns)) {
         forget_flush(spooler);

@@ -22,6 +22,7 @@ struct spooler {
     /* The file that is gone when all is sent; "": the program does not wait. */
     char flush_path[PATH_MAX];
     uint64_t flush_number, flush_at_utc_ns, flush_pause_ns;
+    bool is_unwritable;    /* true if the last envelope could not be stored */
     bool has_stored;       /* true if the helper may have something to send */
     size_t question_count; /* number of requests about whose payloads before_send is asked */
     uint64_t question_pause_ns;

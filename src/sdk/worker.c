@@ -322,14 +322,16 @@ static bool is_over(struct worker *worker)
     if (profiler_is_ending(&deadline_ns)) {
         if (worker->profiler_id[0] != '\0') return false;
         if (now_ns >= deadline_ns) return true;
-        return has_stored(worker) && spooler_flush(&worker->spooler, deadline_ns) != SPOOLER_WAITS;
+        bool has_asked = !profiler_has_transactions() && !spooler_has_questions(&worker->spooler);
+        return has_asked && spooler_flush(&worker->spooler, deadline_ns) != SPOOLER_WAITS;
     }
     bool is_idle = has_stored(worker) && !profiler_is_flushing();
     if (!is_idle) worker->busy_at_ns = now_ns;
     return is_idle && now_ns - worker->busy_at_ns >= IDLE_SECONDS * SECOND_NS;
 }
 
-/* Ends the worker if it is over. If the program wants something meanwhile, the worker begins again. */
+/* Ends the worker if it is over. If the program wants something meanwhile, and does not exit, the worker begins again.
+ */
 static bool end_if_over(struct worker *worker)
 {
     if (!is_over(worker)) return false;
@@ -337,7 +339,8 @@ static bool end_if_over(struct worker *worker)
     forget_recordings(worker, worker->recording_count);
     spooler_end(&worker->spooler);
     lock_take(LOCK_PROFILER);
-    bool goes_on = atomic_load(&library.is_on) && (profiler_wants_worker() || sender_has_work());
+    bool goes_on =
+        !worker->ends_process && atomic_load(&library.is_on) && (profiler_wants_worker() || sender_has_work());
     exists = goes_on;
     atomic_store(&is_there, goes_on);
     profiler_changed();
