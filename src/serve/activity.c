@@ -10,7 +10,7 @@ struct service {
     char name[STORE_NAME_BYTES_MAX + 1];
     size_t name_size;
     uint64_t first_ns, last_ns, chunks, samples;
-    double parts[SERVE_BUCKETS_MAX];
+    double parts[QUERY_BUCKETS_MAX];
 };
 
 struct activity {
@@ -98,12 +98,12 @@ void list_activity(struct request *request)
     struct error error = {0};
     const char *buckets = request_parameter(request, "buckets");
     if (buckets) activity.bucket_count = (size_t)strtoull(buckets, NULL, 10);
-    if (activity.bucket_count < 1 || activity.bucket_count > SERVE_BUCKETS_MAX) {
-        answer_error(request, 400, "buckets: a number from 1 to %d is needed", SERVE_BUCKETS_MAX);
+    if (activity.bucket_count < 1 || activity.bucket_count > QUERY_BUCKETS_MAX) {
+        answer_error(request, 400, "buckets: a number from 1 to %d is needed", QUERY_BUCKETS_MAX);
         return;
     }
     struct store_query *query = &activity.selection.query;
-    if (!selection_read(request, "", &activity.selection) || !kind_limit_list(request, query)) return;
+    if (!request_select(request, &activity.selection)) return;
     struct store *store = request->server->store;
     activity.services = calloc(SERVICES_MAX, sizeof(*activity.services));
     if (!activity.services) {

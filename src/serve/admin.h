@@ -4,16 +4,12 @@
 #ifndef OFFBEAT_SERVE_ADMIN_H
 #define OFFBEAT_SERVE_ADMIN_H
 
-#include "store/store.h"
+#include "query/query.h"
 
 enum { ADMIN_ANSWER_BYTES_MAX = 16 << 20, ADMIN_OPERANDS_MAX = 2 };
 
 /* The socket in the data folder. */
 #define ADMIN_SOCKET "admin.sock"
-
-struct parameter {
-    char *name, *value;
-};
 
 struct admin_call {
     struct store *store;

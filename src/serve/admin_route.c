@@ -12,8 +12,8 @@ void administer(struct request *request)
     const struct admin_command *command = admin_command_find(request->path + strlen("/api/admin/"));
     const struct admin_call call = {.store = server->store,
                                     .base_url = server->base_url,
-                                    .parameters = request->parameters,
-                                    .parameter_count = request->parameter_count};
+                                    .parameters = request->query.parameters,
+                                    .parameter_count = request->query.parameter_count};
     struct error error = {0};
     if (!command) {
         answer_error(request, 404, "there is no such command; see doc/serve.md");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/debug_uploads.h"
-#include "serve/image_place.h"
+#include "query/image_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/compression.h"
 #include "base/hex.h"
 #include "base/json_reader.h"
-#include "serve/image_place.h"
+#include "query/image_place.h"
 #include "serve/ingest.h"
 #include "serve/multipart.h"
 

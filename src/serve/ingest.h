@@ -4,9 +4,9 @@
 #define OFFBEAT_SERVE_INGEST_H
 
 #include "base/uuid.h"
-#include "serve/kinds.h"
+#include "query/kinds.h"
 #include "serve/serve_private.h"
-#include "serve/profile_rollup.h"
+#include "query/profile_rollup.h"
 
 /* Returns at most STORE_NAME_BYTES_MAX bytes of NAME. */
 struct slice ingest_cut_name(struct slice name);

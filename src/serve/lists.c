@@ -61,7 +61,7 @@ static bool begin_list(struct request *request, const char *name, bool has_value
 {
     struct selection selection;
     const char *limit = request_parameter(request, "limit");
-    if (!selection_read(request, "", &selection) || !kind_limit_list(request, &selection.query)) return false;
+    if (!request_select(request, &selection)) return false;
     *list = (struct list){.json = json_writer_of(&request->answer),
                           .limit = SERVE_LIST_MAX,
                           .spans = selection.spans,
@@ -155,7 +155,7 @@ void show_raw(struct request *request)
 {
     struct selection selection;
     struct error error = {0};
-    if (!selection_read(request, "", &selection)) return;
+    if (!request_select(request, &selection)) return;
     selection.query.with_payload = true;
     if (selection.query.chunk_id.size == 0) {
         answer_error(request, 400, "chunk is needed: the id of a chunk");

@@ -1,5 +1,4 @@
-/* The web page over the store: its files, and the data that it shows (doc/decisions/page.md).  SPDX-License-Identifier:
- * MIT */
+/* The files of the web page over the store (doc/decisions/page.md).  SPDX-License-Identifier: MIT */
 #include "page/page.h"
 #include "serve/serve_private.h"
 
@@ -36,27 +35,4 @@ void show_page(struct request *request)
     request->is_kept = file.path[0] != '\0';
     buffer_append(&request->answer, file.gzip.data, file.gzip.size);
     answer_finish(request, file.content_type);
-}
-
-/* The data of the page. With times=1 each sample has its time. */
-void query_page(struct request *request)
-{
-    struct profile profile;
-    struct error error = {0};
-    size_t column;
-    bool keeps_times = request_parameter(request, "times") != NULL;
-    if (keeps_times && !request_names_session(request)) return;
-    request->detail = keeps_times ? DETAIL_ALL : DETAIL_THREADS;
-    if (query_merge(request, keeps_times, &profile) && query_choose_value(request, &profile, &column)) {
-        struct grouping grouping;
-        const struct grouping_options options = {.names_unsymbolized = true};
-        const char *service = request_parameter(request, "service");
-        const struct page_options page = {.title = service ? service : "", .column = column};
-        query_name_functions(&profile);
-        enum status status = grouping_init(&grouping, &profile, &options, &error);
-        if (status == STATUS_OK) status = page_data_encode(&profile, &grouping, &page, &request->answer, &error);
-        grouping_fini(&grouping);
-        answer_result(request, status, &error, "application/octet-stream");
-    }
-    profile_fini(&profile);
 }

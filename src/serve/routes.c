@@ -41,21 +41,47 @@ static void show_readiness(struct request *request)
         show_health(request);
 }
 
+/* Routes whose answers query/ computes. */
+static void answer_query(struct request *request)
+{
+    static const struct {
+        const char *route;
+        query_answer *answer;
+        const char *content_type;
+    } answers[] = {
+        {"profile.pb.gz", query_pprof, "application/octet-stream"},
+        {"export", query_export, "application/octet-stream"},
+        {"top", query_top, "application/json"},
+        {"flame", query_flame, "application/json"},
+        {"diff", query_diff, "application/json"},
+        {"flame-diff", query_flame_diff, "application/json"},
+        {"regressions", query_regressions, "application/json"},
+        {"function", query_function, "application/json"},
+        {"trend", query_trend, "application/json"},
+        {"flamechart", query_flamechart, "application/json"},
+        {"page", query_page, "application/octet-stream"},
+        {"types", query_types, "application/json"},
+    };
+    size_t place = 0;
+    while (strcmp(answers[place].route, request->route) != 0) place++;
+    request_query(request, answers[place].answer, answers[place].content_type);
+}
+
 /* clang-format off */
 static const struct route routes[] = {
     {"POST", "envelope",     ACCESS_WRITE, ingest_envelope},
     {"POST", "profiles",     ACCESS_WRITE, ingest_profile},
-    {"GET",  "profile.pb.gz", ACCESS_QUERY, query_pprof},
-    {"GET",  "export",       ACCESS_QUERY,  query_export},
-    {"GET",  "top",          ACCESS_QUERY,  query_top},
-    {"GET",  "flame",        ACCESS_QUERY,  query_flame},
-    {"GET",  "diff",         ACCESS_QUERY,  query_diff},
-    {"GET",  "flame-diff",   ACCESS_QUERY,  query_flame_diff},
-    {"GET",  "regressions",  ACCESS_QUERY,  query_regressions},
-    {"GET",  "function",     ACCESS_QUERY,  query_function},
-    {"GET",  "trend",        ACCESS_QUERY,  query_trend},
-    {"GET",  "flamechart",   ACCESS_QUERY,  query_flamechart},
-    {"GET",  "page",         ACCESS_QUERY,  query_page},
+    {"GET",  "profile.pb.gz", ACCESS_QUERY, answer_query},
+    {"GET",  "export",       ACCESS_QUERY, answer_query},
+    {"GET",  "top",          ACCESS_QUERY, answer_query},
+    {"GET",  "flame",        ACCESS_QUERY, answer_query},
+    {"GET",  "diff",         ACCESS_QUERY, answer_query},
+    {"GET",  "flame-diff",   ACCESS_QUERY, answer_query},
+    {"GET",  "regressions",  ACCESS_QUERY, answer_query},
+    {"GET",  "function",     ACCESS_QUERY, answer_query},
+    {"GET",  "trend",        ACCESS_QUERY, answer_query},
+    {"GET",  "flamechart",   ACCESS_QUERY, answer_query},
+    {"GET",  "page",         ACCESS_QUERY, answer_query},
     {"GET",  "activity",     ACCESS_QUERY,  list_activity},
     {"GET",  "chunks",       ACCESS_READ,  list_chunks},
     {"GET",  "raw",          ACCESS_READ,  show_raw},
@@ -65,7 +91,7 @@ static const struct route routes[] = {
     {"GET",  "hosts",        ACCESS_READ,  list_values},
     {"GET",  "platforms",    ACCESS_READ,  list_values},
     {"GET",  "sessions",     ACCESS_READ,  list_values},
-    {"GET",  "types",        ACCESS_READ,  list_types},
+    {"GET",  "types",        ACCESS_READ,  answer_query},
     {"GET",  "transactions", ACCESS_READ,  list_spans},
     {"GET",  "spans",        ACCESS_READ,  list_spans},
     {"GET",  "rejected",     ACCESS_READ,  list_rejected},
@@ -123,8 +149,8 @@ static bool check_parameter(struct request *request, const struct parameter *par
 
 static bool check_parameters(struct request *request)
 {
-    for (size_t i = 0; i < request->parameter_count; i++) {
-        if (!check_parameter(request, &request->parameters[i])) return false;
+    for (size_t i = 0; i < request->query.parameter_count; i++) {
+        if (!check_parameter(request, &request->query.parameters[i])) return false;
     }
     return true;
 }

@@ -25,15 +25,11 @@ enum {
     SERVE_FILE_BYTES_MAX = 32 << 20,      /* decompressed, of a profile that is not in an envelope */
     SERVE_JOBS_MAX = 1024,
     SERVE_WORKERS_MAX = 64,
-    SERVE_PARAMETERS_MAX = 32,
-    SERVE_QUERY_CHUNKS_MAX = 50000, /* chunks that one answer merges */
-    SERVE_QUERIES_MAX = 2,          /* queries that compute at the same time; others wait */
+    SERVE_QUERIES_MAX = 2, /* queries that compute at the same time; others wait */
     SERVE_SUSPENDED_QUERIES_MAX =
         8, /* queries beside those that wait for slow debug files; half of them may be of one project */
-    SERVE_WINDOWS_MAX = 1000, /* spans whose parts one answer merges */
-    SERVE_BUCKETS_MAX = 200,  /* parts of a trend */
-    SERVE_LIST_MAX = 10000,   /* entries of a list */
-    SERVE_DRAINING_MAX = 8,   /* certificates whose connections are still open */
+    SERVE_LIST_MAX = 10000, /* entries of a list */
+    SERVE_DRAINING_MAX = 8, /* certificates whose connections are still open */
     SERVE_PEM_BYTES_MAX = 1 << 20,
 };
 

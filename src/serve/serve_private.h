@@ -5,11 +5,10 @@
 #include "base/clocks.h"
 #include "base/json_writer.h"
 #include "profile/profile.h"
+#include "query/selection.h"
 #include "serve/admin.h"
 #include "serve/connections.h"
 #include "serve/http_library.h"
-#include "serve/kind_choice.h"
-#include "serve/profile_rollup.h"
 #include "serve/serve.h"
 
 #include <pthread.h>
@@ -35,9 +34,8 @@ struct request {
     enum request_state state;
     char *method, *path;
     char *sentry_auth, *authorization, *encoding, *content; /* headers; NULL: not there */
-    struct parameter parameters[SERVE_PARAMETERS_MAX];
-    size_t parameter_count;
-    uint64_t begun_ns, received_ns; /* monotonic; UTC */
+    struct query query;                                     /* the question, with the parameters of the URL */
+    uint64_t begun_ns, received_ns;                         /* monotonic; UTC */
     struct buffer body;
     size_t expected_bytes;   /* size of the body that the client announced */
     size_t body_bytes;       /* size of the body that arrived */
@@ -51,8 +49,6 @@ struct request {
     bool is_suspended;       /* a query that query_suspend was called for */
     bool is_large;           /* the one that is decoded now */
     size_t budget_bytes;     /* part of server.decode_budget */
-    struct kind_choice kind; /* kind of profiles that the answer is about */
-    enum detail detail;      /* what the answer needs of samples */
     unsigned retry_seconds;  /* Retry-After of a rejection; 0: the default */
 
     uint64_t upload_scope; /* the project of an upload token; 0: all */
@@ -65,7 +61,6 @@ struct request {
     enum error_form error_form;
     bool asks_for_login;
     bool allows_origins;   /* pages of other origins may send here */
-    bool is_damaged;       /* the answer lacks data that are damaged */
     bool is_page, is_kept; /* a file of the page, compressed; browsers may keep it */
     struct request *next;
 };
@@ -224,34 +219,14 @@ enum status body_open_file(struct request *request, struct slice bytes, struct b
 enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error);
 void decode_budget_release(struct request *request); /* releases the whole budget of REQUEST */
 
-void query_pprof(struct request *request);
-void query_export(struct request *request);
-void query_top(struct request *request);
-void query_flame(struct request *request);
-void query_diff(struct request *request);
-void query_flamechart(struct request *request);
-void query_flame_diff(struct request *request);
-void query_regressions(struct request *request);
-void query_function(struct request *request);
-void query_trend(struct request *request);
-void query_page(struct request *request);
-
-/* The parts that queries share (profile_query.c). */
-/* Whether it names a profiler, chunk or span: chunks of several processes have no common order. False: answered. */
-bool request_names_session(struct request *request);
-/* False: answered. PROFILE is to be finished in every case. */
-bool query_merge(struct request *request, bool keeps_times, struct profile *profile);
-void query_name_functions(struct profile *profile);
-/* The column of the chosen kind; false: answered. */
-bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column);
-size_t query_limit(const struct request *request, size_t usual);
-/* Applies the filters of the request: focus=EXPRESSION and others. */
-enum status query_filter(struct request *request, struct profile *profile, struct error *error);
+/* Answers with what ANSWER computes from the request's query. */
+void request_query(struct request *request, query_answer *answer, const char *content_type);
+/* Reads the selection of a list, limited to a kind that the parameter "type" names; false: answered. */
+bool request_select(struct request *request, struct selection *ret_selection);
 
 void list_projects(struct request *request);
 void list_chunks(struct request *request);
 void list_values(struct request *request);
-void list_types(struct request *request);
 void list_spans(struct request *request);
 void list_rejected(struct request *request);
 void list_outcomes(struct request *request);
@@ -274,51 +249,5 @@ enum status admin_listen(struct server *server, struct error *error);
 /* Whether PATH is a file of the page. */
 bool page_host_has(const char *path);
 void show_page(struct request *request);
-
-/* --- Chunks that a query selects ---------------------------------------------------------------------------------- */
-
-/* Spans of a request: empty slices choose all. */
-struct span_choice {
-    struct slice trace, span; /* ids */
-    struct slice transaction; /* a name: only transactions that have it */
-};
-
-struct selection {
-    struct store_query query;
-    struct slice thread; /* id; empty: all */
-    struct span_choice spans;
-    bool has_spans; /* chunks are cut to SPANS */
-    bool only_last; /* the answer has the last snapshot of each series, no mean */
-};
-
-/* Reads the parameters PREFIX + "service", …; false: answered. */
-bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection);
-/* Merges the chunks of SELECTION into PROFILE, which is initialised and empty. KEEPS_TIMES: samples stay apart, and a
- * thread's last sample of a chunk lasts until its first one of the next. */
-enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
-                            struct profile *profile, struct error *error);
-
-bool span_is_chosen(const struct span_choice *choice, const struct store_span *span);
-
-/* The part of a thread that a span is. */
-struct window {
-    char profiler[64], chunk[64]; /* ids; one of them is "" */
-    char thread[STORE_NAME_BYTES_MAX + 1];
-    uint64_t start_ns, end_ns;
-};
-struct window_list {
-    const struct selection *selection;
-    struct window *items;
-    size_t count, span_count;
-    bool is_full;
-};
-/* The spans that SELECTION chooses; at least one. LIST->items are to be freed in every case. */
-enum status windows_find(struct store *store, const struct selection *selection, struct window_list *list,
-                         struct error *error);
-/* Makes SELECTION that of WINDOW. */
-void window_narrow(const struct window *window, struct selection *selection);
-
-/* Decodes what the store has. */
-enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error);
 
 #endif

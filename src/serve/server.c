@@ -3,6 +3,7 @@
 #include "page/page.h"
 #include "serve/debug_uploads.h"
 #include "serve/serve_private.h"
+#include "serve/symbolication.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,8 +43,9 @@ void server_log_failure(struct server *server, const char *message)
 static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct request *request = context;
-    if (request->parameter_count == SERVE_PARAMETERS_MAX) return MHD_NO;
-    struct parameter *parameter = &request->parameters[request->parameter_count];
+    struct query *query = &request->query;
+    if (query->parameter_count == QUERY_PARAMETERS_MAX) return MHD_NO;
+    struct parameter *parameter = &query->parameters[query->parameter_count];
     parameter->name = strdup(name);
     parameter->value = strdup(value ? value : "");
     if (!parameter->name || !parameter->value) {
@@ -51,7 +53,7 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
         free(parameter->value);
         return MHD_NO;
     }
-    request->parameter_count++;
+    query->parameter_count++;
     return MHD_YES;
 }
 
@@ -101,9 +103,9 @@ static void request_free(struct request *request)
 {
     uncount_body(request);
     atomic_fetch_sub(&request->server->connections, 1);
-    for (size_t i = 0; i < request->parameter_count; i++) {
-        free(request->parameters[i].name);
-        free(request->parameters[i].value);
+    for (size_t i = 0; i < request->query.parameter_count; i++) {
+        free(request->query.parameters[i].name);
+        free(request->query.parameters[i].value);
     }
     free(request->method);
     free(request->path);
@@ -111,7 +113,7 @@ static void request_free(struct request *request)
     free(request->authorization);
     free(request->encoding);
     free(request->content);
-    kind_choice_fini(&request->kind);
+    kind_choice_fini(&request->query.kind);
     buffer_fini(&request->body);
     buffer_fini(&request->answer);
     free(request);
@@ -167,7 +169,7 @@ static void add_kind_header(const struct request *request, struct MHD_Response *
 {
     struct buffer text;
     buffer_init(&text, 4 * KINDS_TEXT_MAX);
-    kind_append_header(&request->kind, &text);
+    kind_append_header(&request->query.kind, &text);
     buffer_append_byte(&text, '\0');
     if (!text.failed) (void)http->add_response_header(response, "X-Offbeat-Kind", (const char *)text.data);
     buffer_fini(&text);
@@ -190,8 +192,8 @@ static enum MHD_Result send_answer(struct request *request)
     (void)http->add_response_header(response, "X-Content-Type-Options", "nosniff");
     /* Only programs in a browser send from another origin: nobody else's page may read profiles. */
     if (request->allows_origins) add_cross_origin_headers(response);
-    if (request->is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
-    if (request->kind.is_chosen && request->status == 200) add_kind_header(request, response);
+    if (request->query.is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
+    if (request->query.kind.is_chosen && request->status == 200) add_kind_header(request, response);
     if (request->asks_for_login)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
     /* go tool pprof shows the body of an error only with these. */
@@ -271,18 +273,18 @@ static void add_members(struct request *request)
     while (size > 0 && answer->data[size - 1] != '}') size--;
     if (size < 3) return;
     answer->size = size - 1;
-    if (request->kind.is_chosen) {
+    if (request->query.kind.is_chosen) {
         buffer_append_text(answer, ",\"kind\":");
-        kind_write_json(&request->kind, &json);
+        kind_write_json(&request->query.kind, &json);
     }
-    if (request->is_damaged) buffer_append_text(answer, ",\"is_damaged\":true");
+    if (request->query.is_damaged) buffer_append_text(answer, ",\"is_damaged\":true");
     buffer_append_text(answer, "}\n");
 }
 
 void answer_finish(struct request *request, const char *content_type)
 {
     struct buffer *answer = &request->answer;
-    if (strcmp(content_type, "application/json") == 0 && (request->is_damaged || request->kind.is_chosen))
+    if (strcmp(content_type, "application/json") == 0 && (request->query.is_damaged || request->query.kind.is_chosen))
         add_members(request);
     if (answer->failed) {
         answer_error(request, answer->is_full ? 413 : 503, "the answer is too large; narrow the time range");
@@ -302,15 +304,71 @@ void answer_result(struct request *request, enum status status, const struct err
 
 const char *request_parameter(const struct request *request, const char *name)
 {
-    for (size_t i = 0; i < request->parameter_count; i++) {
-        if (strcmp(request->parameters[i].name, name) == 0) return request->parameters[i].value;
-    }
-    return NULL;
+    return query_text(&request->query, name);
 }
 
 struct slice request_slice(const struct request *request, const char *name)
 {
     return slice_of_text(request_parameter(request, name));
+}
+
+static enum status check_request(void *context, struct error *error)
+{
+    struct request *request = context;
+    if (atomic_load(&request->server->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
+    if (!request_is_abandoned(request)) return STATUS_OK;
+    atomic_fetch_add(&request->server->cancelled, 1);
+    return error_set(error, STATUS_IO, 0, "the client closed the connection");
+}
+
+/* Waits for a slow debug file. It is read to its end even if the client of this query has gone: others need it. */
+static enum status wait_for_names(void *context, bool is_reader, struct error *error)
+{
+    struct request *request = context;
+    enum status status = is_reader ? STATUS_OK : check_request(request, error);
+    if (status == STATUS_OK && !query_suspend(request))
+        status = error_set(error, STATUS_IO, 0, "too many queries wait for slow debug files; try again");
+    return status;
+}
+
+static enum status name_places(void *context, struct profile *profile, struct error *error)
+{
+    struct request *request = context;
+    const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
+    return symbols_name(request->server->symbols, request->project, profile, &waiter, error);
+}
+
+/* Returns the query of REQUEST, whose project is known. */
+static struct query *query_of(struct request *request)
+{
+    static const struct query_calls calls = {.check = check_request, .name_places = name_places};
+    struct query *query = &request->query;
+    query->store = request->server->store;
+    query->calls = &calls;
+    query->context = request;
+    query->project = request->project;
+    query->now_ns = request->received_ns;
+    return query;
+}
+
+void request_query(struct request *request, query_answer *answer, const char *content_type)
+{
+    struct error error = {0};
+    enum status status = answer(query_of(request), &request->answer, &error);
+    if (status != STATUS_OK) buffer_clear(&request->answer);
+    answer_result(request, status, &error, content_type);
+}
+
+bool request_select(struct request *request, struct selection *ret_selection)
+{
+    struct error error = {0};
+    struct query *query = query_of(request);
+    enum status status = selection_read(query, "", ret_selection, &error);
+    bool has_kind = query->kind.wanted.size > 0;
+    if (status == STATUS_OK && has_kind)
+        status = kind_choose(&query->kind, query->store, &ret_selection->query, &error);
+    if (status != STATUS_OK) answer_failure(request, &error);
+    return status == STATUS_OK;
 }
 
 bool request_has_type(const struct request *request, const char *type)

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/status.h"
+#include "query/image_place.h"
 
 enum {
     SYMBOL_KEYS_MAX = 1 << 18,
@@ -21,18 +22,6 @@ enum {
     SYMBOL_ANSWER_BYTES_MAX = 64 << 20,
     SYMBOL_BUILD_ID_SIZE = 129, /* hex digits and a NUL */
 };
-
-/* An address: its kind in the two lowest bits. */
-enum symbol_key_kind {
-    SYMBOL_KEY_ADDRESS,     /* as the file has it */
-    SYMBOL_KEY_FROM_BASE,   /* from the file's first loaded segment */
-    SYMBOL_KEY_FILE_OFFSET, /* offset of a byte in the file */
-    SYMBOL_KEY_KINDS
-};
-static inline uint64_t symbol_key(enum symbol_key_kind kind, uint64_t value)
-{
-    return value << 2 | (uint64_t)kind;
-}
 
 enum { SYMBOL_FILE_SYMBOLS = 1, SYMBOL_FILE_DWARF = 2, SYMBOL_FILE_CODE = 4 };
 

@@ -6,7 +6,7 @@
 #include "serve/symbolication.h"
 
 #include "base/hash.h"
-#include "serve/image_place.h"
+#include "query/image_place.h"
 #include "serve/symbol_images.h"
 
 #include <fcntl.h>

@@ -104,11 +104,12 @@ static void take_line(struct slice *bytes, char line[LINE_SIZE])
 static void take_parameters(struct request *request, char *query)
 {
     char *saved;
-    for (char *pair = strtok_r(query, "&", &saved); pair && request->parameter_count < SERVE_PARAMETERS_MAX;
+    for (char *pair = strtok_r(query, "&", &saved); pair && request->query.parameter_count < QUERY_PARAMETERS_MAX;
          pair = strtok_r(NULL, "&", &saved)) {
         char *value = strchr(pair, '=');
         if (value) *value++ = '\0';
-        request->parameters[request->parameter_count++] = (struct parameter){pair, value ? value : pair + strlen(pair)};
+        request->query.parameters[request->query.parameter_count++] =
+            (struct parameter){pair, value ? value : pair + strlen(pair)};
     }
 }
 

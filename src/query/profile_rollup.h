@@ -1,7 +1,7 @@
 /* Profiles as the store adds them up, and back: values by name of the thread and stack, without times and labels.
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SERVE_PROFILE_ROLLUP_H
-#define OFFBEAT_SERVE_PROFILE_ROLLUP_H
+#ifndef OFFBEAT_QUERY_PROFILE_ROLLUP_H
+#define OFFBEAT_QUERY_PROFILE_ROLLUP_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

@@ -1,8 +1,6 @@
 /* The kind of profiles that a query is about: the one that its parameter "type" names, or the most usual one that its
  * chunks have.  SPDX-License-Identifier: MIT */
-#include "serve/kind_choice.h"
-
-#include "serve/serve_private.h"
+#include "query/kind_choice.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -165,10 +163,9 @@ static void list_combinations(const struct kind_list *list, struct kind_choice *
     }
 }
 
-static enum status choose(struct request *request, const struct kind_list *list, struct error *error)
+static enum status choose(struct kind_choice *choice, const struct kind_list *list, struct error *error)
 {
-    struct kind_choice *choice = &request->kind;
-    struct slice wanted = request_slice(request, "type");
+    struct slice wanted = choice->wanted;
     if (!choice->is_chosen) {
         struct best best = find_best(list, wanted);
         if (best.fit == FITS_NOT || best.is_ambiguous) return say_no_kind(list, wanted, best.is_ambiguous, error);
@@ -181,14 +178,14 @@ static enum status choose(struct request *request, const struct kind_list *list,
     return choice->combinations.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory") : STATUS_OK;
 }
 
-/* Reads the combinations of the chunks that QUERY finds. *RET_LIST is to be freed, NULL without memory. */
-static enum status read_combinations(const struct request *request, const struct store_query *query,
-                                     struct kind_list **ret_list, struct error *error)
+/* Reads the combinations of the chunks that CHUNKS finds. *RET_LIST is to be freed, NULL without memory. */
+static enum status read_combinations(struct store *store, const struct store_query *chunks, struct kind_list **ret_list,
+                                     struct error *error)
 {
     struct kind_list *list = *ret_list = calloc(1, sizeof(*list));
     if (!list) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     buffer_init(&list->text, COMBINATIONS_MAX * (KINDS_TEXT_MAX + 1));
-    enum status status = store_each_value(request->server->store, query, STORE_KINDS, add_combination, list, error);
+    enum status status = store_each_value(store, chunks, STORE_KINDS, add_combination, list, error);
     if (status == STATUS_OK && list->text.failed) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     return status;
 }
@@ -199,29 +196,20 @@ static void kind_list_free(struct kind_list *list)
     free(list);
 }
 
-enum status kind_choose(struct request *request, struct store_query *query, struct error *error)
+enum status kind_choose(struct kind_choice *choice, struct store *store, struct store_query *chunks,
+                        struct error *error)
 {
     struct kind_list *list;
-    if (query->kinds.size) return STATUS_OK;
-    if (request->kind.combinations.maximum == 0)
-        buffer_init(&request->kind.combinations, COMBINATIONS_MAX * (KINDS_TEXT_MAX + 1));
-    enum status status = read_combinations(request, query, &list, error);
+    if (chunks->kinds.size) return STATUS_OK;
+    if (choice->combinations.maximum == 0) buffer_init(&choice->combinations, COMBINATIONS_MAX * (KINDS_TEXT_MAX + 1));
+    enum status status = read_combinations(store, chunks, &list, error);
     if (status == STATUS_OK && list->count == 0) status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
-    if (status == STATUS_OK) status = choose(request, list, error);
-    query->kinds = buffer_slice(&request->kind.combinations);
-    if (status == STATUS_OK && query->kinds.size == 0)
+    if (status == STATUS_OK) status = choose(choice, list, error);
+    chunks->kinds = buffer_slice(&choice->combinations);
+    if (status == STATUS_OK && chunks->kinds.size == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk of that type matches");
     kind_list_free(list);
     return status;
-}
-
-bool kind_limit_list(struct request *request, struct store_query *query)
-{
-    struct error error = {0};
-    if (!request_parameter(request, "type")) return true;
-    enum status status = kind_choose(request, query, &error);
-    if (status != STATUS_OK) answer_failure(request, &error);
-    return status == STATUS_OK;
 }
 
 void kind_write_json(const struct kind_choice *choice, struct json_writer *json)
@@ -294,15 +282,13 @@ static void write_kind(struct json_writer *json, const struct kind *kind, const 
     buffer_fini(&name);
 }
 
-void list_types(struct request *request)
+enum status kinds_write_json(struct store *store, const struct store_query *chunks, struct buffer *out,
+                             struct error *error)
 {
     struct kind_list *list;
-    struct selection selection;
-    struct error error = {0};
     struct kind kinds[KINDS_MAX];
-    struct json_writer json = json_writer_of(&request->answer);
-    if (!selection_read(request, "", &selection)) return;
-    enum status status = read_combinations(request, &selection.query, &list, &error);
+    struct json_writer json = json_writer_of(out);
+    enum status status = read_combinations(store, chunks, &list, error);
     if (status == STATUS_OK) {
         size_t count = distinct_kinds(list, kinds);
         const struct best best = find_best(list, slice_of(NULL, 0));
@@ -312,8 +298,8 @@ void list_types(struct request *request)
         json_end_array(&json);
         json_end_object(&json);
     }
-    answer_result(request, status, &error, "application/json");
     kind_list_free(list);
+    return status;
 }
 
 void kind_choice_fini(struct kind_choice *choice)

@@ -1,7 +1,7 @@
 /* The kinds of a profile, from its types, its contents and its sender. The store's text has a record for each column:
  * name, type, unit, a letter for the rule, and "*" for the default column, each ended by a unit separator.
  * SPDX-License-Identifier: MIT */
-#include "serve/kinds.h"
+#include "query/kinds.h"
 
 #include "profile/units.h"
 #include "store/store.h"

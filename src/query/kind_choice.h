@@ -1,15 +1,14 @@
-/* The kind of profiles that the answer of a request is about.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SERVE_KIND_CHOICE_H
-#define OFFBEAT_SERVE_KIND_CHOICE_H
+/* The kind of profiles that an answer is about.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_QUERY_KIND_CHOICE_H
+#define OFFBEAT_QUERY_KIND_CHOICE_H
 
 #include "base/json_writer.h"
-#include "serve/kinds.h"
+#include "query/kinds.h"
 #include "store/store.h"
-
-struct request;
 
 /* {0}: nothing is chosen. */
 struct kind_choice {
+    struct slice wanted; /* name of the kind that is asked for; empty: any */
     bool is_chosen;
     bool needs_series; /* some chunks do not add up */
     enum kind_rule rule;
@@ -19,13 +18,14 @@ struct kind_choice {
     uint64_t profile_count, series_count, restart_count;
 };
 
-/* Limits QUERY to the chunks of one kind: that which REQUEST chose earlier, its parameter "type" names, or is the first
- * one of what QUERY finds. The slice in QUERY lives until the next call. STATUS_NOT_FOUND if QUERY finds no chunk,
- * STATUS_UNSUPPORTED if the parameter names no kind, or several. */
-enum status kind_choose(struct request *request, struct store_query *query, struct error *error);
-/* Does the same if REQUEST has the parameter "type", else leaves QUERY as it is: lists are of all kinds then. False:
- * answered. */
-bool kind_limit_list(struct request *request, struct store_query *query);
+/* Limits CHUNKS to the chunks of one kind: that which CHOICE has, its WANTED names, or is the first one of what CHUNKS
+ * finds. The slice in CHUNKS lives until the next call. STATUS_NOT_FOUND if CHUNKS finds none, STATUS_UNSUPPORTED if
+ * WANTED names no kind, or several. */
+enum status kind_choose(struct kind_choice *choice, struct store *store, struct store_query *chunks,
+                        struct error *error);
+/* Writes the object that lists the kinds of the chunks that CHUNKS finds. */
+enum status kinds_write_json(struct store *store, const struct store_query *chunks, struct buffer *out,
+                             struct error *error);
 /* Writes the object that describes the kind. */
 void kind_write_json(const struct kind_choice *choice, struct json_writer *json);
 /* Appends the same object as the value of a header: every byte that is no letter or digit as %XX. */

@@ -2,12 +2,12 @@
  * differences, because what it counts happened before; a series of a single profile is shown as it is. A profile in
  * which stacks have less than in the one before it is of a restarted process, and counts as it is.
  * SPDX-License-Identifier: MIT */
-#include "serve/series.h"
+#include "query/series.h"
 
 #include "base/clocks.h"
 #include "base/hash.h"
 #include "profile/profile_scale.h"
-#include "serve/kinds.h"
+#include "query/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

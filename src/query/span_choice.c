@@ -1,5 +1,7 @@
-/* The spans that a request chooses, and the time and thread of each (REL-4).  SPDX-License-Identifier: MIT */
-#include "serve/serve_private.h"
+/* SPDX-License-Identifier: MIT */
+#include "query/span_choice.h"
+
+#include "query/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +22,8 @@ static bool copy_id(char *target, size_t size, struct slice id)
 static bool add_window(void *context, const struct store_span *span)
 {
     struct window_list *list = context;
-    const struct selection *selection = list->selection;
     struct window window = {.start_ns = span->start_ns, .end_ns = span->end_ns};
-    if (!span_is_chosen(&selection->spans, span)) return true;
+    if (!span_is_chosen(list->choice, span)) return true;
     list->span_count++;
     bool has_profile = span->profiler_id.size + span->profile_id.size > 0;
     /* An id that does not fit is no chunk's. */
@@ -31,34 +32,24 @@ static bool add_window(void *context, const struct store_span *span)
                 copy_id(window.thread, sizeof(window.thread), span->thread_id);
     if (!has_profile || !fits || window.end_ns <= window.start_ns) return true;
     if (window.profiler[0]) window.chunk[0] = '\0';
-    list->is_full = list->count == SERVE_WINDOWS_MAX;
+    list->is_full = list->count == QUERY_WINDOWS_MAX;
     if (!list->is_full) list->items[list->count++] = window;
     return !list->is_full;
 }
 
-enum status windows_find(struct store *store, const struct selection *selection, struct window_list *list,
-                         struct error *error)
+enum status windows_find(struct store *store, const struct store_query *query, const struct span_choice *choice,
+                         struct window_list *list, struct error *error)
 {
-    struct store_query query = selection->query;
-    query.chunk_id = slice_of(NULL, 0); /* the id of a chunk does not choose spans */
-    *list = (struct window_list){.selection = selection, .items = calloc(SERVE_WINDOWS_MAX, sizeof(*list->items))};
+    struct store_query of_spans = *query;
+    of_spans.chunk_id = slice_of(NULL, 0); /* the id of a chunk does not choose spans */
+    *list = (struct window_list){.choice = choice, .items = calloc(QUERY_WINDOWS_MAX, sizeof(*list->items))};
     if (!list->items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-    enum status status = store_each_span(store, &query, add_window, list, error);
+    enum status status = store_each_span(store, &of_spans, add_window, list, error);
     if (status != STATUS_OK) return status;
     if (list->is_full)
         return error_set(error, STATUS_TOO_LARGE, 0, "more than %d spans match; narrow the time range",
-                         SERVE_WINDOWS_MAX);
+                         QUERY_WINDOWS_MAX);
     if (list->span_count == 0) return error_set(error, STATUS_NOT_FOUND, 0, "no span matches");
     if (list->count == 0) return error_set(error, STATUS_NOT_FOUND, 0, "no span that matches has a profile");
     return STATUS_OK;
-}
-
-void window_narrow(const struct window *window, struct selection *selection)
-{
-    struct store_query *query = &selection->query;
-    if (window->profiler[0]) query->profiler_id = slice_of_text(window->profiler);
-    if (window->chunk[0]) query->chunk_id = slice_of_text(window->chunk);
-    if (window->thread[0] && selection->thread.size == 0) selection->thread = slice_of_text(window->thread);
-    if (window->start_ns > query->from_ns) query->from_ns = window->start_ns;
-    if (query->to_ns == 0 || window->end_ns < query->to_ns) query->to_ns = window->end_ns;
 }

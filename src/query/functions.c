@@ -1,9 +1,10 @@
 /* One function with its callers and callees, and functions over time.  SPDX-License-Identifier: MIT */
+#include "query/answers.h"
+
 #include "analyze/call_graph.h"
 #include "analyze/top.h"
 #include "analyze/totals.h"
 #include "base/rfc3339.h"
-#include "serve/serve_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void write_numbers(struct json_writer *json, const char *key, const int64
 /* --- Callers and callees ------------------------------------------------------------------------------------------ */
 
 struct neighbours {
-    struct request *request;
+    struct slice name;
     struct profile *profile;
     size_t column;
     struct grouping grouping;
@@ -51,9 +52,9 @@ static void write_edges(struct neighbours *all, struct json_writer *json, const 
     json_end_array(json);
 }
 
-static void write_neighbours(struct neighbours *all, uint32_t node)
+static void write_neighbours(struct neighbours *all, uint32_t node, struct buffer *out)
 {
-    struct json_writer json = json_writer_of(&all->request->answer);
+    struct json_writer json = json_writer_of(out);
     const struct call_node *found = &all->graph.nodes[node];
     const struct group *group = group_of_node(&all->graph, &all->source, node);
     const struct value_type *type = &all->profile->value_types[all->column];
@@ -69,45 +70,40 @@ static void write_neighbours(struct neighbours *all, uint32_t node)
     json_end_object(&json);
 }
 
-static void find_neighbours(struct neighbours *all)
+static enum status find_neighbours(struct neighbours *all, struct buffer *out, struct error *error)
 {
-    struct error error = {0};
     const struct grouping_options grouping = {.names_unsymbolized = true};
-    struct slice name = request_slice(all->request, "name");
-    enum status status = grouping_init(&all->grouping, all->profile, &grouping, &error);
+    enum status status = grouping_init(&all->grouping, all->profile, &grouping, error);
     bool has_memory = status == STATUS_OK &&
                       graph_source_init(&all->source, all->profile, &all->grouping,
                                         (struct value_choice){.index = all->column}, false) &&
                       call_graph_build(&all->graph, &all->source, NULL, false) &&
                       call_graph_link(&all->graph, &all->source, false);
-    if (status == STATUS_OK && !has_memory) status = error_set(&error, STATUS_NO_MEMORY, 0, "not enough memory");
+    if (status == STATUS_OK && !has_memory) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     uint32_t node = 0;
     while (status == STATUS_OK && node < all->graph.node_count &&
-           !slice_equals_text(name, group_name(&all->grouping, group_of_node(&all->graph, &all->source, node))))
+           !slice_equals_text(all->name, group_name(&all->grouping, group_of_node(&all->graph, &all->source, node))))
         node++;
     if (status == STATUS_OK && node == all->graph.node_count)
-        status = error_set(&error, STATUS_NOT_FOUND, 0, "no function has that name");
-    if (status == STATUS_OK) write_neighbours(all, node);
-    answer_result(all->request, status, &error, "application/json");
+        status = error_set(error, STATUS_NOT_FOUND, 0, "no function has that name");
+    if (status == STATUS_OK) write_neighbours(all, node, out);
+    return status;
 }
 
-void query_function(struct request *request)
+enum status query_function(struct query *query, struct buffer *out, struct error *error)
 {
     struct profile profile;
-    struct neighbours all = {.request = request, .profile = &profile};
-    if (!request_parameter(request, "name")) {
-        answer_error(request, 400, "name is needed: of a function, as `top` lists it");
-        return;
-    }
-    request->detail = DETAIL_STACKS;
-    if (query_merge(request, false, &profile) && query_choose_value(request, &profile, &all.column)) {
-        query_name_functions(&profile);
-        find_neighbours(&all);
-    }
+    struct neighbours all = {.name = query_slice(query, "name"), .profile = &profile};
+    if (!query_text(query, "name"))
+        return error_set(error, STATUS_UNSUPPORTED, 0, "name is needed: of a function, as `top` lists it");
+    query->detail = DETAIL_STACKS;
+    enum status status = query_prepare(query, &profile, &all.column, error);
+    if (status == STATUS_OK) status = find_neighbours(&all, out, error);
     call_graph_fini(&all.graph);
     graph_source_fini(&all.source);
     grouping_fini(&all.grouping);
     profile_fini(&profile);
+    return status;
 }
 
 /* --- Trend -------------------------------------------------------------------------------------------------------- */
@@ -122,14 +118,14 @@ struct trend_function {
 };
 
 struct trend {
-    struct request *request;
+    struct query *query;
     struct selection selection;
     uint64_t from_ns, to_ns;
     size_t bucket_count;
     struct profile names; /* strings only: the id of a name is its index in FUNCTIONS */
     struct trend_function *functions;
     size_t capacity;
-    int64_t totals[SERVE_BUCKETS_MAX];
+    int64_t totals[QUERY_BUCKETS_MAX];
 };
 
 static bool widen(void *context, const struct store_chunk *chunk)
@@ -146,7 +142,7 @@ static enum status find_range(struct trend *trend, size_t buckets_max, struct er
 {
     const struct store_query *query = &trend->selection.query;
     trend->from_ns = UINT64_MAX;
-    enum status status = store_each_chunk(trend->request->server->store, query, widen, trend, error);
+    enum status status = store_each_chunk(trend->query->store, query, widen, trend, error);
     if (status != STATUS_OK) return status;
     if (query->from_ns) trend->from_ns = query->from_ns;
     if (query->to_ns) trend->to_ns = query->to_ns;
@@ -177,7 +173,7 @@ static struct trend_function *trend_function(struct trend *trend, struct slice n
 static enum status add_functions(struct trend *trend, size_t bucket, struct profile *profile, struct error *error)
 {
     struct top top;
-    int column = profile_value_index(profile, trend->request->kind.type);
+    int column = profile_value_index(profile, trend->query->kind.type);
     if (column < 0) return STATUS_OK;
     query_name_functions(profile);
     const struct top_options options = {.value_index = (size_t)column};
@@ -212,8 +208,8 @@ static enum status add_bucket(struct trend *trend, size_t bucket, struct error *
     part.query.from_ns = bucket_start(trend, bucket);
     part.query.to_ns = bucket_start(trend, bucket + 1);
     profile_init(&profile);
-    enum status status = selection_merge(trend->request, &part, false, &profile, error);
-    if (status == STATUS_OK) status = query_filter(trend->request, &profile, error);
+    enum status status = selection_merge(trend->query, &part, false, &profile, error);
+    if (status == STATUS_OK) status = query_filter(trend->query, &profile, error);
     if (status == STATUS_OK) status = add_functions(trend, bucket, &profile, error);
     profile_fini(&profile);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
@@ -226,13 +222,13 @@ static int compare_sums(const void *a, const void *b)
     return (left->total_sum < right->total_sum) - (left->total_sum > right->total_sum);
 }
 
-static void write_trend(struct trend *trend)
+static void write_trend(struct trend *trend, struct buffer *out)
 {
-    struct json_writer json = json_writer_of(&trend->request->answer);
-    size_t limit = query_limit(trend->request, TREND_FUNCTIONS);
+    struct json_writer json = json_writer_of(out);
+    size_t limit = query_number(trend->query, "limit", TREND_FUNCTIONS);
     qsort(trend->functions, trend->capacity, sizeof(*trend->functions), compare_sums);
     json_begin_object(&json);
-    write_type(&json, trend->request->kind.type, trend->request->kind.unit);
+    write_type(&json, trend->query->kind.type, trend->query->kind.unit);
     json_begin_array_member(&json, "starts");
     for (size_t i = 0; i <= trend->bucket_count; i++) {
         char text[RFC3339_TEXT_SIZE];
@@ -255,28 +251,33 @@ static void write_trend(struct trend *trend)
     json_end_object(&json);
 }
 
-void query_trend(struct request *request)
+static enum status fill_trend(struct trend *trend, struct error *error)
 {
-    struct trend trend = {.request = request};
-    struct error error = {0};
-    const char *buckets = request_parameter(request, "buckets");
-    size_t buckets_max = buckets ? (size_t)strtoull(buckets, NULL, 10) : TREND_BUCKETS;
-    if (buckets_max < 1 || buckets_max > SERVE_BUCKETS_MAX) {
-        answer_error(request, 400, "buckets: a number from 1 to %d is needed", SERVE_BUCKETS_MAX);
-        return;
-    }
-    if (!selection_read(request, "", &trend.selection)) return;
-    request->detail = DETAIL_STACKS;
-    profile_init(&trend.names);
+    struct query *query = trend->query;
+    struct store_query *chunks = &trend->selection.query;
+    size_t buckets_max = query_number(query, "buckets", TREND_BUCKETS);
+    if (buckets_max < 1 || buckets_max > QUERY_BUCKETS_MAX)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "buckets: a number from 1 to %d is needed", QUERY_BUCKETS_MAX);
+    enum status status = selection_read(query, "", &trend->selection, error);
     /* The parts of spans choose a kind among those of the spans. */
-    enum status status = trend.selection.has_spans ? STATUS_OK : kind_choose(request, &trend.selection.query, &error);
-    if (status == STATUS_OK) status = find_range(&trend, buckets_max, &error);
-    for (size_t i = 0; i < trend.bucket_count && status == STATUS_OK; i++) status = add_bucket(&trend, i, &error);
-    if (status == STATUS_OK && !request->kind.is_chosen)
-        status = error_set(&error, STATUS_NOT_FOUND, 0, "no chunk matches");
-    if (status == STATUS_OK) write_trend(&trend);
-    answer_result(request, status, &error, "application/json");
+    if (status == STATUS_OK && !trend->selection.has_spans)
+        status = kind_choose(&query->kind, query->store, chunks, error);
+    if (status == STATUS_OK) status = find_range(trend, buckets_max, error);
+    for (size_t i = 0; i < trend->bucket_count && status == STATUS_OK; i++) status = add_bucket(trend, i, error);
+    if (status == STATUS_OK && !query->kind.is_chosen)
+        status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    return status;
+}
+
+enum status query_trend(struct query *query, struct buffer *out, struct error *error)
+{
+    struct trend trend = {.query = query};
+    query->detail = DETAIL_STACKS;
+    profile_init(&trend.names);
+    enum status status = fill_trend(&trend, error);
+    if (status == STATUS_OK) write_trend(&trend, out);
     for (size_t i = 0; i < trend.capacity; i++) free(trend.functions[i].self);
     free(trend.functions);
     profile_fini(&trend.names);
+    return status;
 }

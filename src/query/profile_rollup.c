@@ -1,13 +1,13 @@
 /* A frame of the store is a location: what names it, as the sizes and bytes of strings and numbers in LEB128. Its
  * address is left out if its functions have names, because that differs from process to process. If it has none, or a
- * placeholder, and is in an image, its key is its address, so that a query can name it (serve/image_place.h). The
+ * placeholder, and is in an image, its key is its address, so that a query can name it (query/image_place.h). The
  * outermost frame of a thread's stacks is the name of the thread. SPDX-License-Identifier: MIT */
-#include "serve/profile_rollup.h"
+#include "query/profile_rollup.h"
 
 #include "base/array.h"
 #include "base/cursor.h"
 #include "base/leb128.h"
-#include "serve/image_place.h"
+#include "query/image_place.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "serve/image_place.h"
+#include "query/image_place.h"
 
 #include "profile/placeholder.h"
-#include "serve/symbol_answer.h"
 
 /* Marks of a mapping of image_location by the kind of its addresses; its start and its offset are 0, so that reports
  * print them as they are. */

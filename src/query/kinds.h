@@ -1,7 +1,7 @@
 /* Kinds of profiles: what values measure, what their sender calls them, and how they are added up over time
  * (doc/serve.md). Values of different kinds are never added.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SERVE_KINDS_H
-#define OFFBEAT_SERVE_KINDS_H
+#ifndef OFFBEAT_QUERY_KINDS_H
+#define OFFBEAT_QUERY_KINDS_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

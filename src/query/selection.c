@@ -1,6 +1,9 @@
 /* The chunks that a query selects, as one profile. Every chunk is used; none is left out to save time.
  * SPDX-License-Identifier: MIT */
+#include "query/selection.h"
+
 #include "analyze/time_cut.h"
+#include "base/clocks.h"
 #include "base/rfc3339.h"
 #include "demangle/demangled_names.h"
 #include "format/format.h"
@@ -8,93 +11,97 @@
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_scale.h"
-#include "serve/image_place.h"
-#include "serve/serve_private.h"
-#include "serve/profile_rollup.h"
-#include "serve/series.h"
-#include "serve/symbolication.h"
+#include "query/image_place.h"
+#include "query/profile_rollup.h"
+#include "query/series.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- Parameters --------------------------------------------------------------------------------------------------- */
 
-static const char *prefixed(struct request *request, const char *prefix, const char *name)
+static const char *prefixed(const struct query *query, const char *prefix, const char *name)
 {
     char full[64];
     (void)snprintf(full, sizeof(full), "%s%s", prefix, name);
-    return request_parameter(request, full);
+    return query_text(query, full);
 }
 
-static bool read_time(struct request *request, const char *prefix, const char *name, uint64_t *ret_ns)
+static enum status read_time(const struct query *query, const char *prefix, const char *name, uint64_t *ret_ns,
+                             struct error *error)
 {
-    const char *text = prefixed(request, prefix, name);
-    if (!text || !text[0] || time_parse(text, ret_ns)) return true;
-    answer_error(request, 400, "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix,
-                 name);
-    return false;
+    const char *text = prefixed(query, prefix, name);
+    if (!text || !text[0] || time_parse(text, ret_ns)) return STATUS_OK;
+    return error_set(error, STATUS_MALFORMED, 0,
+                     "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix, name);
 }
 
 /* Reads "at": the last snapshot until then, or until the end of the range. */
-static bool read_at(struct request *request, struct selection *selection)
+static enum status read_at(const struct query *query, struct selection *selection, struct error *error)
 {
     enum { SNAPSHOT_SECONDS = 3600 };
     uint64_t at_ns = 0;
-    const char *at = request_parameter(request, "at");
+    const char *at = query_text(query, "at");
     selection->only_last = at != NULL;
-    if (!at || strcmp(at, "last") == 0) return true;
-    if (!read_time(request, "", "at", &at_ns)) return false;
+    if (!at || strcmp(at, "last") == 0) return STATUS_OK;
+    enum status status = read_time(query, "", "at", &at_ns, error);
+    if (status != STATUS_OK) return status;
     selection->query.to_ns = at_ns + 1;
     if (selection->query.from_ns == 0 && at_ns > SNAPSHOT_SECONDS * SECOND_NS)
         selection->query.from_ns = at_ns - SNAPSHOT_SECONDS * SECOND_NS;
-    return true;
+    return STATUS_OK;
 }
 
-bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection)
+static enum status read_range(const struct query *query, const char *prefix, struct selection *selection,
+                              struct error *error)
 {
-    struct selection selection = {.query = {.project = request->project, .is_damaged = &request->is_damaged}};
-    struct store_query *query = &selection.query;
+    struct store_query *range = &selection->query;
+    const char *seconds = prefixed(query, prefix, "seconds");
+    enum status status = read_time(query, prefix, "from", &range->from_ns, error);
+    if (status == STATUS_OK) status = read_time(query, prefix, "to", &range->to_ns, error);
+    if (status == STATUS_OK && seconds && range->from_ns == 0) {
+        char *end;
+        double number = strtod(seconds, &end);
+        if (!*seconds || *end || !(number > 0) || number > 1e9)
+            return error_set(error, STATUS_MALFORMED, 0, "seconds: a number is needed");
+        range->from_ns = query->now_ns - (uint64_t)(number * 1e9);
+    }
+    if (status == STATUS_OK && !prefix[0]) status = read_at(query, selection, error);
+    if (status == STATUS_OK && range->to_ns && range->to_ns <= range->from_ns)
+        status = error_set(error, STATUS_MALFORMED, 0, "%sto is not after %sfrom", prefix, prefix);
+    return status;
+}
+
+enum status selection_read(struct query *query, const char *prefix, struct selection *ret_selection,
+                           struct error *error)
+{
+    struct selection selection = {.query = {.project = query->project, .is_damaged = &query->is_damaged}};
+    struct store_query *chunks = &selection.query;
     const struct {
         const char *name;
         struct slice *value;
-    } texts[] = {{"service", &query->service},
-                 {"environment", &query->environment},
-                 {"release", &query->release},
-                 {"host", &query->host},
-                 {"platform", &query->platform},
-                 {"profiler", &query->profiler_id},
-                 {"chunk", &query->chunk_id},
+    } texts[] = {{"service", &chunks->service},
+                 {"environment", &chunks->environment},
+                 {"release", &chunks->release},
+                 {"host", &chunks->host},
+                 {"platform", &chunks->platform},
+                 {"profiler", &chunks->profiler_id},
+                 {"chunk", &chunks->chunk_id},
                  {"thread", &selection.thread},
                  {"trace", &selection.spans.trace},
                  {"span", &selection.spans.span},
                  {"transaction", &selection.spans.transaction}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        const char *given = prefixed(request, prefix, texts[i].name);
-        if (!given && prefix[0]) given = request_parameter(request, texts[i].name);
+        const char *given = prefixed(query, prefix, texts[i].name);
+        if (!given && prefix[0]) given = query_text(query, texts[i].name);
         *texts[i].value = slice_of_text(given);
     }
-    if (!read_time(request, prefix, "from", &query->from_ns) || !read_time(request, prefix, "to", &query->to_ns))
-        return false;
-    const char *seconds = prefixed(request, prefix, "seconds");
-    if (seconds && query->from_ns == 0) {
-        char *end;
-        double number = strtod(seconds, &end);
-        if (!*seconds || *end || !(number > 0) || number > 1e9) {
-            answer_error(request, 400, "seconds: a number is needed");
-            return false;
-        }
-        query->from_ns = request->received_ns - (uint64_t)(number * 1e9);
-    }
-    if (!prefix[0] && !read_at(request, &selection)) return false;
-    if (query->to_ns && query->to_ns <= query->from_ns) {
-        answer_error(request, 400, "%sto is not after %sfrom", prefix, prefix);
-        return false;
-    }
+    query->kind.wanted = query_slice(query, "type");
+    enum status status = read_range(query, prefix, &selection, error);
     selection.has_spans = selection.spans.trace.size + selection.spans.span.size + selection.spans.transaction.size > 0;
-    *ret_selection = selection;
-    return true;
+    if (status == STATUS_OK) *ret_selection = selection;
+    return status;
 }
 
 /* --- Merging ------------------------------------------------------------------------------------------------------ */
@@ -121,7 +128,7 @@ enum status chunk_decode(const struct store_chunk *chunk, struct profile *profil
 }
 
 struct merge {
-    struct request *request;
+    struct query *query;
     const struct selection *selection;
     struct profile *merged;
     bool keeps_times;
@@ -206,9 +213,8 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
-    if (status == STATUS_OK && (merge->reduces || merge->request->detail > DETAIL_LABELS))
-        image_places_rebase(&profile);
-    if (status == STATUS_OK && merge->reduces) profile_reduce(&profile, merge->request->detail);
+    if (status == STATUS_OK && (merge->reduces || merge->query->detail > DETAIL_LABELS)) image_places_rebase(&profile);
+    if (status == STATUS_OK && merge->reduces) profile_reduce(&profile, merge->query->detail);
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
     if (status == STATUS_OK && merge->series) {
         status = series_add(merge->series, chunk, &profile, merge->error);
@@ -238,29 +244,11 @@ static bool has_types_of(const struct profile *a, const struct profile *b)
     return is_same;
 }
 
-static enum status check_client(struct request *request, struct error *error)
-{
-    if (atomic_load(&request->server->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
-    if (!request_is_abandoned(request)) return STATUS_OK;
-    atomic_fetch_add(&request->server->cancelled, 1);
-    return error_set(error, STATUS_IO, 0, "the client closed the connection");
-}
-
 static bool may_continue(void *context)
 {
     struct merge *merge = context;
-    merge->status = check_client(merge->request, merge->error);
+    merge->status = merge->query->calls->check(merge->query->context, merge->error);
     return merge->status == STATUS_OK;
-}
-
-/* Waits for a slow debug file. It is read to its end even if the client of this query has gone: others need it. */
-static enum status wait_for_names(void *context, bool is_reader, struct error *error)
-{
-    struct request *request = context;
-    enum status status = is_reader ? STATUS_OK : check_client(request, error);
-    if (status == STATUS_OK && !query_suspend(request))
-        status = error_set(error, STATUS_IO, 0, "too many queries wait for slow debug files; try again");
-    return status;
 }
 
 static bool visit(void *context, const struct store_chunk *chunk)
@@ -269,10 +257,10 @@ static bool visit(void *context, const struct store_chunk *chunk)
     if (chunk->kind == STORE_TRACE) return true;
     if (merge->series && !series_takes(merge->series, chunk)) return true;
     if (merge->only_linked && chunk->kind != STORE_FILE) return true;
-    if (merge->count++ == SERVE_QUERY_CHUNKS_MAX)
+    if (merge->count++ == QUERY_CHUNKS_MAX)
         merge->status =
             error_set(merge->error, STATUS_TOO_LARGE, 0,
-                      "more than %d chunks match; narrow the time range, or choose a service", SERVE_QUERY_CHUNKS_MAX);
+                      "more than %d chunks match; narrow the time range, or choose a service", QUERY_CHUNKS_MAX);
     else if (may_continue(merge))
         merge->status = merge_one(merge, chunk);
     return merge->status == STATUS_OK;
@@ -285,7 +273,7 @@ static bool add_rollup(void *context, const struct store_rollup *rollup)
     struct profile profile;
     bool is_first = merge->merged->value_type_count == 0;
     profile_init(&profile);
-    merge->status = profile_of_rollup(rollup, merge->request->detail, &profile, merge->error);
+    merge->status = profile_of_rollup(rollup, merge->query->detail, &profile, merge->error);
     if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->merged, &profile))
         merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums have different types");
     if (merge->status == STATUS_OK) merge->status = profile_merge(merge->merged, &profile, NULL, merge->error);
@@ -321,7 +309,7 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
     struct store_query query = range->query;
     query.with_payload = true;
     merge->selection = range;
-    enum status status = store_each_chunk(merge->request->server->store, &query, visit, merge, merge->error);
+    enum status status = store_each_chunk(merge->query->store, &query, visit, merge, merge->error);
     return status == STATUS_OK ? merge->status : status;
 }
 
@@ -329,9 +317,9 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
 static enum status merge_series(struct merge *merge, const struct selection *range)
 {
     struct series_list list;
-    struct kind_choice *kind = &merge->request->kind;
+    struct kind_choice *kind = &merge->query->kind;
     struct selection wider = *range;
-    enum status status = series_list_init(&list, merge->request->server->store, &range->query, merge->error);
+    enum status status = series_list_init(&list, merge->query->store, &range->query, merge->error);
     list.only_last = range->only_last;
     wider.query.from_ns = series_first_ns(&list);
     merge->series = &list;
@@ -349,12 +337,12 @@ static enum status merge_series(struct merge *merge, const struct selection *ran
     return status;
 }
 
-static bool is_served_by_rollups(const struct request *request, const struct selection *selection, bool keeps_times)
+static bool is_served_by_rollups(const struct query *query, const struct selection *selection, bool keeps_times)
 {
-    const struct store_query *query = &selection->query;
-    return request->detail != DETAIL_ALL && !keeps_times && !selection->has_spans &&
-           selection->thread.size + query->profiler_id.size + query->chunk_id.size == 0 &&
-           !request_parameter(request, "tag_focus") && !request_parameter(request, "tag_ignore");
+    const struct store_query *chunks = &selection->query;
+    return query->detail != DETAIL_ALL && !keeps_times && !selection->has_spans &&
+           selection->thread.size + chunks->profiler_id.size + chunks->chunk_id.size == 0 &&
+           !query_text(query, "tag_focus") && !query_text(query, "tag_ignore");
 }
 
 /* The same as merge_range, from the rollups of the store where it has some. */
@@ -363,7 +351,7 @@ static enum status merge_rollups(struct merge *merge, const struct selection *ra
     const struct store_rollup_visitor visitor = {
         .add = add_rollup, .visit = visit, .continues = may_continue, .context = merge};
     merge->selection = range;
-    enum status status = store_each_rollup(merge->request->server->store, &range->query, &visitor, merge->error);
+    enum status status = store_each_rollup(merge->query->store, &range->query, &visitor, merge->error);
     if (status == STATUS_OK) status = merge->status;
     if (status != STATUS_UNSUPPORTED) return status;
     profile_fini(merge->merged);
@@ -376,24 +364,35 @@ static enum status merge_rollups(struct merge *merge, const struct selection *ra
 /* Merges the chunks of one kind in RANGE. */
 static enum status merge_kind(struct merge *merge, struct selection *range)
 {
-    struct request *request = merge->request;
-    enum status status = kind_choose(request, &range->query, merge->error);
+    struct query *query = merge->query;
+    enum status status = kind_choose(&query->kind, query->store, &range->query, merge->error);
     if (status != STATUS_OK) return status;
-    if (range->only_last && request->kind.rule != KIND_AVERAGE)
+    if (range->only_last && query->kind.rule != KIND_AVERAGE)
         return error_set(merge->error, STATUS_UNSUPPORTED, 0, "at is for snapshots; values of %s are a %s",
-                         request->kind.type, kind_rule_name(request->kind.rule));
+                         query->kind.type, kind_rule_name(query->kind.rule));
     /* A chosen chunk is shown as it is. */
-    if (request->kind.needs_series && !merge->keeps_times && range->query.chunk_id.size == 0)
+    if (query->kind.needs_series && !merge->keeps_times && range->query.chunk_id.size == 0)
         return merge_series(merge, range);
-    return is_served_by_rollups(request, range, merge->keeps_times) ? merge_rollups(merge, range)
-                                                                    : merge_range(merge, range);
+    return is_served_by_rollups(query, range, merge->keeps_times) ? merge_rollups(merge, range)
+                                                                  : merge_range(merge, range);
+}
+
+/* Makes SELECTION that of WINDOW. */
+static void window_narrow(const struct window *window, struct selection *selection)
+{
+    struct store_query *query = &selection->query;
+    if (window->profiler[0]) query->profiler_id = slice_of_text(window->profiler);
+    if (window->chunk[0]) query->chunk_id = slice_of_text(window->chunk);
+    if (window->thread[0] && selection->thread.size == 0) selection->thread = slice_of_text(window->thread);
+    if (window->start_ns > query->from_ns) query->from_ns = window->start_ns;
+    if (query->to_ns == 0 || window->end_ns < query->to_ns) query->to_ns = window->end_ns;
 }
 
 /* Merges what ran in the chosen spans. RET_RANGE: range of the only span, if times are kept. */
 static enum status merge_spans(struct merge *merge, const struct selection *selection, struct selection *ret_range)
 {
     struct window_list list;
-    enum status status = windows_find(merge->request->server->store, selection, &list, merge->error);
+    enum status status = windows_find(merge->query->store, &selection->query, &selection->spans, &list, merge->error);
     if (status == STATUS_OK && merge->keeps_times && list.count > 1)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0,
                            "%zu spans match; choose one by its id: span=ID, and trace=ID", list.count);
@@ -401,7 +400,7 @@ static enum status merge_spans(struct merge *merge, const struct selection *sele
         struct selection range = *selection;
         window_narrow(&list.items[i], &range);
         if (range.query.from_ns >= range.query.to_ns) continue;
-        status = kind_choose(merge->request, &range.query, merge->error);
+        status = kind_choose(&merge->query->kind, merge->query->store, &range.query, merge->error);
         if (status == STATUS_OK) status = merge_range(merge, &range);
         if (status == STATUS_NOT_FOUND) status = STATUS_OK; /* the profile of another span may be there */
         ret_range->query.from_ns = range.query.from_ns;
@@ -421,7 +420,7 @@ static enum status merge_chosen_spans(struct merge *merge, struct selection *ran
     struct error *own = merge->error;
     merge->error = &ignored; /* the answer is that no span matches */
     merge->only_linked = true;
-    enum status found = kind_choose(merge->request, &linked.query, &ignored);
+    enum status found = kind_choose(&merge->query->kind, merge->query->store, &linked.query, &ignored);
     if (found == STATUS_OK) found = merge_range(merge, &linked);
     merge->error = own;
     if (found == STATUS_OK && merge->merged->samples.count > 0) return STATUS_OK;
@@ -430,24 +429,23 @@ static enum status merge_chosen_spans(struct merge *merge, struct selection *ran
     return found;
 }
 
-enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
+enum status selection_merge(struct query *query, const struct selection *selection, bool keeps_times,
                             struct profile *profile, struct error *error)
 {
-    struct merge merge = {.request = request, .merged = profile, .keeps_times = keeps_times, .error = error};
+    struct merge merge = {.query = query, .merged = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
     bool has_session = selection->query.profiler_id.size + selection->query.chunk_id.size > 0;
-    merge.reduces = request->detail != DETAIL_ALL && !has_session;
-    const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
+    merge.reduces = query->detail != DETAIL_ALL && !has_session;
     enum status status = selection->has_spans ? merge_chosen_spans(&merge, &range) : merge_kind(&merge, &range);
-    bool has_chunks = profile->samples.count > 0 || request->kind.profile_count > 0;
+    bool has_chunks = profile->samples.count > 0 || query->kind.profile_count > 0;
     if (status == STATUS_OK && !has_chunks) status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
-    if (status == STATUS_OK) profile->default_value_type = profile_text(profile, request->kind.type);
-    if (status == STATUS_OK) status = symbols_name(request->server->symbols, request->project, profile, &waiter, error);
+    if (status == STATUS_OK) profile->default_value_type = profile_text(profile, query->kind.type);
+    if (status == STATUS_OK) status = query->calls->name_places(query->context, profile, error);
     if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);
     if (status == STATUS_OK && keeps_times) status = stitch(profile, error);
-    const struct store_query *query = &range.query;
-    const struct time_cut cut = {.start_ns = query->from_ns, .end_ns = query->to_ns ? query->to_ns : UINT64_MAX};
-    bool is_cut = query->from_ns || query->to_ns;
+    const struct store_query *chunks = &range.query;
+    const struct time_cut cut = {.start_ns = chunks->from_ns, .end_ns = chunks->to_ns ? chunks->to_ns : UINT64_MAX};
+    bool is_cut = chunks->from_ns || chunks->to_ns;
     if (status == STATUS_OK && keeps_times && is_cut) status = time_cut_apply(profile, &cut, error);
     return status;
 }

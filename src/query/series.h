@@ -1,7 +1,7 @@
 /* Profiles of one process after the other in time: the mean of snapshots, the differences of values since the start of
  * the process (doc/serve.md).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SERVE_SERIES_H
-#define OFFBEAT_SERVE_SERIES_H
+#ifndef OFFBEAT_QUERY_SERIES_H
+#define OFFBEAT_QUERY_SERIES_H
 
 #include "base/index_table.h"
 #include "profile/profile.h"

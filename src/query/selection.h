@@ -1,0 +1,27 @@
+/* The chunks that a query selects, and the profile that they are merged into.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_QUERY_SELECTION_H
+#define OFFBEAT_QUERY_SELECTION_H
+
+#include "query/query.h"
+#include "query/span_choice.h"
+
+struct selection {
+    struct store_query query;
+    struct slice thread; /* id; empty: all */
+    struct span_choice spans;
+    bool has_spans; /* chunks are cut to SPANS */
+    bool only_last; /* the answer has the last snapshot of each series, no mean */
+};
+
+/* Reads the parameters PREFIX + "service", …; those that are not there with a PREFIX are read without it. */
+enum status selection_read(struct query *query, const char *prefix, struct selection *ret_selection,
+                           struct error *error);
+/* Merges the chunks of SELECTION into PROFILE, which is initialised and empty. KEEPS_TIMES: samples stay apart, and a
+ * thread's last sample of a chunk lasts until its first one of the next. */
+enum status selection_merge(struct query *query, const struct selection *selection, bool keeps_times,
+                            struct profile *profile, struct error *error);
+
+/* Decodes what the store has. */
+enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error);
+
+#endif
