@@ -5,6 +5,7 @@
 
 int command_convert(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_pprof(int argc, char **argv);

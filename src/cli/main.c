@@ -43,6 +43,7 @@ static const struct command commands[] = {
     {"send",         command_send,         "sends envelopes to a server"},
     {"serve",        command_serve,        "stores profiles and answers over HTTP"},
     {"store",        command_store,        "checks, repairs and copies the data of serve"},
+    {"doctor",       command_doctor,       "what can be recorded on this machine, and what is missing"},
     {"upload-debug", command_upload_debug, "gives a server the debug files that name its profiles"},
 };
 /* clang-format on */

@@ -78,36 +78,14 @@ struct attachment *attach_find(const struct attach_options *options, char ret_na
 
 /* --- Engine ------------------------------------------------------------------------------------------------------- */
 
-static void print_denial(const char *before, const struct engine_denial *denial, const char *after)
+static void print_denial(const char *before, const struct engine_denial *denial)
 {
-    const char *separator = denial->remedy[0] ? "; " : "";
-    message("%s%s%s%s%s", before, denial->reason, separator, denial->remedy, after);
+    message("%s%s%s%s", before, denial->reason, denial->remedy[0] ? "; the remedy: " : "", denial->remedy);
 }
 
-/* Returns the best engine that can be used, or the one that was asked for; NULL after one line. */
-static const struct engine_ops *choose_engine(const struct attach_options *options)
+static struct recorder *make_recorder(const struct attach_options *options, const struct engine_ops *engine,
+                                      struct engine_denial *ret_denial)
 {
-    struct engine_denial denial = {0}, first = {0};
-    char text[64];
-    for (size_t i = 0; engines_at(i); i++) {
-        const struct engine_ops *engine = engines_at(i);
-        if (options->engine && strcmp(options->engine, engine->name) != 0) continue;
-        if (engines_probe(engine, &denial)) {
-            (void)snprintf(text, sizeof(text), "recording by %s: ", engine->name);
-            if (first.reason[0]) print_denial(text, &first, "");
-            return engine;
-        }
-        if (!first.reason[0]) first = denial;
-    }
-    (void)snprintf(text, sizeof(text), "no engine can record%s%s: ", options->engine ? " by " : "",
-                   options->engine ? options->engine : "");
-    print_denial(text, &first, "");
-    return NULL;
-}
-
-static struct recorder *make_recorder(const struct attach_options *options, const struct engine_ops *engine)
-{
-    struct engine_denial denial;
     const struct recorder_options recorder_options = {
         .engine = engine,
         .frequency_hz = options->frequency_hz,
@@ -117,9 +95,7 @@ static struct recorder *make_recorder(const struct attach_options *options, cons
         .image_directory = options->image_directory,
         .cache_directory = options->cache_directory,
     };
-    struct recorder *recorder = recorder_new(&recorder_options, &denial);
-    if (!recorder) print_denial("", &denial, "");
-    return recorder;
+    return recorder_new(&recorder_options, ret_denial);
 }
 
 /* --- Recording ---------------------------------------------------------------------------------------------------- */
@@ -171,9 +147,30 @@ static bool add_all(struct attachment *attachment)
 {
     struct engine_denial denial;
     for (size_t i = 0; i < attachment->count; i++) {
-        if (!recorder_add(attachment->recorder, attachment->pids[i], &denial)) print_denial("", &denial, "");
+        (void)recorder_add(attachment->recorder, attachment->pids[i], &denial);
+        if (denial.reason[0]) print_denial("", &denial);
     }
     return recorder_process_count(attachment->recorder) > 0;
+}
+
+/* Begins with the best engine that can be used, or with the one that was asked for. Returns false after one line. */
+static bool begin(struct attachment *attachment, const struct attach_options *options)
+{
+    struct engine_denial denial = {0}, first = {0};
+    char text[64];
+    for (size_t i = 0; engines_at(i); i++) {
+        const struct engine_ops *engine = engines_at(i);
+        if (options->engine && strcmp(options->engine, engine->name) != 0) continue;
+        if (engines_probe(engine, &denial)) attachment->recorder = make_recorder(options, engine, &denial);
+        (void)snprintf(text, sizeof(text), "recording by %s, because ", engine->name);
+        if (attachment->recorder && first.reason[0]) print_denial(text, &first);
+        if (attachment->recorder) return add_all(attachment);
+        if (!first.reason[0]) first = denial;
+    }
+    (void)snprintf(text, sizeof(text), "no engine can record%s%s: ", options->engine ? " by " : "",
+                   options->engine ? options->engine : "");
+    print_denial(text, &first);
+    return false;
 }
 
 bool attach_run(struct attachment *attachment, const struct attach_options *options, uint64_t *ret_wall_ns)
@@ -183,10 +180,8 @@ bool attach_run(struct attachment *attachment, const struct attach_options *opti
     (void)sigemptyset(&signals);
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
     (void)sigprocmask(SIG_BLOCK, &signals, &before);
-    const struct engine_ops *engine = choose_engine(options);
-    attachment->recorder = engine ? make_recorder(options, engine) : NULL;
     uint64_t start_ns = clock_monotonic_ns();
-    bool is_recorded = attachment->recorder && add_all(attachment);
+    bool is_recorded = begin(attachment, options);
     if (is_recorded) record_until_end(attachment, options, &signals);
     if (is_recorded) print_losses(attachment->recorder);
     *ret_wall_ns = clock_monotonic_ns() - start_ns;

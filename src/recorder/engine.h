@@ -119,16 +119,17 @@ struct engine_losses {
 struct engine;
 
 struct engine_ops {
-    const char *name;         /* "bpf", "perf" or "proc" */
-    bool sees_running;        /* true if it delivers stacks of running threads */
-    bool sees_threads;        /* true if it has OBSERVE; otherwise the proc engine observes the threads beside it */
-    bool sees_user_code_only; /* true if time inside system calls has no stacks */
+    const char *name;  /* "bpf", "perf" or "proc" */
+    bool sees_running; /* true if it delivers stacks of running threads */
+    bool sees_threads; /* true if it has OBSERVE; otherwise the proc engine observes the threads beside it */
 
     /* Tries what the engine needs on this machine, with the rights of this process. Returns false with *RET_DENIAL. */
     bool (*probe)(struct engine_denial *ret_denial);
 
     /* Returns NULL with *RET_DENIAL. */
     struct engine *(*open)(const struct engine_options *options, struct engine_denial *ret_denial);
+    /* Returns true if time inside of system calls has no stacks. NULL: it has. */
+    bool (*sees_user_code_only)(const struct engine *engine);
     void (*close)(struct engine *engine); /* accepts NULL; leaves nothing in the kernel */
 
     /* Begins to watch PROCESS, which stays valid until remove_process. Returns false with *RET_DENIAL. */

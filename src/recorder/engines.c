@@ -8,7 +8,7 @@
 
 const struct engine_ops *engines_at(size_t index)
 {
-    static const struct engine_ops *const all[] = {&engine_bpf, &engine_proc};
+    static const struct engine_ops *const all[] = {&engine_bpf, &engine_perf, &engine_proc};
     return index < sizeof(all) / sizeof(all[0]) ? all[index] : NULL;
 }
 

@@ -23,14 +23,27 @@ enum {
 
 /* --- Beginning ---------------------------------------------------------------------------------------------------- */
 
-static bool deny(struct engine_denial *denial, pid_t pid, const char *what)
+/* Says why process PID cannot be recorded, by errno. */
+static void deny(struct engine_denial *denial, pid_t pid)
 {
-    int errno_value = errno;
-    (void)snprintf(denial->reason, sizeof(denial->reason), "process %d: %s: %s", (int)pid, what,
-                   errno_value == ESRCH || errno_value == ENOENT ? "there is no such process" : strerror(errno_value));
-    bool is_denied = errno_value == EACCES || errno_value == EPERM;
-    (void)snprintf(denial->remedy, sizeof(denial->remedy), is_denied ? "sudo offbeat record -p %d" : "", (int)pid);
-    return false;
+    bool is_denied = errno == EACCES || errno == EPERM;
+    (void)snprintf(denial->reason, sizeof(denial->reason),
+                   is_denied ? "process %d belongs to another user, or is "
+                               "protected: set-user-ID, or not dumpable"
+                             : "there is no process %d",
+                   (int)pid);
+    if (is_denied) (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo offbeat record -p %d", (int)pid);
+}
+
+/* Says why the memory of process PID, whose files can be read, cannot be read. */
+static void warn_of_blocked_threads(struct engine_denial *denial, pid_t pid)
+{
+    char text[256];
+    if (task_read_text(pid, "syscall", text, sizeof(text)) > 0 || (errno != EACCES && errno != EPERM)) return;
+    (void)snprintf(denial->reason, sizeof(denial->reason),
+                   "process %d: the stacks of blocked threads cannot be read, because of kernel.yama.ptrace_scope",
+                   (int)pid);
+    (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo sysctl kernel.yama.ptrace_scope=0");
 }
 
 static void read_executable(struct recorded_process *process)
@@ -93,12 +106,12 @@ static bool begin_recording(struct recorded_process *process, const struct recor
 {
     struct task_status status;
     pid_t pid = process->watched.pid;
-    if (!task_read_status(pid, &status)) return deny(ret_denial, pid, "/proc/PID/stat");
+    if (!task_read_status(pid, &status)) return false;
     process->watched.start_ticks = status.start_ticks;
     read_executable(process);
     write_start(process, options, &status);
-    if (!process_code_list(&process->code, files, pid, options->image_directory, process->writer))
-        return deny(ret_denial, pid, "/proc/PID/maps");
+    if (!process_code_list(&process->code, files, pid, options->image_directory, process->writer)) return false;
+    warn_of_blocked_threads(ret_denial, pid);
     (void)process_cpu_ns(pid, &process->first_cpu_ns);
     process->cpu_ns = process->first_cpu_ns;
     write_usage(process);
@@ -106,7 +119,8 @@ static bool begin_recording(struct recorded_process *process, const struct recor
 }
 
 struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_options *options,
-                                              struct code_files *files, struct engine_denial *ret_denial)
+                                              const struct tick *tick, struct code_files *files,
+                                              struct engine_denial *ret_denial)
 {
     struct recorded_process *process = calloc(1, sizeof(*process));
     if (process) process->writer = calloc(1, sizeof(*process->writer));
@@ -116,12 +130,10 @@ struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_o
         return NULL;
     }
     process->watched.pid = pid;
-    process->tick = (struct tick){.writer = process->writer,
-                                  .period_ns = SECOND_NS / options->frequency_hz,
-                                  .is_cpu_mode = options->is_cpu_mode,
-                                  .sees_running = options->engine->sees_running,
-                                  .sees_user_code_only = options->engine->sees_user_code_only};
+    process->tick = *tick;
+    process->tick.writer = process->writer;
     if (begin_recording(process, options, files, ret_denial)) return process;
+    deny(ret_denial, pid);
     process_code_fini(&process->code);
     free(process->writer);
     free(process);

@@ -23,9 +23,10 @@ struct recorded_process {
     char executable[4096];
 };
 
-/* Begins the recording of process PID. Returns NULL with *RET_DENIAL. */
+/* Begins the recording of process PID, whose ticks are like TICK. Returns NULL with *RET_DENIAL. */
 struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_options *options,
-                                              struct code_files *files, struct engine_denial *ret_denial);
+                                              const struct tick *tick, struct code_files *files,
+                                              struct engine_denial *ret_denial);
 
 /* Ends the recording with the counters. ENGINE is an enum recording_engine. */
 void recorded_process_free(struct recorded_process *process, uint64_t engine);

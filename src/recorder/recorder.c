@@ -271,11 +271,17 @@ static void remove_ended_threads(struct recorder *recorder, struct recorded_proc
     process->threads.count = kept;
 }
 
-static uint64_t engine_number(const struct engine_ops *ops)
+static bool sees_user_code_only(const struct recorder *recorder)
 {
-    if (ops == &engine_proc) return RECORDING_ENGINE_PROC;
-    if (ops->sees_user_code_only) return RECORDING_ENGINE_PERF_USER;
-    return strcmp(ops->name, "perf") == 0 ? RECORDING_ENGINE_PERF : RECORDING_ENGINE_BPF;
+    const struct engine_ops *ops = recorder->options.engine;
+    return ops->sees_user_code_only && ops->sees_user_code_only(recorder->engine);
+}
+
+static uint64_t engine_number(const struct recorder *recorder)
+{
+    if (recorder->options.engine == &engine_proc) return RECORDING_ENGINE_PROC;
+    if (recorder->options.engine == &engine_bpf) return RECORDING_ENGINE_BPF;
+    return sees_user_code_only(recorder) ? RECORDING_ENGINE_PERF_USER : RECORDING_ENGINE_PERF;
 }
 
 static void end_process(struct recorder *recorder, struct recorded_process *process)
@@ -284,7 +290,7 @@ static void end_process(struct recorder *recorder, struct recorded_process *proc
     if (recorder->observer != recorder->engine)
         recorder->observer_ops->remove_process(recorder->observer, &process->watched);
     for (size_t i = 0; i < process->threads.count; i++) forget_thread(recorder, process->threads.items[i]);
-    recorded_process_free(process, engine_number(recorder->options.engine));
+    recorded_process_free(process, engine_number(recorder));
 }
 
 /* A process ends with its last thread. */
@@ -399,14 +405,19 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
 {
     *ret_denial = (struct engine_denial){0};
     if (find_process(recorder, pid)) return true;
-    struct recorded_process *process = recorded_process_new(pid, &recorder->options, &recorder->files, ret_denial);
+    const struct tick tick = {.period_ns = recorder->period_ns,
+                              .is_cpu_mode = recorder->options.is_cpu_mode,
+                              .sees_running = recorder->options.engine->sees_running,
+                              .sees_user_code_only = sees_user_code_only(recorder)};
+    struct recorded_process *process =
+        recorded_process_new(pid, &recorder->options, &tick, &recorder->files, ret_denial);
     if (!process) return false;
     bool is_watched = watch(recorder, process, ret_denial);
     if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) return true;
     if (is_watched)
         end_process(recorder, process);
     else
-        recorded_process_free(process, engine_number(recorder->options.engine));
+        recorded_process_free(process, engine_number(recorder));
     return false;
 }
 

@@ -30,8 +30,8 @@ void recorder_end(struct recorder *recorder);
 /* Frees RECORDER, which may be NULL. Its recordings have ended. */
 void recorder_free(struct recorder *recorder);
 
-/* Begins to record process PID. Returns false with *RET_DENIAL: it is not there, or may not be seen. Does nothing if it
- * is recorded already. */
+/* Begins to record process PID. Returns false with *RET_DENIAL: it is not there, or may not be seen. *RET_DENIAL may
+ * have a reason also after success: blocked threads cannot be seen. Does nothing if PID is recorded already. */
 bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *ret_denial);
 
 size_t

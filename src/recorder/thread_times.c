@@ -11,7 +11,8 @@ enum {
     LOST_FIELDS = 5,
     KERNEL_PERIODS = 2, /* CPU time without a stack in user code, periods, from which on it was spent in the kernel */
 };
-#define UNREADABLE_NS SECOND_NS /* time after which blocked time without a stack is written */
+#define LENT_NS_MAX ((uint64_t)10000000) /* age of the kernel's count of a running thread */
+#define UNREADABLE_NS SECOND_NS          /* time after which blocked time without a stack is written */
 
 void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen)
 {
@@ -35,19 +36,26 @@ static void add_delay(struct recorded_thread *thread, const struct tick *tick, u
     recording_number(tick->writer, written_ns);
 }
 
+/* Adds CPU_NS of the clock. The kernel's count of a running thread is some milliseconds old, so that a part may belong
+ * to the time before; and a part may be written already. */
+static void add_cpu(struct recorded_thread *thread, uint64_t cpu_ns)
+{
+    uint64_t repaid_ns = least(cpu_ns, thread->lent_ns);
+    uint64_t added_ns = least(cpu_ns - repaid_ns, thread->unwritten.blocked_ns);
+    thread->lent_ns -= repaid_ns;
+    thread->cpu_ns += repaid_ns + added_ns;
+    thread->unwritten.blocked_ns -= added_ns;
+    thread->unwritten.cpu_ns += added_ns;
+}
+
 void thread_times_add(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen)
 {
     uint64_t since_ns = thread->is_resting ? greatest(tick->previous_ns, thread->time_ns) : thread->time_ns;
-    uint64_t elapsed_ns = difference(tick->time_ns, since_ns);
-    /* Clocks are read a little after the tick: what is beyond it belongs to the next one. */
-    uint64_t cpu_ns = seen ? least(difference(seen->cpu_ns, thread->cpu_ns), elapsed_ns) : 0;
     thread->time_ns = tick->time_ns;
-    thread->cpu_ns += cpu_ns;
-    thread->unwritten.cpu_ns += cpu_ns;
-    if (!tick->is_cpu_mode) {
-        thread->unwritten.blocked_ns += elapsed_ns - cpu_ns;
-        if (seen) add_delay(thread, tick, difference(seen->run_delay_ns, thread->run_delay_ns));
-    }
+    thread->unwritten.blocked_ns += difference(tick->time_ns, since_ns);
+    if (seen) add_cpu(thread, difference(seen->cpu_ns, thread->cpu_ns));
+    if (seen && !tick->is_cpu_mode) add_delay(thread, tick, difference(seen->run_delay_ns, thread->run_delay_ns));
+    if (tick->is_cpu_mode) thread->unwritten.blocked_ns = least(thread->unwritten.blocked_ns, LENT_NS_MAX);
     thread->is_resting = false;
     thread->is_observed = true;
 }
@@ -69,22 +77,32 @@ static void write_sample(struct recorded_thread *thread, const struct tick *tick
     thread->has_record = true;
 }
 
-/* Returns the CPU time that one stack stands for: an equal share, or where only user code is seen, a period. */
-static uint64_t cpu_share(struct recorded_thread *thread, const struct tick *tick)
+/* Returns the CPU time that one stack stands for: an equal share of what is not written, and at least a period; where
+ * only user code is seen, a period. */
+static uint64_t due_cpu_ns(const struct recorded_thread *thread, const struct tick *tick)
 {
-    uint64_t share_ns = thread->unwritten.cpu_ns / (thread->stack_count ? thread->stack_count : 1);
-    if (!tick->sees_user_code_only) return share_ns;
-    uint64_t due_ns = thread->owed_ns + tick->period_ns;
-    uint64_t given_ns = least(due_ns, thread->unwritten.cpu_ns);
-    thread->owed_ns = least(due_ns - given_ns, KERNEL_PERIODS * tick->period_ns);
-    return given_ns;
+    if (tick->sees_user_code_only) return thread->owed_ns + tick->period_ns;
+    return greatest(thread->unwritten.cpu_ns / greatest(thread->stack_count, 1), tick->period_ns);
+}
+
+/* Takes WANTED_NS of CPU time; a part that the clock does not show yet is lent from the rest of the thread's time. */
+static uint64_t take_cpu(struct recorded_thread *thread, uint64_t wanted_ns)
+{
+    uint64_t given_ns = take(&thread->unwritten.cpu_ns, wanted_ns);
+    uint64_t lent_ns = take(&thread->unwritten.blocked_ns,
+                            least(difference(wanted_ns, given_ns), difference(LENT_NS_MAX, thread->lent_ns)));
+    thread->lent_ns += lent_ns;
+    return given_ns + lent_ns;
 }
 
 void thread_times_write_running(struct recorded_thread *thread, const struct tick *tick,
                                 const struct walked_stack *stack)
 {
-    struct recording_time time = {.cpu_ns = take(&thread->unwritten.cpu_ns, cpu_share(thread, tick)),
+    uint64_t due_ns = due_cpu_ns(thread, tick);
+    struct recording_time time = {.cpu_ns = take_cpu(thread, due_ns),
                                   .runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX)};
+    if (tick->sees_user_code_only)
+        thread->owed_ns = least(difference(due_ns, time.cpu_ns), KERNEL_PERIODS * tick->period_ns);
     if (thread->stack_count > 0) thread->stack_count--;
     write_sample(thread, tick, stack, time, 0);
     thread->has_running = true;
@@ -116,7 +134,8 @@ static void write_unseen_cpu(struct recorded_thread *thread, const struct tick *
     struct recording_time time = {0};
     if (!tick->sees_running) {
         time.cpu_ns = take(&thread->unwritten.cpu_ns, UINT64_MAX);
-        time.runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX);
+        /* Waits of a thread that is seen blocked follow a wake-up, mostly. */
+        if (!thread->has_blocked) time.runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX);
         write_lost(thread, tick, RECORDING_LOST_RUNNING, time);
     } else if (tick->sees_user_code_only && thread->unwritten.cpu_ns > KERNEL_PERIODS * tick->period_ns) {
         time.cpu_ns = take(&thread->unwritten.cpu_ns, thread->unwritten.cpu_ns - tick->period_ns);

@@ -24,7 +24,8 @@ struct recorded_thread {
     bool has_running, has_blocked; /* true if it has a stack of the kind */
     bool has_ended;
     bool is_known;        /* false until its clocks were read */
-    uint64_t owed_ns;     /* CPU time of stacks in user code that the clocks did not show by then */
+    uint64_t lent_ns;     /* CPU time that was written before the clock showed it */
+    uint64_t owed_ns;     /* CPU time of stacks in user code that could not be written */
     unsigned stack_count; /* stacks of the open tick that are not written yet */
     struct recording_stack last;
 };

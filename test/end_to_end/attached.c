@@ -11,7 +11,7 @@
 #define FRAME __attribute__((noinline, noclone))
 #define STAY_A_FRAME() __asm__ volatile("" ::: "memory")
 
-enum { SHARE_US = 300, DEPTH = 200 };
+enum { SHARE_US_MIN = 200, DEPTH = 200 };
 
 static volatile uint64_t sink;
 
@@ -28,21 +28,22 @@ static uint64_t cpu_ns(void)
         for (uint64_t i = 0; i < 2000; i++) sink = sink * 31 + (i ^ (salt));                                           \
     STAY_A_FRAME()
 
-FRAME static void spends_seventy(void)
+FRAME static void spends_seventy(uint64_t share_us)
 {
-    BURN(7 * SHARE_US, 70);
+    BURN(7 * share_us, 70);
 }
 
-FRAME static void spends_thirty(void)
+FRAME static void spends_thirty(uint64_t share_us)
 {
-    BURN(3 * SHARE_US, 30);
+    BURN(3 * share_us, 30);
 }
 
 FRAME static void *burns(void *unused)
 {
-    for (;;) {
-        spends_seventy();
-        spends_thirty();
+    for (uint64_t random = 1;; random = random * 6364136223846793005u + 1442695040888963407u) {
+        uint64_t share_us = SHARE_US_MIN + (random >> 33) % SHARE_US_MIN; /* no timer keeps step */
+        spends_seventy(share_us);
+        spends_thirty(share_us);
     }
     return unused;
 }
