@@ -9,6 +9,8 @@
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
 #include "sampler/ledger/recording_sink.h"
+#include "sampler/record/finished_recordings.h"
+#include "sampler/record/recording_session.h"
 #include "sampler/kernel/vdso_clock.h"
 #include "sampler/sampler_lifecycle.h"
 #include "sampler/privileges.h"
@@ -18,13 +20,11 @@
 
 #include <errno.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 
 enum {
     UNSEEN_NS_MIN = 100000, /* largest difference between the clocks, ns */
     FOLLOW_EVERY_NS = 100000000,
-    PAUSE_NS_MAX = 2000000000,
     FLUSH_EVERY_NS = 100000000,
     FLUSH_NEWS_EVERY_NS = 5000000,
     NAMES_EVERY_NS = 100000000,     /* pause between readings of names in the first second, ns */
@@ -34,48 +34,14 @@ enum {
     PAGE_BYTES = 4096,
     URGENT_PARTS = 4,   /* divisor: share of a processor that an urgent thread may use */
     NAME_REFRESHES = 2, /* readings after a thread was named: a tick has to see it running first */
-    TICKS_OF_CUT = 6, /* least ticks of a recording: servers want two samples of a thread, and tables may be missing */
 };
 
 static struct sampler sampler;
-static struct recording_writer writer;
-static char directory[3072], cache_directory[1024];
-static atomic_bool cut_wanted, has_new_name;
-
-/* Finished recordings, number N at N % SAMPLER_FINISHED_MAX. NEWS is a futex. */
-static struct {
-    char paths[SAMPLER_FINISHED_MAX][SAMPLER_PATH_SIZE];
-    _Atomic uint32_t made, taken, news;
-    _Atomic uint64_t lost;
-} finished;
+static struct recording_session session;
+static char cache_directory[1024];
+static atomic_bool has_new_name;
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
-
-static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
-{
-    uint64_t unlikely[2] = {wall_clock_ns(), (uint64_t)process_id()};
-    memcpy(bytes, unlikely, sizeof(unlikely));
-    (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
-}
-
-static uint64_t random_number(void)
-{
-    uint8_t bytes[RECORDING_PROFILER_ID_SIZE];
-    uint64_t random;
-    fill_random(bytes);
-    memcpy(&random, bytes, sizeof(random));
-    return random;
-}
-
-/* Chooses the id and the clock of all recordings of a start. */
-static void choose_id_and_clock(void)
-{
-    static const uint8_t none[RECORDING_PROFILER_ID_SIZE];
-    memcpy(sampler.profiler_id, sampler.options.profiler_id, sizeof(sampler.profiler_id));
-    if (memcmp(sampler.profiler_id, none, sizeof(none)) == 0) fill_random(sampler.profiler_id);
-    uint64_t wall_ns = wall_clock_ns();
-    sampler.wall_offset_ns = (int64_t)(wall_ns - monotonic_ns());
-}
 
 static bool read_usage(int whose, struct rusage *ret_usage)
 {
@@ -127,28 +93,6 @@ static void note_first_threads(void)
     }
 }
 
-static void write_start(void)
-{
-    char name[32] = "", path[MODULE_PATH_MAX] = "";
-    if (read_small_file("/proc/self/comm", name, sizeof(name)) > 0) name[strlen(name) - 1] = '\0';
-    long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
-                               sizeof(path) - 1);
-    path[length > 0 ? length : 0] = '\0';
-    plain_path(path);
-    struct recording_process process = {
-        .pid = process_id(),
-        .parent_pid = (pid_t)kernel_call3(SYS_getppid, 0, 0, 0),
-        .mode = sampler.tick.mode,
-        .period_ns = sampler.tick.period_ns,
-        .wall_offset_ns = sampler.wall_offset_ns,
-        .start_ns = sampler.tick.recording_start_ns,
-        .profiler_id = sampler.profiler_id,
-        .name = name,
-        .path = path,
-    };
-    recording_process(&writer, &process);
-}
-
 static void write_counters(void)
 {
     uint64_t system_ns = system_cpu_ns();
@@ -156,7 +100,7 @@ static void write_counters(void)
     uint64_t *perf_denial = &sampler.counters[RECORDING_PERF_ERRNO];
     if (*perf_denial == 0 && !filter_allows(FILTER_PERF))
         *perf_denial = EPERM; /* no thread has slept long enough to need a page */
-    sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
+    sampler.counters[RECORDING_BYTES_LOST] = session.writer.bytes_lost;
     sampler.counters[RECORDING_PRIORITY] = thread_is_urgent();
     sampler.counters[RECORDING_FILE_ERRNO] = (uint64_t)process_file_errno();
     sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
@@ -164,9 +108,7 @@ static void write_counters(void)
     sampler.counters[RECORDING_TABLE_NS] = sampler.modules.table_ns;
     sampler.counters[RECORDING_THREADS_MISSED] = sampler.threads.missed;
     (void)thread_cpu_ns(sampler.threads.sampler_tid, &sampler.counters[RECORDING_SAMPLER_CPU_NS]);
-    recording_begin(&writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * 10);
-    recording_number(&writer, RECORDING_COUNTER_COUNT);
-    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(&writer, sampler.counters[i]);
+    recording_counters(&session.writer, sampler.counters);
 }
 
 static void write_usage_of(uint64_t cpu_ns)
@@ -179,9 +121,7 @@ static void write_usage_of(uint64_t cpu_ns)
         if (resident) resident++;
         pages = resident ? plain_parse(&resident, 10) : 0;
     }
-    recording_begin(&writer, RECORDING_USAGE, 32);
-    recording_number(&writer, cpu_ns);
-    recording_number(&writer, pages * (uint64_t)sampler.page_size);
+    recording_usage(&session.writer, cpu_ns, pages * PAGE_BYTES);
 }
 
 static void write_usage(void)
@@ -193,56 +133,23 @@ static void write_usage(void)
 
 /* --- One recording after the other -------------------------------------------------------------------------------- */
 
-/* Writes DIRECTORY/PID-START-RANDOM.recording to PATH: other processes with our number, in other namespaces, may use
- * the same folder. */
-static void name_recording(char *path, size_t size, uint64_t start_ns)
-{
-    const char *end = path + size;
-    char *at = plain_text(path, end, directory);
-    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)process_id(), 10);
-    at = plain_number(plain_text(at, end, "-"), end, start_ns, 16);
-    at = plain_number(plain_text(at, end, "-"), end, random_number(), 16);
-    (void)plain_text(at, end, ".recording");
-}
-
 static void begin_recording(uint64_t start_ns)
 {
-    char path[SAMPLER_PATH_SIZE];
-    name_recording(path, sizeof(path), start_ns);
-    recording_writer_init(&writer, path, process_has_own_descriptors());
+    recording_session_begin(&session, start_ns, process_has_own_descriptors());
     sampler.tick.recording_start_ns = start_ns;
-    sampler.ticks_in_recording = 0;
-    write_start();
     if (start_ns == sampler.start_ns)
         write_usage_of(sampler.process_cpu_ns);
     else
         write_usage();
 }
 
-static void hand_over_recording(void)
-{
-    uint32_t made = atomic_load(&finished.made);
-    if (!writer.is_created || made - atomic_load(&finished.taken) == SAMPLER_FINISHED_MAX) {
-        if (writer.is_created) (void)kernel_call3(SYS_unlink, kernel_address(writer.path), 0, 0);
-        atomic_fetch_add(&finished.lost, 1);
-        sampler_wake();
-        return;
-    }
-    char *path = finished.paths[made % SAMPLER_FINISHED_MAX];
-    (void)plain_text(path, path + SAMPLER_PATH_SIZE, writer.path);
-    atomic_store(&finished.made, made + 1);
-    sampler_wake();
-}
-
 static void end_recording(void)
 {
     short_lived_threads_write_rest(&sampler);
-    recording_writer_flush(&writer);
+    recording_writer_flush(&session.writer);
     write_usage();
     write_counters();
-    recording_stop(&writer);
-    recording_writer_close(&writer);
-    if (sampler.options.recording_ns > 0) hand_over_recording();
+    recording_session_end(&session);
 }
 
 static void write_rest(void)
@@ -252,56 +159,23 @@ static void write_rest(void)
 }
 
 /* Begins a new recording if it is time, between two ticks: all records of the last one, at BEFORE_NS, are written.
- * Returns when the next tick's time begins. If the process was stopped for long, that is later than the last tick: a
- * recording must not be much longer than requested. */
+ * Returns when the next tick's time begins. */
 static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
 {
-    uint64_t length_ns = sampler.options.recording_ns, end_ns = sampler.tick.recording_start_ns + length_ns;
-    if (length_ns == 0 || sampler.tick.number == 0) return before_ns;
-    bool is_cut = sampler.ticks_in_recording >= TICKS_OF_CUT && atomic_exchange(&cut_wanted, false);
-    if (!is_cut && before_ns < end_ns && now_ns < end_ns + PAUSE_NS_MAX) return before_ns;
-    uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.tick.period_ns : before_ns;
+    uint64_t start_ns;
+    if (sampler.tick.number == 0 || !recording_session_is_over(&session, now_ns, before_ns, &start_ns))
+        return before_ns;
     write_rest();
     end_recording();
     begin_recording(start_ns);
-    modules_write_again(&sampler.modules, &writer);
-    threads_write_again(&sampler.threads, &writer);
+    modules_write_again(&sampler.modules, &session.writer);
+    threads_write_again(&sampler.threads, &session.writer);
     return start_ns;
-}
-
-bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE])
-{
-    uint32_t taken = atomic_load(&finished.taken);
-    if (taken == atomic_load(&finished.made)) return false;
-    memcpy(ret_path, finished.paths[taken % SAMPLER_FINISHED_MAX], SAMPLER_PATH_SIZE);
-    atomic_store(&finished.taken, taken + 1);
-    return true;
-}
-
-uint32_t sampler_news(void)
-{
-    return atomic_load(&finished.news);
-}
-
-void sampler_wait(uint32_t news, uint64_t deadline_ns)
-{
-    if (atomic_load(&finished.news) == news) futex_wait(&finished.news, news, deadline_ns);
-}
-
-void sampler_wake(void)
-{
-    atomic_fetch_add(&finished.news, 1);
-    futex_wake(&finished.news);
-}
-
-uint64_t sampler_lost_recordings(void)
-{
-    return atomic_load(&finished.lost);
 }
 
 void sampler_cut(void)
 {
-    atomic_store(&cut_wanted, true);
+    atomic_store(&session.is_cut_wanted, true);
 }
 
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
@@ -338,7 +212,7 @@ static void thread_gone(void *context, struct target_thread *thread)
 static void refresh_threads(void)
 {
     sampler.threads.is_brief = sampler.tick.is_starved;
-    threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
+    threads_refresh(&sampler.threads, &session.writer, thread_gone, &sampler);
     short_lived_threads_read(&sampler);
 }
 
@@ -355,13 +229,13 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     enum { PERIODS_MAX = 32 };
     schedule_count_periods(&sampler, now_ns);
     sampler.tick.number++;
-    sampler.ticks_in_recording++;
+    session.tick_count++;
     sampler.counters[RECORDING_TICKS]++;
     sampler.tick.start_ns = now_ns;
     sampler.tick.span_ns = now_ns - before_ns;
     sampler.periods_in_tick = (uint32_t)greatest(1, least(sampler.tick.span_ns / sampler.tick.period_ns, PERIODS_MAX));
     if (sampler.tick.stopped_ns > sampler.tick.span_ns) sampler.tick.stopped_ns = 0; /* it was before this recording */
-    recording_tick(&writer, now_ns - before_ns);
+    recording_tick(&session.writer, now_ns - before_ns);
 }
 
 static void once_a_second(void)
@@ -381,7 +255,7 @@ static void flush_sometimes(uint64_t now_ns)
 {
     uint64_t every_ns = sampler.has_news ? FLUSH_NEWS_EVERY_NS : FLUSH_EVERY_NS;
     if (now_ns < sampler.flushed_ns + every_ns) return;
-    recording_writer_flush(&writer);
+    recording_writer_flush(&session.writer);
     sampler.flushed_ns = now_ns;
     sampler.has_news = false;
 }
@@ -396,7 +270,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
         modules_release_retired(&sampler.modules);
     bool is_new_second = is_due(&sampler.second_due_ns, now_ns, SECOND_NS);
-    modules_refresh(&sampler.modules, is_new_second, &writer);
+    modules_refresh(&sampler.modules, is_new_second, &session.writer);
     bool has_new_threads = threads_changed(&sampler.threads) || thread_events_are_pending();
     if (has_new_threads) refresh_threads();
     if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
@@ -404,7 +278,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     uint64_t names_every_ns = now_ns < sampler.start_ns + SECOND_NS ? NAMES_EVERY_NS : SECOND_NS;
     bool is_time_for_names = is_due(&sampler.names_due_ns, now_ns, names_every_ns);
     if (is_time_for_names || sampler.has_unread_names || sampler.name_refreshes > 0)
-        sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
+        sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &session.writer);
     if (sampler.name_refreshes > 0) sampler.name_refreshes--;
     open_tick(now_ns, before_ns);
     if (!tick_all_threads(&sampler)) {
@@ -474,7 +348,7 @@ static void write_all_at_once(void)
     short_lived_threads_write_rest(&sampler);
     write_usage();
     write_counters();
-    recording_writer_flush(&writer);
+    recording_writer_flush(&session.writer);
     sampler.tick.before_ns = now_ns;
 }
 
@@ -617,19 +491,20 @@ static void note_unseen_before(void)
 static void begin_sampling(void)
 {
     begin_thread(-1);
-    choose_id_and_clock();
+    recording_session_choose_clock(&session, sampler.options.profiler_id);
     begin_recording(sampler.start_ns);
     atomic_store(&sampler.modules.is_changing, true);
-    modules_write_again(&sampler.modules, &writer);
-    modules_refresh(&sampler.modules, true, &writer);
+    modules_write_again(&sampler.modules, &session.writer);
+    modules_refresh(&sampler.modules, true, &session.writer);
     atomic_store(&sampler.modules.is_changing, false);
-    recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
+    /* Creates the file while there is a descriptor for it: each thread takes some. */
+    recording_writer_flush(&session.writer);
     refresh_threads();
     note_first_threads();
     note_unseen_before();
     sampler.tick.before_ns = sampler.start_ns;
     sampler.second_due_ns = sampler.start_ns + SECOND_NS;
-    sampler.random_state = random_number();
+    sampler.random_state = process_random_number();
     schedule_first_tick(&sampler);
 }
 
@@ -664,7 +539,7 @@ static void step_aside(void)
     } else {
         write_usage();
         write_counters();
-        recording_writer_release(&writer);
+        recording_writer_release(&session.writer);
     }
     privileges_close();
     process_close_descriptors();
@@ -688,10 +563,11 @@ static void resume_sampling(void)
     if (sampler.begins_again) {
         sampler.tick.before_ns = monotonic_ns();
         begin_recording(sampler.tick.before_ns);
-        modules_write_again(&sampler.modules, &writer);
-        threads_write_again(&sampler.threads, &writer);
+        modules_write_again(&sampler.modules, &session.writer);
+        threads_write_again(&sampler.threads, &session.writer);
     } else {
-        recording_writer_resume(&writer, is_handed ? sampler.handed.descriptor : -1, process_has_own_descriptors());
+        recording_writer_resume(&session.writer, is_handed ? sampler.handed.descriptor : -1,
+                                process_has_own_descriptors());
     }
     refresh_threads();
 }
@@ -743,12 +619,12 @@ void sampler_prepare_resume(struct handed_file file)
 
 const char *sampler_recording_path(void)
 {
-    return writer.path;
+    return session.writer.path;
 }
 
 void sampler_finish_in_its_place(int descriptor)
 {
-    recording_writer_resume(&writer, descriptor, true);
+    recording_writer_resume(&session.writer, descriptor, true);
     sampler.is_ending = sampler.has_finished = true;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
     threads_fini(&sampler.threads, thread_gone, &sampler);
@@ -767,7 +643,7 @@ uint64_t sampler_end_ns(void)
 
 void sampler_forget_finished(void)
 {
-    atomic_store(&finished.taken, atomic_load(&finished.made)); /* the recordings are the parent's */
+    finished_recordings_forget();
     thread_events_forget();
     modules_after_fork(&sampler.modules);
 }
@@ -784,6 +660,16 @@ static void limit_memory(void)
     pages_set_limit(is_limited ? difference(limit.rlim_cur, plain_parse(&pages, 10) * PAGE_BYTES) / PARTS : SIZE_MAX);
 }
 
+static void prepare_session(const struct sampler_options *options)
+{
+    session.mode = options->mode;
+    session.period_ns = SECOND_NS / options->frequency_hz;
+    session.length_ns = options->recording_ns;
+    atomic_store(&session.is_cut_wanted, false);
+    if (options->directory == session.directory) return;
+    (void)plain_text(session.directory, session.directory + sizeof(session.directory), options->directory);
+}
+
 bool sampler_prepare(const struct sampler_options *options)
 {
     /* The tables of the last start are as good as new ones. */
@@ -792,21 +678,17 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.modules = modules;
     sampler.modules.without_table = sampler.modules.table_bytes = sampler.modules.table_ns = 0;
     sampler.options = *options;
-    sampler.writer = &writer;
-    sampler.sink = recording_sink_of(&writer);
-    sampler.page_size = PAGE_BYTES;
-    atomic_store(&cut_wanted, false);
-    if (options->directory != directory) {
-        (void)plain_text(directory, directory + sizeof(directory), options->directory);
-    }
-    sampler.options.directory = directory;
+    sampler.writer = &session.writer;
+    sampler.sink = recording_sink_of(&session.writer);
+    prepare_session(options);
+    sampler.options.directory = session.directory;
     if (options->cache_directory && strlen(options->cache_directory) < sizeof(cache_directory)) {
         if (options->cache_directory != cache_directory) {
             (void)plain_text(cache_directory, cache_directory + sizeof(cache_directory), options->cache_directory);
         }
         sampler.options.cache_directory = sampler.modules.cache_directory = cache_directory;
     }
-    sampler.modules.image_directory = options->recording_ns == 0 ? directory : NULL;
+    sampler.modules.image_directory = options->recording_ns == 0 ? session.directory : NULL;
     sampler.tick.mode = options->mode;
     sampler.tick.period_ns = SECOND_NS / options->frequency_hz;
     sampler.tick.sink = &sampler.sink;

@@ -18,8 +18,6 @@ enum {
     SAMPLER_FREQUENCY_MAX = 10000,
     SAMPLER_CPU_MAX_PPM = 200000,
     SAMPLER_CPU_PPM_MIN = 1000,
-    SAMPLER_PATH_SIZE = 3200,
-    SAMPLER_FINISHED_MAX = 16,
 };
 
 struct sampler_options {
@@ -103,17 +101,7 @@ void sampler_flush(void);
 /* Ends the recording at the next tick, or once it has six, and continues in a new one. */
 void sampler_cut(void);
 
-/* Takes the oldest finished recording, which the caller reads and deletes. Returns false if there is none. If there are
- * more than SAMPLER_FINISHED_MAX, the newest are deleted and counted as lost, as are recordings whose file could not be
- * created. By one thread. */
-bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE]);
-
-/* Returns a number that grows with each finished recording and each sampler_wake. */
-uint32_t sampler_news(void);
-/* Waits until sampler_news differs from NEWS, at most until DEADLINE_NS of CLOCK_MONOTONIC. */
-void sampler_wait(uint32_t news, uint64_t deadline_ns);
-void sampler_wake(void);
-uint64_t sampler_lost_recordings(void);
+/* The finished recordings are in record/finished_recordings.h. */
 
 /* Leaves the calling thread, which works for the profiler, out of the profile, and returns its number. At most
  * THREADS_LEFT_OUT_MAX in a process, until they are taken in, or forgotten together, when they have ended: other

@@ -30,9 +30,6 @@ struct tick_schedule {
 struct sampler {
     struct sampler_options options;
     uint32_t ticks_a_second;
-    long page_size;
-    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
-    int64_t wall_offset_ns; /* wall clock minus CLOCK_MONOTONIC, the same in all recordings of a start, ns */
     uint64_t random_state;
     uint64_t counters[RECORDING_COUNTER_COUNT];
     struct threads threads;
@@ -53,14 +50,13 @@ struct sampler {
     struct tick_schedule schedule;
     struct ledger_sink sink;
     struct ledger_tick tick;
-    uint32_t ticks_in_recording; /* ticks of the recording, the open one included */
-    uint64_t deadline_ns;        /* start of the next tick, CLOCK_MONOTONIC */
-    uint64_t end_ns;             /* end of all ticks, CLOCK_MONOTONIC */
-    uint32_t periods_in_tick;    /* periods that the tick stands for; a factor for all limits of a tick */
-    bool tick_is_late;           /* true if the tick comes late, or periods without a tick precede it */
-    bool is_steady;              /* true if each thread continues what it did at the previous tick */
-    uint64_t steady_periods;     /* periods in a row with IS_STEADY */
-    uint64_t periods_with_room;  /* periods whose samples fit into the memory of every timer */
+    uint64_t deadline_ns;       /* start of the next tick, CLOCK_MONOTONIC */
+    uint64_t end_ns;            /* end of all ticks, CLOCK_MONOTONIC */
+    uint32_t periods_in_tick;   /* periods that the tick stands for; a factor for all limits of a tick */
+    bool tick_is_late;          /* true if the tick comes late, or periods without a tick precede it */
+    bool is_steady;             /* true if each thread continues what it did at the previous tick */
+    uint64_t steady_periods;    /* periods in a row with IS_STEADY */
+    uint64_t periods_with_room; /* periods whose samples fit into the memory of every timer */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick;             /* perf pages opened */
     uint32_t timers_in_tick;            /* perf timers opened */

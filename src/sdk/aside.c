@@ -8,6 +8,7 @@
 #include "base/invariant.h"
 #include "base/futex.h"
 #include "base/kernel.h"
+#include "sampler/record/finished_recordings.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
 #include "sdk/profiler.h"
@@ -138,7 +139,7 @@ static bool end_threads(uint64_t deadline_ns)
     bool is_in_time = true;
     lock_take(LOCK_PROFILER);
     atomic_store(&aside.is_wanted, true);
-    sampler_wake();
+    finished_recordings_wake();
     rebirth_wake();
     while (is_in_time && (worker_is_running() || rebirth_is_there())) is_in_time = profiler_wait_until(deadline_ns);
     callbacks_give_lock(LOCK_PROFILER);

@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "base/seccomp_filter.h"
 #include "base/thread_denial.h"
+#include "sampler/record/finished_recordings.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
 #include "sdk/profiler.h"
@@ -307,7 +308,7 @@ static void end_at_exit(void)
     if (!atomic_load(&library.is_on) || !worker_is_there() || lock_any_is_held()) return;
     if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&library.pid)) return;
     atomic_store(&at_exit.is_wanted, 1);
-    sampler_wake();
+    finished_recordings_wake();
     if (!kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
     deadline_ns = now_ns + atomic_load(&library.shutdown_timeout_ms) * MILLISECOND_NS + GRACE_NS;
     while (!atomic_load(&at_exit.has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns)

@@ -6,6 +6,7 @@
 #include "base/invariant.h"
 #include "base/percent.h"
 #include "base/seccomp_filter.h"
+#include "sampler/record/finished_recordings.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
 #include "sdk/profiler.h"
@@ -28,7 +29,7 @@ enum {
 
 /* A recording that transactions of V1 may need. */
 struct recording {
-    char path[SAMPLER_PATH_SIZE];
+    char path[RECORDING_PATH_SIZE];
     uint64_t end_ns; /* CLOCK_MONOTONIC; the recording has nothing later */
 };
 
@@ -137,8 +138,8 @@ static size_t collect_recordings(struct worker *worker)
 {
     size_t count = 0;
     bool continues = true;
-    char path[SAMPLER_PATH_SIZE];
-    while (sampler_take_finished(path)) {
+    char path[RECORDING_PATH_SIZE];
+    while (finished_recordings_take(path)) {
         count++;
         take_recording(worker, path);
         if (worker->profiler_id[0]) continues = profiler_continues_after_chunk();
@@ -146,7 +147,7 @@ static size_t collect_recordings(struct worker *worker)
     }
     if (!continues) {
         sampler_stop();
-        while (sampler_take_finished(path)) (void)unlink(path); /* the few samples since the chunk ended */
+        while (finished_recordings_take(path)) (void)unlink(path); /* the few samples since the chunk ended */
     }
     return count;
 }
@@ -237,7 +238,7 @@ static void send_transactions(struct worker *worker)
 
 static void report_lost(struct worker *worker)
 {
-    uint64_t lost = sampler_lost_recordings() - worker->lost_count;
+    uint64_t lost = finished_recordings_lost() - worker->lost_count;
     const char *folder = spooler_session();
     if (lost == 0) return;
     if (folder_has_become_anothers(folder))
@@ -280,17 +281,17 @@ static void move_if_folder_is_lost(struct worker *worker)
 {
     struct stat root;
     bool is_needed =
-        clock_monotonic_ns() - worker->began_ns >= SECOND_NS || sampler_lost_recordings() != worker->lost_count;
+        clock_monotonic_ns() - worker->began_ns >= SECOND_NS || finished_recordings_lost() != worker->lost_count;
     if (!worker->spooler.has_folder || !is_needed) return;
     worker->has_other_root =
         stat("/", &root) == 0 && (root.st_dev != worker->root.st_dev || root.st_ino != worker->root.st_ino);
     if (!worker->has_other_root && !folder_has_become_anothers(spooler_session())) return;
     sdk_debug("this process has no access to %s any more: what is there is sent when it ends", spooler_session());
     if (worker->profiler_id[0]) sampler_stop();
-    char path[SAMPLER_PATH_SIZE];
-    while (sampler_take_finished(path)) continue;
+    char path[RECORDING_PATH_SIZE];
+    while (finished_recordings_take(path)) continue;
     worker->recording_count = 0;
-    worker->lost_count = sampler_lost_recordings();
+    worker->lost_count = finished_recordings_lost();
     worker->profiler_id[0] = '\0';
     spooler_leave(&worker->spooler);
     if (may_move(worker)) begin_session(worker);
@@ -300,7 +301,7 @@ static void move_if_folder_is_lost(struct worker *worker)
 
 static void prepare_worker(struct worker *worker)
 {
-    *worker = (struct worker){.is_v1 = profiler_has_v1(), .lost_count = sampler_lost_recordings()};
+    *worker = (struct worker){.is_v1 = profiler_has_v1(), .lost_count = finished_recordings_lost()};
     (void)stat("/", &worker->root);
     worker->busy_at_ns = worker->began_ns = clock_monotonic_ns();
     begin_session(worker);
@@ -352,14 +353,14 @@ static bool end_if_over(struct worker *worker)
 /* Ends the current recording, and waits until it has ended. */
 static void cut_recording(struct worker *worker)
 {
-    uint32_t news = sampler_news();
+    uint32_t news = finished_recordings_news();
     uint64_t deadline_ns = clock_monotonic_ns() + SECOND_NS;
     follow_requests(worker);
     if (worker->profiler_id[0] == '\0') return;
     sampler_cut();
     while (!own_threads_shall_leave() && collect_recordings(worker) == 0 && clock_monotonic_ns() < deadline_ns) {
-        sampler_wait(news, deadline_ns);
-        news = sampler_news();
+        finished_recordings_wait(news, deadline_ns);
+        news = finished_recordings_news();
     }
 }
 
@@ -435,11 +436,11 @@ static void *work(void *context)
             own_threads_end_one();
             return NULL;
         }
-        uint32_t news = sampler_news();
+        uint32_t news = finished_recordings_news();
         work_once(worker);
         bool is_limited = follow_limits(worker);
         if (end_if_over(worker)) break;
-        sampler_wait(news, clock_monotonic_ns() + pause_ns(worker, is_limited));
+        finished_recordings_wait(news, clock_monotonic_ns() + pause_ns(worker, is_limited));
     }
     if (worker && worker->ends_process) end_at_exit_finish();
     free(worker);
@@ -493,5 +494,5 @@ void worker_wake(void)
         atomic_store(&is_there, exists);
         if (!exists) sdk_say("no thread can be made: nothing is profiled");
     }
-    sampler_wake();
+    finished_recordings_wake();
 }

@@ -5,6 +5,7 @@
  *   races SECONDS FOLDER
  *
  * FOLDER is for its recordings. TSan makes the status 66 if it has seen a race. SPDX-License-Identifier: MIT */
+#include "sampler/record/finished_recordings.h"
 #include "sampler/sampler.h"
 
 #include <poll.h>
@@ -50,13 +51,13 @@ static uint64_t now_ns(void)
 
 static void *take_recordings(void *unused)
 {
-    char path[SAMPLER_PATH_SIZE];
+    char path[RECORDING_PATH_SIZE];
     sampler_leave_out();
     while (!is_over) {
-        uint32_t news = sampler_news();
-        for (; sampler_take_finished(path); taken_count++) (void)unlink(path);
+        uint32_t news = finished_recordings_news();
+        for (; finished_recordings_take(path); taken_count++) (void)unlink(path);
         if (taken_count % CUTS_EVERY == 0) sampler_cut();
-        sampler_wait(news, now_ns() + LATEST_NEWS_NS);
+        finished_recordings_wait(news, now_ns() + LATEST_NEWS_NS);
     }
     return NULL;
 }
@@ -92,7 +93,7 @@ int main(int argc, char **argv)
         sample_for(&options, ns / 4);
     }
     is_over = true;
-    sampler_wake();
+    finished_recordings_wake();
     for (unsigned i = 0; i <= THREADS; i++) (void)pthread_join(threads[i], NULL);
     printf("%u recordings\n", taken_count);
     return taken_count > 0 ? 0 : 1;

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -23,6 +24,22 @@ uint64_t monotonic_ns(void)
 uint64_t wall_clock_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);
+}
+
+void process_random_bytes(uint8_t ret_bytes[RANDOM_BYTES])
+{
+    uint64_t unlikely[2] = {wall_clock_ns(), (uint64_t)process_id()};
+    memcpy(ret_bytes, unlikely, sizeof(unlikely));
+    (void)kernel_call3(SYS_getrandom, kernel_address(ret_bytes), RANDOM_BYTES, GRND_NONBLOCK);
+}
+
+uint64_t process_random_number(void)
+{
+    uint8_t bytes[RANDOM_BYTES];
+    uint64_t random;
+    process_random_bytes(bytes);
+    memcpy(&random, bytes, sizeof(random));
+    return random;
 }
 
 pid_t process_id(void)

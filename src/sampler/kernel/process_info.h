@@ -10,6 +10,11 @@
 uint64_t monotonic_ns(void);
 uint64_t wall_clock_ns(void);
 
+/* Random numbers; not for secrets. */
+enum { RANDOM_BYTES = 16 };
+void process_random_bytes(uint8_t ret_bytes[RANDOM_BYTES]);
+uint64_t process_random_number(void);
+
 /* getpid and gettid without libc, whose functions can be interposed. */
 pid_t process_id(void);
 pid_t thread_id(void);

@@ -208,6 +208,20 @@ void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns)
     write_number_of(writer, RECORDING_TICK, elapsed_ns);
 }
 
+void recording_counters(struct recording_writer *writer, const uint64_t counters[RECORDING_COUNTER_COUNT])
+{
+    recording_begin(writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * NUMBER_MAX_BYTES);
+    recording_number(writer, RECORDING_COUNTER_COUNT);
+    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(writer, counters[i]);
+}
+
+void recording_usage(struct recording_writer *writer, uint64_t cpu_ns, uint64_t resident_bytes)
+{
+    recording_begin(writer, RECORDING_USAGE, 32);
+    recording_number(writer, cpu_ns);
+    recording_number(writer, resident_bytes);
+}
+
 void recording_stop(struct recording_writer *writer)
 {
     recording_begin(writer, RECORDING_STOP, 0);

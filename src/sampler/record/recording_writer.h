@@ -71,6 +71,10 @@ void recording_thread_gone(struct recording_writer *writer, uint32_t number);
 
 /* Begins a tick, ELAPSED_NS after the previous one or the start. */
 void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns);
+/* Writes the counters (enum recording_counter), all since the start. */
+void recording_counters(struct recording_writer *writer, const uint64_t counters[RECORDING_COUNTER_COUNT]);
+/* Writes the CPU time of the process since it began, and how much of its memory is resident, bytes. */
+void recording_usage(struct recording_writer *writer, uint64_t cpu_ns, uint64_t resident_bytes);
 /* Marks the recording as complete. */
 void recording_stop(struct recording_writer *writer);
 
