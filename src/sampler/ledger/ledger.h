@@ -61,7 +61,7 @@ struct ledger_beginning {
     bool has_written_start; /* true if the wait for the first processor is written */
 };
 
-/* What the present recording has of a thread. */
+/* State of a thread in the present recording. */
 struct ledger_records {
     uint32_t number;          /* number of the thread */
     uint32_t written_tick;    /* last tick with a sample */
@@ -142,7 +142,7 @@ struct ended_waits {
     double woken, others;
 };
 
-/* What a perf timer has recorded of a thread's context switches. */
+/* Context switches of a thread, as its perf timer has recorded them. */
 struct ledger_timer {
     bool is_there;
     bool has_seen_switch;  /* true once it has recorded a switch */
