@@ -43,15 +43,19 @@ static void pause_for(long ns)
 static enum remote_unwind_result walk(struct target_thread *thread, uint64_t *addresses, size_t *ret_count,
                                       enum unwind_outcome *ret_outcome, uint64_t *ret_cpu_ns)
 {
+    static struct remote_stack stack; /* one thread walks */
     enum remote_unwind_result result = REMOTE_PENDING;
     while (result == REMOTE_PENDING) {
         if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return REMOTE_RUNNING;
-        result = remote_unwind(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
-        if (result == REMOTE_PENDING && modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1),
+        result = remote_unwind(thread, *ret_cpu_ns, modules.current, &stack);
+        if (result == REMOTE_PENDING && modules_build(&modules, stack.addresses[stack.count - 1] - (stack.count > 1),
                                                       modules_no_limit, &writer) != MODULES_READY) {
             return REMOTE_INCOMPLETE;
         }
     }
+    memcpy(addresses, stack.addresses, stack.count * sizeof(stack.addresses[0]));
+    *ret_count = stack.count;
+    *ret_outcome = stack.outcome;
     return result;
 }
 

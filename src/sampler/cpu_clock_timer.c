@@ -12,6 +12,7 @@
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
+#include "sampler/interpreted_threads.h"
 #include "sampler/ledger/ledger.h"
 #include "sampler/remote_unwind.h"
 #include "sampler/signal_choice.h"
@@ -138,6 +139,7 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
     if (choice.number == 0 || (choice.is_asleep && thread_awaits_signals(thread, cpu_ns))) return;
     struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
     if (!request) return;
+    interpreted_threads_prepare(request, thread);
     thread->cpu_clock_timer = request;
     thread->cpu_clock_signal = choice.number;
     thread->cpu_clock_reading = choice.reading;

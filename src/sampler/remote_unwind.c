@@ -110,8 +110,7 @@ static void parse_arguments(const char *text, struct unwind_registers *registers
 }
 
 enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
-                                        const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
-                                        size_t *ret_count, enum unwind_outcome *ret_outcome)
+                                        const struct unwind_modules *modules, struct remote_stack *ret_stack)
 {
     static struct stack_reader stack; /* the sampler thread's alone */
     char text[256];
@@ -125,12 +124,14 @@ enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t c
 
     (void)note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = stack_reader_memory(&stack);
+    memory.stack_pointers = ret_stack->stack_pointers;
     size_t recovered = 0;
-    *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, addresses, RECORDING_FRAMES_MAX,
-                                                 ret_count, &recovered);
-    bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
+    enum unwind_outcome outcome = unwind_walk_without_registers(modules, &registers, &memory, ret_stack->addresses,
+                                                                RECORDING_FRAMES_MAX, &ret_stack->count, &recovered);
+    ret_stack->outcome = outcome;
+    bool is_incomplete = outcome == UNWIND_UNKNOWN_REGISTER || outcome == UNWIND_NO_TABLE;
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return REMOTE_RUNNING;
-    if (*ret_outcome == UNWIND_PENDING) return REMOTE_PENDING;
+    if (outcome == UNWIND_PENDING) return REMOTE_PENDING;
     return is_incomplete ? REMOTE_INCOMPLETE : REMOTE_WALKED;
 }

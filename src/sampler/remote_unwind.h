@@ -14,10 +14,15 @@ enum remote_unwind_result {
     REMOTE_DENIED,     /* the kernel does not show the registers */
 };
 
+struct remote_stack {
+    uint64_t addresses[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
+    size_t count;
+    enum unwind_outcome outcome;
+};
+
 /* Walks the stack of THREAD, whose CPU clock shows CPU_NS; if it shows the same afterwards, the stack has not moved. */
 enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
-                                        const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
-                                        size_t *ret_count, enum unwind_outcome *ret_outcome);
+                                        const struct unwind_modules *modules, struct remote_stack *ret_stack);
 
 /* Returns true if REGISTERS, which a signal found, are those of a thread asleep in a system call, which the signal has
  * interrupted. */

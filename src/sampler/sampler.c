@@ -8,6 +8,7 @@
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
+#include "sampler/interpreted_threads.h"
 #include "sampler/ledger/recording_sink.h"
 #include "sampler/record/finished_recordings.h"
 #include "sampler/record/recording_session.h"
@@ -141,6 +142,7 @@ static void begin_recording(uint64_t start_ns)
         write_usage_of(sampler.process_cpu_ns);
     else
         write_usage();
+    interpreted_threads_begin_recording(&sampler);
 }
 
 static void end_recording(void)
@@ -273,6 +275,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     modules_refresh(&sampler.modules, is_new_second, &session.writer);
     bool has_new_threads = threads_changed(&sampler.threads) || thread_events_are_pending();
     if (has_new_threads) refresh_threads();
+    interpreted_threads_refresh(&sampler);
     if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
     /* Threads give themselves names seldom, and mostly at their start. */
     uint64_t names_every_ns = now_ns < sampler.start_ns + SECOND_NS ? NAMES_EVERY_NS : SECOND_NS;
@@ -677,6 +680,7 @@ bool sampler_prepare(const struct sampler_options *options)
     memset(&sampler, 0, sizeof(sampler));
     sampler.modules = modules;
     sampler.modules.without_table = sampler.modules.table_bytes = sampler.modules.table_ns = 0;
+    interpreted_threads_reset();
     sampler.options = *options;
     sampler.writer = &session.writer;
     sampler.sink = recording_sink_of(&session.writer);

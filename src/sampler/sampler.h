@@ -29,6 +29,7 @@ struct sampler_options {
     uint64_t recording_ns; /* length of a recording, ns; 0: there is only one */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE]; /* zeros: a random one */
     bool ignores_children;                           /* true: forked children are not sampled */
+    bool shows_interpreter;                          /* true: stacks keep the native frames of an interpreter */
     uint64_t forked_ns;          /* start of a forked process and its recording, CLOCK_MONOTONIC; 0: not forked */
     const char *cache_directory; /* existing folder for frame tables, copied; NULL: tables are not stored */
     const char *directory;       /* folder for recordings, named PID-START-RANDOM.recording; copied */

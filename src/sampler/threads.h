@@ -118,6 +118,7 @@ struct target_thread {
     uint64_t cpu_clock_checked_ns;   /* last check whether it may be sent signals, CLOCK_MONOTONIC */
     uint64_t cpu_clock_start_cpu_ns; /* CPU time when the timer was started, or some µs less, ns */
     struct timer_signals_reading timer_signals_read_at;
+    struct interpreted_thread interpreted; /* STATE 0: no interpreter runs it */
     int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since it was last seen asleep, ns */
 };
 

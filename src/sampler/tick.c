@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "base/unsigned.h"
+#include "sampler/interpreted_threads.h"
 #include "sampler/sampler_private.h"
 #include "sampler/remote_unwind.h"
 #include "sampler/source/chance.h"
@@ -119,9 +120,10 @@ static void write_samples(struct sampler *sampler, struct target_thread *thread,
 
 /* Reads the stack of REPLY by THREAD, which was asked at CPU_NS of its clock. Returns false if it needs a table first.
  */
-static bool read_reply(struct sampler *sampler, struct target_thread *thread, const struct sample_reply *reply,
+static bool read_reply(struct sampler *sampler, struct target_thread *thread, struct sample_reply *reply,
                        uint64_t cpu_ns, struct found_stack *ret_stack)
 {
+    interpreted_threads_finish(sampler, reply);
     *ret_stack = (struct found_stack){reply->addresses, reply->address_count, reply->outcome};
     sampler->counters[RECORDING_ANSWERS]++;
     sampler->counters[RECORDING_ANSWERS_IN_CALL] += registers_are_in_call(&reply->registers);
@@ -156,12 +158,12 @@ static bool find_time_of_signals(struct sampler *sampler, struct target_thread *
 static void write_replies(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals)
 {
     struct found_stack stack;
-    const struct sample_request *request = thread->cpu_clock_timer;
+    struct sample_request *request = thread->cpu_clock_timer;
     uint32_t short_count = request->reply_count, count = short_count + (request->long_calls.count > 0);
     struct timer_signals_time time = {0};
     bool has_time = false;
     for (uint32_t i = 0; i < count; i++) {
-        const struct sample_reply *reply = i < short_count ? &request->replies[i] : &request->long_call_reply;
+        struct sample_reply *reply = i < short_count ? &request->replies[i] : &request->long_call_reply;
         bool was_in_call = registers_are_in_call(&reply->registers);
         if (!read_reply(sampler, thread, reply, thread->ledger.cpu_ns, &stack)) continue;
         if (!has_time) has_time = find_time_of_signals(sampler, thread, signals, was_in_call, &time);
@@ -206,10 +208,10 @@ static void write_new_time(struct sampler *sampler, struct target_thread *thread
     write_timer_replies(sampler, thread);
 }
 
-static void take_reply(struct sampler *sampler, struct target_thread *thread, const struct sample_request *request)
+static void take_reply(struct sampler *sampler, struct target_thread *thread, struct sample_request *request)
 {
     struct found_stack stack;
-    const struct sample_reply *reply = &request->replies[0];
+    struct sample_reply *reply = &request->replies[0];
     bool was_in_call = registers_are_in_call(&reply->registers);
     bool was_in_long_call = /* at the last scan, and before */
         was_in_call && (thread->ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
@@ -329,6 +331,7 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
     }
     struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
     if (!request) return;
+    interpreted_threads_prepare(request, thread);
     sampler->counters[RECORDING_SIGNALS]++;
     thread->request = request;
     thread->asked_number = choice.number;
@@ -385,23 +388,22 @@ static void ask_for_wait(struct sampler *sampler, struct target_thread *thread, 
 /* Returns REMOTE_WALKED if the stack was read and written, REMOTE_PENDING if it needs a table that is being built. */
 static enum remote_unwind_result read_blocked(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
-    size_t count = 0;
-    enum unwind_outcome outcome = UNWIND_ROOT;
+    static struct remote_stack remote; /* the sampler thread's alone */
     enum remote_unwind_result result = REMOTE_PENDING;
     for (unsigned i = 0; result == REMOTE_PENDING && i < MODULES_MAX; i++) {
-        result = remote_unwind(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
+        result = remote_unwind(thread, cpu_ns, sampler->modules.current, &remote);
         if (result != REMOTE_PENDING) break;
-        enum modules_result table = build_table_for(sampler, addresses, count);
+        enum modules_result table = build_table_for(sampler, remote.addresses, remote.count);
         if (table == MODULES_LATER) return REMOTE_PENDING;
         if (table != MODULES_NOTHING) continue;
         result = REMOTE_INCOMPLETE;
-        outcome = UNWIND_NO_TABLE;
+        remote.outcome = UNWIND_NO_TABLE;
     }
     if (result == REMOTE_INCOMPLETE || result == REMOTE_DENIED) sampler->counters[RECORDING_BLOCKED_DENIED]++;
     if (result != REMOTE_WALKED && result != REMOTE_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
-    struct found_stack stack = {addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
+    if (!interpreted_threads_add(sampler, thread, cpu_ns, &remote)) return REMOTE_RUNNING;
+    struct found_stack stack = {remote.addresses, remote.count, remote.outcome | RECORDING_WITHOUT_SIGNAL};
     thread_time_credit_blocked(sampler, thread, false, &stack);
     return REMOTE_WALKED;
 }

@@ -110,6 +110,7 @@ struct unwind_memory {
     struct frame_lookup_work
         *work; /* memory to walk through modules without a complete table; NULL: they are pending */
     const struct unwind_code *code; /* reader that recognizes code without rules; NULL: code cannot be read */
+    uint64_t *stack_pointers;       /* receives the stack pointer in each frame of a walk; NULL: not wanted */
 };
 
 /* Marks functions that read frames of other functions, which a sanitizer forbids. */

@@ -54,7 +54,7 @@ static bool is_unchanged(const struct resume_frame *frame, struct unwind_memory 
     return ip == frame->ip && fp == frame->fp;
 }
 
-size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *memory, uint64_t *addresses,
+size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *memory, uint64_t *addresses, size_t count,
                            size_t addresses_max)
 {
     if (cache->fresh == RESUME_FRAMES_MAX) return 0;
@@ -64,17 +64,19 @@ size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *mem
     const struct resume_frame *met = &cache->frames[cache->count - 1];
     if (met->sp != last->sp || met->ip != last->ip || met->fp != last->fp) return 0;
     cache->count--; /* the frame is among the fresh ones */
-    size_t count = 0;
+    size_t first = count;
     for (size_t i = cache->count; i > 0; i--) {
         const struct resume_frame *frame = &cache->frames[i - 1];
         if (count == addresses_max || !is_unchanged(frame, memory)) {
             cache->count = 0;
             return 0;
         }
-        if (frame->ip != 0) addresses[count++] = frame->ip;
+        if (frame->ip == 0) continue;
+        if (memory->stack_pointers) memory->stack_pointers[count] = frame->sp;
+        addresses[count++] = frame->ip;
     }
-    cache->is_rejoined = count > 0;
-    return count;
+    cache->is_rejoined = count > first;
+    return count - first;
 }
 
 void resume_cache_end(struct resume_cache *cache, bool has_root)

@@ -37,9 +37,10 @@ void resume_cache_begin(struct resume_cache *cache, uint64_t generation, uint64_
 void resume_cache_note(struct resume_cache *cache, const struct machine_rule *rule, enum machine_step step,
                        const struct unwind_registers *registers);
 
-/* Writes the addresses of the callers of the last noted frame, if the previous walk met that frame and all of its
- * callers are unchanged, and returns their number. Otherwise, or if there are more than ADDRESSES_MAX, returns 0. */
-size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *memory, uint64_t *addresses,
+/* Writes the addresses of the callers of the last noted frame after the first COUNT of ADDRESSES, if the previous walk
+ * met that frame and all of its callers are unchanged, and returns their number. Otherwise, or if that makes more than
+ * ADDRESSES_MAX, returns 0. */
+size_t resume_cache_rejoin(struct resume_cache *cache, struct unwind_memory *memory, uint64_t *addresses, size_t count,
                            size_t addresses_max);
 
 /* Ends the walk, which is kept if it HAS_ROOT. */

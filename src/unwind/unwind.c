@@ -138,6 +138,11 @@ struct walk_aids {
     bool begins_after_call; /* true if the first address is a return address less one */
 };
 
+static void note_stack_pointer(struct unwind_memory *memory, size_t frame, uint64_t sp)
+{
+    if (memory->stack_pointers) memory->stack_pointers[frame] = sp;
+}
+
 static enum unwind_outcome walk_frames(const struct unwind_modules *modules, struct unwind_registers *registers,
                                        struct unwind_memory *memory, const struct walk_aids *aids, uint64_t *addresses,
                                        size_t addresses_max, size_t *ret_count)
@@ -145,6 +150,7 @@ static enum unwind_outcome walk_frames(const struct unwind_modules *modules, str
     uint64_t lookup = registers->values[MACHINE_IP];
     const struct unwind_module *module = find_first_module(modules, lookup);
     size_t count = 0;
+    note_stack_pointer(memory, count, registers->values[MACHINE_SP]);
     addresses[count++] = lookup;
     bool is_after_call = aids->begins_after_call;
     enum unwind_outcome outcome = UNWIND_ROOT;
@@ -177,10 +183,10 @@ static enum unwind_outcome walk_frames(const struct unwind_modules *modules, str
         }
         is_after_call = step == MACHINE_STEPPED;
         lookup = is_after_call ? address - 1 : address;
+        note_stack_pointer(memory, count, registers->values[MACHINE_SP]);
         addresses[count++] = lookup + 1;
-        size_t rest = aids->resume_cache
-                          ? resume_cache_rejoin(aids->resume_cache, memory, addresses + count, addresses_max - count)
-                          : 0;
+        size_t rest =
+            aids->resume_cache ? resume_cache_rejoin(aids->resume_cache, memory, addresses, count, addresses_max) : 0;
         count += rest;
         if (rest > 0) break;
     }

@@ -12,7 +12,7 @@ from tap import case, check, main  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 BINARIES = [BUILD / "offbeat", BUILD / "offbeat-helper", BUILD / "liboffbeat.so"]
-BARE = [BUILD / "libsampler.a", BUILD / "src/unwind/libunwind.a", BUILD / "src/base/libbase_bare.a"]
+BARE = [BUILD / "libsampler.a", BUILD / "src/unwind/libunwind.a", BUILD / "src/interpreters/libinterpreters.a", BUILD / "src/base/libbase_bare.a"]
 
 
 def output_of(*command):

@@ -225,7 +225,8 @@ def the_signal_handler_calls_only_what_is_on_its_list():
         allowed |= set(line.split("#")[0].split())
     walks = (f"libunwind.a.p_{name}.c.o" for name in ("unwind", "resume_cache", "x86_64_step", "expression", "wide_rule",
                                                        "frame_lookup", "cfi", "x86_64_compile", "x86_64_plt_stub"))
-    for name in ("signal_handler.c.o", *walks):
+    functions = ("libinterpreters.a.p_cpython_stack.c.o", "libinterpreters.a.p_merged_stack.c.o")
+    for name in ("signal_handler.c.o", *walks, *functions):
         objects = [path for path in BUILD.rglob("*.o") if str(path).replace("/", "_").endswith(name)]
         check(objects, f"no object file {name} in {BUILD}")
         for path in objects:
@@ -249,13 +250,14 @@ def defined_in(path):
 
 
 def objects_of_the_sampler_thread():
-    """The objects of sampler/ and unwind/, and the objects of base/ that they need."""
+    """The objects of sampler/, unwind/ and interpreters/, and the objects of base/ that they need."""
     folders = {name: sorted(BUILD.glob(pattern)) for name, pattern in (
         ("sampler", "libsampler.a.p/src_sampler_*.o"), ("unwind", "src/unwind/libunwind.a.p/*.o"),
+        ("interpreters", "src/interpreters/libinterpreters.a.p/*.o"),
         ("base", "src/base/libbase*.a.p/*.o"))}
     for name, found in folders.items():
         check(found, f"no objects of {name}/ in {BUILD}")
-    chosen = folders["sampler"] + folders["unwind"]
+    chosen = folders["sampler"] + folders["unwind"] + folders["interpreters"]
     while True:
         needed = set().union(*map(undefined_in, chosen)) - set().union(*map(defined_in, chosen))
         more = [path for path in folders["base"] if path not in chosen and defined_in(path) & needed]

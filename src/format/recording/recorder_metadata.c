@@ -124,6 +124,22 @@ static void add_end_metadata(struct profile *profile, const struct recorder_coun
     profile_add_metadata_text(profile, "sampler_ended", reasons[reason]);
 }
 
+/* Adds the interpreter in the process, and how many of its stacks could be read. */
+static void add_interpreter_metadata(struct profile *profile, const struct recorder_counts *counts)
+{
+    static const struct {
+        enum recording_counter counter;
+        const char *key;
+    } entries[] = {{RECORDING_INTERPRETED, "interpreter_stacks"},
+                   {RECORDING_INTERPRETED_TORN, "interpreter_stacks_torn"},
+                   {RECORDING_INTERPRETED_GONE, "interpreter_functions_gone"}};
+    if (counts->interpreter.index == 0) return;
+    const char *name = profile_c_string(profile, counts->interpreter);
+    profile_add_metadata_text(profile, counts->is_unknown_interpreter ? "interpreter_unknown" : "interpreter", name);
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]) && !counts->is_unknown_interpreter; i++)
+        profile_add_metadata_number(profile, entries[i].key, (int64_t)counts->counters[entries[i].counter]);
+}
+
 void recorder_metadata_add(struct profile *profile, const struct recorder_counts *counts, enum recording_mode mode,
                            uint64_t period_ns)
 {
@@ -142,6 +158,7 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     if (mode != RECORDING_CPU && engine == RECORDING_ENGINE_INSIDE) add_idle_metadata(profile, counts);
     if (engine == RECORDING_ENGINE_INSIDE) add_running_metadata(profile, counts);
     add_end_metadata(profile, counts);
+    add_interpreter_metadata(profile, counts);
     profile_add_metadata_number(profile, "samples_taken", (int64_t)counts->taken);
     profile_add_metadata_number(profile, "samples_repeated", (int64_t)counts->repeated);
     profile_add_metadata_number(profile, "lost_before_first_stack", (int64_t)counts->unseen);

@@ -18,6 +18,8 @@ struct recorder_counts {
     uint64_t woken_waits_ns;                   /* waits for a processor after wake-ups */
     uint64_t first_usage_cpu_ns, usage_cpu_ns; /* CPU time of the process, at the first and the last record */
     uint64_t started_cpu_ns;                   /* CPU time of samples in FIRST_USAGE_CPU_NS */
+    struct string_id interpreter;              /* name and version of an interpreter in the process; "" = none */
+    bool is_unknown_interpreter;               /* true if its functions cannot be read */
     bool is_stopped;                           /* the recorder ended the recording */
 };
 

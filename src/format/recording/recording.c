@@ -105,6 +105,14 @@ struct replay {
         uint32_t epoch[8192];
     } cache;
     struct recording_followers followers;
+    struct {
+        struct function_id *items;
+        size_t count, capacity;
+    } functions; /* functions of an interpreter */
+    struct {
+        struct location_id *items;
+        size_t count, capacity;
+    } places;                           /* lines of these functions */
     struct replayed_thread short_lived; /* stands for the threads that no tick met */
     uint32_t epoch;                     /* version of the modules: counts up when one is loaded or unloaded */
     struct location start;              /* place of frames that are not known, as of START_EPOCH */
@@ -274,8 +282,16 @@ static struct mapping_id mapping_of(struct replay *replay, uint64_t address)
     return gone;
 }
 
+static struct location_id place_at(struct replay *replay, uint64_t number)
+{
+    if (number < replay->places.count) return replay->places.items[number];
+    replay_fail(replay);
+    return (struct location_id){0};
+}
+
 static struct location_id location_of(struct replay *replay, uint64_t address)
 {
+    if (recording_is_place(address)) return place_at(replay, address - RECORDING_PLACES);
     size_t place = (address ^ address >> 13) % 8192;
     if (replay->cache.addresses[place] == address && replay->cache.epoch[place] == replay->epoch) {
         return replay->cache.ids[place];
@@ -322,7 +338,8 @@ static struct stack_id stack_of(struct replay *replay, struct replayed_thread *t
     else if (outcome != 0)
         stack = profile_add_stack(replay->profile, stack, named_location(replay, incomplete_names[outcome]));
     for (size_t i = fresh; i > 0; i--) {
-        uint64_t address = thread->addresses[i - 1] - (i > 1); /* all but the leaf are return addresses */
+        bool is_exact = i == 1 || recording_is_place(thread->addresses[i - 1]); /* the others are return addresses */
+        uint64_t address = thread->addresses[i - 1] - !is_exact;
         stack = profile_add_stack(replay->profile, stack, location_of(replay, address));
         thread->stacks[i - 1] = stack;
     }
@@ -766,6 +783,58 @@ static void replay_tick(struct replay *replay)
     if (__builtin_add_overflow(replay->now_ns, replay->tick_span_ns, &replay->now_ns)) replay_fail(replay);
 }
 
+/* Returns true if FILE is part of the interpreter or of what was installed beside it, not of the program. */
+static bool is_of_library(struct slice file)
+{
+    static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (memmem(file.data, file.size, parts[i], strlen(parts[i]))) return true;
+    }
+    return file.size == 0;
+}
+
+static void replay_interpreter(struct replay *replay)
+{
+    uint64_t state = read_number(replay);
+    struct slice name = read_text(replay);
+    if (replay->cursor.failed || state >= RECORDING_INTERPRETERS) {
+        replay_fail(replay);
+        return;
+    }
+    replay->counts.interpreter = profile_string(replay->profile, name);
+    replay->counts.is_unknown_interpreter = state == RECORDING_INTERPRETER_UNKNOWN;
+}
+
+static void replay_function(struct replay *replay)
+{
+    struct profile *profile = replay->profile;
+    uint64_t number = read_number(replay), first_line = read_number(replay);
+    struct slice name = read_text(replay), file = read_text(replay);
+    if (replay->cursor.failed || number != replay->functions.count || first_line > INT32_MAX ||
+        !ARRAY_RESERVE(&replay->functions, 1, RECORDING_PLACES_MAX)) {
+        replay_fail(replay);
+        return;
+    }
+    struct function function = {.name = profile_string(profile, name),
+                                .file_name = profile_string(profile, file),
+                                .in_app = is_of_library(file) ? IN_APP_NO : IN_APP_YES,
+                                .start_line = (int64_t)first_line};
+    replay->functions.items[replay->functions.count++] = profile_add_function(profile, &function);
+}
+
+static void replay_line(struct replay *replay)
+{
+    uint64_t number = read_number(replay), function = read_number(replay), at = read_number(replay);
+    if (replay->cursor.failed || number != replay->places.count || function >= replay->functions.count ||
+        at > INT32_MAX || !ARRAY_RESERVE(&replay->places, 1, RECORDING_PLACES_MAX)) {
+        replay_fail(replay);
+        return;
+    }
+    struct line line = {.function = replay->functions.items[function], .line = (int64_t)at};
+    const struct location location = {.kind = FRAME_INTERPRETED};
+    replay->places.items[replay->places.count++] = profile_add_location(replay->profile, &location, &line, 1);
+}
+
 static void replay_stop(struct replay *replay)
 {
     replay->counts.is_stopped = true;
@@ -790,6 +859,9 @@ static void replay_record(struct replay *replay)
         [RECORDING_USAGE] = replay_usage,
         [RECORDING_SHORT] = replay_short,
         [RECORDING_ROUTINE] = replay_routine,
+        [RECORDING_INTERPRETER] = replay_interpreter,
+        [RECORDING_FUNCTION] = replay_function,
+        [RECORDING_LINE] = replay_line,
     };
     uint8_t kind = cursor_u8(&replay->cursor);
     bool is_known = kind < sizeof(kinds) / sizeof(kinds[0]) && kinds[kind];
@@ -908,6 +980,8 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
         free(replay->threads.items[i].stacks);
     }
     free(replay->threads.items);
+    free(replay->functions.items);
+    free(replay->places.items);
     free(replay->slept.items);
     free(replay->modules.items);
     free(replay);

@@ -16,6 +16,7 @@
 #ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 #define OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Parts of a thread's time. The sum is the wall clock's. Whole microseconds, which take half the bytes. */
@@ -68,6 +69,27 @@ enum recording_kind {
      * same start routine and a short life, too, stands for them; 0: none does. */
     RECORDING_SHORT,
     RECORDING_ROUTINE, /* thread number, address of its start routine: before its first time, if it is known by then */
+    /* enum recording_interpreter, text name with version: an interpreter that runs in the process, or one that is not
+     * known. Later records of this kind replace earlier ones. */
+    RECORDING_INTERPRETER,
+    RECORDING_FUNCTION, /* number, first line, text name, text file: a function that an interpreter runs */
+    RECORDING_LINE,     /* number, number of its function, line: a place that samples name */
+};
+
+/* Addresses of places that an interpreter runs, in samples: this plus the number of RECORDING_LINE. No code is there.
+ */
+#define RECORDING_PLACES (UINT64_C(1) << 58)
+enum { RECORDING_PLACES_MAX = 1 << 20 };
+
+static inline bool recording_is_place(uint64_t address)
+{
+    return address - RECORDING_PLACES < RECORDING_PLACES_MAX;
+}
+
+enum recording_interpreter {
+    RECORDING_INTERPRETER_READ,    /* samples have its functions */
+    RECORDING_INTERPRETER_UNKNOWN, /* a build that is not known: samples have native frames only */
+    RECORDING_INTERPRETERS,
 };
 
 /* The addresses that lately followed a caller in the new frames of samples, latest first. Writer and reader learn them
@@ -176,6 +198,10 @@ enum recording_counter {
     RECORDING_PRIORITY,        /* 1: the sampler thread had the highest priority of ordinary threads */
     RECORDING_FILE_ERRNO,      /* error that denied a file of /proc; 0: none */
     RECORDING_ENGINE,          /* enum recording_engine */
+    RECORDING_INTERPRETED,     /* stacks with functions of an interpreter */
+    RECORDING_INTERPRETED_TORN, /* stacks whose functions contradicted each other, or the native frames: these have
+                                   native frames only */
+    RECORDING_INTERPRETED_GONE, /* functions that were freed before they were named */
     RECORDING_COUNTER_COUNT,
 };
 

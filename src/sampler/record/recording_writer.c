@@ -203,6 +203,31 @@ void recording_thread_gone(struct recording_writer *writer, uint32_t number)
     write_number_of(writer, RECORDING_THREAD_GONE, number);
 }
 
+void recording_interpreter(struct recording_writer *writer, enum recording_interpreter state, const char *name)
+{
+    recording_begin(writer, RECORDING_INTERPRETER, RECORDING_TEXT_MAX + 64);
+    recording_number(writer, (uint64_t)state);
+    recording_text(writer, name, strlen(name));
+}
+
+void recording_function(struct recording_writer *writer, uint32_t number, uint32_t first_line, const char *name,
+                        const char *file)
+{
+    recording_begin(writer, RECORDING_FUNCTION, 2 * RECORDING_TEXT_MAX + 64);
+    recording_number(writer, number);
+    recording_number(writer, first_line);
+    recording_text(writer, name, strlen(name));
+    recording_text(writer, file, strlen(file));
+}
+
+void recording_line(struct recording_writer *writer, uint32_t number, uint32_t function, uint32_t line)
+{
+    recording_begin(writer, RECORDING_LINE, 64);
+    recording_number(writer, number);
+    recording_number(writer, function);
+    recording_number(writer, line);
+}
+
 void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns)
 {
     write_number_of(writer, RECORDING_TICK, elapsed_ns);

@@ -69,6 +69,12 @@ void recording_module_gone(struct recording_writer *writer, uint32_t number);
 void recording_thread(struct recording_writer *writer, uint32_t number, pid_t tid, const char *name);
 void recording_thread_gone(struct recording_writer *writer, uint32_t number);
 
+/* A function that an interpreter runs, and a line of one. Numbers count up from 0. */
+void recording_interpreter(struct recording_writer *writer, enum recording_interpreter state, const char *name);
+void recording_function(struct recording_writer *writer, uint32_t number, uint32_t first_line, const char *name,
+                        const char *file);
+void recording_line(struct recording_writer *writer, uint32_t number, uint32_t function, uint32_t line);
+
 /* Begins a tick, ELAPSED_NS after the previous one or the start. */
 void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns);
 /* Writes the counters (enum recording_counter), all since the start. */

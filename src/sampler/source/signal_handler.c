@@ -136,23 +136,70 @@ static bool may_have_new_filter(const struct unwind_modules *modules, const ucon
 
 /* --- The reply ---------------------------------------------------------------------------------------------------- */
 
+static bool gather_memory(const struct process_memory *memory, const struct memory_pieces *pieces)
+{
+    const struct sample_request *request = memory->context;
+    uint64_t size = 0;
+    for (size_t i = 0; i < pieces->count; i++) size += pieces->from[i].size;
+    long got = kernel_call6(SYS_process_vm_readv, request->thread, kernel_address(pieces->to), (long)pieces->count,
+                            kernel_address(pieces->from), (long)pieces->count, 0);
+    return got >= 0 && (uint64_t)got == size;
+}
+
+/* Puts the functions that an interpreter runs on this thread into REPLY. */
+static void add_functions(struct sample_request *request, struct sample_reply *reply)
+{
+    struct interpreted_request *interpreted = atomic_load(&request->interpreted);
+    const struct process_memory memory = {.gather = gather_memory, .context = request};
+    bool is_long_call = reply == &request->long_call_reply;
+    struct interpreted_stack *stack =
+        &interpreted->stacks[is_long_call ? REPLIES_MAX : (size_t)(reply - request->replies)];
+    const struct interpreted_process *process = interpreted->process;
+    struct interpreted_thread thread = {.state = atomic_load(&interpreted->thread_state),
+                                        .identity = atomic_load(&interpreted->thread_identity)};
+    reply->functions_result =
+        process->state.interpreter->read(&process->state, thread, &memory, &interpreted->work, stack);
+    if (reply->functions_result != INTERPRETED_READ) return;
+    const struct native_stack native = {.addresses = reply->addresses,
+                                        .stack_pointers = interpreted->stack_pointers,
+                                        .count = reply->address_count,
+                                        .has_root = reply->outcome == UNWIND_ROOT};
+    size_t count =
+        merge_stacks(&native, stack, &process->view, RECORDING_PLACES, interpreted->merged, RECORDING_FRAMES_MAX);
+    if (count == 0) {
+        reply->functions_result = INTERPRETED_TORN;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) reply->addresses[i] = interpreted->merged[i];
+    reply->address_count = count;
+    reply->functions = stack;
+}
+
 static void write_reply(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
 {
     unwind_prefetch(request->modules, &request->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
     struct unwind_registers registers = reply->registers = unwind_registers_of(context);
     const struct unwind_code code = {.read = copy_code, .context = request};
+    struct interpreted_request *interpreted = atomic_load(&request->interpreted);
     struct unwind_memory memory = {
         .extend = copy_stack_block, .context = request, .work = &request->work, .code = &code};
+    bool has_functions = interpreted && atomic_load(&interpreted->thread_state) != 0;
+    if (has_functions) memory.stack_pointers = interpreted->stack_pointers;
     if (may_have_new_filter(request->modules, context)) {
         memory.extend = deny;
         memory.code = NULL;
+        has_functions = false;
     } else if (request->reading == READ_BY_PROBE) {
         memory.low = memory.high = registers.values[MACHINE_SP] & ~(uint64_t)(PAGE - 1);
         memory.extend = probe_next_page;
         memory.code = NULL;
+        has_functions = false;
     }
     reply->outcome = unwind_walk(request->modules, &registers, &memory, &request->resume_cache, reply->addresses,
                                  RECORDING_FRAMES_MAX, &reply->address_count);
+    reply->functions = NULL;
+    reply->functions_result = INTERPRETED_NOTHING;
+    if (has_functions && reply->outcome != UNWIND_PENDING) add_functions(request, reply);
 }
 
 /* --- The choice of replies ---------------------------------------------------------------------------------------- */

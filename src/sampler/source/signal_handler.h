@@ -8,6 +8,7 @@
 #define OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 
 #include "format/recording/recording_layout.h"
+#include "sampler/source/interpreted_request.h"
 #include "unwind/unwind.h"
 
 #include <signal.h>
@@ -22,6 +23,8 @@ enum request_phase { REQUEST_FREE, REQUEST_OPEN, REQUEST_WRITING, REQUEST_DONE }
 /* Where a timer's signal finds its thread: inside a system call, or not. ORIGIN_ANY: no preference, or no timer. */
 enum signal_origin { ORIGIN_OUTSIDE, ORIGIN_IN_CALL, ORIGIN_ANY };
 
+_Static_assert((int)INTERPRETED_STACKS_MAX > (int)REPLIES_MAX, "a stack for each reply, and for that of long calls");
+
 /* Ways to read the stack of the interrupted thread. */
 enum stack_reading {
     READ_BY_COPY,  /* process_vm_readv, which never faults */
@@ -29,8 +32,10 @@ enum stack_reading {
 };
 
 struct sample_reply {
-    uint32_t outcome;                  /* enum unwind_outcome */
-    struct unwind_registers registers; /* registers at the start of the walk */
+    uint32_t outcome; /* enum unwind_outcome */
+    enum interpreted_result functions_result;
+    const struct interpreted_stack *functions; /* functions of an interpreter that are in ADDRESSES; NULL: none */
+    struct unwind_registers registers;         /* registers at the start of the walk */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
@@ -71,9 +76,10 @@ struct sample_request {
     struct sample_reply replies[REPLIES_MAX];
     struct long_calls_total long_calls; /* long calls since the replies were last read */
     struct sample_reply long_call_reply;
-    uint64_t words[REQUEST_WORDS];                                    /* handler: a copied part of the stack */
-    struct resume_cache resume_cache;                                 /* handler: the previous walk */
-    struct frame_lookup_work work;                                    /* handler */
+    uint64_t words[REQUEST_WORDS];                   /* handler: a copied part of the stack */
+    struct resume_cache resume_cache;                /* handler: the previous walk */
+    struct interpreted_request *_Atomic interpreted; /* work on functions of an interpreter; may be NULL */
+    struct frame_lookup_work work;                   /* handler */
     uint64_t stack[REQUEST_STACK_WORDS] __attribute__((aligned(16))); /* handler: its stack */
 };
 

@@ -1,0 +1,208 @@
+/* Reads the stack of a Python thread. The chain of frames lies in the chunks of the thread's data stack, except frames
+ * of generators, which lie in their objects, and entry frames, on the C stack. Memory is copied block by block, so that
+ * nothing is loaded from an address that the process could unmap.
+ *
+ * Runs in the signal handler: no libc, no locks, little stack. SPDX-License-Identifier: MIT */
+#include "interpreters/cpython_private.h"
+
+enum { PAGE = 4096, OWNER_ENTRY = 3, TAG_MASK = 7, MINOR_WITH_CLEANUP_FRAMES = 13 };
+
+static uint64_t word_at(const uint8_t *bytes, uint32_t offset)
+{
+    uint64_t word;
+    __builtin_memcpy(&word, bytes + offset, sizeof(word));
+    return word;
+}
+
+/* Returns SIZE bytes at ADDRESS, copied with the rest of their page before them: frames of callers are below. NULL:
+ * they cannot be read. */
+static const uint8_t *view(struct interpreted_work *work, const struct process_memory *memory, uint64_t address,
+                           size_t size)
+{
+    for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) {
+        const struct interpreted_block *block = &work->blocks[i];
+        if (address >= block->low && address < block->high && size <= block->high - address)
+            return block->bytes + (address - block->low);
+    }
+    if (address < PAGE || address > UINT64_MAX - size || size > INTERPRETED_BLOCK) return NULL;
+    struct interpreted_block *block = &work->blocks[work->next_block];
+    uint64_t low = address - address % PAGE, high = address + size;
+    if (high - low > INTERPRETED_BLOCK) low = high - INTERPRETED_BLOCK;
+    block->low = block->high = 0;
+    if (!process_memory_read(memory, &work->pieces, low, block->bytes, (size_t)(high - low))) return NULL;
+    block->low = low;
+    block->high = high;
+    work->next_block = (work->next_block + 1) % INTERPRETED_BLOCKS;
+    return block->bytes + (address - low);
+}
+
+/* --- Keys --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t key_of(const struct cpython_offsets *offsets, const uint8_t *code, uint32_t low, uint64_t name_hash)
+{
+    uint64_t key = mix(name_hash, word_at(code, offsets->code.name - low));
+    key = mix(key, word_at(code, offsets->code.qualified_name - low));
+    key = mix(key, word_at(code, offsets->code.file - low));
+    key = mix(key, word_at(code, offsets->code.line_table - low));
+    return mix(key, word_at(code, offsets->code.first_line - low) & UINT32_MAX);
+}
+
+bool cpython_read_keys(const struct interpreter_state *state, const struct process_memory *memory,
+                       struct interpreted_work *work, struct interpreted_frame *frames, size_t count)
+{
+    enum { TYPE = 8, NAME_HASH = 24 }; /* offsets in an object and in a string */
+    const struct cpython_offsets *offsets = state->offsets;
+    uint32_t end = offsets->code.line_table;
+    if (end < offsets->code.qualified_name) end = offsets->code.qualified_name;
+    size_t size = end + sizeof(uint64_t) - TYPE;
+    if (size > INTERPRETED_CODE_BYTES) return false;
+    struct memory_pieces *pieces = &work->pieces;
+    for (size_t done = 0; done < count;) {
+        size_t part = count - done < MEMORY_PIECES_MAX ? count - done : MEMORY_PIECES_MAX;
+        pieces->count = 0;
+        for (size_t i = 0; i < part; i++) memory_pieces_add(pieces, frames[done + i].code + TYPE, work->codes[i], size);
+        if (!memory->gather(memory, pieces)) return false;
+        pieces->count = 0;
+        for (size_t i = 0; i < part; i++) {
+            if (word_at(work->codes[i], 0) != state->code_type) return false;
+            uint64_t name = word_at(work->codes[i], offsets->code.name - TYPE);
+            memory_pieces_add(pieces, name + NAME_HASH, &work->hashes[i], sizeof(work->hashes[i]));
+        }
+        if (!memory->gather(memory, pieces)) return false;
+        for (size_t i = 0; i < part; i++) frames[done + i].key = key_of(offsets, work->codes[i], TYPE, work->hashes[i]);
+        done += part;
+    }
+    return true;
+}
+
+/* --- The chain ---------------------------------------------------------------------------------------------------- */
+
+/* The state of a walk. */
+struct walk {
+    const struct interpreter_state *state;
+    const struct cpython_offsets *offsets;
+    const struct process_memory *memory;
+    struct interpreted_work *work;
+    struct interpreted_stack *stack;
+    uint64_t frame;   /* address of the next frame */
+    uint64_t c_frame; /* 3.11: the record on the C stack that it belongs to */
+};
+
+/* Begins at the record on the C stack. The innermost one may not be complete yet, if the evaluation function has just
+ * begun: then its frame is none that the previous record leads to. */
+static bool begin_at_c_frame(struct walk *walk, uint64_t c_frame)
+{
+    const struct cpython_offsets *offsets = walk->offsets;
+    uint32_t size = offsets->c_frame.previous + (uint32_t)sizeof(uint64_t);
+    if (size < offsets->c_frame.frame + sizeof(uint64_t)) size = offsets->c_frame.frame + (uint32_t)sizeof(uint64_t);
+    const uint8_t *record = view(walk->work, walk->memory, c_frame, size);
+    if (!record) return false;
+    walk->c_frame = c_frame;
+    walk->frame = word_at(record, offsets->c_frame.frame);
+    return true;
+}
+
+/* Goes to the record before that of WALK, whose frames end with one that returns to PREVIOUS. */
+static bool step_c_frame(struct walk *walk, uint64_t previous)
+{
+    const struct cpython_offsets *offsets = walk->offsets;
+    const uint8_t *record = view(walk->work, walk->memory, walk->c_frame, offsets->c_frame.previous + sizeof(uint64_t));
+    uint64_t before = record ? word_at(record, offsets->c_frame.previous) : 0;
+    return before != 0 && begin_at_c_frame(walk, before) && walk->frame == previous;
+}
+
+static void add_frame(struct walk *walk, uint64_t code, uint64_t instruction)
+{
+    const struct interpreter_image *image = &walk->state->image;
+    /* The interpreter has a frame of its own under a constructor, whose code is in its data. */
+    bool is_cleanup = walk->state->minor >= MINOR_WITH_CLEANUP_FRAMES && code - image->start < image->size;
+    struct interpreted_stack *stack = walk->stack;
+    if (is_cleanup) return;
+    if (stack->count == INTERPRETED_FRAMES_MAX) {
+        stack->is_cut = true;
+        return;
+    }
+    uint64_t start = code + walk->offsets->code.instructions;
+    if (walk->offsets->frame.instruction_unit)
+        instruction = (instruction & INT32_MAX) * walk->offsets->frame.instruction_unit;
+    else
+        instruction = instruction > start ? instruction - start : 0;
+    stack->frames[stack->count++] = (struct interpreted_frame){.code = code, .instruction = instruction};
+}
+
+/* Notes that the evaluation function whose native frame holds RECORD was called for the frame that was added last. */
+static void note_record(struct walk *walk, uint64_t record)
+{
+    struct interpreted_stack *stack = walk->stack;
+    if (stack->count > 0 && !stack->is_cut && stack->frames[stack->count - 1].record == 0)
+        stack->frames[stack->count - 1].record = record;
+}
+
+static enum interpreted_result walk_chain(struct walk *walk)
+{
+    enum { STEPS_MAX = 100000 };
+    const struct cpython_offsets *offsets = walk->offsets;
+    bool ends_at_entry = true;
+    for (unsigned i = 0; walk->frame != 0; i++) {
+        uint64_t address = walk->frame;
+        const uint8_t *frame = view(walk->work, walk->memory, address, offsets->frame.size);
+        if (!frame || i == STEPS_MAX) return INTERPRETED_TORN;
+        uint64_t previous = word_at(frame, offsets->frame.previous);
+        uint64_t code = word_at(frame, offsets->frame.code) & ~(uint64_t)TAG_MASK;
+        uint64_t instruction = word_at(frame, offsets->frame.instruction);
+        bool is_entry = offsets->frames == CPYTHON_ENTRY_FRAMES && frame[offsets->frame.owner] >= OWNER_ENTRY;
+        bool ends_record = offsets->frames == CPYTHON_C_FRAMES && frame[offsets->frame.is_entry] == 1;
+        ends_at_entry = is_entry || ends_record || offsets->frames == CPYTHON_FRAME_OBJECTS;
+        walk->frame = previous;
+        if (is_entry)
+            note_record(walk, address);
+        else
+            add_frame(walk, code, instruction);
+        if (walk->stack->is_cut) return INTERPRETED_READ;
+        if (ends_record) note_record(walk, walk->c_frame);
+        if (ends_record && !step_c_frame(walk, previous)) return INTERPRETED_TORN;
+    }
+    return ends_at_entry ? INTERPRETED_READ : INTERPRETED_TORN;
+}
+
+static enum interpreted_result read_chain(struct walk *walk)
+{
+    enum interpreted_result result = walk_chain(walk);
+    if (result != INTERPRETED_READ) return result;
+    if (walk->stack->count == 0) return INTERPRETED_NOTHING;
+    bool has_keys = cpython_read_keys(walk->state, walk->memory, walk->work, walk->stack->frames, walk->stack->count);
+    return has_keys ? INTERPRETED_READ : INTERPRETED_TORN;
+}
+
+enum interpreted_result cpython_read(const struct interpreter_state *state, struct interpreted_thread thread,
+                                     const struct process_memory *memory, struct interpreted_work *work,
+                                     struct interpreted_stack *ret_stack)
+{
+    const struct cpython_offsets *offsets = state->offsets;
+    struct walk walk = {.state = state, .offsets = offsets, .memory = memory, .work = work, .stack = ret_stack};
+    ret_stack->count = 0;
+    ret_stack->is_cut = false;
+    for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) work->blocks[i].low = work->blocks[i].high = 0;
+    work->next_block = 0;
+    const uint8_t *description = view(work, memory, thread.state, offsets->thread.size);
+    if (!description || word_at(description, offsets->thread.identity) != thread.identity) return INTERPRETED_GONE;
+    uint64_t start = word_at(description, offsets->thread.frame);
+    if (offsets->c_frame.previous == 0) {
+        walk.frame = start;
+        return read_chain(&walk);
+    }
+    if (!begin_at_c_frame(&walk, start)) return INTERPRETED_TORN;
+    enum interpreted_result result = read_chain(&walk);
+    if (result != INTERPRETED_TORN) return result;
+    const uint8_t *record = view(work, memory, start, offsets->c_frame.previous + sizeof(uint64_t));
+    uint64_t before = record ? word_at(record, offsets->c_frame.previous) : 0;
+    ret_stack->count = 0;
+    ret_stack->is_cut = false;
+    return before != 0 && begin_at_c_frame(&walk, before) ? read_chain(&walk) : INTERPRETED_TORN;
+}

@@ -1,0 +1,116 @@
+/* Reads the stacks of programs that an interpreter runs: the functions of the program, beside the native frames of the
+ * interpreter. One struct interpreter for each kind of interpreter, and one file or more. SPDX-License-Identifier: MIT
+ */
+#ifndef OFFBEAT_INTERPRETERS_INTERPRETER_H
+#define OFFBEAT_INTERPRETERS_INTERPRETER_H
+
+#include "interpreters/process_memory.h"
+
+enum {
+    INTERPRETED_FRAMES_MAX = 1024,
+    INTERPRETED_NAME_MAX = 512,
+    INTERPRETED_FILE_MAX = 1024,
+    INTERPRETED_BLOCK = 4096,
+    INTERPRETED_BLOCKS = 2,
+    INTERPRETED_CODE_BYTES = 192,
+};
+
+/* A function that is being run. */
+struct interpreted_frame {
+    uint64_t code;        /* address of the function's code object */
+    uint64_t key;         /* hash of the code object's content: another one at the same address has another key */
+    uint64_t record;      /* an address in the native frame of the evaluation function, if that was called for this
+                             frame; else 0, and its caller is run by the same native frame */
+    uint64_t instruction; /* place in the code, bytes from its start */
+};
+
+/* A copied block of memory. */
+struct interpreted_block {
+    uint64_t low, high;
+    uint8_t bytes[INTERPRETED_BLOCK];
+};
+
+/* Working memory of one thread or signal handler. Needs no initial value. */
+struct interpreted_work {
+    struct interpreted_block blocks[INTERPRETED_BLOCKS];
+    unsigned next_block; /* block that is replaced next */
+    struct memory_pieces pieces;
+    uint8_t codes[MEMORY_PIECES_MAX][INTERPRETED_CODE_BYTES];
+    uint64_t hashes[MEMORY_PIECES_MAX];
+};
+
+/* The stack of a thread, the innermost frame first. */
+struct interpreted_stack {
+    uint32_t count;
+    bool is_cut; /* true if there are more frames than room */
+    struct interpreted_frame frames[INTERPRETED_FRAMES_MAX];
+};
+
+/* A thread of an interpreter. */
+struct interpreted_thread {
+    uint64_t state;    /* address of the interpreter's description of the thread */
+    uint64_t identity; /* value in that description by which it is known again */
+};
+
+enum interpreted_result {
+    INTERPRETED_READ,
+    INTERPRETED_NOTHING, /* the thread runs no function of the program */
+    INTERPRETED_GONE,    /* the thread's description is gone */
+    INTERPRETED_TORN,    /* the stack contradicts itself: it was read while it changed */
+};
+
+/* A place in the program. */
+struct interpreted_place {
+    char function[INTERPRETED_NAME_MAX], file[INTERPRETED_FILE_MAX];
+    uint32_t first_line, line; /* 0: not known */
+};
+
+/* A mapped ELF file. */
+struct interpreter_image {
+    uint64_t start, size, bias;
+};
+
+/* An interpreter in a process. */
+struct interpreter_state {
+    const struct interpreter *interpreter; /* NULL: none */
+    struct interpreter_image image;        /* the file that holds its code and data */
+    uint64_t root;                         /* address of its global data */
+    uint64_t code_type;                    /* type of code objects */
+    struct memory_range evaluation; /* code of the evaluation function, where stacks have no records; else empty */
+    uint32_t minor, patch;          /* version 3.MINOR.PATCH */
+    const struct cpython_offsets *offsets;
+};
+
+enum interpreter_attached {
+    INTERPRETER_ATTACHED,
+    INTERPRETER_ABSENT,  /* it is not in this image */
+    INTERPRETER_LATER,   /* it has not begun */
+    INTERPRETER_UNKNOWN, /* a build that is not known */
+};
+
+struct interpreter {
+    const char *name;     /* "CPython" */
+    const char *platform; /* platform of its frames in Sentry's protocol: "python" */
+
+    /* Looks for the interpreter in IMAGE. */
+    enum interpreter_attached (*attach)(const struct interpreter_image *image, const struct process_memory *memory,
+                                        struct interpreted_work *work, struct interpreter_state *ret_state);
+
+    /* Lists the threads of STATE, at most MAX, with the kernel's number of each. Returns how many there are. */
+    size_t (*threads)(const struct interpreter_state *state, const struct process_memory *memory,
+                      struct interpreted_work *work, struct interpreted_thread *ret_threads, int *ret_tids, size_t max);
+
+    /* Reads the stack of THREAD. It must not run meanwhile, or be the calling one. Signal-safe. */
+    enum interpreted_result (*read)(const struct interpreter_state *state, struct interpreted_thread thread,
+                                    const struct process_memory *memory, struct interpreted_work *work,
+                                    struct interpreted_stack *ret_stack);
+
+    /* Finds the place of FRAME. Returns false if its code object is gone. */
+    bool (*place)(const struct interpreter_state *state, const struct interpreted_frame *frame,
+                  const struct process_memory *memory, struct interpreted_work *work,
+                  struct interpreted_place *ret_place);
+};
+
+extern const struct interpreter cpython;
+
+#endif
