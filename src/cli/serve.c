@@ -12,6 +12,7 @@
 #include "cli/serve_self.h"
 #include "cli/store_folder.h"
 #include "page/page.h"
+#include "serve/alerts.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -191,6 +192,20 @@ static bool take_public_url(const char *url, char copy[PUBLIC_URL_SIZE])
     return false;
 }
 
+/* False after a message. */
+static bool check_alerts(const struct option_texts *alerts, struct serve_options *serve)
+{
+    struct error error;
+    for (size_t i = 0; i < alerts->count; i++) {
+        if (alert_rule_check(alerts->items[i], &error) == STATUS_OK) continue;
+        message("serve: --alert %.300s: %s", alerts->items[i], error.message);
+        return false;
+    }
+    serve->alerts = alerts->items;
+    serve->alert_count = alerts->count;
+    return true;
+}
+
 /* PEM, as a text. False after a message. */
 static bool read_pem(const char *path, struct buffer *pem)
 {
@@ -268,6 +283,10 @@ int command_serve(int argc, char **argv)
     bool logs_json = false;
     uint64_t debug_days = 90, debug_megabytes = 10240;
     bool profiles_self = false;
+    char address[ADDRESS_SIZE] = "127.0.0.1";
+    struct option_texts alerts = {.count = 0};
+    struct serve_options serve = {
+        .address = address, .port = DEFAULT_PORT, .log = say, .symbol_reader = "/proc/self/exe", .alert_seconds = 60};
     const struct option options[] = {
         {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
          .help = "where to listen; port 0 is any free one (default: 127.0.0.1:7117)"},
@@ -298,6 +317,14 @@ int command_serve(int argc, char **argv)
          .help = "profile the server itself, into a project called \"offbeat serve\""},
         {"public-url", 0, OPTION_TEXT, &public_url, .argument = "URL",
          .help = "where clients reach the server, for the URLs that it prints (default: the address)"},
+        {"alert", 0, OPTION_TEXTS, &alerts, .argument = "RULE",
+         .help = "watch a service: \"name=slow service=shop function=parse share>20 minutes=10\", or regression; may "
+                 "be given "
+                 "several times"},
+        {"alert-webhook", 0, OPTION_TEXT, &serve.alert_webhook, .argument = "URL",
+         .help = "POST JSON there when a rule begins or ends to hold"},
+        {"alert-seconds", 0, OPTION_NUMBER, &serve.alert_seconds, .argument = "SECONDS",
+         .help = "time between two checks of the rules (default: 60)", .minimum = 1, .maximum = 86400},
         {"config", 0, OPTION_TEXT, &config, .argument = "FILE",
          .help = "read options from lines NAME = VALUE; variables OFFBEAT_SERVE_… and options take precedence"},
         {0},
@@ -317,14 +344,13 @@ int command_serve(int argc, char **argv)
     };
     struct operands operands;
     enum exit_status status;
-    char address[ADDRESS_SIZE] = "127.0.0.1", path[PATH_MAX], public[PUBLIC_URL_SIZE];
-    struct serve_options serve = {
-        .address = address, .port = DEFAULT_PORT, .log = say, .symbol_reader = "/proc/self/exe"};
+    char path[PATH_MAX], public[PUBLIC_URL_SIZE];
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
     if (!parse_listen(listen, address, &serve.port) || !serve_is_address(address)) {
         message("serve: --listen %s: an address in numbers and a port are needed, as in 127.0.0.1:7117", listen);
         return EXIT_WRONG_USE;
     }
+    if (!check_alerts(&alerts, &serve)) return EXIT_WRONG_USE;
     if (!take_public_url(public_url, public)) return EXIT_WRONG_USE;
     folder = store_folder_choose("serve", folder, path);
     if (!folder) return EXIT_WRONG_USE;

@@ -407,6 +407,10 @@ bool ingest_store(struct request *request, const struct store_batch *batch)
     atomic_fetch_add(&server->chunks, batch->chunk_count - duplicates);
     atomic_fetch_add(&server->duplicates, duplicates);
     atomic_fetch_add(&server->rejected, batch->rejected_count);
+    struct project_metrics more = {
+        .project = batch->project, .chunks = batch->chunk_count - duplicates, .rejected = batch->rejected_count};
+    for (size_t i = 0; i < batch->chunk_count; i++) more.bytes += batch->chunks[i].payload.size;
+    metrics_note_stored(&server->metrics, &more);
     return true;
 }
 

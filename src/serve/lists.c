@@ -1,6 +1,5 @@
 /* Answers that list what the store has.  SPDX-License-Identifier: MIT */
 #include "serve/serve_private.h"
-#include "serve/symbolication.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -281,63 +280,4 @@ void list_outcomes(struct request *request)
     if (!begin_list(request, "outcomes", false, &list)) return;
     enum status status = store_each_outcome(request->server->store, &list.query, write_outcome, &list, &list.error);
     end_list(request, &list, status);
-}
-
-/* --- Metrics ------------------------------------------------------------------------------------------------------ */
-
-static void write_metric(struct buffer *out, const char *name, const char *type, const char *help, uint64_t value)
-{
-    buffer_append_format(out, "# HELP offbeat_%s %s\n# TYPE offbeat_%s %s\noffbeat_%s %llu\n", name, help, name, type,
-                         name, (unsigned long long)value);
-}
-
-static void write_symbol_metrics(const struct server *server, struct buffer *out)
-{
-    struct symbol_counts counts;
-    uint64_t files, bytes;
-    symbols_count(server->symbols, &counts);
-    store_debug_usage(server->store, &files, &bytes);
-    write_metric(out, "symbols_named_total", "counter", "Places that were named from debug files.", counts.named);
-    write_metric(out, "symbol_readers_total", "counter", "Processes that read a debug file.", counts.asked);
-    write_metric(out, "symbol_readers_failed_total", "counter", "Those that failed, or found no usable file.",
-                 counts.failed);
-    write_metric(out, "debug_files", "gauge", "Debug files.", files);
-    write_metric(out, "debug_file_bytes", "gauge", "Their size.", bytes);
-}
-
-/* The text format of Prometheus, version 0.0.4. */
-void show_metrics(struct request *request)
-{
-    struct server *server = request->server;
-    struct buffer *out = &request->answer;
-    struct store_usage usage;
-    store_usage(server->store, &usage);
-    write_metric(out, "chunks_stored_total", "counter", "Chunks and profiles that were stored.", server->chunks);
-    write_metric(out, "chunks_duplicate_total", "counter", "Chunks that were sent again.", server->duplicates);
-    write_metric(out, "items_rejected_total", "counter", "Items that the rules rejected.", server->rejected);
-    write_metric(out, "received_bytes_total", "counter", "Bytes of request bodies.", server->received_bytes);
-    write_metric(out, "roll_ups_total", "counter", "Sums of 10 minutes, hours and days that were made.",
-                 server->rolled_up);
-    write_metric(out, "queries_cancelled_total", "counter", "Queries whose client closed the connection.",
-                 server->cancelled);
-    write_metric(out, "requests_limited_total", "counter", "Requests above the rate of their project.",
-                 server->limited);
-    write_symbol_metrics(server, out);
-    write_metric(out, "requests_open", "gauge", "Requests that are arriving, waiting or answered.",
-                 server->connections);
-    write_metric(out, "connections_closed_total", "counter", "Connections that were too slow, or gave way to others.",
-                 server->open_connections.closed);
-    write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);
-    write_metric(out, "store_bytes", "gauge", "Size of the data files.", usage.bytes);
-    write_metric(out, "store_free_bytes", "gauge", "Room on the disk of the data files.", usage.free_bytes);
-    write_metric(out, "store_days", "gauge", "Data files.", usage.days);
-    write_metric(out, "store_commits_total", "counter", "Commits of the store.", usage.commits);
-    write_metric(out, "store_batches_total", "counter", "Requests that those commits stored.", usage.batches);
-    buffer_append_text(out,
-                       "# HELP offbeat_answers_total Answers by status code.\n# TYPE offbeat_answers_total counter\n");
-    for (int i = 0; i < STATUS_CODES_MAX; i++) {
-        unsigned long long count = server->answers[i];
-        if (count) buffer_append_format(out, "offbeat_answers_total{code=\"%d\"} %llu\n", i, count);
-    }
-    answer_finish(request, "text/plain; version=0.0.4");
 }

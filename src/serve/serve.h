@@ -31,6 +31,7 @@ enum {
     SERVE_LIST_MAX = 10000, /* entries of a list */
     SERVE_DRAINING_MAX = 8, /* certificates whose connections are still open */
     SERVE_PEM_BYTES_MAX = 1 << 20,
+    SERVE_ALERTS_MAX = 16,
 };
 
 /* A request that was answered. Without its parameters and headers: keys are among them. */
@@ -53,7 +54,11 @@ struct serve_options {
     uint64_t requests_max, bytes_max;        /* limits of a project, each minute; 0: no limit */
     const char *symbol_reader;               /* the program that reads debug files; NULL: they are not accepted */
     uint64_t debug_keep_ns,
-        debug_bytes_max; /* time since the last use of a debug file; bytes of a project's files; 0: no limit */
+        debug_bytes_max;       /* time since the last use of a debug file; bytes of a project's files; 0: no limit */
+    const char *const *alerts; /* texts of rules (alerts.h) */
+    size_t alert_count;
+    uint64_t alert_seconds;    /* time between two checks of a rule */
+    const char *alert_webhook; /* URL that is told when a rule begins or ends to hold; NULL: none */
     /* One line of what the server does; not for requests that are answered as usual. */
     void (*log)(void *context, const char *text);
     void *log_context;

@@ -9,6 +9,7 @@
 #include "serve/admin.h"
 #include "serve/connections.h"
 #include "serve/http_library.h"
+#include "serve/metrics.h"
 #include "serve/serve.h"
 
 #include <pthread.h>
@@ -120,8 +121,10 @@ struct server {
     struct connections open_connections;
     struct decode_budget decode_budget;
     struct rates rates;
+    struct metrics metrics;
     struct symbols *symbols;     /* NULL: there are no names from debug files */
     struct assembler *assembler; /* NULL: the same */
+    struct alerts *alerts;       /* NULL: there are no rules */
 
     atomic_ullong failed_ns; /* monotonic time of the last line about what cannot be stored; 0: none */
     atomic_bool is_ending;   /* queries that compute give up */
@@ -138,6 +141,8 @@ void server_log_failure(struct server *server, const char *message);
 /* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query
  * that computes, so that others run. False if too many are suspended, or without a thread for the others. */
 bool query_suspend(struct request *request);
+/* Answers REQUEST, which did not come from a client, in this thread. */
+void server_run_query(struct request *request);
 /* Whether its client has closed the connection: nobody waits for the answer. */
 bool request_is_abandoned(struct request *request);
 

@@ -1,6 +1,7 @@
 /* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
 #include "base/protobuf.h"
 #include "page/page.h"
+#include "serve/alerts.h"
 #include "serve/debug_uploads.h"
 #include "serve/serve_private.h"
 #include "serve/symbolication.h"
@@ -537,12 +538,15 @@ static void complete(void *context, struct MHD_Connection *connection, void **of
     *of_connection = NULL;
     if (!request) return;
     const struct serve_options *options = &request->server->options;
+    uint64_t duration_ns = clock_monotonic_ns() - request->begun_ns;
+    enum latency_kind kind = request->is_query ? LATENCY_QUERY : LATENCY_OTHER;
+    metrics_note_request(&request->server->metrics, request->has_key ? LATENCY_INGEST : kind, duration_ns);
     if (options->log_request && request->method && request->path) {
         const struct serve_event event = {.method = request->method,
                                           .path = request->path,
                                           .status = request->status,
                                           .time_ns = request->received_ns,
-                                          .duration_ns = clock_monotonic_ns() - request->begun_ns,
+                                          .duration_ns = duration_ns,
                                           .body_bytes = request->body_bytes};
         options->log_request(&event);
     }
@@ -628,6 +632,22 @@ static void *work(void *context)
     (void)pthread_cond_broadcast(&server->has_jobs); /* others may have waited for this one */
     (void)pthread_mutex_unlock(&server->lock);
     return NULL;
+}
+
+void server_run_query(struct request *request)
+{
+    struct server *server = request->server;
+    (void)pthread_mutex_lock(&server->lock);
+    server->running++;
+    server->running_queries++;
+    (void)pthread_mutex_unlock(&server->lock);
+    request_run(request);
+    end_suspension(request);
+    (void)pthread_mutex_lock(&server->lock);
+    server->running--;
+    server->running_queries--;
+    (void)pthread_cond_broadcast(&server->has_jobs);
+    (void)pthread_mutex_unlock(&server->lock);
 }
 
 /* Starts a worker; called with the lock. */
@@ -831,6 +851,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->daemon_lock, NULL);
     connections_init(&server->open_connections);
+    metrics_init(&server->metrics);
     (void)pthread_mutex_init(&server->decode_budget.lock, NULL);
     (void)pthread_cond_init(&server->decode_budget.has_room, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
@@ -848,6 +869,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     if (server->worker_count == 0 && status == STATUS_OK)
         status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
     if (status == STATUS_OK) status = listen_on(server, error);
+    if (status == STATUS_OK) status = alerts_start(server, &server->alerts, error);
     if (status == STATUS_OK)
         server->has_maintenance_thread =
             pthread_create(&server->maintenance_thread, NULL, run_maintenance, server) == 0;
@@ -904,6 +926,7 @@ void server_stop(struct server *server)
     (void)pthread_mutex_unlock(&server->lock);
     for (unsigned i = 0; i < server->thread_count; i++) (void)pthread_join(server->threads[i], NULL);
     if (server->has_maintenance_thread) (void)pthread_join(server->maintenance_thread, NULL);
+    alerts_stop(server->alerts);
     if (server->loopback) http->stop_daemon(server->loopback);
     if (server->admin) http->stop_daemon(server->admin);
     assembler_stop(server->assembler);
@@ -914,6 +937,7 @@ void server_stop(struct server *server)
     pem_free(server->unusable);
     (void)pthread_mutex_destroy(&server->daemon_lock);
     connections_fini(&server->open_connections);
+    metrics_fini(&server->metrics);
     (void)pthread_mutex_destroy(&server->lock);
     (void)pthread_mutex_destroy(&server->decode_budget.lock);
     (void)pthread_cond_destroy(&server->decode_budget.has_room);

@@ -2,16 +2,20 @@
 SPDX-License-Identifier: MIT"""
 import contextlib
 import json
+import os
 import pathlib
 import re
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import Server, administer, chunk_envelope, envelope, item, new_project, new_token, running  # noqa: E402
+from server_process import ROOT, Server, administer, chunk_envelope, envelope, item, new_project, new_token, running  # noqa: E402
 from tap import case, check, check_equal, main, short  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -273,6 +277,55 @@ def a_wrong_option_is_named_with_its_place():
             check_equal((lines, status), ("", 2), f"{text!r} {variables}: {said}")
             check(expected in said and said.count("\n") == 1, f"{text!r} {variables}: {said}")
         check_equal(start(folder, ["--config", "none"], {})[1:], ("offbeat: serve: none: cannot open: No such file or directory\n", 2), "a file that is not there")
+
+
+# --- The container ----------------------------------------------------------------------------------------------------
+
+
+def container_image():
+    """Instructions of the last stage of the Dockerfile: (word, rest)."""
+    text = (ROOT / "package/container/Dockerfile").read_text(encoding="utf-8")
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+    stages = [number for number, line in enumerate(lines) if line.startswith("FROM ")]
+    return [line for line in lines[:stages[-1]] if line.startswith("FROM ")], [tuple(line.split(None, 1)) for line in lines[stages[-1]:]]
+
+
+@case
+def the_command_of_the_container_serves_as_its_user():
+    """Without a registry: the user, the variables and the command of the Dockerfile, with another folder and port."""
+    build, image = container_image()
+    values = dict(image)
+    check_equal([line.split()[1] for line in build] + [values["FROM"]], ["debian:12-slim"] * 2, "systems")
+    variables = dict(word.split("=", 1) for word in values["ENV"].split())
+    check(variables["OFFBEAT_SERVE_DATA"] in values["RUN"] and values["VOLUME"] == variables["OFFBEAT_SERVE_DATA"], "the data has another folder")
+    user = int(values["USER"])
+    check(user > 0 and f"--uid {user} " in values["RUN"], f"the user is {user}")
+    known = {"FROM", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT"}
+    check_equal({word for word, _ in image} - known, set(), "instructions")
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / json.loads(values["ENTRYPOINT"])[0]
+        shutil.copy(OFFBEAT, program)
+        data = pathlib.Path(folder) / "data"
+        data.mkdir()
+        os.chmod(folder, 0o755)
+        as_user = {}
+        if os.getuid() == 0:
+            os.chown(data, user, user)
+            as_user = {"user": user, "group": user, "extra_groups": []}
+        environment = {"PATH": f"{folder}:/usr/bin:/bin", **variables, "OFFBEAT_SERVE_DATA": str(data), "OFFBEAT_SERVE_LISTEN": "0.0.0.0:0"}
+        command = json.loads(values["ENTRYPOINT"])
+        first = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, **as_user)
+        check("admin add-project" in first.stderr and first.returncode == 2, f"a start without a project: {first}")
+        added = subprocess.run([*command, "admin", "add-project", "shop"], env=environment, capture_output=True, text=True, timeout=60, **as_user)
+        check_equal(added.returncode, 0, added.stderr)
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **as_user) as process:
+            url = re.match(r"DSN: http://\w+@[\d.]+:(\d+)/1", process.stdout.readline())
+            with urllib.request.urlopen(f"http://127.0.0.1:{url[1]}/readyz", timeout=60) as answer:
+                check_equal(answer.status, 200, "status")
+            process.send_signal(getattr(signal, values["STOPSIGNAL"]))
+            check_equal(process.wait(60), 0, "exit status")
+        if os.getuid() == 0:
+            check_equal({path.stat().st_uid for path in data.iterdir()}, {user}, "owners of the data")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")

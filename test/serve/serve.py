@@ -536,6 +536,14 @@ def metrics_are_prometheus_text():
         text = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
         check(re.search(r"^offbeat_chunks_stored_total 1$", text, re.MULTILINE), text)
         check(re.search(r'^offbeat_answers_total\{code="200"\} 1$', text, re.MULTILINE), text)
+        version = subprocess.run([OFFBEAT, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+        for line in (f'offbeat_build_info{{version="{version}"}} 1', 'offbeat_project_chunks_total{project="1"} 1', 'offbeat_request_seconds_count{kind="ingest"} 1',
+                     'offbeat_request_seconds_bucket{kind="ingest",le="+Inf"} 1', 'offbeat_project_rejected_total{project="1"} 0'):
+            check(f"{line}\n" in text, f"{line} is not in {text}")
+        types = re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE)
+        names = {re.sub(r"_(bucket|sum|count)$", "", re.match(r"\w+", line)[0]) if "request_seconds" in line else re.match(r"\w+", line)[0]
+                 for line in text.splitlines() if not line.startswith("#")}
+        check_equal((len(types), set(types) - names), (len(set(types)), set()), "each name has one type")
 
 
 # --- Loss -------------------------------------------------------------------------------------------------------------
