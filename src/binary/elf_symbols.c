@@ -8,7 +8,8 @@
 #include "base/cursor.h"
 
 enum {
-    PLT_ENTRY_SIZE = 16, /* x86-64 and aarch64 */
+    PLT_ENTRY_SIZE = 16,           /* x86-64 and aarch64 */
+    PLT_PROTECTED_ENTRY_SIZE = 24, /* aarch64 with branch protection */
     PLT_X86_64_HEADER_SIZE = 16,
     PLT_AARCH64_HEADER_SIZE = 32,
     ENCLOSING_SYMBOLS_MAX = 16, /* symbols that a search for an enclosing function goes back */
@@ -132,7 +133,8 @@ bool elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file)
 /* --- Procedure linkage tables ------------------------------------------------------------------------------------- */
 
 /* A table whose entries are in the order of the relocations in .rela.plt. */
-static bool add_stub(struct elf_symbols *symbols, const struct elf_section *stubs, uint64_t offset, const char *name)
+static bool add_stub(struct elf_symbols *symbols, const struct elf_section *stubs, uint64_t offset, uint64_t size,
+                     const char *name)
 {
     if (!stubs || offset >= stubs->size) return true;
     size_t name_offset = symbols->names.size;
@@ -140,7 +142,7 @@ static bool add_stub(struct elf_symbols *symbols, const struct elf_section *stub
     buffer_append_byte(&symbols->names, '\0');
     struct elf_symbol symbol = {
         .address = stubs->address + offset,
-        .end = stubs->address + offset + PLT_ENTRY_SIZE,
+        .end = stubs->address + offset + size,
         .name_offset = (uint32_t)name_offset,
         .is_sized = true,
     };
@@ -171,20 +173,40 @@ static const char *imported_name(const struct plt *plt, const Elf64_Rela *reloca
     return text_at(&plt->texts, symbol.st_name);
 }
 
+/* Returns the size of the entries of STUBS on AArch64, which no header states: the distance between the jumps that end
+ * the first two, or the place of the only one. */
+static uint64_t measure_entry(const struct elf_file *file, const struct elf_section *stubs)
+{
+    enum { BR_X17 = 0xd61f0220, INSTRUCTION = 4, ENTRIES = 2 };
+    const uint64_t first = PLT_AARCH64_HEADER_SIZE;
+    uint32_t code[ENTRIES * PLT_PROTECTED_ENTRY_SIZE / INSTRUCTION] = {0};
+    uint64_t jumps[ENTRIES] = {0}, count = 0;
+    uint64_t size = stubs && stubs->size > first ? stubs->size - first : 0;
+    if (size > sizeof(code)) size = sizeof(code);
+    if (size == 0 || !stubs->has_bytes || !elf_file_read(file, stubs->file_offset + first, code, size))
+        return PLT_ENTRY_SIZE;
+    for (uint64_t i = 0; i < sizeof(code) / INSTRUCTION && count < ENTRIES; i++)
+        if (code[i] == BR_X17) jumps[count++] = (i + 1) * INSTRUCTION;
+    uint64_t measured = count == ENTRIES ? jumps[1] - jumps[0] : jumps[0];
+    return measured > PLT_ENTRY_SIZE ? PLT_PROTECTED_ENTRY_SIZE : PLT_ENTRY_SIZE;
+}
+
 static bool add_stubs(struct elf_symbols *symbols, const struct elf_file *file, const struct plt *plt)
 {
     /* With branch protection, x86-64 code calls .plt.sec, which has no header; .plt is then its slow path. */
     const struct elf_section *first = elf_file_section(file, ".plt"), *second = elf_file_section(file, ".plt.sec");
-    uint64_t header = file->machine == EM_AARCH64 ? PLT_AARCH64_HEADER_SIZE : PLT_X86_64_HEADER_SIZE;
+    bool is_aarch64 = file->machine == EM_AARCH64;
+    uint64_t header = is_aarch64 ? PLT_AARCH64_HEADER_SIZE : PLT_X86_64_HEADER_SIZE;
+    uint64_t size = is_aarch64 ? measure_entry(file, first) : PLT_ENTRY_SIZE;
     struct cursor cursor = cursor_of(buffer_slice(&plt->relocations));
     size_t names_left = name_bytes_max(plt->texts.size);
     bool ok = true;
-    for (uint64_t offset = 0; ok && cursor_left(&cursor) >= sizeof(Elf64_Rela); offset += PLT_ENTRY_SIZE) {
+    for (uint64_t offset = 0; ok && cursor_left(&cursor) >= sizeof(Elf64_Rela); offset += size) {
         Elf64_Rela relocation;
         memcpy(&relocation, cursor_take(&cursor, sizeof(relocation)).data, sizeof(relocation));
         const char *name = imported_name(plt, &relocation);
         if (!take_name(name, &names_left)) continue;
-        ok = add_stub(symbols, first, header + offset, name) && add_stub(symbols, second, offset, name);
+        ok = add_stub(symbols, first, header + offset, size, name) && add_stub(symbols, second, offset, size, name);
     }
     return ok;
 }
