@@ -17,7 +17,8 @@ extern _Atomic(struct process_page *) process_page;
 
 unsigned process_number_first(void);
 
-/* Never 0. The same as long as the process lives; a child has another one, which no ancestor had. From any thread. */
+/* Never 0. The number is one word that stands for nothing else, so that its load is relaxed. The same as long as the
+ * process lives; a child has another one, which no ancestor had. From any thread. */
 static inline unsigned process_number(void)
 {
     struct process_page *page = atomic_load_explicit(&process_page, memory_order_acquire);

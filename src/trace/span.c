@@ -13,6 +13,8 @@
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
+/* The counters of a transaction are relaxed, as is the growth of a count of references: nothing else is read or written
+ * because of their values. Only the last reference orders memory. */
 static void give_text_bytes(struct trace_transaction *transaction, size_t size)
 {
     atomic_fetch_sub_explicit(&transaction->text_bytes, size, memory_order_relaxed);

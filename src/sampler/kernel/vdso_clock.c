@@ -99,6 +99,7 @@ uint64_t clock_code_address(void)
     return (uint64_t)(uintptr_t)atomic_load_explicit(&of_vdso, memory_order_relaxed);
 }
 
+/* The pointer refers to code of the kernel, which is there from the start: its loads are relaxed. */
 uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0};

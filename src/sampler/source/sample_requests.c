@@ -39,6 +39,7 @@ bool sample_requests_install_handler(void)
 /* A generation is not 0, so that the values of the program's own timers name no request. */
 enum { FIRST_GENERATION = 0x4f4254 };
 
+/* Returns the generation of REQUEST. The load is relaxed: only the sampler thread changes generations. */
 static uint64_t generation_of(const struct sample_request *request)
 {
     uint64_t generation = atomic_load_explicit(&request->state, memory_order_relaxed) >> 2;
