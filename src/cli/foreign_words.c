@@ -40,7 +40,7 @@ static const struct foreign_word commands[] = {
 
 #define THREAD "records all threads of a process: --pid PID; offbeat top --thread REGEX shows one"
 #define ATTACH "records a process that runs already by --pid PID"
-#define SYSTEM "records one command and its children; perf records all: perf record -g -a -- sleep 10; offbeat top perf.data"
+#define SYSTEM "records all processes by --all"
 #define STACKS "always records complete stacks"
 #define EVENTS "records time; --mode cpu records time on a processor"
 
@@ -50,7 +50,6 @@ static const struct {
     {"record", "t", THREAD},
     {"record", "tid", THREAD},
     {"record", "attach", ATTACH},
-    {"record", "a", SYSTEM},
     {"record", "all-cpus", SYSTEM},
     {"record", "g", STACKS},
     {"record", "call-graph", STACKS},

@@ -585,6 +585,7 @@ static int record_end(struct record *record)
     if (record->has_run) index_store_make_room();
     if (record->watcher && record->has_run) record->watcher->last(record->watcher->context);
     attach_free(record->attachment);
+    process_choice_fini(&record->attach.choice);
     free(record->program);
     record_outputs_fini(&record->outputs);
     free(record->recordings.names);
@@ -611,8 +612,10 @@ static const char *const engine_names[] = {NULL, "inside", "bpf", "perf", "proc"
 static bool check_use(const struct record *record, const struct operands *command, unsigned engine)
 {
     bool attaches = attach_is_wanted(&record->attach);
-    if (attaches && command->count > 0)
-        message("--pid records processes that run already, so %s cannot be started, too", command->items[0]);
+    if (record->attach.pids.count > 0 && process_choice_is_given(&record->attach.choice))
+        message("--pid and --all, --name, --user or --cgroup exclude each other");
+    else if (attaches && command->count > 0)
+        message("processes that run already are recorded, so %s cannot be started, too", command->items[0]);
     else if (!attaches && command->count == 0)
         message("record needs a COMMAND to run, or --pid PID; see offbeat record --help");
     else if (attaches && engine == ENGINE_INSIDE)
@@ -640,6 +643,13 @@ int command_record(int argc, char **argv)
          .maximum = 100 * PERCENT_PPM},
         {"pid", 'p', OPTION_TEXTS, &record.attach.pids, .argument = "PID",
          .help = "record a process that runs already, and its children; may be repeated, or be 12,34"},
+        {"all", 'a', OPTION_SWITCH, &record.attach.choice.takes_all, .help = "record all processes, new ones, too"},
+        {"name", 0, OPTION_TEXT, &record.attach.choice.name, .argument = "REGEX",
+         .help = "record all processes whose name matches"},
+        {"user", 0, OPTION_TEXT, &record.attach.choice.user, .argument = "USER",
+         .help = "record all processes of a user: a name or number"},
+        {"cgroup", 0, OPTION_TEXT, &record.attach.choice.cgroup, .argument = "PATH",
+         .help = "record all processes of a control group: a container, a service"},
         {"engine", 0, OPTION_CHOICE, &engine, .argument = "auto|inside|bpf|perf|proc",
          .help = "how to sample: with the library inside, or from outside (default: auto)"},
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",

@@ -24,7 +24,7 @@ struct attachment {
 
 bool attach_is_wanted(const struct attach_options *options)
 {
-    return options->pids.count > 0;
+    return options->pids.count > 0 || process_choice_is_given(&options->choice);
 }
 
 static bool add_pid(struct attachment *attachment, pid_t pid)
@@ -56,22 +56,30 @@ static bool add_pids(struct attachment *attachment, const char *text)
     }
 }
 
-struct attachment *attach_find(const struct attach_options *options, char ret_name[PATH_MAX])
+/* Names the profile after the first process, or after what was chosen. */
+static bool find_name(const struct attachment *attachment, const struct attach_options *options,
+                      char ret_name[PATH_MAX])
 {
-    struct task_status status;
+    struct task_status status = {0};
+    const struct process_choice *choice = &options->choice;
+    bool has_pid = attachment->count > 0;
+    if (has_pid && !task_read_status(attachment->pids[0], &status)) {
+        message("there is no process %d", (int)attachment->pids[0]);
+        return false;
+    }
+    const char *chosen = choice->user ? choice->user : "processes";
+    (void)snprintf(ret_name, PATH_MAX, "%s", has_pid ? status.name : chosen);
+    for (char *at = ret_name; *at; at++) *at = *at == '/' ? '-' : *at;
+    return true;
+}
+
+struct attachment *attach_find(struct attach_options *options, char ret_name[PATH_MAX])
+{
     struct attachment *attachment = calloc(1, sizeof(*attachment));
-    bool is_found = attachment != NULL;
+    bool is_found = attachment && process_choice_begin(&options->choice);
     for (size_t i = 0; i < options->pids.count && is_found; i++)
         is_found = add_pids(attachment, options->pids.items[i]);
-    if (is_found && !task_read_status(attachment->pids[0], &status)) {
-        message("there is no process %d", (int)attachment->pids[0]);
-        is_found = false;
-    }
-    if (is_found) {
-        (void)snprintf(ret_name, PATH_MAX, "%s", status.name);
-        for (char *at = ret_name; *at; at++) *at = *at == '/' ? '-' : *at;
-        return attachment;
-    }
+    if (is_found && find_name(attachment, options, ret_name)) return attachment;
     free(attachment);
     return NULL;
 }
@@ -83,7 +91,12 @@ static void print_denial(const char *before, const struct engine_denial *denial)
     message("%s%s%s%s", before, denial->reason, denial->remedy[0] ? "; the remedy: " : "", denial->remedy);
 }
 
-static struct recorder *make_recorder(const struct attach_options *options, const struct engine_ops *engine,
+static bool wants(void *context, pid_t pid, const char *name)
+{
+    return process_choice_takes(context, pid, name);
+}
+
+static struct recorder *make_recorder(struct attach_options *options, const struct engine_ops *engine,
                                       struct engine_denial *ret_denial)
 {
     const struct recorder_options recorder_options = {
@@ -91,6 +104,8 @@ static struct recorder *make_recorder(const struct attach_options *options, cons
         .frequency_hz = options->frequency_hz,
         .is_cpu_mode = options->is_cpu_mode,
         .follows_children = !options->no_children,
+        .wants = process_choice_is_given(&options->choice) ? wants : NULL,
+        .context = &options->choice,
         .directory = options->directory,
         .image_directory = options->image_directory,
         .cache_directory = options->cache_directory,
@@ -115,7 +130,8 @@ static void record_until_end(struct attachment *attachment, const struct attach_
 {
     struct recorder *recorder = attachment->recorder;
     uint64_t end_ns = options->duration_ns ? clock_monotonic_ns() + options->duration_ns : UINT64_MAX;
-    while (recorder_process_count(recorder) > 0 && clock_monotonic_ns() < end_ns) {
+    bool awaits_more = process_choice_is_given(&options->choice);
+    while ((awaits_more || recorder_process_count(recorder) > 0) && clock_monotonic_ns() < end_ns) {
         uint64_t next_ns = recorder_next_ns(recorder);
         recorder_work(recorder, next_ns);
         int number = wait_for_signal(signals, next_ns);
@@ -150,11 +166,14 @@ static bool add_all(struct attachment *attachment)
         (void)recorder_add(attachment->recorder, attachment->pids[i], &denial);
         if (denial.reason[0]) print_denial("", &denial);
     }
+    recorder_find(attachment->recorder);
+    if (recorder_process_count(attachment->recorder) == 0 && attachment->count == 0)
+        message("no process has that name, user and control group, or this user may not record it");
     return recorder_process_count(attachment->recorder) > 0;
 }
 
 /* Begins with the best engine that can be used, or with the one that was asked for. Returns false after one line. */
-static bool begin(struct attachment *attachment, const struct attach_options *options)
+static bool begin(struct attachment *attachment, struct attach_options *options)
 {
     struct engine_denial denial = {0}, first = {0};
     char text[64];
@@ -173,7 +192,7 @@ static bool begin(struct attachment *attachment, const struct attach_options *op
     return false;
 }
 
-bool attach_run(struct attachment *attachment, const struct attach_options *options, uint64_t *ret_wall_ns)
+bool attach_run(struct attachment *attachment, struct attach_options *options, uint64_t *ret_wall_ns)
 {
     static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
     sigset_t signals, before;

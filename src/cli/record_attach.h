@@ -3,6 +3,7 @@
 #define OFFBEAT_CLI_RECORD_ATTACH_H
 
 #include "cli/options.h"
+#include "cli/process_choice.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -12,7 +13,8 @@
 enum { ATTACH_PIDS_MAX = 4096 };
 
 struct attach_options {
-    struct option_texts pids;    /* process numbers, several of them separated by commas */
+    struct option_texts pids; /* process numbers, several of them separated by commas */
+    struct process_choice choice;
     const char *engine;          /* name of an engine; NULL: the best one that this user may use */
     const char *directory;       /* folder for the recordings */
     const char *image_directory; /* folder where names are looked for by build id */
@@ -31,10 +33,10 @@ struct attachment;
 bool attach_is_wanted(const struct attach_options *options);
 
 /* Finds the processes. Returns NULL after one line on standard error. *RET_NAME is a name for the profile. */
-struct attachment *attach_find(const struct attach_options *options, char ret_name[PATH_MAX]);
+struct attachment *attach_find(struct attach_options *options, char ret_name[PATH_MAX]);
 
 /* Records the processes until they end, the time is over, or Ctrl-C. Returns false after one line on standard error. */
-bool attach_run(struct attachment *attachment, const struct attach_options *options, uint64_t *ret_wall_ns);
+bool attach_run(struct attachment *attachment, struct attach_options *options, uint64_t *ret_wall_ns);
 
 /* Frees ATTACHMENT, which may be NULL, when the profile is written. */
 void attach_free(struct attachment *attachment);

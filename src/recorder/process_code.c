@@ -242,13 +242,15 @@ void process_code_update(struct process_code *code)
         (struct unwind_modules){.items = walked, .count = count, .generation = code->generation, .cache = code->cache};
 }
 
+/* Another process may have prepared the file meanwhile. */
 bool process_code_prepare(struct process_code *code, struct code_files *files, uint64_t address)
 {
     const struct process_module *module = known_module(code, address);
-    if (!module || address >= module->end || module->file->state != CODE_FILE_NEW) return false;
+    if (!module || address >= module->end) return false;
     code_file_prepare(files, module->file);
+    bool is_ready = module->file->state == CODE_FILE_HAS_TABLE || module->file->has_lookup;
     process_code_update(code);
-    return true;
+    return is_ready;
 }
 
 void process_code_fini(struct process_code *code)

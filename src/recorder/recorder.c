@@ -38,7 +38,7 @@ struct recorder {
     ARRAY_OF(struct queued_stack) stacks; /* stacks of the open tick */
     ARRAY_OF(uint64_t) addresses;
     uint64_t period_ns, slot_ns, next_ns; /* ticks fall at random in slots of a period each */
-    uint64_t random, followed_ns;
+    uint64_t random, follow_ns;
     uint64_t lost_stacks;
     struct remote_stack memory;
     uint64_t walked[RECORDING_FRAMES_MAX];
@@ -308,22 +308,33 @@ static void remove_ended_processes(struct recorder *recorder)
     recorder->processes.count = kept;
 }
 
-static bool add_child(void *context, pid_t pid)
+static bool add_if_wanted(void *context, pid_t pid)
 {
     struct recorder *recorder = context;
+    const struct recorder_options *options = &recorder->options;
     struct task_status status;
     struct engine_denial denial;
     if (find_process(recorder, pid) || !task_read_status(pid, &status) || status.state == 'Z') return true;
-    if (find_process(recorder, status.parent)) (void)recorder_add(recorder, pid, &denial);
+    bool is_child = options->follows_children && find_process(recorder, status.parent);
+    if (is_child || (options->wants && options->wants(options->context, pid, status.name)))
+        (void)recorder_add(recorder, pid, &denial); /* another user's process is left out */
     return true;
 }
 
-/* Adds the children of the recorded processes. */
-static void follow_children(struct recorder *recorder, uint64_t now_ns)
+void recorder_find(struct recorder *recorder)
 {
-    if (!recorder->options.follows_children || now_ns < recorder->followed_ns + FOLLOW_NS) return;
-    recorder->followed_ns = now_ns;
-    (void)task_list("/proc", add_child, recorder);
+    if (recorder->options.follows_children || recorder->options.wants)
+        (void)task_list("/proc", add_if_wanted, recorder);
+}
+
+/* Looks for new processes. A search takes at most a hundredth of the time. */
+static void follow(struct recorder *recorder, uint64_t now_ns)
+{
+    enum { SHARE = 100 };
+    if (now_ns < recorder->follow_ns) return;
+    recorder_find(recorder);
+    uint64_t end_ns = clock_monotonic_ns();
+    recorder->follow_ns = end_ns + greatest(FOLLOW_NS, SHARE * (end_ns - now_ns));
 }
 
 /* Chooses the time of the next tick: at random in its slot, so that nothing periodic in the program keeps step. */
@@ -340,7 +351,7 @@ void recorder_tick(struct recorder *recorder)
     const struct engine_sink sink = {
         .context = recorder, .stack = queue_stack, .thread = take_thread, .process = take_change};
     uint64_t now_ns = clock_monotonic_ns();
-    follow_children(recorder, now_ns);
+    follow(recorder, now_ns);
     recorder->options.engine->poll(recorder->engine, &sink);
     for (size_t i = 0; i < recorder->processes.count; i++) {
         struct recorded_process *process = recorder->processes.items[i];

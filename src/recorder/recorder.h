@@ -15,6 +15,9 @@ struct recorder_options {
     uint64_t frequency_hz;
     bool is_cpu_mode;
     bool follows_children;
+    /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */
+    bool (*wants)(void *context, pid_t pid, const char *name);
+    void *context;
     const char *directory;       /* folder for the recordings */
     const char *image_directory; /* folder for links to files that their paths do not lead to; NULL: none */
     const char *cache_directory; /* folder of stored frame tables; NULL: none */
@@ -34,8 +37,11 @@ void recorder_free(struct recorder *recorder);
  * have a reason also after success: blocked threads cannot be seen. Does nothing if PID is recorded already. */
 bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *ret_denial);
 
-size_t
-recorder_process_count(const struct recorder *recorder); /* number of processes that are recorded at the moment */
+/* Adds the processes that the options want, and the children of recorded ones. */
+void recorder_find(struct recorder *recorder);
+
+/* Returns the number of processes that are recorded at the moment. */
+size_t recorder_process_count(const struct recorder *recorder);
 
 /* Returns the time of the next tick, CLOCK_MONOTONIC. */
 uint64_t recorder_next_ns(const struct recorder *recorder);

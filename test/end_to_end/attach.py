@@ -3,6 +3,7 @@ to run. SPDX-License-Identifier: MIT"""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,6 +153,61 @@ def blocked_threads_are_exact_by_any_engine():
             deep = rows["waits_forever"]["total"]
             check(rows["main"]["total"] >= asleep > 0.3e9, f"{engine}: asleep {asleep}, main {rows['main']['total']}")
             check(rows["is_deep"]["total"] == deep > 0.9e9, f"{engine}: {deep} ns in the recursion")
+
+
+# --- code that its path does not lead to ---------------------------------------------------------------------------------
+
+def check_names(program_pid, folder):
+    done = offbeat(folder, "record", "-p", program_pid, "-d", "1", "-o", "x.pb.gz")
+    check_equal(done.returncode, 0, text(done.stderr))
+    rows = top(folder)
+    check({"waits_forever", "is_deep", "sleeps_briefly"} <= set(rows), f"{text(done.stderr)} {sorted(rows)}")
+
+
+def needs_root():
+    if os.geteuid() != 0:
+        skip("needs root")
+
+
+@case
+def deleted_and_replaced_files_have_names():
+    needs_root()
+    with Folder() as folder:
+        copy = folder / "copy"
+        shutil.copy2(PROGRAM, copy)
+        with Running(copy) as program:
+            copy.unlink()
+            check_names(program.pid, folder)
+            shutil.copy2("/bin/true", copy)
+            check_names(program.pid, folder)
+
+
+@case
+def a_process_in_other_namespaces_has_names():
+    """Its file is in a file system that only its mount namespace has, and its own number is 1."""
+    needs_root()
+    inside = f"mount -t tmpfs none /mnt && cp {PROGRAM} /mnt/hidden && exec /mnt/hidden"
+    unshare = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    if run(*unshare, "mount", "-t", "tmpfs", "none", "/mnt").returncode != 0:
+        skip("no namespaces here")
+    with Folder() as folder, Running(*unshare, "sh", "-c", inside) as outer:
+        children = pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text(encoding="ascii").split()
+        check_names(children[0], folder)
+
+
+# --- which processes -----------------------------------------------------------------------------------------------------
+
+@case
+def processes_are_chosen_by_name_and_user_and_with_their_children():
+    with Folder() as folder:
+        copy = folder / "chosen-by-its-name"
+        shutil.copy2(PROGRAM, copy)
+        with Running(copy) as first, Running("sh", "-c", f"{copy} & wait") as second:
+            done = offbeat(folder, "record", "--name", "^chosen-by-its-name$", "--user", str(os.geteuid()), "-d", "1", "-o", "x.pb.gz")
+            check("in 2 processes" in text(done.stderr), text(done.stderr))
+            done = offbeat(folder, "record", "-p", f"{first.pid},{second.pid}", "-d", "1", "-o", "x.pb.gz")
+            check("in 3 processes" in text(done.stderr), text(done.stderr))
+            run("pkill", "-P", str(second.pid))
 
 
 class Recorder:
