@@ -46,8 +46,8 @@ static uint64_t timer_signal_length(const struct sampler *sampler)
 {
     enum { SIGNALS_IN_5_PERIODS = 12, MOST_NS = 4000000 };
     uint64_t wanted_ns = least(sampler->tick.period_ns * 5 / SIGNALS_IN_5_PERIODS, MOST_NS);
-    uint64_t ticks = sampler->kernel_tick_ns ? wanted_ns / sampler->kernel_tick_ns : 0;
-    return ticks > 1 ? ticks * sampler->kernel_tick_ns : sampler->kernel_tick_ns;
+    uint64_t ticks = sampler->timers.kernel_tick_ns ? wanted_ns / sampler->timers.kernel_tick_ns : 0;
+    return ticks > 1 ? ticks * sampler->timers.kernel_tick_ns : sampler->timers.kernel_tick_ns;
 }
 
 /* Returns the interval of the timer, which goes off at the first tick after it. A short interval makes it go off at
@@ -55,28 +55,29 @@ static uint64_t timer_signal_length(const struct sampler *sampler)
 static uint64_t interval_ns(const struct sampler *sampler)
 {
     enum { SHORT_NS = 100000 };
-    return sampler->timer_signal_ns > sampler->kernel_tick_ns ? sampler->timer_signal_ns - sampler->kernel_tick_ns / 2
-                                                              : SHORT_NS;
+    return sampler->timers.signal_ns > sampler->timers.kernel_tick_ns
+               ? sampler->timers.signal_ns - sampler->timers.kernel_tick_ns / 2
+               : SHORT_NS;
 }
 
 static uint32_t signals_in_period(const struct sampler *sampler)
 {
-    return (uint32_t)greatest(1, sampler->tick.period_ns / sampler->timer_signal_ns);
+    return (uint32_t)greatest(1, sampler->tick.period_ns / sampler->timers.signal_ns);
 }
 
 void cpu_clock_timer_prepare(struct sampler *sampler)
 {
     struct timespec tick = {0};
-    sampler->kernel_tick_ns = 0;
+    sampler->timers.kernel_tick_ns = 0;
     if (!filter_allows(FILTER_TIMERS) || !has_deferred_timers()) return;
     (void)kernel_call3(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, kernel_address(&tick), 0);
-    sampler->kernel_tick_ns = (uint64_t)tick.tv_nsec;
-    sampler->timer_signal_ns = sampler->counters[RECORDING_CLOCK_TICK_NS] = timer_signal_length(sampler);
+    sampler->timers.kernel_tick_ns = (uint64_t)tick.tv_nsec;
+    sampler->timers.signal_ns = sampler->counters[RECORDING_CLOCK_TICK_NS] = timer_signal_length(sampler);
 }
 
 bool cpu_clock_timer_is_wanted(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (thread->cpu_clock_timer || sampler->kernel_tick_ns == 0) return false;
+    if (thread->cpu_clock.request || sampler->timers.kernel_tick_ns == 0) return false;
     if (timer_sees_user_code(thread))
         return thread->ledger.records.has_run && timer_wants_reply(sampler, thread, cpu_ns);
     return timer_is_denied(sampler, thread);
@@ -84,8 +85,8 @@ bool cpu_clock_timer_is_wanted(const struct sampler *sampler, struct target_thre
 
 static void note_reading(const struct sampler *sampler, struct target_thread *thread, uint64_t uncovered_ns)
 {
-    thread->timer_signals_read_at = (struct timer_signals_reading){thread->ledger.cpu_ns, thread->ledger.waits.delay_ns,
-                                                                   sampler->tick.start_ns, uncovered_ns};
+    thread->cpu_clock.read_at = (struct timer_signals_reading){thread->ledger.cpu_ns, thread->ledger.waits.delay_ns,
+                                                               sampler->tick.start_ns, uncovered_ns};
 }
 
 /* Returns true if THREAD has slept since the previous reading: it has not run all the time, apart from waits for a
@@ -93,7 +94,7 @@ static void note_reading(const struct sampler *sampler, struct target_thread *th
  */
 static bool has_slept(const struct sampler *sampler, const struct target_thread *thread)
 {
-    const struct timer_signals_reading *before = &thread->timer_signals_read_at;
+    const struct timer_signals_reading *before = &thread->cpu_clock.read_at;
     uint64_t ran_ns = thread->ledger.cpu_ns - before->cpu_ns, span_ns = sampler->tick.start_ns - before->tick_ns;
     return ran_ns + (thread->ledger.waits.delay_ns - before->wait_ns) < span_ns - span_ns / 16;
 }
@@ -103,18 +104,19 @@ static bool has_slept(const struct sampler *sampler, const struct target_thread 
  * slept this is unknown, and 0. */
 static uint64_t uncovered_ns(const struct sampler *sampler, const struct target_thread *thread, uint32_t count)
 {
-    const struct timer_signals_reading *before = &thread->timer_signals_read_at;
+    const struct timer_signals_reading *before = &thread->cpu_clock.read_at;
     uint64_t ran_ns = thread->ledger.cpu_ns - before->cpu_ns;
-    return has_slept(sampler, thread) ? 0 : difference(before->uncovered_ns + ran_ns, count * sampler->timer_signal_ns);
+    return has_slept(sampler, thread) ? 0
+                                      : difference(before->uncovered_ns + ran_ns, count * sampler->timers.signal_ns);
 }
 
 struct timer_signals cpu_clock_timer_all_signals(const struct sampler *sampler, struct target_thread *thread,
                                                  struct timer_signals signals)
 {
     uint64_t ns = uncovered_ns(sampler, thread, signals.count);
-    uint32_t unseen = signals.in_call > 0 ? (uint32_t)(ns / sampler->timer_signal_ns) : 0;
+    uint32_t unseen = signals.in_call > 0 ? (uint32_t)(ns / sampler->timers.signal_ns) : 0;
     note_reading(sampler, thread,
-                 signals.in_call > 0 ? 0 : least(ns, thread->ledger.cpu_ns - thread->timer_signals_read_at.cpu_ns));
+                 signals.in_call > 0 ? 0 : least(ns, thread->ledger.cpu_ns - thread->cpu_clock.read_at.cpu_ns));
     signals.count += unseen;
     signals.in_call += unseen;
     return signals;
@@ -122,36 +124,36 @@ struct timer_signals cpu_clock_timer_all_signals(const struct sampler *sampler, 
 
 uint64_t cpu_clock_timer_open_call_ns(const struct sampler *sampler, const struct target_thread *thread)
 {
-    uint64_t ns = thread->timer_signals_read_at.uncovered_ns;
-    return ns >= LONG_CALL_SIGNALS * sampler->timer_signal_ns ? ns : 0;
+    uint64_t ns = thread->cpu_clock.read_at.uncovered_ns;
+    return ns >= LONG_CALL_SIGNALS * sampler->timers.signal_ns ? ns : 0;
 }
 
 bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct target_thread *thread)
 {
-    bool are_counted = thread->cpu_clock_timer && timer_sees_user_code(thread); /* only then the reading is noted */
-    return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_CALL_SIGNALS * sampler->timer_signal_ns;
+    bool are_counted = thread->cpu_clock.request && timer_sees_user_code(thread); /* only then the reading is noted */
+    return are_counted && uncovered_ns(sampler, thread, 0) >= LONG_CALL_SIGNALS * sampler->timers.signal_ns;
 }
 
 void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (cpu_ns < thread->no_signal_until_cpu_ns) return;
+    if (cpu_ns < thread->signal.none_until_cpu_ns) return;
     struct signal_choice choice = signal_choose(thread);
     if (choice.number == 0 || (choice.is_asleep && thread_awaits_signals(thread, cpu_ns))) return;
     struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
     if (!request) return;
     interpreted_threads_prepare(request, thread);
-    thread->cpu_clock_timer = request;
-    thread->cpu_clock_signal = choice.number;
-    thread->cpu_clock_reading = choice.reading;
-    thread->cpu_clock_checked_ns = sampler->tick.start_ns;
-    thread->cpu_clock_start_cpu_ns = cpu_ns;
+    thread->cpu_clock.request = request;
+    thread->cpu_clock.number = choice.number;
+    thread->cpu_clock.reading = choice.reading;
+    thread->cpu_clock.checked_ns = sampler->tick.start_ns;
+    thread->cpu_clock.start_cpu_ns = cpu_ns;
     note_reading(sampler, thread, 0);
     timer_note_cpu_clock_start(sampler, thread);
     sample_request_prefer(request, timer_preferred_origin(thread));
     struct request_timing timing = {.interval_ns = interval_ns(sampler), .signals_a_reply = signals_in_period(sampler)};
     /* Where another timer sees user code, the number of signals says how long a call was (cpu_clock_timer_all_signals),
      * and no call is a long one. */
-    uint64_t long_call_ns = timer_sees_user_code(thread) ? 0 : LONG_CALL_SIGNALS * sampler->timer_signal_ns;
+    uint64_t long_call_ns = timer_sees_user_code(thread) ? 0 : LONG_CALL_SIGNALS * sampler->timers.signal_ns;
     timing.long_call_intervals = (uint32_t)((long_call_ns + timing.interval_ns - 1) / timing.interval_ns);
     if (!signal_gate_arm(request, choice.number, timing)) cpu_clock_timer_forget(thread);
 }
@@ -159,24 +161,24 @@ void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, 
 void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread)
 {
     enum { EVERY_NS = 50000000 };
-    if (!thread->cpu_clock_timer) return;
-    if (!sample_request_is_armed(thread->cpu_clock_timer) ||
-        signal_handler_user(thread->cpu_clock_signal) != SIGNAL_OF_SAMPLER) {
+    if (!thread->cpu_clock.request) return;
+    if (!sample_request_is_armed(thread->cpu_clock.request) ||
+        signal_handler_user(thread->cpu_clock.number) != SIGNAL_OF_SAMPLER) {
         cpu_clock_timer_forget(thread);
         return;
     }
     /* The state that is checked before each other signal (signal_choice.h) can change while the timer runs. */
-    if (sampler->tick.start_ns < thread->cpu_clock_checked_ns + EVERY_NS) return;
+    if (sampler->tick.start_ns < thread->cpu_clock.checked_ns + EVERY_NS) return;
     struct signal_choice choice = signal_choose(thread);
-    thread->cpu_clock_checked_ns = sampler->tick.start_ns;
-    bool has_changed = choice.number != thread->cpu_clock_signal || choice.reading != thread->cpu_clock_reading;
+    thread->cpu_clock.checked_ns = sampler->tick.start_ns;
+    bool has_changed = choice.number != thread->cpu_clock.number || choice.reading != thread->cpu_clock.reading;
     if (has_changed || (choice.is_asleep && thread_awaits_signals(thread, thread->ledger.cpu_ns)))
         cpu_clock_timer_forget(thread);
 }
 
 uint64_t cpu_clock_timer_room(const struct sampler *sampler)
 {
-    return REPLIES_MAX * signals_in_period(sampler) * sampler->timer_signal_ns / sampler->tick.period_ns;
+    return REPLIES_MAX * signals_in_period(sampler) * sampler->timers.signal_ns / sampler->tick.period_ns;
 }
 
 /* Returns the time that THREAD neither ran nor waited, plus a constant, ns. A wait is counted at its end, so this falls
@@ -191,15 +193,15 @@ bool cpu_clock_timer_has_run_on(const struct sampler *sampler, struct target_thr
     enum { OPEN_WAIT_NS_MAX = 16000000 };
     if (run_queue_waits_are_asked(thread)) return false;
     if (sampler->tick.mode == RECORDING_CPU) return true;
-    int64_t more_ns = asleep_ns(sampler, thread) - thread->asleep_ns;
+    int64_t more_ns = asleep_ns(sampler, thread) - thread->cpu_clock.asleep_ns;
     if (more_ns >= 0 && more_ns <= OPEN_WAIT_NS_MAX) return true;
-    thread->asleep_ns += more_ns;
+    thread->cpu_clock.asleep_ns += more_ns;
     return more_ns < 0;
 }
 
 bool cpu_clock_timer_is_late(const struct sampler *sampler, const struct target_thread *thread, uint64_t unwritten_ns)
 {
-    return unwritten_ns > UNCOVERED_SIGNALS * sampler->timer_signal_ns + sampler->tick.period_ns;
+    return unwritten_ns > UNCOVERED_SIGNALS * sampler->timers.signal_ns + sampler->tick.period_ns;
 }
 
 /* Returns the CPU time that SIGNALS stand for. It may differ from the CPU clock by the time of some signals, but the
@@ -208,10 +210,10 @@ static uint64_t weight_ns(const struct sampler *sampler, const struct target_thr
                           struct timer_signals signals)
 {
     uint64_t met_cpu_ns =
-        thread->cpu_clock_start_cpu_ns + signals.intervals * thread->cpu_clock_timer->timing.interval_ns;
+        thread->cpu_clock.start_cpu_ns + signals.intervals * thread->cpu_clock.request->timing.interval_ns;
     uint64_t met_ns = ledger_unwritten_cpu_ns(&thread->ledger, least(met_cpu_ns, thread->ledger.cpu_ns));
-    uint64_t signals_ns = signals.count * sampler->timer_signal_ns,
-             least_ns = difference(met_ns, KEPT_SIGNALS * sampler->timer_signal_ns);
+    uint64_t signals_ns = signals.count * sampler->timers.signal_ns,
+             least_ns = difference(met_ns, KEPT_SIGNALS * sampler->timers.signal_ns);
     return greatest(least_ns, least(signals_ns, ledger_unwritten_cpu_ns(&thread->ledger, thread->ledger.cpu_ns)));
 }
 
@@ -220,12 +222,12 @@ static uint64_t weight_ns(const struct sampler *sampler, const struct target_thr
 static uint64_t long_calls_ns(const struct sampler *sampler, const struct target_thread *thread,
                               struct timer_signals signals, uint64_t all_ns)
 {
-    const struct long_calls_total *calls = &thread->cpu_clock_timer->long_calls;
+    const struct long_calls_total *calls = &thread->cpu_clock.request->long_calls;
     if (calls->count == 0) return 0;
     uint64_t equal_ns = all_ns / signals.count * calls->count;
     if (has_slept(sampler, thread)) return equal_ns;
-    uint64_t rest_ns = difference(all_ns, (signals.count - calls->count) * sampler->timer_signal_ns);
-    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->cpu_clock_timer->timing.interval_ns));
+    uint64_t rest_ns = difference(all_ns, (signals.count - calls->count) * sampler->timers.signal_ns);
+    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->cpu_clock.request->timing.interval_ns));
 }
 
 struct timer_signals_time cpu_clock_timer_time_of(const struct sampler *sampler, struct target_thread *thread,
@@ -240,8 +242,8 @@ struct timer_signals_time cpu_clock_timer_time_of(const struct sampler *sampler,
 
 void cpu_clock_timer_forget(struct target_thread *thread)
 {
-    if (thread->cpu_clock_timer) sample_request_give_back(thread->cpu_clock_timer);
-    thread->cpu_clock_timer = NULL;
+    if (thread->cpu_clock.request) sample_request_give_back(thread->cpu_clock.request);
+    thread->cpu_clock.request = NULL;
 }
 
 void cpu_clock_timer_forget_all(struct sampler *sampler)
@@ -254,7 +256,7 @@ bool cpu_clock_timer_renew_all(struct sampler *sampler)
     uint32_t renewed = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct target_thread *thread = sampler->threads.items[i].thread;
-        if (thread->cpu_clock_timer && sample_request_renew(thread->cpu_clock_timer, sampler->modules.current))
+        if (thread->cpu_clock.request && sample_request_renew(thread->cpu_clock.request, sampler->modules.current))
             renewed++;
     }
     return renewed == sample_requests_used();

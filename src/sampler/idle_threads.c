@@ -23,7 +23,7 @@ enum {
 
 uint32_t idle_thread_count(const struct target_thread *thread)
 {
-    return thread->page ? __atomic_load_n(&thread->page->lock, __ATOMIC_ACQUIRE) : 0;
+    return thread->idle.page ? __atomic_load_n(&thread->idle.page->lock, __ATOMIC_ACQUIRE) : 0;
 }
 
 bool idle_thread_continues(const struct listed_thread *listed)
@@ -54,11 +54,11 @@ static struct perf_event_mmap_page *map_page(pid_t tid, int *ret_errno)
 
 static void open_page(struct sampler *sampler, struct target_thread *thread)
 {
-    if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
-    bool is_allowed = sampler->pages_in_tick++ > 0 || filter_allows(FILTER_PERF);
+    if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->spent.pages >= PAGES_A_TICK_MAX) return;
+    bool is_allowed = sampler->spent.pages++ > 0 || filter_allows(FILTER_PERF);
     int denial = EPERM;
-    thread->page = is_allowed ? map_page(thread->tid, &denial) : NULL;
-    if (thread->page)
+    thread->idle.page = is_allowed ? map_page(thread->tid, &denial) : NULL;
+    if (thread->idle.page)
         sampler->counters[RECORDING_PERF_PAGES]++;
     else if (denial != ESRCH)
         sampler->counters[RECORDING_PERF_ERRNO] = (uint64_t)denial;
@@ -66,34 +66,34 @@ static void open_page(struct sampler *sampler, struct target_thread *thread)
 
 void idle_thread_forget(struct sampler *sampler, struct target_thread *thread)
 {
-    if (!thread->page) return;
-    pages_free(thread->page, PAGE);
-    thread->page = NULL;
+    if (!thread->idle.page) return;
+    pages_free(thread->idle.page, PAGE);
+    thread->idle.page = NULL;
     sampler->counters[RECORDING_PERF_PAGES]--;
 }
 
 void idle_thread_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count)
 {
     struct target_thread *thread = listed->thread;
-    listed->page_asleep = thread->page;
+    listed->page_asleep = thread->idle.page;
     listed->count_asleep = count;
-    if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
-        thread->asleep_ticks++;
-    else if (!thread->page && sampler->tick.number >= thread->no_page_until_tick)
+    if (thread->idle.asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
+        thread->idle.asleep_ticks++;
+    else if (!thread->idle.page && sampler->tick.number >= thread->idle.no_page_until_tick)
         open_page(sampler, thread);
 }
 
 void idle_thread_note_awake(struct sampler *sampler, struct listed_thread *listed)
 {
     struct target_thread *thread = listed->thread;
-    uint32_t ticks_asleep = sampler->tick.number - thread->awake_tick - 1;
-    thread->awake_tick = sampler->tick.number;
+    uint32_t ticks_asleep = sampler->tick.number - thread->idle.awake_tick - 1;
+    thread->idle.awake_tick = sampler->tick.number;
     listed->page_asleep = NULL;
-    thread->asleep_ticks = 0;
-    if (!thread->page) return;
-    thread->wakes = (thread->wakes > ticks_asleep ? thread->wakes - ticks_asleep : 0) + WAKE_WEIGHT;
-    if (thread->wakes < WAKES_MAX) return;
+    thread->idle.asleep_ticks = 0;
+    if (!thread->idle.page) return;
+    thread->idle.wakes = (thread->idle.wakes > ticks_asleep ? thread->idle.wakes - ticks_asleep : 0) + WAKE_WEIGHT;
+    if (thread->idle.wakes < WAKES_MAX) return;
     idle_thread_forget(sampler, thread);
-    thread->wakes = 0;
-    thread->no_page_until_tick = sampler->tick.number + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
+    thread->idle.wakes = 0;
+    thread->idle.no_page_until_tick = sampler->tick.number + SECONDS_WITHOUT_PAGE * sampler->schedule.ticks_a_second;
 }

@@ -147,8 +147,8 @@ static void note_thread(struct target_thread *thread, struct interpreted_thread 
     struct signal_choice choice = signal_choose(thread);
     if (choice.number == 0 || choice.reading != READ_BY_COPY) return;
     thread->interpreted = in;
-    thread->timer_stack_size = PERF_TIMER_STACK_MAX + 1;
-    if (thread->cpu_clock_timer) publish_thread(thread->cpu_clock_timer, in);
+    thread->perf.stack_size = PERF_TIMER_STACK_MAX + 1;
+    if (thread->cpu_clock.request) publish_thread(thread->cpu_clock.request, in);
 }
 
 static void list_interpreted_threads(struct sampler *sampler)

@@ -53,7 +53,7 @@ static bool note_sigwait(struct target_thread *thread, const char *text, uint64_
 {
     enum { LEFT_ALONE_NS = 10000000 };
     if (plain_parse(&text, 10) != SYS_rt_sigtimedwait || *text != ' ') return false;
-    thread->no_signal_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
+    thread->signal.none_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
     return true;
 }
 

@@ -23,7 +23,7 @@ enum {
 /* Returns a random number of stops between two samples, so that no program is in step with it. */
 static uint64_t chance_stops(struct sampler *sampler, const struct target_thread *thread)
 {
-    double stops = perf_timer_stops_in(&thread->timer, sampler->tick.period_ns);
+    double stops = perf_timer_stops_in(&thread->perf.timer, sampler->tick.period_ns);
     if (stops < 2 * STOPS_A_PERIOD) return 1;
     uint64_t period = chance_timer_ns(&sampler->random_state, (uint64_t)(stops / STOPS_A_PERIOD));
     return period > 0 ? period : 1;
@@ -33,25 +33,25 @@ static uint64_t chance_stops(struct sampler *sampler, const struct target_thread
 static void leave_alone(const struct sampler *sampler, struct target_thread *thread)
 {
     enum { SECONDS_MIN = 5, SECONDS_MAX = 320 };
-    uint32_t before = thread->waits.seconds_alone;
+    uint32_t before = thread->stops.waits.seconds_alone;
     uint32_t seconds = before == 0 ? SECONDS_MIN : (uint32_t)least(2 * before, SECONDS_MAX);
-    perf_timer_close(&thread->stop_timer);
-    thread->waits = (struct run_queue_waits){.seconds_alone = seconds,
-                                             .until_tick = sampler->tick.number + seconds * sampler->ticks_a_second};
+    perf_timer_close(&thread->stops.timer);
+    thread->stops.waits = (struct run_queue_waits){
+        .seconds_alone = seconds, .until_tick = sampler->tick.number + seconds * sampler->schedule.ticks_a_second};
 }
 
 /* Opens a stop timer with room for twice as many samples as are expected: a wait that has not ended is read at the next
  * tick. Small copies are enough, unless frames are large: the rest of the stack hardly changes during a wait. */
 static void open_stop_timer(struct sampler *sampler, struct target_thread *thread)
 {
-    uint32_t large = thread->timer_stack_size;
-    uint32_t size = thread->has_large_stack ? large : (uint32_t)least(SMALL_COPY, large);
+    uint32_t large = thread->perf.stack_size;
+    uint32_t size = thread->perf.has_large_stack ? large : (uint32_t)least(SMALL_COPY, large);
     uint32_t ring_size = 2 * STOPS_A_PERIOD * size;
     uint64_t period = chance_stops(sampler, thread);
-    thread->waits.period = period;
-    thread->waits.samples = 0;
-    sampler->timers_in_tick++;
-    int result = perf_timer_open(&thread->stop_timer, thread->tid, PERF_TIMER_SEES_STOPS, period, size,
+    thread->stops.waits.period = period;
+    thread->stops.waits.samples = 0;
+    sampler->spent.timers++;
+    int result = perf_timer_open(&thread->stops.timer, thread->tid, PERF_TIMER_SEES_STOPS, period, size,
                                  ring_size > RING_SIZE ? ring_size : RING_SIZE);
     if (result != 0) leave_alone(sampler, thread);
 }
@@ -59,27 +59,28 @@ static void open_stop_timer(struct sampler *sampler, struct target_thread *threa
 bool run_queue_waits_may_have_timer(const struct target_thread *thread)
 {
     /* A timer that sees all needs the same right. */
-    return thread->timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
+    return thread->perf.timer.control && !timer_sees_user_code(thread) && process_has_own_descriptors();
 }
 
 bool run_queue_waits_are_seen(const struct sampler *sampler, const struct target_thread *thread)
 {
     /* A sampler that hardly gets a processor does not see threads at random moments. */
-    bool is_asked = thread->waits.is_asked && thread->waits.has_replied && !sampler->tick.is_starved;
-    return thread->stop_timer.control || is_asked;
+    bool is_asked = thread->stops.waits.is_asked && thread->stops.waits.has_replied && !sampler->tick.is_starved;
+    return thread->stops.timer.control || is_asked;
 }
 
 void run_queue_waits_note(struct sampler *sampler, struct target_thread *thread, uint64_t wait_ns)
 {
     if (run_queue_waits_are_seen(sampler, thread) || wait_ns < sampler->tick.period_ns / WAITS_PART) return;
-    if (sampler->tick.number < thread->waits.until_tick) return;
+    if (sampler->tick.number < thread->stops.waits.until_tick) return;
     if (!run_queue_waits_may_have_timer(thread)) {
-        thread->waits.is_asked |= !sampler->tick_is_late && (thread->timer.control || timer_is_denied(sampler, thread));
+        thread->stops.waits.is_asked |=
+            !sampler->schedule.is_late && (thread->perf.timer.control || timer_is_denied(sampler, thread));
         return;
     }
     /* If the kernel can lock no further memory, threads without any timer need it more. */
-    bool may_open = sampler->timers_full == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
-    if (may_open && perf_timer_stops_in(&thread->timer, SECOND_NS) <= STOPS_A_SECOND_MAX)
+    bool may_open = sampler->timers.full_at == 0 && timer_may_open(sampler) && filter_allows(FILTER_PERF);
+    if (may_open && perf_timer_stops_in(&thread->perf.timer, SECOND_NS) <= STOPS_A_SECOND_MAX)
         open_stop_timer(sampler, thread);
 }
 
@@ -105,12 +106,12 @@ static bool may_be_left_alone(struct run_queue_waits *waits)
 /* Draws a new period after some SAMPLES. Changing it interrupts the processor that the thread runs on. */
 static void draw_period(struct sampler *sampler, struct target_thread *thread, uint32_t samples)
 {
-    struct run_queue_waits *waits = &thread->waits;
+    struct run_queue_waits *waits = &thread->stops.waits;
     waits->samples += samples;
     if (waits->samples < SAMPLES_A_DRAW || !filter_allows(FILTER_PERF)) return;
     uint64_t period = chance_stops(sampler, thread);
     waits->samples = 0;
-    if (period != waits->period) perf_timer_run_freely(&thread->stop_timer, period);
+    if (period != waits->period) perf_timer_run_freely(&thread->stops.timer, period);
     waits->period = period;
 }
 
@@ -118,32 +119,34 @@ bool run_queue_waits_fetch_stop(struct sampler *sampler, struct target_thread *t
                                 struct perf_timer_sample *ret_sample)
 {
     struct perf_timer_stops stops;
-    if (may_be_left_alone(&thread->waits)) {
+    if (may_be_left_alone(&thread->stops.waits)) {
         leave_alone(sampler, thread);
-        thread->waits.are_where_it_runs = true;
+        thread->stops.waits.are_where_it_runs = true;
     }
-    if (!thread->stop_timer.control) return false;
-    perf_timer_read_stops(&thread->stop_timer, &sampler->random_state, &stops);
+    if (!thread->stops.timer.control) return false;
+    perf_timer_read_stops(&thread->stops.timer, &sampler->random_state, &stops);
     draw_period(sampler, thread, stops.count);
-    if (!perf_timer_stop(&thread->stop_timer, &stops, ret_sample)) return false;
-    note_place(&thread->waits, stops.its_wait_ns >= LONG_WAIT_NS || registers_are_in_call(&ret_sample->registers));
+    if (!perf_timer_stop(&thread->stops.timer, &stops, ret_sample)) return false;
+    note_place(&thread->stops.waits,
+               stops.its_wait_ns >= LONG_WAIT_NS || registers_are_in_call(&ret_sample->registers));
     return true;
 }
 
 bool run_queue_waits_are_asked(const struct target_thread *thread)
 {
-    return thread->waits.is_asked && !thread->stop_timer.control && (thread->timer.control || thread->cpu_clock_timer);
+    return thread->stops.waits.is_asked && !thread->stops.timer.control &&
+           (thread->perf.timer.control || thread->cpu_clock.request);
 }
 
 void run_queue_waits_note_request(const struct sampler *sampler, struct target_thread *thread, bool is_sent)
 {
     enum { UNSENT_MAX = 8 };
-    thread->waits.unsent = is_sent ? 0 : thread->waits.unsent + 1;
-    if (thread->waits.unsent >= UNSENT_MAX) leave_alone(sampler, thread);
+    thread->stops.waits.unsent = is_sent ? 0 : thread->stops.waits.unsent + 1;
+    if (thread->stops.waits.unsent >= UNSENT_MAX) leave_alone(sampler, thread);
 }
 
 void run_queue_waits_note_reply(struct target_thread *thread, bool was_in_call)
 {
-    thread->waits.has_replied = true;
-    note_place(&thread->waits, was_in_call);
+    thread->stops.waits.has_replied = true;
+    note_place(&thread->stops.waits, was_in_call);
 }

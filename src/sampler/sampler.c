@@ -39,6 +39,7 @@ enum {
 
 static struct sampler sampler;
 static struct recording_session session;
+static struct ledger_sink sink;
 static char cache_directory[1024];
 static atomic_bool has_new_name;
 
@@ -63,16 +64,16 @@ static void note_start(void)
 {
     struct rusage usage = {0};
     bool is_forked = sampler.options.forked_ns != 0; /* its age includes its waits */
-    if (sampler.may_ask_usage && sampler.tick.mode == RECORDING_WALL && !is_forked)
+    if (sampler.start.may_ask_usage && sampler.tick.mode == RECORDING_WALL && !is_forked)
         (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     uint64_t now_ns = monotonic_ns();
-    sampler.start_ns = is_forked ? sampler.options.forked_ns : now_ns;
-    sampler.age_ns = now_ns - sampler.start_ns;
-    sampler.starter = thread_id();
-    sampler.starter_sleeps = read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
-    sampler.starter_cpu_ns = thread_own_cpu_ns();
-    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
-    sampler.system_cpu_ns_before = system_cpu_ns();
+    sampler.start.ns = is_forked ? sampler.options.forked_ns : now_ns;
+    sampler.start.age_ns = now_ns - sampler.start.ns;
+    sampler.start.thread = thread_id();
+    sampler.start.thread_sleeps = read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
+    sampler.start.thread_cpu_ns = thread_own_cpu_ns();
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.start.process_cpu_ns);
+    sampler.start.system_cpu_ns = system_cpu_ns();
 }
 
 /* Opens the ledgers of the first threads, except those that were created since note_start. */
@@ -80,24 +81,24 @@ static void note_first_threads(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
         struct target_thread *thread = sampler.threads.items[i].thread;
-        bool is_starter = thread->tid == sampler.starter;
-        if (thread->ledger.life.created_ns >= sampler.start_ns) continue;
-        uint64_t cpu_ns = sampler.starter_cpu_ns;
+        bool is_starter = thread->tid == sampler.start.thread;
+        if (thread->ledger.life.created_ns >= sampler.start.ns) continue;
+        uint64_t cpu_ns = sampler.start.thread_cpu_ns;
         if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
         ledger_open_existing(&thread->ledger, cpu_ns);
         if (is_starter) {
-            thread->sleep_count = sampler.starter_sleeps;
-            thread->cpu_ns_at_sleep = cpu_ns;
+            thread->signal.sleep_count = sampler.start.thread_sleeps;
+            thread->signal.cpu_ns_at_sleep = cpu_ns;
         }
         if (is_starter && sampler.options.forked_ns)
-            ledger_open_forked(&sampler.tick, &thread->ledger, sampler.process_cpu_ns, sampler.age_ns);
+            ledger_open_forked(&sampler.tick, &thread->ledger, sampler.start.process_cpu_ns, sampler.start.age_ns);
     }
 }
 
 static void write_counters(void)
 {
     uint64_t system_ns = system_cpu_ns();
-    sampler.counters[RECORDING_SYSTEM_CPU_NS] = system_ns - sampler.system_cpu_ns_before;
+    sampler.counters[RECORDING_SYSTEM_CPU_NS] = system_ns - sampler.start.system_cpu_ns;
     uint64_t *perf_denial = &sampler.counters[RECORDING_PERF_ERRNO];
     if (*perf_denial == 0 && !filter_allows(FILTER_PERF))
         *perf_denial = EPERM; /* no thread has slept long enough to need a page */
@@ -138,8 +139,8 @@ static void begin_recording(uint64_t start_ns)
 {
     recording_session_begin(&session, start_ns, process_has_own_descriptors());
     sampler.tick.recording_start_ns = start_ns;
-    if (start_ns == sampler.start_ns)
-        write_usage_of(sampler.process_cpu_ns);
+    if (start_ns == sampler.start.ns)
+        write_usage_of(sampler.start.process_cpu_ns);
     else
         write_usage();
     interpreted_threads_begin_recording(&sampler);
@@ -183,7 +184,7 @@ void sampler_cut(void)
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
 {
     /* The event takes system calls, for which a filter may kill the program. */
-    if (sampler.may_ask_usage) thread_events_begin(routine, created_ns);
+    if (sampler.start.may_ask_usage) thread_events_begin(routine, created_ns);
 }
 
 void sampler_note_thread_end(void)
@@ -235,7 +236,8 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.counters[RECORDING_TICKS]++;
     sampler.tick.start_ns = now_ns;
     sampler.tick.span_ns = now_ns - before_ns;
-    sampler.periods_in_tick = (uint32_t)greatest(1, least(sampler.tick.span_ns / sampler.tick.period_ns, PERIODS_MAX));
+    sampler.schedule.periods_in_tick =
+        (uint32_t)greatest(1, least(sampler.tick.span_ns / sampler.tick.period_ns, PERIODS_MAX));
     if (sampler.tick.stopped_ns > sampler.tick.span_ns) sampler.tick.stopped_ns = 0; /* it was before this recording */
     recording_tick(&session.writer, now_ns - before_ns);
 }
@@ -245,9 +247,9 @@ static void once_a_second(void)
     write_counters();
     /* A thread that is more urgent than the program must not take its time away. */
     uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
-    if (cpu_ns > sampler.own_cpu_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
-    sampler.own_cpu_ns = cpu_ns;
-    (void)threads_read_own_delay(&sampler.own_delay_ns);
+    if (cpu_ns > sampler.cpu.own_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
+    sampler.cpu.own_ns = cpu_ns;
+    (void)threads_read_own_delay(&sampler.cpu.own_delay_ns);
     write_usage();
     timer_forget_sleepers(&sampler);
 }
@@ -255,40 +257,40 @@ static void once_a_second(void)
 /* Flushes the recording from time to time: a tick without a change is a few bytes, and ten of them are one write. */
 static void flush_sometimes(uint64_t now_ns)
 {
-    uint64_t every_ns = sampler.has_news ? FLUSH_NEWS_EVERY_NS : FLUSH_EVERY_NS;
-    if (now_ns < sampler.flushed_ns + every_ns) return;
+    uint64_t every_ns = sampler.chores.has_news ? FLUSH_NEWS_EVERY_NS : FLUSH_EVERY_NS;
+    if (now_ns < sampler.chores.flushed_ns + every_ns) return;
     recording_writer_flush(&session.writer);
-    sampler.flushed_ns = now_ns;
-    sampler.has_news = false;
+    sampler.chores.flushed_ns = now_ns;
+    sampler.chores.has_news = false;
 }
 
 static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
     uint64_t limit_ns = sampler.tick.period_ns / 4 * 3;
     if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
-    sampler.table_budget = modules_budget_of(limit_ns, now_ns - before_ns);
+    sampler.spent.table_budget = modules_budget_of(limit_ns, now_ns - before_ns);
     tick_fetch_replies(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
         modules_release_retired(&sampler.modules);
-    bool is_new_second = is_due(&sampler.second_due_ns, now_ns, SECOND_NS);
+    bool is_new_second = is_due(&sampler.chores.second_due_ns, now_ns, SECOND_NS);
     modules_refresh(&sampler.modules, is_new_second, &session.writer);
     bool has_new_threads = threads_changed(&sampler.threads) || thread_events_are_pending();
     if (has_new_threads) refresh_threads();
     interpreted_threads_refresh(&sampler);
-    if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
+    if (atomic_exchange(&has_new_name, false)) sampler.chores.name_refreshes = NAME_REFRESHES;
     /* Threads give themselves names seldom, and mostly at their start. */
-    uint64_t names_every_ns = now_ns < sampler.start_ns + SECOND_NS ? NAMES_EVERY_NS : SECOND_NS;
-    bool is_time_for_names = is_due(&sampler.names_due_ns, now_ns, names_every_ns);
-    if (is_time_for_names || sampler.has_unread_names || sampler.name_refreshes > 0)
-        sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &session.writer);
-    if (sampler.name_refreshes > 0) sampler.name_refreshes--;
+    uint64_t names_every_ns = now_ns < sampler.start.ns + SECOND_NS ? NAMES_EVERY_NS : SECOND_NS;
+    bool is_time_for_names = is_due(&sampler.chores.names_due_ns, now_ns, names_every_ns);
+    if (is_time_for_names || sampler.chores.has_unread_names || sampler.chores.name_refreshes > 0)
+        sampler.chores.has_unread_names = !threads_refresh_names(&sampler.threads, &session.writer);
+    if (sampler.chores.name_refreshes > 0) sampler.chores.name_refreshes--;
     open_tick(now_ns, before_ns);
     if (!tick_all_threads(&sampler)) {
         refresh_threads();
         tick_new_threads(&sampler);
     }
-    if (has_new_threads) sampler.steady_periods = 0; /* more of them may live between two ticks */
+    if (has_new_threads) sampler.schedule.steady_periods = 0; /* more of them may live between two ticks */
     if (is_new_second) once_a_second();
     flush_sometimes(now_ns);
 }
@@ -298,7 +300,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
 static enum recording_end find_end(void)
 {
     enum { LEADER_AND_SAMPLER = 2 };
-    sampler.followed_ns = monotonic_ns();
+    sampler.chores.followed_ns = monotonic_ns();
     /* Only a directory that was opened inside of the new root may stay open. */
     if (process_root_has_changed()) threads_release_directory(&sampler.threads);
     enum recording_end reason = privileges_follow();
@@ -321,9 +323,9 @@ static enum recording_end check_program(void)
 /* Checks cheap signs at each tick, and everything ten times a second. Returns false if the sampler must end. */
 static bool may_continue(uint64_t now_ns)
 {
-    if (now_ns < sampler.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
-    sampler.end_reason = check_program();
-    return sampler.end_reason == RECORDING_END_NONE;
+    if (now_ns < sampler.chores.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
+    sampler.ending.reason = check_program();
+    return sampler.ending.reason == RECORDING_END_NONE;
 }
 
 /* Follows the program's rights for a thread that waits for it. Returns false if the sampler must end. */
@@ -331,8 +333,8 @@ static bool follow_at_once(void)
 {
     uint32_t wanted = atomic_load(&lifecycle.follow_wanted);
     atomic_fetch_and(&lifecycle.commands, ~(uint32_t)COMMAND_FOLLOW);
-    sampler.end_reason = check_program();
-    if (sampler.end_reason != RECORDING_END_NONE) return false;
+    sampler.ending.reason = check_program();
+    if (sampler.ending.reason != RECORDING_END_NONE) return false;
     atomic_store(&lifecycle.followed, wanted);
     futex_wake(&lifecycle.followed);
     return true;
@@ -391,7 +393,7 @@ static bool sleep_until(uint64_t deadline_ns)
 static void work_on_tables(uint64_t now_ns)
 {
     enum { YOUNG_NS = 100000000, YOUNG_BYTES_MAX = 512 << 10 };
-    bool is_young = now_ns - sampler.start_ns < YOUNG_NS;
+    bool is_young = now_ns - sampler.start.ns < YOUNG_NS;
     modules_work(&sampler.modules, is_young ? YOUNG_BYTES_MAX : SIZE_MAX,
                  modules_budget_of(sampler.tick.period_ns / TABLES_SHARE, 0));
 }
@@ -407,15 +409,15 @@ static uint64_t run_tick_and_measure(uint64_t now_ns)
     if (!sampler.tick.is_starved) work_on_tables(now_ns);
     atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
-    uint64_t before_ns = sampler.measured_cpu_ns;
-    sampler.measured_cpu_ns = thread_own_cpu_ns();
-    return sampler.measured_cpu_ns - before_ns;
+    uint64_t before_ns = sampler.cpu.measured_ns;
+    sampler.cpu.measured_ns = thread_own_cpu_ns();
+    return sampler.cpu.measured_ns - before_ns;
 }
 
 static void run_ticks(void)
 {
-    sampler.measured_cpu_ns = thread_own_cpu_ns();
-    while (sampler.tick.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
+    sampler.cpu.measured_ns = thread_own_cpu_ns();
+    while (sampler.tick.before_ns < sampler.schedule.end_ns && sleep_until(sampler.schedule.deadline_ns)) {
         uint64_t now_ns = monotonic_ns();
         if (!may_continue(now_ns)) return;
         schedule_note_delay(&sampler, now_ns);
@@ -447,10 +449,10 @@ static uint64_t end_of_recording_ns(void)
 
 static void finish_sampling(void)
 {
-    sampler.is_ending = sampler.has_finished = true;
-    if (sampler.end_reason == RECORDING_END_NONE && atomic_load(&lifecycle.is_too_late))
-        sampler.end_reason = RECORDING_END_UNKNOWN_RIGHTS;
-    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
+    sampler.ending.is_ending = sampler.ending.has_finished = true;
+    if (sampler.ending.reason == RECORDING_END_NONE && atomic_load(&lifecycle.is_too_late))
+        sampler.ending.reason = RECORDING_END_UNKNOWN_RIGHTS;
+    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason;
     wait_for_last_replies();
     tick_fetch_replies(&sampler);
     open_tick(end_of_recording_ns(), sampler.tick.before_ns);
@@ -471,8 +473,8 @@ static void begin_thread(int kept_descriptor)
     thread_wake_promptly();
     process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
-    sampler.end_reason = RECORDING_END_NONE;
-    sampler.own_delay_ns = 0;
+    sampler.ending.reason = RECORDING_END_NONE;
+    sampler.cpu.own_delay_ns = 0;
     futex_set(&lifecycle.ready);
     (void)process_root_has_changed();
     privileges_open();
@@ -482,20 +484,20 @@ static void begin_thread(int kept_descriptor)
 /* Notes CPU time from before the recording, of threads that had ended at note_start, or that exec has ended. */
 static void note_unseen_before(void)
 {
-    uint64_t before_ns = difference(sampler.process_cpu_ns, sampler.starter_cpu_ns);
+    uint64_t before_ns = difference(sampler.start.process_cpu_ns, sampler.start.thread_cpu_ns);
     for (size_t i = 0; i < sampler.threads.count; i++) {
         const struct target_thread *thread = sampler.threads.items[i].thread;
-        if (thread->ledger.beginning.was_there && thread->tid != sampler.starter)
+        if (thread->ledger.beginning.was_there && thread->tid != sampler.start.thread)
             before_ns = difference(before_ns, thread->ledger.cpu_written_ns);
     }
-    sampler.cpu_ns_of_ended += before_ns;
+    sampler.cpu.ended_ns += before_ns;
 }
 
 static void begin_sampling(void)
 {
     begin_thread(-1);
     recording_session_choose_clock(&session, sampler.options.profiler_id);
-    begin_recording(sampler.start_ns);
+    begin_recording(sampler.start.ns);
     atomic_store(&sampler.modules.is_changing, true);
     modules_write_again(&sampler.modules, &session.writer);
     modules_refresh(&sampler.modules, true, &session.writer);
@@ -505,8 +507,8 @@ static void begin_sampling(void)
     refresh_threads();
     note_first_threads();
     note_unseen_before();
-    sampler.tick.before_ns = sampler.start_ns;
-    sampler.second_due_ns = sampler.start_ns + SECOND_NS;
+    sampler.tick.before_ns = sampler.start.ns;
+    sampler.chores.second_due_ns = sampler.start.ns + SECOND_NS;
     sampler.random_state = process_random_number();
     schedule_first_tick(&sampler);
 }
@@ -518,7 +520,7 @@ static void forget_timers_with_descriptors(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
         struct target_thread *thread = sampler.threads.items[i].thread;
-        if (thread->timer.control && thread->timer.descriptor >= 0) timer_forget(&sampler, thread);
+        if (thread->perf.timer.control && thread->perf.timer.descriptor >= 0) timer_forget(&sampler, thread);
     }
 }
 
@@ -526,17 +528,18 @@ static void forget_timers_with_descriptors(void)
  * handed over is handed over at once if a filter may forbid it later. */
 static void step_aside(void)
 {
-    sampler.aside_since_ns = monotonic_ns();
+    sampler.ending.aside_since_ns = monotonic_ns();
     sampler.counters[RECORDING_TIMES_ASIDE]++;
-    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
+    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason_if_away;
     wait_for_last_replies();
     tick_fetch_replies(&sampler);
-    sampler.cpu_ns_of_ended += thread_own_cpu_ns();
+    sampler.cpu.ended_ns += thread_own_cpu_ns();
     cpu_clock_timer_forget_all(&sampler);
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);
-    sampler.begins_again = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
-    if (sampler.begins_again) {
+    sampler.ending.begins_again =
+        sampler.options.recording_ns > 0 && sampler.ending.reason_if_away == RECORDING_END_SECCOMP;
+    if (sampler.ending.begins_again) {
         write_rest();
         end_recording();
     } else {
@@ -557,19 +560,19 @@ static bool is_handed_file(struct handed_file file)
 
 static void resume_sampling(void)
 {
-    begin_thread(sampler.handed.descriptor);
-    bool is_handed = process_has_own_descriptors() && is_handed_file(sampler.handed);
-    if (process_has_own_descriptors() && !is_handed && sampler.handed.descriptor >= 0)
-        kernel_close(sampler.handed.descriptor);
-    sampler.counters[RECORDING_ASIDE_NS] += monotonic_ns() - sampler.aside_since_ns;
+    begin_thread(sampler.ending.handed.descriptor);
+    bool is_handed = process_has_own_descriptors() && is_handed_file(sampler.ending.handed);
+    if (process_has_own_descriptors() && !is_handed && sampler.ending.handed.descriptor >= 0)
+        kernel_close(sampler.ending.handed.descriptor);
+    sampler.counters[RECORDING_ASIDE_NS] += monotonic_ns() - sampler.ending.aside_since_ns;
     sampler.counters[RECORDING_END_REASON] = RECORDING_END_NONE;
-    if (sampler.begins_again) {
+    if (sampler.ending.begins_again) {
         sampler.tick.before_ns = monotonic_ns();
         begin_recording(sampler.tick.before_ns);
         modules_write_again(&sampler.modules, &session.writer);
         threads_write_again(&sampler.threads, &session.writer);
     } else {
-        recording_writer_resume(&session.writer, is_handed ? sampler.handed.descriptor : -1,
+        recording_writer_resume(&session.writer, is_handed ? sampler.ending.handed.descriptor : -1,
                                 process_has_own_descriptors());
     }
     refresh_threads();
@@ -577,13 +580,13 @@ static void resume_sampling(void)
 
 int sampler_run(void *unused)
 {
-    if (sampler.is_resumed)
+    if (sampler.ending.is_resumed)
         resume_sampling();
     else
         begin_sampling();
     run_ticks();
     bool is_aside = (atomic_load(&lifecycle.commands) & (COMMAND_STOP | COMMAND_STEP_ASIDE)) == COMMAND_STEP_ASIDE;
-    if (is_aside && sampler.end_reason == RECORDING_END_NONE)
+    if (is_aside && sampler.ending.reason == RECORDING_END_NONE)
         step_aside();
     else
         finish_sampling();
@@ -595,29 +598,29 @@ int sampler_run(void *unused)
 
 bool sampler_has_finished(void)
 {
-    return sampler.has_finished;
+    return sampler.ending.has_finished;
 }
 
 bool sampler_is_worth_a_flush(void)
 {
     enum { PERIODS_OF_START = 2 };
-    return monotonic_ns() >= sampler.start_ns + PERIODS_OF_START * sampler.tick.period_ns;
+    return monotonic_ns() >= sampler.start.ns + PERIODS_OF_START * sampler.tick.period_ns;
 }
 
 bool sampler_ended_by_filter(void)
 {
-    return sampler.has_finished && sampler.end_reason == RECORDING_END_SECCOMP;
+    return sampler.ending.has_finished && sampler.ending.reason == RECORDING_END_SECCOMP;
 }
 
 void sampler_expect_end(enum recording_end reason)
 {
-    sampler.end_reason_if_away = reason;
+    sampler.ending.reason_if_away = reason;
 }
 
 void sampler_prepare_resume(struct handed_file file)
 {
-    sampler.handed = file;
-    sampler.is_resumed = true;
+    sampler.ending.handed = file;
+    sampler.ending.is_resumed = true;
 }
 
 const char *sampler_recording_path(void)
@@ -628,8 +631,8 @@ const char *sampler_recording_path(void)
 void sampler_finish_in_its_place(int descriptor)
 {
     recording_writer_resume(&session.writer, descriptor, true);
-    sampler.is_ending = sampler.has_finished = true;
-    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
+    sampler.ending.is_ending = sampler.ending.has_finished = true;
+    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason_if_away;
     threads_fini(&sampler.threads, thread_gone, &sampler);
     end_recording();
 }
@@ -641,7 +644,7 @@ const struct sampler_options *sampler_present_options(void)
 
 uint64_t sampler_end_ns(void)
 {
-    return sampler.end_ns;
+    return sampler.schedule.end_ns;
 }
 
 void sampler_forget_finished(void)
@@ -683,7 +686,7 @@ bool sampler_prepare(const struct sampler_options *options)
     interpreted_threads_reset();
     sampler.options = *options;
     sampler.writer = &session.writer;
-    sampler.sink = recording_sink_of(&session.writer);
+    sink = recording_sink_of(&session.writer);
     prepare_session(options);
     sampler.options.directory = session.directory;
     if (options->cache_directory && strlen(options->cache_directory) < sizeof(cache_directory)) {
@@ -695,19 +698,19 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.modules.image_directory = options->recording_ns == 0 ? session.directory : NULL;
     sampler.tick.mode = options->mode;
     sampler.tick.period_ns = SECOND_NS / options->frequency_hz;
-    sampler.tick.sink = &sampler.sink;
+    sampler.tick.sink = &sink;
     sampler.tick.routines = &sampler.short_lived_threads.routines;
-    sampler.ticks_a_second = options->frequency_hz;
+    sampler.schedule.ticks_a_second = options->frequency_hz;
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
-    sampler.timer_factor = 1;
-    sampler.may_ask_usage = filter_allows(FILTER_USAGE);
-    sampler.requests_in_tick_max = 4 * process_processor_count();
+    sampler.timers.factor = 1;
+    sampler.start.may_ask_usage = filter_allows(FILTER_USAGE);
+    sampler.timers.requests_in_tick_max = 4 * process_processor_count();
     clock_prepare();
     cpu_clock_timer_prepare(&sampler);
     note_start();
     thread_allow_urgency(options->frequency_hz <= SAMPLER_URGENT_HZ_MAX);
     limit_memory();
-    sampler.end_ns = options->duration_ns ? sampler.start_ns + options->duration_ns : UINT64_MAX;
+    sampler.schedule.end_ns = options->duration_ns ? sampler.start.ns + options->duration_ns : UINT64_MAX;
     sample_requests_prepare();
     return sample_requests_install_handler();
 }

@@ -10,8 +10,8 @@ void short_lived_threads_add(struct sampler *sampler, const struct thread_event 
 {
     struct routine_sums *routine = routine_sums_of(sampler->tick.routines, end->routine);
     routine->unwritten.ends += end->ends;
-    sampler->cpu_ns_of_ended += end->cpu_ns;
-    sampler->unseen_cpu_ns = difference(sampler->unseen_cpu_ns, end->cpu_ns);
+    sampler->cpu.ended_ns += end->cpu_ns;
+    sampler->cpu.unseen_ns = difference(sampler->cpu.unseen_ns, end->cpu_ns);
     routine->unwritten.cpu_ns += end->cpu_ns;
     if (sampler->tick.mode == RECORDING_CPU) return;
     uint64_t rest_ns = end->wall_ns - least(end->cpu_ns, end->wall_ns);
@@ -134,7 +134,7 @@ static void note_begin(struct sampler *sampler, const struct thread_event *event
     struct target_thread *thread = threads_find(&sampler->threads, event->tid);
     if (thread) {
         thread->ledger.life = *event;
-        if (thread->is_known) ledger_note_creation(&sampler->tick, &thread->ledger);
+        if (thread->scan.is_known) ledger_note_creation(&sampler->tick, &thread->ledger);
         return;
     }
     size_t place = place_of_begun(lives, event->tid);

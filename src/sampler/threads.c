@@ -15,14 +15,14 @@
 int thread_syscall_file(struct target_thread *thread)
 {
     char path[TASK_PATH_SIZE];
-    if (thread->syscall_file >= 0) return thread->syscall_file;
+    if (thread->files.syscall >= 0) return thread->files.syscall;
     task_path(path, thread->tid, "syscall");
     return process_open(path, O_RDONLY);
 }
 
 void thread_release_syscall_file(struct target_thread *thread, int file)
 {
-    thread->syscall_file = process_keep(file);
+    thread->files.syscall = process_keep(file);
 }
 
 /* Reads THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
@@ -39,7 +39,7 @@ static bool read_kept(const struct target_thread *thread, const char *name, int 
 
 bool thread_read_status(struct target_thread *thread, char *text, size_t size)
 {
-    return read_kept(thread, "status", &thread->status_file, text, size);
+    return read_kept(thread, "status", &thread->files.status, text, size);
 }
 
 /* Parses "CPU_NS DELAY_NS SLICES". */
@@ -55,7 +55,7 @@ static bool parse_delay(const char *text, uint64_t *ret_ns)
 bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns)
 {
     char text[96];
-    return read_kept(thread, "schedstat", &thread->delay_file, text, sizeof(text)) && parse_delay(text, ret_ns);
+    return read_kept(thread, "schedstat", &thread->files.delay, text, sizeof(text)) && parse_delay(text, ret_ns);
 }
 
 bool threads_read_own_delay(uint64_t *ret_ns)
@@ -172,8 +172,8 @@ static struct target_thread *add_thread(struct threads *threads, size_t place, p
     struct target_thread *thread = (struct target_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
-    thread->ran = true;
-    thread->syscall_file = thread->delay_file = thread->status_file = -1;
+    thread->listing.may_have_new_name = true;
+    thread->files.syscall = thread->files.delay = thread->files.status = -1;
     thread->ledger.records.number = threads->next_number++;
     thread->ledger.sink_data = thread->last;
     struct listed_thread *item = &threads->items[place];
@@ -185,7 +185,7 @@ static struct target_thread *add_thread(struct threads *threads, size_t place, p
 
 static void write_thread(const struct target_thread *thread, struct recording_writer *writer)
 {
-    recording_thread(writer, thread->ledger.records.number, thread->tid, thread->name);
+    recording_thread(writer, thread->ledger.records.number, thread->tid, thread->listing.name);
 }
 
 /* Reads THREAD's name. Returns true if it has changed. */
@@ -197,8 +197,8 @@ static bool read_thread_name(struct target_thread *thread)
     char *end = strrchr(name, '\n');
     if (end) *end = '\0';
     name[THREAD_NAME_SIZE - 1] = '\0';
-    if (strcmp(name, thread->name) == 0) return false;
-    memcpy(thread->name, name, THREAD_NAME_SIZE);
+    if (strcmp(name, thread->listing.name) == 0) return false;
+    memcpy(thread->listing.name, name, THREAD_NAME_SIZE);
     return true;
 }
 
@@ -222,11 +222,11 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
         if (process_may_keep((int)threads->count) && !threads->is_brief)
             thread_release_syscall_file(thread, thread_syscall_file(thread));
         /* The names of many new threads are read later, a few at each tick. */
-        thread->ran = threads->listed_names_count++ >= names_max(threads);
-        if (!thread->ran) (void)read_thread_name(thread);
+        thread->listing.may_have_new_name = threads->listed_names_count++ >= names_max(threads);
+        if (!thread->listing.may_have_new_name) (void)read_thread_name(thread);
         write_thread(thread, writer);
     }
-    threads->items[place].thread->is_listed = true;
+    threads->items[place].thread->listing.is_listed = true;
 }
 
 /* Lists the threads with getdents64, because opendir would call malloc. */
@@ -255,7 +255,8 @@ static void keep_unlisted(struct threads *threads)
     for (size_t i = 0; i < threads->count; i++) {
         struct target_thread *thread = threads->items[i].thread;
         uint64_t cpu_ns;
-        if (!thread->is_listed && !is_left_out(thread->tid)) thread->is_listed = thread_cpu_ns(thread->tid, &cpu_ns);
+        if (!thread->listing.is_listed && !is_left_out(thread->tid))
+            thread->listing.is_listed = thread_cpu_ns(thread->tid, &cpu_ns);
     }
 }
 
@@ -265,7 +266,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     if (directory < 0) directory = process_open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     threads->is_blind = directory < 0;
     if (directory < 0) return;
-    for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->is_listed = false;
+    for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->listing.is_listed = false;
     threads->listed_count = threads->listed_names_count = 0;
     if (count_threads(directory) == 2) {
         /* The first thread and the sampler's are known without a list. For each name in a list the kernel keeps an
@@ -281,12 +282,12 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     keep_unlisted(threads);
 
     for (size_t i = 0; i < threads->count; i++) {
-        if (!threads->items[i].thread->is_listed) gone(context, threads->items[i].thread);
+        if (!threads->items[i].thread->listing.is_listed) gone(context, threads->items[i].thread);
     }
     size_t kept = 0;
     for (size_t i = 0; i < threads->count; i++) {
         struct target_thread *thread = threads->items[i].thread;
-        if (thread->is_listed) {
+        if (thread->listing.is_listed) {
             threads->items[kept++] = threads->items[i];
             continue;
         }
@@ -301,9 +302,9 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
     uint32_t room = names_max(threads);
     for (size_t i = 0; i < threads->count; i++) {
         struct target_thread *thread = threads->items[i].thread;
-        if (!thread->ran) continue;
+        if (!thread->listing.may_have_new_name) continue;
         if (room-- == 0) return false;
-        thread->ran = false;
+        thread->listing.may_have_new_name = false;
         if (read_thread_name(thread)) write_thread(thread, writer);
     }
     return true;
@@ -336,9 +337,9 @@ void threads_release_files(struct threads *threads)
 {
     threads_release_directory(threads);
     for (size_t i = 0; i < threads->count; i++) {
-        close_file(&threads->items[i].thread->syscall_file);
-        close_file(&threads->items[i].thread->delay_file);
-        close_file(&threads->items[i].thread->status_file);
+        close_file(&threads->items[i].thread->files.syscall);
+        close_file(&threads->items[i].thread->files.delay);
+        close_file(&threads->items[i].thread->files.status);
     }
 }
 

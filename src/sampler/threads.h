@@ -57,69 +57,101 @@ struct run_queue_waits {
     uint32_t unsent;        /* such signals in a row that could not be sent */
 };
 
-struct target_thread {
-    /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
-    pid_t tid;
-    struct sample_request *request;    /* request by the sampler thread; NULL: there is none */
+/* The page that the kernel shares for a thread that sleeps (idle_threads.c). */
+struct idle_page {
     struct perf_event_mmap_page *page; /* NULL: there is none */
-    bool is_known;                     /* true if it was scanned before */
-    bool ran_long;                     /* true if it ran for long before the last scan */
-    uint8_t asleep_ticks;              /* ticks asleep in a row, up to the number that makes a page worth its cost */
-    uint32_t awake_tick;               /* last tick that saw it awake */
+    uint32_t awake_tick;               /* last tick that saw the thread awake */
     uint32_t wakes;                    /* measure of how often it wakes up, which falls with each tick asleep */
     uint32_t no_page_until_tick;       /* end of the time without a page, after it woke up too often */
-    struct ledger ledger;              /* account of its time; a scan reads the first members */
+    uint8_t asleep_ticks;              /* ticks asleep in a row, up to the number that makes a page worth its cost */
+};
 
-    char name[THREAD_NAME_SIZE];
-    bool is_listed;  /* false if the present listing has not found the thread */
-    bool ran;        /* true if it ran since its name was read */
-    bool is_missing; /* true if it had ended at the open tick */
-
-    struct context_switches switches;
+/* State of a thread between two scans (tick.c). */
+struct thread_scan {
+    bool is_known;                /* true if it was scanned before */
+    bool ran_long;                /* true if it ran for long before the last scan */
+    bool may_wait;                /* true if the recheck is to find out whether it waits for a processor */
+    bool is_missing;              /* true if it had ended at the open tick */
     bool is_accounted;            /* true if it has ended, and CPU_NS of its ledger is all its CPU time */
-    uint64_t waited_ns;           /* time that scans have seen it waiting for a processor, ns */
-    struct recording_stack *last; /* last stack in the recording */
     uint32_t ticks_without_table; /* ticks since the last stack at which a walk met a new module */
-    int syscall_file;             /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
-    int delay_file;               /* schedstat, likewise */
-    int status_file;              /* status, likewise, for threads that were asked by a signal */
+    uint64_t waited_ns;           /* time that scans have seen it waiting for a processor, ns */
+};
 
-    /* Perf timers (timer.c, run_queue_waits.c). */
+/* Name of a thread, and whether the present listing has it. */
+struct thread_listing {
+    char name[THREAD_NAME_SIZE];
+    bool is_listed;         /* false if the present listing has not found the thread */
+    bool may_have_new_name; /* true if it ran since its name was read */
+};
+
+/* Descriptors of files in /proc/self/task/TID that are kept open where that is possible; -1: not open. */
+struct thread_files {
+    int syscall;
+    int delay;  /* schedstat */
+    int status; /* opened for threads that were asked by a signal */
+};
+
+/* Stacks that a perf timer copies while its thread runs (timer.c). */
+struct perf_source {
     struct perf_timer timer;
-    struct perf_timer stop_timer; /* timer for its waits for a processor */
-    struct run_queue_waits waits;
     struct sample_credit credit;
     struct period_setting period_set_at;
-    uint32_t timer_stack_size; /* bytes that its timer copies; 0: unknown; over the maximum: it gets no timer */
+    uint32_t stack_size;       /* bytes that its timer copies; 0: unknown; over the maximum: it gets no timer */
     uint32_t stacks_seen;      /* complete stacks in copies */
     uint64_t largest_stack;    /* largest of the last of these, bytes */
     uint32_t cut_stacks;       /* stacks that no larger copy would have made complete */
     bool has_large_stack;      /* true if a copy was once too small */
-    uint32_t timer_samples;    /* samples of the present timer */
+    uint32_t samples;          /* samples of the present timer */
     bool ran_with_other_timer; /* true if it ran when the timer replaced one with another size of copies */
-    uint64_t timer_cpu_ns;     /* CPU time at the last check whether it still runs, ns */
-    uint32_t timer_tick;       /* last such check at which it had run */
+    uint64_t checked_cpu_ns;   /* CPU time at the last check whether it still runs, ns */
+    uint32_t checked_tick;     /* last such check at which it had run */
+};
 
-    /* The request. */
-    int asked_number;                /* number of its signal */
-    uint64_t cpu_ns_at_request;      /* CPU time at the last request, ns */
-    uint32_t ticks_asked;            /* ticks since then at which the thread had run */
-    bool is_asked_for_wait;          /* true if the reply is for a wait, because a timer measures the CPU time */
-    bool waits_at_request;           /* true if it was on no processor when it was asked, beside many threads */
-    bool may_wait;                   /* true if the recheck is to find out whether it waits for a processor */
-    uint64_t sleep_count;            /* voluntary context switches when a signal was last considered */
-    uint64_t cpu_ns_at_sleep;        /* CPU time when a signal was first considered with that count, ns */
-    uint64_t no_signal_until_cpu_ns; /* CPU time until which no signal is sent, after it was in sigwait, ns */
+/* Stacks where a thread waits for a processor (run_queue_waits.c). */
+struct stop_source {
+    struct perf_timer timer;
+    struct run_queue_waits waits;
+};
 
-    /* A timer on the thread's CPU clock (cpu_clock_timer.c). */
-    struct sample_request *cpu_clock_timer; /* NULL: there is none */
-    int cpu_clock_signal;                   /* number of its signal */
-    enum stack_reading cpu_clock_reading;
-    uint64_t cpu_clock_checked_ns;   /* last check whether it may be sent signals, CLOCK_MONOTONIC */
-    uint64_t cpu_clock_start_cpu_ns; /* CPU time when the timer was started, or some µs less, ns */
-    struct timer_signals_reading timer_signals_read_at;
-    struct interpreted_thread interpreted; /* STATE 0: no interpreter runs it */
+/* Stacks that a thread unwinds itself when the sampler thread sends it a signal (tick.c). */
+struct signal_source {
+    int number;                 /* number of the signal of the request */
+    uint64_t cpu_ns_at_request; /* CPU time at the last request, ns */
+    uint32_t ticks_asked;       /* ticks since then at which the thread had run */
+    bool is_for_wait;           /* true if the reply is for a wait, because a timer measures the CPU time */
+    bool waits_at_request;      /* true if it was on no processor when it was asked, beside many threads */
+    uint64_t sleep_count;       /* voluntary context switches when a signal was last considered */
+    uint64_t cpu_ns_at_sleep;   /* CPU time when a signal was first considered with that count, ns */
+    uint64_t none_until_cpu_ns; /* CPU time until which no signal is sent, after it was in sigwait, ns */
+};
+
+/* Stacks that a thread unwinds itself when a timer on its CPU clock sends it a signal (cpu_clock_timer.c). */
+struct cpu_clock_source {
+    struct sample_request *request; /* NULL: there is no timer */
+    int number;                     /* number of its signal */
+    enum stack_reading reading;
+    uint64_t checked_ns;   /* last check whether it may be sent signals, CLOCK_MONOTONIC */
+    uint64_t start_cpu_ns; /* CPU time when the timer was started, or some µs less, ns */
+    struct timer_signals_reading read_at;
     int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since it was last seen asleep, ns */
+};
+
+/* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
+struct target_thread {
+    pid_t tid;
+    struct sample_request *request; /* request by the sampler thread; NULL: there is none */
+    struct idle_page idle;
+    struct ledger ledger; /* account of its time; a scan reads the first members */
+    struct thread_scan scan;
+    struct thread_listing listing;
+    struct thread_files files;
+    struct context_switches switches;
+    struct recording_stack *last; /* last stack in the recording */
+    struct perf_source perf;
+    struct stop_source stops;
+    struct signal_source signal;
+    struct cpu_clock_source cpu_clock;
+    struct interpreted_thread interpreted; /* STATE 0: no interpreter runs it */
 };
 
 /* All that a tick touches of a thread that sleeps: it has not moved as long as its page's count is the same. */

@@ -39,7 +39,8 @@ enum {
 /* Builds the table of the new module that a walk has reached at its last address. */
 static enum modules_result build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
-    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->table_budget, sampler->writer);
+    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->spent.table_budget,
+                         sampler->writer);
 }
 
 /* Leaves the time of THREAD, which ran through code without a table, to the next stack, or writes it as lost if it is
@@ -47,8 +48,8 @@ static enum modules_result build_table_for(struct sampler *sampler, const uint64
 static void wait_for_table(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_WITHOUT_TABLE_MAX = 2, SIGNALS_WITHOUT_TABLE_MAX = 8 };
-    uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->tick.period_ns;
-    if (thread->cpu_clock_timer) most_ns += SIGNALS_WITHOUT_TABLE_MAX * sampler->timer_signal_ns;
+    uint64_t most_ns = PERIODS_WITHOUT_TABLE_MAX * sampler->schedule.periods_in_tick * sampler->tick.period_ns;
+    if (thread->cpu_clock.request) most_ns += SIGNALS_WITHOUT_TABLE_MAX * sampler->timers.signal_ns;
     if (ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) > most_ns)
         ledger_write_lost(&sampler->tick, &thread->ledger, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
@@ -59,11 +60,11 @@ static void wait_for_table(struct sampler *sampler, struct target_thread *thread
 static void build_ahead(struct sampler *sampler, const struct target_thread *thread)
 {
     enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
-    uint32_t ticks = thread->ticks_without_table + sampler->periods_in_tick - 1;
+    uint32_t ticks = thread->scan.ticks_without_table + sampler->schedule.periods_in_tick - 1;
     if (ticks <= TICKS_ALONE) return;
     uint32_t doublings = ticks - TICKS_ALONE;
     modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX),
-                       sampler->table_budget);
+                       sampler->spent.table_budget);
 }
 
 /* Walks the stack of SAMPLE. Returns false if it is not available yet, or never will be. A stack in our own handler is
@@ -107,7 +108,7 @@ static void write_samples(struct sampler *sampler, struct target_thread *thread,
     bool was_asked = timer_was_asked(thread, news);
     for (uint32_t i = 0; i < news->kept_count; i++) {
         uint64_t part_ns = ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) / (news->kept_count - i);
-        if (!perf_timer_sample(&thread->timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
+        if (!perf_timer_sample(&thread->perf.timer, news, i, &sample) || !walk_sample(sampler, thread, &sample, &stack))
             continue;
         if (i == 0 && was_asked && threads_sleep_at(sample.registers.values[MACHINE_IP])) {
             write_slept(sampler, thread, &stack);
@@ -130,7 +131,7 @@ static bool read_reply(struct sampler *sampler, struct target_thread *thread, st
     if (ret_stack->flags != UNWIND_PENDING) return true;
     enum modules_result table = build_table_for(sampler, ret_stack->addresses, ret_stack->count);
     if (table != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
-    thread->ticks_without_table++;
+    thread->scan.ticks_without_table++;
     build_ahead(sampler, thread);
     ret_stack->flags = UNWIND_NO_TABLE;
     return table == MODULES_NOTHING;
@@ -143,8 +144,8 @@ static bool find_time_of_signals(struct sampler *sampler, struct target_thread *
     if (timer_sees_user_code(thread) && thread->ledger.records.has_run) {
         timer_note_request(sampler, thread);
         signals = cpu_clock_timer_all_signals(sampler, thread, signals);
-        bool is_accepted =
-            sample_credit_accept(&thread->credit, signals, was_in_call, cpu_clock_timer_open_call_ns(sampler, thread));
+        bool is_accepted = sample_credit_accept(&thread->perf.credit, signals, was_in_call,
+                                                cpu_clock_timer_open_call_ns(sampler, thread));
         *ret_time =
             (struct timer_signals_time){.cpu_ns = timer_accounted_cpu_ns(sampler, thread, thread->ledger.cpu_ns)};
         return is_accepted;
@@ -158,7 +159,7 @@ static bool find_time_of_signals(struct sampler *sampler, struct target_thread *
 static void write_replies(struct sampler *sampler, struct target_thread *thread, struct timer_signals signals)
 {
     struct found_stack stack;
-    struct sample_request *request = thread->cpu_clock_timer;
+    struct sample_request *request = thread->cpu_clock.request;
     uint32_t short_count = request->reply_count, count = short_count + (request->long_calls.count > 0);
     struct timer_signals_time time = {0};
     bool has_time = false;
@@ -178,15 +179,15 @@ static void write_replies(struct sampler *sampler, struct target_thread *thread,
 static void write_timer_replies(struct sampler *sampler, struct target_thread *thread)
 {
     struct timer_signals signals;
-    if (!thread->cpu_clock_timer || !sample_request_hold(thread->cpu_clock_timer, &signals)) return;
+    if (!thread->cpu_clock.request || !sample_request_hold(thread->cpu_clock.request, &signals)) return;
     sampler->counters[RECORDING_SIGNALS] += signals.count;
     write_replies(sampler, thread, signals);
-    if (timer_sees_user_code(thread) && sample_credit_periods_between(&thread->credit) > 0) {
+    if (timer_sees_user_code(thread) && sample_credit_periods_between(&thread->perf.credit) > 0) {
         cpu_clock_timer_forget(thread);
         return;
     }
-    sample_request_prefer(thread->cpu_clock_timer, timer_preferred_origin(thread));
-    sample_request_release(thread->cpu_clock_timer);
+    sample_request_prefer(thread->cpu_clock.request, timer_preferred_origin(thread));
+    sample_request_release(thread->cpu_clock.request);
 }
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
@@ -214,19 +215,19 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, st
     struct sample_reply *reply = &request->replies[0];
     bool was_in_call = registers_are_in_call(&reply->registers);
     bool was_in_long_call = /* at the last scan, and before */
-        was_in_call && (thread->ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
-    uint64_t cpu_ns = was_in_long_call ? thread->ledger.cpu_ns : thread->cpu_ns_at_request;
+        was_in_call && (thread->signal.ticks_asked > 0 || cpu_clock_timer_meets_long_call(sampler, thread));
+    uint64_t cpu_ns = was_in_long_call ? thread->ledger.cpu_ns : thread->signal.cpu_ns_at_request;
     if (!read_reply(sampler, thread, reply, cpu_ns, &stack)) return;
     /* The thread ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (registers_are_asleep(&reply->registers)) return;
     /* Beside many runnable threads, most threads that are asked wait for a processor. One that was woken replies from
      * the call in which it slept, where it spends no CPU time. Where processors are free, a thread that is on none was
      * mostly stopped by the sampler itself, wherever it was. */
-    if (thread->waits_at_request && threads_sleep_at(reply->registers.values[MACHINE_IP])) {
+    if (thread->signal.waits_at_request && threads_sleep_at(reply->registers.values[MACHINE_IP])) {
         write_slept(sampler, thread, &stack);
         return;
     }
-    if (thread->is_asked_for_wait) {
+    if (thread->signal.is_for_wait) {
         run_queue_waits_note_reply(thread, was_in_call);
         write_new_time(sampler, thread, thread->ledger.cpu_ns, &stack);
         return;
@@ -235,7 +236,7 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, st
         /* A reply outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (was_in_long_call) timer_note_request(sampler, thread);
         struct timer_signals one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
-        if (!sample_credit_accept(&thread->credit, one, was_in_call, 0)) return;
+        if (!sample_credit_accept(&thread->perf.credit, one, was_in_call, 0)) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     thread_time_credit_running(sampler, thread, cpu_ns, &stack);
@@ -264,7 +265,7 @@ static void do_without_signal(struct sampler *sampler, struct target_thread *thr
     bool is_in_kernel = timer_sees_user_code(thread);
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
-        sample_credit_give_up(&thread->credit);
+        sample_credit_give_up(&thread->perf.credit);
         cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     ledger_write_lost(&sampler->tick, &thread->ledger, cpu_ns,
@@ -277,9 +278,9 @@ static void do_without_signal(struct sampler *sampler, struct target_thread *thr
 static void watch_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (sample_request_phase(thread->request) != REQUEST_OPEN) return;
-    if (cpu_ns <= thread->cpu_ns_at_request + sampler->tick.period_ns / 4) return;
-    if (++thread->ticks_asked % (TICKS_WITHOUT_REPLY_MAX + 1) != 0) return;
-    if (signal_choose(thread).number == thread->asked_number) return;
+    if (cpu_ns <= thread->signal.cpu_ns_at_request + sampler->tick.period_ns / 4) return;
+    if (++thread->signal.ticks_asked % (TICKS_WITHOUT_REPLY_MAX + 1) != 0) return;
+    if (signal_choose(thread).number == thread->signal.number) return;
     sample_request_give_back(thread->request);
     thread->request = NULL;
     if (ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) >= PERIODS_TO_WAIT * sampler->tick.period_ns)
@@ -294,8 +295,8 @@ static void prepare_first_walk(struct sampler *sampler)
     enum { MODULES = 3 };
     uint64_t vdso = clock_code_address();
     if (modules_have_any(&sampler->modules)) return;
-    modules_build_more(&sampler->modules, MODULES, sampler->table_budget);
-    if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->table_budget, sampler->writer);
+    modules_build_more(&sampler->modules, MODULES, sampler->spent.table_budget);
+    if (vdso) (void)modules_build(&sampler->modules, vdso, sampler->spent.table_budget, sampler->writer);
 }
 
 /* Returns true if THREAD may be inside of a call that sleeps, and a signal would end that call early (poll, after its
@@ -303,9 +304,9 @@ static void prepare_first_walk(struct sampler *sampler)
  * processor is still in the call. */
 static bool may_be_in_sleep(struct target_thread *thread, uint64_t cpu_ns, uint64_t sleep_count)
 {
-    if (sleep_count == thread->sleep_count) return cpu_ns < thread->cpu_ns_at_sleep + LASTING_NS;
-    thread->sleep_count = sleep_count;
-    thread->cpu_ns_at_sleep = cpu_ns;
+    if (sleep_count == thread->signal.sleep_count) return cpu_ns < thread->signal.cpu_ns_at_sleep + LASTING_NS;
+    thread->signal.sleep_count = sleep_count;
+    thread->signal.cpu_ns_at_sleep = cpu_ns;
     return true;
 }
 
@@ -319,7 +320,7 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
     bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count);
     uint64_t now_cpu_ns = cpu_ns;
     bool waits =
-        is_waiting || (sampler->tick_is_late && !(thread_cpu_ns(thread->tid, &now_cpu_ns) && now_cpu_ns != cpu_ns));
+        is_waiting || (sampler->schedule.is_late && !(thread_cpu_ns(thread->tid, &now_cpu_ns) && now_cpu_ns != cpu_ns));
     if (waits && may_sleep) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
@@ -334,12 +335,12 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
     interpreted_threads_prepare(request, thread);
     sampler->counters[RECORDING_SIGNALS]++;
     thread->request = request;
-    thread->asked_number = choice.number;
-    thread->cpu_ns_at_request = cpu_ns;
+    thread->signal.number = choice.number;
+    thread->signal.cpu_ns_at_request = cpu_ns;
     timer_note_request(sampler, thread);
-    thread->ticks_asked = 0;
-    thread->is_asked_for_wait = false;
-    thread->waits_at_request = sampler->tick_is_late && waits;
+    thread->signal.ticks_asked = 0;
+    thread->signal.is_for_wait = false;
+    thread->signal.waits_at_request = sampler->schedule.is_late && waits;
     if (!signal_gate_send(request, choice.number)) {
         thread->request = NULL;
         sample_request_give_back(request);
@@ -349,7 +350,8 @@ static void send_request(struct sampler *sampler, struct target_thread *thread, 
 /* Returns the limit of requests in the open tick. If ticks are late, threads without a stack have precedence. */
 static uint32_t requests_max_of(const struct sampler *sampler, const struct target_thread *thread)
 {
-    return sampler->requests_in_tick_max * (thread->ledger.records.has_run ? 1 : sampler->periods_in_tick);
+    return sampler->timers.requests_in_tick_max *
+           (thread->ledger.records.has_run ? 1 : sampler->schedule.periods_in_tick);
 }
 
 /* Returns true if the kernel takes THREAD's stacks of user code. Signals are for its calls, and come from its CPU clock
@@ -362,15 +364,15 @@ static bool is_for_calls(const struct target_thread *thread)
 static void request_sample(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     uint32_t requests_max = requests_max_of(sampler, thread);
-    if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
-    sampler->requests_in_tick++;
+    if (sampler->spent.requests >= requests_max || cpu_ns < thread->signal.none_until_cpu_ns) return;
+    sampler->spent.requests++;
     send_request(sampler, thread, cpu_ns, false);
 }
 
 /* Sends a request to THREAD unless it may have slept since it was last considered. */
 static void ask_unless_asleep(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->requests_in_tick++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
+    if (sampler->spent.requests++ < requests_max_of(sampler, thread)) send_request(sampler, thread, cpu_ns, true);
 }
 
 /* Asks THREAD, which waits for a processor, for its stack. It replies when it gets a processor; the reply is for that
@@ -379,7 +381,7 @@ static void ask_unless_asleep(struct sampler *sampler, struct target_thread *thr
 static void ask_for_wait(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     ask_unless_asleep(sampler, thread, cpu_ns);
-    thread->is_asked_for_wait = thread->request && (thread->timer.control || run_queue_waits_are_asked(thread));
+    thread->signal.is_for_wait = thread->request && (thread->perf.timer.control || run_queue_waits_are_asked(thread));
     if (run_queue_waits_are_asked(thread)) run_queue_waits_note_request(sampler, thread, thread->request);
 }
 
@@ -420,12 +422,13 @@ static enum remote_unwind_result read_unless_running(struct sampler *sampler, st
 
 /* Threads to check again in the open tick: they were awake, but usually sleep, or may wait for a processor. */
 static struct target_thread *recheck_list[RECHECK_MAX];
+static size_t recheck_count;
 
 static void recheck_later(struct sampler *sampler, struct target_thread *thread, bool may_wait)
 {
-    if (sampler->tick_is_late || sampler->recheck_count >= RECHECK_MAX) return;
-    thread->may_wait = may_wait;
-    recheck_list[sampler->recheck_count++] = thread;
+    if (sampler->schedule.is_late || recheck_count >= RECHECK_MAX) return;
+    thread->scan.may_wait = may_wait;
+    recheck_list[recheck_count++] = thread;
 }
 
 /* Checks THREAD again. Returns false if it woke up so recently that this must be repeated. */
@@ -433,7 +436,7 @@ static bool recheck(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t cpu_ns = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
-    if (thread->may_wait) {
+    if (thread->scan.may_wait) {
         if (cpu_ns == thread->ledger.cpu_ns) ask_for_wait(sampler, thread, cpu_ns);
         return true;
     }
@@ -449,30 +452,30 @@ static bool recheck(struct sampler *sampler, struct target_thread *thread)
 static void recheck_all(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = RECHECK_AFTER_NS};
-    unsigned rounds_max = sampler->tick_is_late ? 0 : RECHECK_ROUNDS_MAX; /* later ticks write their time */
-    for (unsigned round = 0; round < rounds_max && sampler->recheck_count > 0; round++) {
+    unsigned rounds_max = sampler->schedule.is_late ? 0 : RECHECK_ROUNDS_MAX; /* later ticks write their time */
+    for (unsigned round = 0; round < rounds_max && recheck_count > 0; round++) {
         uint64_t until_ns = monotonic_ns() + (uint64_t)pause.tv_nsec;
         /* A busy loop would keep a processor that they may wait for. */
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
         if (monotonic_ns() > until_ns + RECHECK_LATE_NS) return;
         pause.tv_nsec *= 2;
         size_t kept = 0;
-        for (size_t i = 0; i < sampler->recheck_count; i++) {
+        for (size_t i = 0; i < recheck_count; i++) {
             if (!recheck(sampler, recheck_list[i])) recheck_list[kept++] = recheck_list[i];
         }
-        sampler->recheck_count = kept;
+        recheck_count = kept;
     }
 }
 
 /* Returns true if THREAD's CPU time needs no signal, because its timer reports it, sooner or later. */
 static bool is_left_to_timer(const struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->tick_is_late && !thread->ledger.records.has_run) return false;
+    if (sampler->schedule.is_late && !thread->ledger.records.has_run) return false;
     if (timer_sees_user_code(thread) && !timer_wants_reply(sampler, thread, cpu_ns)) return true;
-    if (thread->cpu_clock_timer && (thread->ledger.records.has_run || !thread->ledger.beginning.is_first_scan))
+    if (thread->cpu_clock.request && (thread->ledger.records.has_run || !thread->ledger.beginning.is_first_scan))
         return !cpu_clock_timer_is_late(sampler, thread, ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns));
-    if (timer_sees_user_code(thread) && sampler->kernel_tick_ns == 0) return false;
-    return thread->timer.control &&
+    if (timer_sees_user_code(thread) && sampler->timers.kernel_tick_ns == 0) return false;
+    return thread->perf.timer.control &&
            ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) < PERIODS_TO_WAIT * sampler->tick.period_ns;
 }
 
@@ -483,14 +486,14 @@ static bool is_left_to_timer(const struct sampler *sampler, struct target_thread
 static void scan_running(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->tick.period_ns / SELDOM_AWAKE >= LASTING_NS; /* true up to 1 kHz */
-    bool has_room = sampler->recheck_count < RECHECK_MAX;
+    bool has_room = recheck_count < RECHECK_MAX;
     if (is_busy || is_for_calls(thread) || !has_time || !has_room) {
         request_sample(sampler, thread, cpu_ns);
         return;
     }
-    bool is_first = thread->tid == sampler->starter && !thread->ledger.records.has_run;
+    bool is_first = thread->tid == sampler->start.thread && !thread->ledger.records.has_run;
     bool is_new = is_first || (thread->ledger.beginning.is_first_scan && cpu_ns >= LASTING_NS);
-    if (sampler->tick_is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
+    if (sampler->schedule.is_late || timer_sees_user_code(thread) || is_new) ask_unless_asleep(sampler, thread, cpu_ns);
     if (!thread->request) recheck_later(sampler, thread, false);
 }
 
@@ -500,8 +503,9 @@ static bool has_room_for_first_scan(struct sampler *sampler, const struct target
 {
     enum { FIRST_SCANS_A_SECOND = 25600 };
     if (sampler_is_cpu_mode(sampler) || thread->ledger.state != LEDGER_UNKNOWN) return true;
-    uint32_t scans_max = (FIRST_SCANS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
-    return sampler->first_scans_in_tick++ < scans_max;
+    uint32_t scans_max =
+        (FIRST_SCANS_A_SECOND / sampler->schedule.ticks_a_second + 1) * sampler->schedule.periods_in_tick;
+    return sampler->spent.first_scans++ < scans_max;
 }
 
 /* Has the kernel take the stacks of THREAD, which has run for CPU_NS. */
@@ -509,7 +513,7 @@ static void leave_to_timer(struct sampler *sampler, struct target_thread *thread
 {
     timer_note_busy(sampler, thread);
     if (!cpu_clock_timer_is_wanted(sampler, thread, cpu_ns)) return;
-    if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
+    if (sampler->spent.requests++ >= requests_max_of(sampler, thread)) return;
     prepare_first_walk(sampler);
     cpu_clock_timer_arm(sampler, thread, cpu_ns);
 }
@@ -518,7 +522,7 @@ static void scan_awake(struct sampler *sampler, struct target_thread *thread, ui
                        bool is_busy)
 {
     if (!has_room_for_first_scan(sampler, thread)) return;
-    thread->waited_ns = 0;
+    thread->scan.waited_ns = 0;
     write_new_time(sampler, thread, cpu_ns, NULL);
     uint64_t unwritten_ns = ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns);
     if (is_busy || unwritten_ns >= sampler->tick.period_ns / 2) leave_to_timer(sampler, thread, cpu_ns);
@@ -540,8 +544,8 @@ static void scan_awake(struct sampler *sampler, struct target_thread *thread, ui
  * where it was stopped; a thread without one gets a signal, which costs 40 µs, after a long wait. */
 static void scan_waiting(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
-    thread->waited_ns += sampler->tick.span_ns;
-    if (thread->waited_ns < LONG_WAIT_NS) return;
+    thread->scan.waited_ns += sampler->tick.span_ns;
+    if (thread->scan.waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
     if (run_queue_waits_may_have_timer(thread)) return;
     ask_for_wait(sampler, thread, cpu_ns);
@@ -549,19 +553,19 @@ static void scan_waiting(struct sampler *sampler, struct target_thread *thread, 
 
 static void note_first_seen(struct sampler *sampler, struct target_thread *thread)
 {
-    if (thread->is_known) return;
+    if (thread->scan.is_known) return;
     short_lived_threads_first_seen(sampler, thread);
     ledger_open(&thread->ledger);
-    thread->is_known = true;
+    thread->scan.is_known = true;
 }
 
 /* Returns true if THREAD has only run, sampled by the kernel, and waited since the previous scan. */
 static bool has_run_on(struct sampler *sampler, struct target_thread *thread)
 {
-    bool has_timer = thread->timer.control;
-    if (!has_timer && !thread->cpu_clock_timer) return false;
+    bool has_timer = thread->perf.timer.control;
+    if (!has_timer && !thread->cpu_clock.request) return false;
     uint64_t room = has_timer ? timer_room(thread) : cpu_clock_timer_room(sampler);
-    sampler->periods_with_room = least(sampler->periods_with_room, room);
+    sampler->schedule.periods_with_room = least(sampler->schedule.periods_with_room, room);
     return has_timer ? timer_has_run_on(thread) : cpu_clock_timer_has_run_on(sampler, thread);
 }
 
@@ -573,7 +577,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     uint64_t cpu_ns = 0;
     uint32_t count = idle_thread_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
-        thread->is_missing = true;
+        thread->scan.is_missing = true;
         ledger_end_tick(&sampler->tick, &thread->ledger); /* without this a reader takes it for blocked */
         return false;
     }
@@ -581,14 +585,14 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     thread->ledger.cpu_ns = cpu_ns;
     note_first_seen(sampler, thread);
     /* Only two long runs in a row count: in a virtual machine, the kernel adds time of the host to the thread. */
-    uint64_t span_ns = sampler->tick_is_late ? sampler->tick.span_ns : sampler->tick.period_ns;
-    bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
-    thread->ran_long = ran_long;
+    uint64_t span_ns = sampler->schedule.is_late ? sampler->tick.span_ns : sampler->tick.period_ns;
+    bool ran_long = ran_ns >= span_ns / SELDOM_AWAKE, is_busy = ran_long && thread->scan.ran_long;
+    thread->scan.ran_long = ran_long;
     bool is_asleep =
         ran_ns == 0 && !thread->request && (sampler_is_cpu_mode(sampler) || thread->ledger.state == LEDGER_BLOCKED);
     if (is_asleep) {
         idle_thread_note_asleep(sampler, listed, count);
-        if (sampler->tick_is_late) ledger_note_state(&sampler->tick, &thread->ledger);
+        if (sampler->schedule.is_late) ledger_note_state(&sampler->tick, &thread->ledger);
         return true;
     }
     idle_thread_note_awake(sampler, listed);
@@ -602,8 +606,8 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     else
         scan_waiting(sampler, thread, cpu_ns);
     ledger_end_tick(&sampler->tick, &thread->ledger);
-    if (sampler->tick_is_late) ledger_note_state(&sampler->tick, &thread->ledger);
-    if (!has_run_on(sampler, thread) || !was_running) sampler->is_steady = false;
+    if (sampler->schedule.is_late) ledger_note_state(&sampler->tick, &thread->ledger);
+    if (!has_run_on(sampler, thread) || !was_running) sampler->schedule.is_steady = false;
     return true;
 }
 
@@ -612,11 +616,11 @@ bool tick_all_threads(struct sampler *sampler)
     bool all_live = true;
     struct listed_thread *items = sampler->threads.items;
     size_t count = sampler->threads.count;
-    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->switches_in_tick = 0;
-    sampler->first_scans_in_tick = 0;
-    sampler->recheck_count = 0;
-    sampler->is_steady = true;
-    sampler->periods_with_room = UINT64_MAX;
+    sampler->spent.requests = sampler->spent.pages = sampler->spent.timers = sampler->spent.switch_counts = 0;
+    sampler->spent.first_scans = 0;
+    recheck_count = 0;
+    sampler->schedule.is_steady = true;
+    sampler->schedule.periods_with_room = UINT64_MAX;
     /* Each tick begins at another thread, so that threads which were postponed for lack of room become the first ones.
      * Each of a thousand sleeping threads costs a cache miss: with prefetching, the misses overlap. */
     for (size_t i = 0, at = count ? sampler->tick.number % count : 0; i < count;
@@ -626,16 +630,18 @@ bool tick_all_threads(struct sampler *sampler)
         if (!scan_thread(sampler, &items[at])) all_live = false;
     }
     recheck_all(sampler);
-    sampler->steady_periods = sampler->is_steady && all_live ? sampler->steady_periods + sampler->periods_in_tick : 0;
+    sampler->schedule.steady_periods = sampler->schedule.is_steady && all_live
+                                           ? sampler->schedule.steady_periods + sampler->schedule.periods_in_tick
+                                           : 0;
     return all_live;
 }
 
 void tick_new_threads(struct sampler *sampler)
 {
-    sampler->recheck_count = 0;
+    recheck_count = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct listed_thread *listed = &sampler->threads.items[i];
-        if (!listed->thread->is_known) (void)scan_thread(sampler, listed);
+        if (!listed->thread->scan.is_known) (void)scan_thread(sampler, listed);
     }
     recheck_all(sampler);
 }
@@ -646,11 +652,12 @@ void tick_last(struct sampler *sampler)
         struct target_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->ledger.cpu_ns;
         if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
-            thread->is_missing = true;
+            thread->scan.is_missing = true;
             ledger_end_tick(&sampler->tick, &thread->ledger);
             continue;
         }
-        bool is_asleep = cpu_ns == thread->ledger.cpu_ns && thread->is_known && thread->ledger.state == LEDGER_BLOCKED;
+        bool is_asleep =
+            cpu_ns == thread->ledger.cpu_ns && thread->scan.is_known && thread->ledger.state == LEDGER_BLOCKED;
         thread->ledger.cpu_ns = cpu_ns;
         note_first_seen(sampler, thread);
         if (is_asleep) continue;
@@ -664,15 +671,15 @@ void tick_last(struct sampler *sampler)
 
 uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 {
-    uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
+    uint64_t all_ns = 0, seen_ns = sampler->cpu.ended_ns, own_ns = 0;
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
     for (size_t i = 0; i < sampler->threads.count; i++) {
         const struct target_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->ledger.cpu_ns;
-        if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
+        if (thread->listing.is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
         if (thread->ledger.life.ends > 0 && cpu_ns < thread->ledger.life.cpu_ns)
             cpu_ns = thread->ledger.life.cpu_ns; /* its final value */
-        if (!thread->is_accounted) seen_ns += cpu_ns;
+        if (!thread->scan.is_accounted) seen_ns += cpu_ns;
     }
     (void)thread_cpu_ns(sampler->threads.sampler_tid, &own_ns);
     return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
@@ -682,27 +689,27 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 static uint64_t take_unseen_time(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->tick.period_ns;
-    if (sampler->unseen_tick != sampler->tick.number) sampler->unseen_cpu_ns = tick_unseen_cpu_ns(sampler);
-    sampler->unseen_tick = sampler->tick.number;
-    uint64_t unseen_ns = sampler->unseen_cpu_ns < unseen_max_ns ? sampler->unseen_cpu_ns : unseen_max_ns;
-    sampler->unseen_cpu_ns -= unseen_ns;
+    if (sampler->cpu.unseen_tick != sampler->tick.number) sampler->cpu.unseen_ns = tick_unseen_cpu_ns(sampler);
+    sampler->cpu.unseen_tick = sampler->tick.number;
+    uint64_t unseen_ns = sampler->cpu.unseen_ns < unseen_max_ns ? sampler->cpu.unseen_ns : unseen_max_ns;
+    sampler->cpu.unseen_ns -= unseen_ns;
     thread->ledger.cpu_ns += unseen_ns;
-    sampler->cpu_ns_of_ended += thread->ledger.cpu_ns;
-    thread->is_accounted = true;
+    sampler->cpu.ended_ns += thread->ledger.cpu_ns;
+    thread->scan.is_accounted = true;
     return unseen_ns;
 }
 
 /* Writes the remaining time of THREAD, which has reported its CPU time. */
 static void close_as_reported(struct sampler *sampler, struct target_thread *thread)
 {
-    if (!thread->is_known) {
+    if (!thread->scan.is_known) {
         short_lived_threads_add(sampler, &thread->ledger.life);
         return;
     }
     uint64_t unseen_cpu_ns = difference(thread->ledger.life.cpu_ns, thread->ledger.cpu_ns);
     thread->ledger.cpu_ns += unseen_cpu_ns;
-    sampler->cpu_ns_of_ended += thread->ledger.cpu_ns;
-    thread->is_accounted = true;
+    sampler->cpu.ended_ns += thread->ledger.cpu_ns;
+    thread->scan.is_accounted = true;
     write_new_time(sampler, thread, thread->ledger.cpu_ns, NULL);
     thread_time_close_as_reported(sampler, thread, unseen_cpu_ns);
     short_lived_threads_credit(sampler, thread);
@@ -710,10 +717,11 @@ static void close_as_reported(struct sampler *sampler, struct target_thread *thr
 
 void tick_thread_ended(struct sampler *sampler, struct target_thread *thread)
 {
-    if (!sampler->is_ending) short_lived_threads_read(sampler); /* it was listed before it ended: its event is there */
+    if (!sampler->ending.is_ending)
+        short_lived_threads_read(sampler); /* it was listed before it ended: its event is there */
     if (thread->ledger.life.ends > 0) {
         close_as_reported(sampler, thread);
-    } else if (sampler->is_ending) {
+    } else if (sampler->ending.is_ending) {
         thread_time_write_rest(sampler, thread);
     } else {
         uint64_t unseen_ns = take_unseen_time(sampler, thread);
@@ -722,9 +730,9 @@ void tick_thread_ended(struct sampler *sampler, struct target_thread *thread)
     }
     if (thread->request) sample_request_give_back(thread->request);
     cpu_clock_timer_forget(thread);
-    if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
-    if (thread->delay_file >= 0) kernel_close(thread->delay_file);
-    if (thread->status_file >= 0) kernel_close(thread->status_file);
+    if (thread->files.syscall >= 0) kernel_close(thread->files.syscall);
+    if (thread->files.delay >= 0) kernel_close(thread->files.delay);
+    if (thread->files.status >= 0) kernel_close(thread->files.status);
     idle_thread_forget(sampler, thread);
     timer_forget(sampler, thread);
 }

@@ -15,7 +15,7 @@ static uint64_t length_ns_at(const struct sampler *sampler, uint64_t period_star
 {
     enum { FIRST_NS = 500000 };
     if (sampler->options.recording_ns > 0) return sampler->tick.period_ns;
-    uint64_t age_ns = period_start_ns - sampler->start_ns, length_ns = age_ns > FIRST_NS ? age_ns : FIRST_NS;
+    uint64_t age_ns = period_start_ns - sampler->start.ns, length_ns = age_ns > FIRST_NS ? age_ns : FIRST_NS;
     return least(length_ns, sampler->tick.period_ns);
 }
 
@@ -26,12 +26,12 @@ static void place_tick(struct sampler *sampler, uint64_t period_start_ns)
     struct tick_schedule *schedule = &sampler->schedule;
     schedule->period_start_ns = period_start_ns;
     schedule->length_ns = length_ns_at(sampler, period_start_ns);
-    sampler->deadline_ns = chance_tick_ns(&sampler->random_state, period_start_ns, schedule->length_ns);
+    sampler->schedule.deadline_ns = chance_tick_ns(&sampler->random_state, period_start_ns, schedule->length_ns);
 }
 
 void schedule_first_tick(struct sampler *sampler)
 {
-    place_tick(sampler, sampler->start_ns);
+    place_tick(sampler, sampler->start.ns);
 }
 
 /* Returns the number of periods that get no tick, because a tick of COST_NS takes more than the sampler's share of a
@@ -54,8 +54,8 @@ static uint64_t periods_without_news(const struct sampler *sampler)
     enum { STEADY_PARTS = 8, PERIODS_TOGETHER = 8, TOGETHER_NS_MIN = 16000000, TOGETHER_NS_MAX = 80000000 };
     uint64_t most = greatest(least(PERIODS_TOGETHER, TOGETHER_NS_MAX / sampler->tick.period_ns),
                              TOGETHER_NS_MIN / sampler->tick.period_ns);
-    most = least(most, sampler->periods_with_room);
-    return least(sampler->steady_periods / STEADY_PARTS, difference(most, 1));
+    most = least(most, sampler->schedule.periods_with_room);
+    return least(sampler->schedule.steady_periods / STEADY_PARTS, difference(most, 1));
 }
 
 static void note_starved(struct sampler *sampler, uint64_t missed)
@@ -72,8 +72,8 @@ static uint64_t stopped_part_ns(struct sampler *sampler, uint64_t late_ns)
     enum { STOPPED_NS_MIN = 50000000 };
     uint64_t delay_ns = 0;
     if (late_ns < STOPPED_NS_MIN || !threads_read_own_delay(&delay_ns)) return 0;
-    uint64_t stopped_ns = difference(late_ns, difference(delay_ns, sampler->own_delay_ns));
-    sampler->own_delay_ns = delay_ns;
+    uint64_t stopped_ns = difference(late_ns, difference(delay_ns, sampler->cpu.own_delay_ns));
+    sampler->cpu.own_delay_ns = delay_ns;
     return stopped_ns < STOPPED_NS_MIN ? 0 : stopped_ns;
 }
 
@@ -91,14 +91,14 @@ static void precede_real_time_threads(const struct sampler *sampler)
 
 void schedule_note_delay(struct sampler *sampler, uint64_t now_ns)
 {
-    uint64_t late_ns = difference(now_ns, sampler->deadline_ns);
+    uint64_t late_ns = difference(now_ns, sampler->schedule.deadline_ns);
     sampler->tick.stopped_ns = stopped_part_ns(sampler, late_ns);
     sampler->counters[RECORDING_STOPPED_NS] += sampler->tick.stopped_ns;
-    if (sampler->tick.stopped_ns > 0) sampler->tick_is_late = true;
+    if (sampler->tick.stopped_ns > 0) sampler->schedule.is_late = true;
     uint64_t missed = (late_ns - sampler->tick.stopped_ns) / sampler->tick.period_ns;
     if (missed == 0) return;
     if (late_ns - sampler->tick.stopped_ns >= LATE_NS_MIN) precede_real_time_threads(sampler);
-    sampler->tick_is_late = true;
+    sampler->schedule.is_late = true;
     if (!sampler->tick.is_starved) note_starved(sampler, missed);
 }
 
@@ -116,12 +116,12 @@ void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns)
     uint64_t late_ns = missed * sampler->tick.period_ns;
     if (late_ns >= LATE_NS_MIN) sampler->counters[RECORDING_LATE_NS] += late_ns;
     /* If timers took as many samples while ticks are left out, their memory would overflow, and each sample costs. */
-    sampler->timer_factor = (uint32_t)least(1 + wanted / TIMER_SAMPLES_A_TICK, TIMER_FACTOR_MAX);
+    sampler->timers.factor = (uint32_t)least(1 + wanted / TIMER_SAMPLES_A_TICK, TIMER_FACTOR_MAX);
     sampler->counters[RECORDING_TICKS_MISSED] += missed;
     schedule->uncounted_ns = next_ns + passed * sampler->tick.period_ns;
     schedule->left_out = difference(wanted, passed);
     schedule->spared = difference(periods_without_news(sampler), passed + schedule->left_out);
-    sampler->tick_is_late = passed + schedule->left_out > 0;
+    sampler->schedule.is_late = passed + schedule->left_out > 0;
     place_tick(sampler, schedule->uncounted_ns + (schedule->left_out + schedule->spared) * sampler->tick.period_ns);
 }
 
