@@ -435,11 +435,13 @@ static void append_attributes(struct encoder *encoder)
     append_numbers(encoder, PROFILE_ATTRIBUTES);
 }
 
+/* Appends the profile of COLUMN; without values in the model, of none. */
 static void append_profile(struct encoder *encoder, size_t column, bool is_first)
 {
     const struct profile *profile = encoder->profile;
     size_t begin = protobuf_begin_message(encoder->out, SCOPE_PROFILES_PROFILES);
-    append_value_type(encoder, PROFILE_SAMPLE_TYPE, &profile->value_types[column]);
+    if (column < profile->value_type_count)
+        append_value_type(encoder, PROFILE_SAMPLE_TYPE, &profile->value_types[column]);
     for (size_t i = 0; i < encoder->groups.count; i++)
         append_group(encoder, &encoder->groups.items[i], column, is_first);
     uint64_t start_ns = profile_start_ns(profile);
