@@ -78,6 +78,7 @@ static void describe(struct code_file *file)
     for (size_t i = 0; i + 1 < digits && file->build_id_size < CODE_BUILD_ID_MAX; i += 2)
         file->build_id[file->build_id_size++] = (uint8_t)hex_byte((const uint8_t *)elf->build_id + i);
     const struct elf_segment *first = &elf->segments[0], *last = &elf->segments[elf->segment_count - 1];
+    file->keeps_frame_pointers = elf_file_section(elf, ".gopclntab") || elf_file_section(elf, ".data.rel.ro.gopclntab");
     file->image_vmaddr = first->address;
     file->image_size = last->address + last->memory_size - first->address;
 }

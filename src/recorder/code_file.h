@@ -31,6 +31,7 @@ struct code_file {
     struct frame_table table;   /* table if STATE is CODE_FILE_HAS_TABLE */
     struct frame_lookup lookup; /* lookup if STATE is CODE_FILE_LOOKED_UP and HAS_LOOKUP */
     bool has_lookup;
+    bool keeps_frame_pointers; /* true for Go: all its code has frame pointers, and the outermost one is zero */
     uint8_t build_id[CODE_BUILD_ID_MAX];
     size_t build_id_size;              /* bytes; 0: it has none */
     uint64_t image_size, image_vmaddr; /* range of its segments, from the first byte to the last one */

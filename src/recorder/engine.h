@@ -31,11 +31,18 @@ struct process_module {
     uint32_t number;        /* number in the recording of the process */
 };
 
+/* Code without a file: generated at run time, mostly with frame pointers. */
+struct generated_code {
+    uint64_t start, end;
+};
+
 struct watched_process {
     pid_t pid;
     uint64_t start_ticks;                 /* start of the process, clock ticks since boot (proc(5), starttime) */
     const struct process_module *modules; /* list sorted by START, without overlaps */
     size_t module_count;
+    const struct generated_code *generated; /* list sorted by START, without overlaps */
+    size_t generated_count;
     uint64_t generation; /* number that grows when the list or a table of it changes */
     bool is_added;       /* true after add_process */
     void *engine_data;   /* the engine's own data; NULL before add_process */
@@ -97,10 +104,11 @@ struct engine_sink {
 
 struct engine_options {
     uint64_t period_ns;
-    bool is_cpu_mode;     /* true if only CPU time counts, and threads are not observed at ticks */
-    bool watches_all;     /* all processes of the machine, by one event per processor where the engine can */
-    bool samples_kernel;  /* kernel stacks, too */
-    size_t processes_max; /* processes at a time */
+    bool is_cpu_mode;      /* true if only CPU time counts, and threads are not observed at ticks */
+    bool watches_all;      /* all processes of the machine, by one event per processor where the engine can */
+    bool follows_children; /* true if new processes of those that are watched are reported */
+    bool samples_kernel;   /* kernel stacks, too */
+    size_t processes_max;  /* processes at a time */
 };
 
 /* The reason why an engine cannot be used, and what to do about it. */
@@ -122,6 +130,7 @@ struct engine_ops {
     const char *name;  /* "bpf", "perf" or "proc" */
     bool sees_running; /* true if it delivers stacks of running threads */
     bool sees_threads; /* true if it has OBSERVE; otherwise the proc engine observes the threads beside it */
+    bool sees_changes; /* true if it reports new processes, and programs that processes execute */
 
     /* Tries what the engine needs on this machine, with the rights of this process. Returns false with *RET_DENIAL. */
     bool (*probe)(struct engine_denial *ret_denial);

@@ -140,16 +140,32 @@ static void note_file(struct listing *listing, const struct maps_entry *entry)
     listing->first.path = listing->path;
 }
 
+/* Notes code that is in no file that can be read as one. */
+static void add_generated(struct listing *listing, const struct maps_entry *entry)
+{
+    struct process_code *code = listing->code;
+    struct generated_code *last = code->generated.count > 0 ? &code->generated.items[code->generated.count - 1] : NULL;
+    const struct generated_code added = {.start = entry->start, .end = entry->end};
+    if (strcmp(entry->path, "[vsyscall]") == 0 || strcmp(entry->path, "[uprobes]") == 0) return;
+    if (last && last->end == entry->start)
+        last->end = entry->end;
+    else
+        (void)ARRAY_PUSH(&code->generated, PROCESS_GENERATED_MAX, added); /* the rest counts as unknown */
+}
+
 static void add_mapping(struct listing *listing, const struct maps_entry *entry)
 {
     bool is_vdso = strcmp(entry->path, "[vdso]") == 0;
     bool is_file = entry->path[0] == '/' && entry->inode != 0;
     if (is_file) note_file(listing, entry);
-    if (entry->is_executable && entry->path[0] == '\0') add_moved_code(listing, entry);
-    if (!entry->is_executable || !(is_file || is_vdso)) return;
-    struct code_file *file = code_files_find(listing->files, listing->pid, entry);
+    if (!entry->is_executable) return;
+    if (entry->path[0] == '\0') add_moved_code(listing, entry);
+    struct code_file *file = is_file || is_vdso ? code_files_find(listing->files, listing->pid, entry) : NULL;
     const struct elf_segment *segment = file ? segment_at_offset(file, entry) : NULL;
-    if (segment) add_module(listing, file, segment, load_bias(segment, entry), entry->path);
+    if (segment)
+        add_module(listing, file, segment, load_bias(segment, entry), entry->path);
+    else if (listing->found.count == 0 || listing->found.items[listing->found.count - 1].end <= entry->start)
+        add_generated(listing, entry);
 }
 
 static void write_gone(const struct process_code *code, const struct listing *listing)
@@ -177,6 +193,7 @@ bool process_code_list(struct process_code *code, struct code_files *files, pid_
     code->listed_ns = clock_monotonic_ns();
     if (reader.descriptor < 0) return false;
     size_t mappings = 0;
+    code->generated.count = 0;
     for (; maps_next(&reader, &entry); mappings++) add_mapping(&listing, &entry);
     (void)close(reader.descriptor);
     if (mappings == 0) { /* the process has ended, or is about to */
@@ -216,6 +233,7 @@ static struct unwind_module walked_module(const struct process_module *module, s
         .base = module->base,
         .table = file->state == CODE_FILE_HAS_TABLE ? &file->table : NULL,
         .lookup = has_lookup ? lookup : NULL,
+        .keeps_frame_pointers = file->keeps_frame_pointers,
         .is_pending = file->state == CODE_FILE_NEW || (file->state == CODE_FILE_LOOKED_UP && !has_lookup),
     };
 }
@@ -256,6 +274,7 @@ bool process_code_prepare(struct process_code *code, struct code_files *files, u
 void process_code_fini(struct process_code *code)
 {
     free(code->modules.items);
+    free(code->generated.items);
     free(code->walked);
     free(code->lookups);
     free(code->cache);

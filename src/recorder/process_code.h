@@ -7,13 +7,14 @@
 #include "sampler/record/recording_writer.h"
 #include "unwind/unwind.h"
 
-enum { PROCESS_MODULES_MAX = 1 << 14 };
+enum { PROCESS_MODULES_MAX = 1 << 14, PROCESS_GENERATED_MAX = 1 << 12 };
 
 struct process_code {
-    ARRAY_OF(struct process_module) modules; /* list sorted by START */
-    struct unwind_module *walked;            /* the same for walks */
-    struct frame_lookup *lookups;            /* lookups of WALKED, at the addresses of the process */
-    struct unwind_modules list;              /* list of WALKED */
+    ARRAY_OF(struct process_module) modules;   /* list sorted by START */
+    ARRAY_OF(struct generated_code) generated; /* list sorted by START */
+    struct unwind_module *walked;              /* the same for walks */
+    struct frame_lookup *lookups;              /* lookups of WALKED, at the addresses of the process */
+    struct unwind_modules list;                /* list of WALKED */
     struct rule_cache *cache;
     uint32_t next_number;
     uint64_t generation; /* number that grows with each change */

@@ -15,8 +15,8 @@
 
 enum {
     THREADS_MAX = 1 << 16,
-    CHECK_NS = 1000000000,     /* time between two listings of code that nothing asks for */
-    RELIST_NS_MIN = 100000000, /* time between two listings that stacks ask for */
+    CHECK_NS = 1000000000,   /* time between two listings of code that nothing asks for */
+    RELIST_NS_MIN = 5000000, /* least time between two listings that stacks ask for */
     USAGE_NS = 1000000000,
     FLUSH_BYTES = 256 << 10,
 };
@@ -179,11 +179,18 @@ void recorded_process_free(struct recorded_process *process, uint64_t engine)
 bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,
                               struct code_files *files, uint64_t now_ns)
 {
-    uint64_t pause_ns = process->needs_listing ? RELIST_NS_MIN : CHECK_NS;
-    if (now_ns < process->code.listed_ns + pause_ns) return false;
+    struct process_code *code = &process->code;
+    uint64_t pause_ns = process->needs_listing ? process->relist_pause_ns : CHECK_NS;
+    if (now_ns < code->listed_ns + pause_ns) return false;
+    size_t module_count = code->modules.count, generated_count = code->generated.count;
+    uint32_t next_number = code->next_number;
     process->needs_listing = false;
     process->has_ended |=
-        !process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer);
+        !process_code_list(code, files, process->watched.pid, options->image_directory, process->writer);
+    bool has_changed = module_count != code->modules.count || generated_count != code->generated.count ||
+                       next_number != code->next_number;
+    uint64_t longer_ns = least(2 * process->relist_pause_ns, CHECK_NS);
+    process->relist_pause_ns = has_changed ? RELIST_NS_MIN : greatest(longer_ns, RELIST_NS_MIN);
     return true;
 }
 

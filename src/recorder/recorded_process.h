@@ -18,6 +18,7 @@ struct recorded_process {
     uint64_t usage_ns;             /* time of the last record of usage, CLOCK_MONOTONIC */
     uint64_t checked_ns;           /* time of the last check of its code */
     bool needs_listing;            /* true if a stack was at an address in no module */
+    uint64_t relist_pause_ns; /* time between two listings that stacks ask for; longer while they find nothing new */
     bool has_ended;
     uint64_t ticks, ticks_missed, stacks, blocked_stacks;
     char executable[4096];

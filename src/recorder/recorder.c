@@ -93,6 +93,8 @@ static void show_code(struct recorder *recorder, struct recorded_process *proces
 {
     process->watched.modules = process->code.modules.items;
     process->watched.module_count = process->code.modules.count;
+    process->watched.generated = process->code.generated.items;
+    process->watched.generated_count = process->code.generated.count;
     process->watched.generation = process->code.generation;
     if (recorder->options.engine->update_process && process->watched.is_added)
         recorder->options.engine->update_process(recorder->engine, &process->watched);
@@ -216,6 +218,54 @@ static void take_thread(void *context, const struct engine_thread *seen)
     if (seen->state == THREAD_STOPPED) thread_times_write_stopped(thread, &process->tick);
 }
 
+/* Returns the number of the module of the COUNT MODULES that holds ADDRESS, plus one; 0: none does. */
+static uint64_t module_number(const struct process_module *modules, size_t count, uint64_t address)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (modules[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < modules[low - 1].end ? modules[low - 1].number + UINT64_C(1) : 0;
+}
+
+/* Drops the stacks of PROCESS that wait to be written and have addresses in other modules than OLD had there. */
+static void drop_outdated_stacks(struct recorder *recorder, const struct recorded_process *process,
+                                 const struct process_module *old, size_t old_count)
+{
+    const struct process_code *code = &process->code;
+    size_t kept = 0;
+    for (size_t i = 0; i < recorder->stacks.count; i++) {
+        const struct queued_stack queued = recorder->stacks.items[i];
+        const uint64_t *addresses = recorder->addresses.items + queued.first;
+        bool is_outdated = false;
+        for (size_t frame = 0; frame < queued.count && queued.process == process && !is_outdated; frame++) {
+            uint64_t number = module_number(old, old_count, addresses[frame]);
+            is_outdated = number != module_number(code->modules.items, code->modules.count, addresses[frame]);
+        }
+        if (!is_outdated) recorder->stacks.items[kept++] = queued;
+        recorder->lost_stacks += is_outdated;
+    }
+    recorder->stacks.count = kept;
+}
+
+/* Lists the code of PROCESS, which has changed: no stack may be walked with the old list. */
+static void list_again(struct recorder *recorder, struct recorded_process *process)
+{
+    size_t old_count = process->code.modules.count;
+    struct process_module *old = calloc(old_count + 1, sizeof(*old));
+    if (!old) return;
+    if (old_count > 0) memcpy(old, process->code.modules.items, old_count * sizeof(*old));
+    process->code.listed_ns = 0;
+    (void)recorded_process_refresh(process, &recorder->options, &recorder->files, clock_monotonic_ns());
+    drop_outdated_stacks(recorder, process, old, old_count);
+    free(old);
+    show_code(recorder, process);
+}
+
 static void take_change(void *context, pid_t pid, pid_t parent, enum process_change change)
 {
     struct recorder *recorder = context;
@@ -223,7 +273,7 @@ static void take_change(void *context, pid_t pid, pid_t parent, enum process_cha
     struct recorded_process *process = find_process(recorder, pid);
     if (change == PROCESS_FORKED && recorder->options.follows_children && find_process(recorder, parent))
         (void)recorder_add(recorder, pid, &denial); /* fails if the child has ended */
-    if (process && change == PROCESS_MAPPED) process->needs_listing = true;
+    if (process && (change == PROCESS_MAPPED || change == PROCESS_EXECUTED)) list_again(recorder, process);
     if (process && change == PROCESS_ENDED) process->has_ended = true;
 }
 
@@ -327,11 +377,12 @@ void recorder_find(struct recorder *recorder)
         (void)task_list("/proc", add_if_wanted, recorder);
 }
 
-/* Looks for new processes. A search takes at most a hundredth of the time. */
+/* Looks for new processes, unless the engine reports them. A search takes at most a hundredth of the time. */
 static void follow(struct recorder *recorder, uint64_t now_ns)
 {
     enum { SHARE = 100 };
-    if (now_ns < recorder->follow_ns) return;
+    bool is_told = recorder->options.engine->sees_changes && !recorder->options.wants;
+    if (is_told || now_ns < recorder->follow_ns) return;
     recorder_find(recorder);
     uint64_t end_ns = clock_monotonic_ns();
     recorder->follow_ns = end_ns + greatest(FOLLOW_NS, SHARE * (end_ns - now_ns));
@@ -437,6 +488,7 @@ static bool open_engines(struct recorder *recorder, struct engine_denial *ret_de
     const struct engine_ops *ops = recorder->options.engine;
     const struct engine_options options = {.period_ns = recorder->period_ns,
                                            .is_cpu_mode = recorder->options.is_cpu_mode,
+                                           .follows_children = recorder->options.follows_children,
                                            .processes_max = RECORDER_PROCESSES_MAX};
     recorder->engine = ops->open(&options, ret_denial);
     recorder->observer_ops = ops->sees_threads ? ops : &engine_proc;

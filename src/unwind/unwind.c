@@ -125,7 +125,7 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
     bool may_be_stub = is_exact && module && memory->code; /* code that was generated at run time has no PLT */
     if (may_be_stub && plt_stub_holds(memory->code, registers->values[MACHINE_IP]))
         return machine_step_from_stub(registers, memory);
-    bool has_information = module && (module->table || module->lookup);
+    bool has_information = module && (module->table || module->lookup || module->keeps_frame_pointers);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;

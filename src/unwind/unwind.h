@@ -13,8 +13,9 @@ struct unwind_module {
     uint64_t base;                   /* address to which the table is relative */
     const struct frame_table *table; /* NULL: there is none, or it is not built yet */
     const struct frame_lookup
-        *lookup;     /* substitute for a table, for walks that have room for it; NULL: there is none */
-    bool is_pending; /* true if both are still to come */
+        *lookup;               /* substitute for a table, for walks that have room for it; NULL: there is none */
+    bool is_pending;           /* true if both are still to come */
+    bool keeps_frame_pointers; /* true if code without rules has frame pointers, the outermost of which is zero */
 };
 
 /* A list sorted by START, without overlaps. Only the cache changes while walks use it. */

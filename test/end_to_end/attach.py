@@ -256,5 +256,97 @@ def the_end_of_the_process_ends_the_recording():
         said = recorder.end()
         check("samples of" in said, said)
 
+CHANGES = OFFBEAT.build / "test/end_to_end/changes"
+
+
+def stacks_of_changes(folder, *arguments):
+    """[(frames, CPU time in ns)] of the program that changes, which was recorded from its start to its end."""
+    with Running(CHANGES, *arguments, stdin=subprocess.PIPE) as program:
+        recorder = Recorder(folder, program, "--engine", "bpf", "--mode", "cpu", "-F", "997")
+        program.communicate(b"\n", timeout=100)
+        recorder.end()
+    return stacks(folder)
+
+
+def stacks(folder):
+    done = offbeat(folder, "convert", "--to", "collapsed", "-o", "x.collapsed", "x.pb.gz")
+    check_equal(done.returncode, 0, text(done.stderr))
+    rows = [row.rpartition(" ") for row in (folder / "x.collapsed").read_text(encoding="utf-8").splitlines()]
+    return [(row[0].split(";"), int(row[2])) for row in rows]
+
+
+def check_halves(found, first, second, caller):
+    """FIRST and SECOND, functions of code that changed places, have half of the time each, below CALLER in nearly all stacks."""
+    sums = {name: sum(time for frames, time in found if name in frames) for name in (first, second)}
+    share = sums[first] / max(sum(sums.values()), 1)
+    check(0.35 < share < 0.65, f"{first}: {100 * share:.0f} % of the time of both")
+    wrong = sum(time for frames, time in found if {first, second} & set(frames) and caller not in " ".join(frames))
+    check(wrong <= 0.1 * sum(sums.values()), f"{wrong} of {sum(sums.values())} ns are not below {caller}")
+    mixed = [frames for frames, _ in found if {first, second} <= set(frames)]
+    check_equal(mixed, [], "stacks with both")
+
+
+@case_by_the_clock
+def programs_that_a_process_executes_keep_their_own_stacks():
+    needs("bpf")
+    with Folder() as folder:
+        check_halves(stacks_of_changes(folder, "executes", "60"), "burns_as_odd", "burns_as_even", "executes")
+
+
+@case_by_the_clock
+def code_in_the_place_of_unloaded_code_keeps_its_own_stacks():
+    needs("bpf")
+    with Folder() as folder:
+        libraries = [CHANGES.with_name(f"changes_{name}.so") for name in ("alpha", "beta")]
+        check_halves(stacks_of_changes(folder, "loads", "60", *libraries), "calls_alpha", "calls_beta", "loads")
+
+
+@short
+@case
+def children_are_recorded_from_their_start():
+    needs("bpf")
+    with Folder() as folder:
+        found = stacks_of_changes(folder, "forks", "30")
+        burnt = sum(time for frames, time in found if "burns_as_odd" in frames)
+        check(burnt > 200e6, f"{burnt} ns of 30 children that burn 10 ms each")
+
+
+@case
+def a_process_number_that_is_used_again_is_not_recorded():
+    needs("bpf")
+    with Folder() as folder:
+        parent = subprocess.Popen([CHANGES, "reuses"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        first = int(parent.stdout.readline())
+        child = subprocess.Popen([OFFBEAT.build / "offbeat", "record", "--engine", "bpf", "-p", str(first), "-o", "x.pb.gz"], cwd=folder,
+                                 stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)})
+        wait_until(lambda: any(path.stat().st_size for path in folder.rglob("*.recording")), "nothing is recorded")
+        parent.communicate(b"\n", timeout=100)
+        child.communicate(timeout=100)
+        if parent.returncode == 2:
+            skip("a process cannot choose the number of its child here")
+        names = {name for frames, _ in stacks(folder) for name in frames}
+        check("burns_as_odd" in names and "burns_as_even" not in names, f"{sorted(names)}")
+
+
+def kernel_programs():
+    listed = subprocess.run(["/usr/sbin/bpftool", "prog", "list", "-j"], check=True, capture_output=True)
+    return {program["id"] for program in json.loads(listed.stdout) if program.get("name") == "timer_tick"}
+
+
+@case
+def a_killed_recorder_leaves_nothing_in_the_kernel():
+    needs("bpf")
+    if not pathlib.Path("/usr/sbin/bpftool").exists():
+        skip("bpftool is not installed")
+    with Folder() as folder, Running() as program:
+        before = kernel_programs()
+        recorder = Recorder(folder, program, "--engine", "bpf")
+        loaded = kernel_programs() - before
+        check(loaded, "no program is in the kernel")
+        recorder.process.kill()
+        recorder.process.communicate()
+        wait_until(lambda: not loaded & kernel_programs(), f"programs are still in the kernel: {loaded}")
+        check(program.poll() is None, "the program has ended")
+
 
 main()

@@ -17,7 +17,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 # Headers that every folder may include: C and POSIX/Linux, as they come with libc and the compiler.
 LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/", "sanitizer/")
 # What is not libc is named in the table; the header's first folder or file name says which library it is of.
-LIBRARY_OF_HEADER = {"bpf/bpf.h": "libbpf", "bpf/bpf_core_read.h": "libbpf", "bpf/bpf_helpers.h": "libbpf", "bpf/libbpf.h": "libbpf",
+LIBRARY_OF_HEADER = {"bpf/bpf.h": "libbpf", "bpf/bpf_core_read.h": "libbpf", "bpf/bpf_helpers.h": "libbpf", "bpf/bpf_tracing.h": "libbpf",
+                     "bpf/libbpf.h": "libbpf",
                      "brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
                      "microhttpd.h": "libmicrohttpd", "sqlite3.h": "libsqlite3", "nettle/sha2.h": "nettle",
                      "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
@@ -189,7 +190,7 @@ INLINE_DEFINITION = re.compile(r"^static inline [\w ]*[ *]+(\w+)\(", re.MULTILIN
 # Functions without a caller in src/, and who needs them.
 CALLED_FROM_OUTSIDE = {"main": "libc", "invariant_set_aborts": "tests of invariants", "fcntl64": "the linker",
                        "__memcpy_chk": "the linker", "__memmove_chk": "the linker", "__snprintf_chk": "the linker",
-                       "__realpath_chk": "the linker", "bpf_programs_sample_caller": "tests of the walk in the kernel"}
+                       "__realpath_chk": "the linker", "bpf_programs_sample_caller": "tests of the walk in the kernel", "BPF_PROG": "the kernel"}
 
 
 def uncalled_functions(texts):

@@ -39,6 +39,12 @@ static void receive(void *context, const struct bpf_sample *sample, const uint64
     if (sample->outcome == UNWIND_PENDING) memcpy(received.registers, words, sizeof(received.registers));
 }
 
+static void ignore_change(void *context, const struct bpf_change *change)
+{
+}
+
+static const struct bpf_receiver receiver = {.sample = receive, .change = ignore_change};
+
 /* --- This program for the kernel ---------------------------------------------------------------------------------- */
 
 static bool build_table(const char *path, struct frame_table *ret_table)
@@ -96,14 +102,14 @@ static bool sample_now(uint32_t repeat)
 {
     received.count = 0;
     if (!bpf_programs_sample_caller(programs, repeat, &walk_ns)) return false;
-    bpf_programs_read(programs, receive, NULL);
+    bpf_programs_read(programs, &receiver);
     return received.count == 1 && received.sample.pid == (uint32_t)getpid();
 }
 
 /* Loads the programs, and gives them the modules of this process once. */
 static void prepare(void)
 {
-    if (!programs) programs = bpf_programs_load(problem);
+    if (!programs) programs = bpf_programs_load(true, problem);
     if (!programs) {
         const char *is_needed = getenv("OFFBEAT_TEST_BPF");
         if (is_needed && strcmp(is_needed, "1") == 0) TEST_FAIL("%s", problem);

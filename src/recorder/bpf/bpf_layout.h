@@ -23,9 +23,9 @@ enum {
 /* A process that is recorded, by its number. A sample is unwound only if the running task is the one that START and
  * SELF_EXEC_ID identify: a process number that is used again has no modules. */
 struct bpf_process_entry {
-    uint32_t first, count; /* range of its module entries */
-    uint32_t version;      /* version of these entries; 0: the modules are not known yet */
-    uint32_t unused;
+    uint32_t first, count;   /* range of its module entries */
+    uint32_t version;        /* version of these entries; 0: the modules are not known yet */
+    uint32_t mapping_count;  /* number of such mappings when the modules were listed */
     uint64_t start_boottime; /* start of its main thread, ns of CLOCK_BOOTTIME */
     uint64_t self_exec_id;   /* number of exec calls of the process and its parents, as the kernel counts them */
 };
@@ -57,16 +57,47 @@ struct bpf_table_value {
     uint32_t words[BPF_VALUE_WORDS];
 };
 
-/* The head of a record in the ring: COUNT addresses follow if the stack was walked, else the registers (BPF_REGISTERS
+enum bpf_record {
+    BPF_SAMPLE,   /* struct bpf_sample */
+    BPF_FORKED,   /* struct bpf_change: PID is a new process, a child of PARENT */
+    BPF_EXECUTED, /* struct bpf_change */
+    BPF_MAPPED,   /* struct bpf_change: PID has mapped memory in the place of listed code */
+    BPF_ENDED,    /* struct bpf_change: the thread TID has ended, and IS_LAST tells whether PID has */
+};
+
+/* The head of a sample in the ring: COUNT addresses follow if the stack was walked, else the registers (BPF_REGISTERS
  * words by enum machine_register) and COPY_SIZE bytes of the stack from SP on. */
 struct bpf_sample {
+    uint32_t record; /* BPF_SAMPLE */
+    uint32_t copy_size;
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint32_t pid, tid;
     uint64_t start_boottime, self_exec_id;
-    uint32_t copy_size;
     uint16_t count;
-    uint8_t outcome;  /* enum unwind_outcome; UNWIND_PENDING: not walked to the end, with registers */
-    uint8_t is_known; /* 1: the modules of the process were known */
+    uint8_t outcome;        /* enum unwind_outcome; UNWIND_PENDING: not walked to the end, with registers */
+    uint8_t is_known;       /* 1: the modules of the process were known */
+    uint32_t mapping_count; /* number of mappings in the place of listed code so far */
+};
+
+/* A change of a process in the ring. */
+struct bpf_change {
+    uint32_t record; /* enum bpf_record */
+    uint32_t pid, tid, parent;
+    uint64_t start_boottime, self_exec_id;
+    uint64_t time_ns;              /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns, run_delay_ns; /* clocks of the thread that has ended */
+    uint32_t is_last;
+    uint32_t mapping_count; /* number of mappings in the place of listed code so far */
+};
+
+/* A thread at a tick, which has run since the last one or is new. */
+struct bpf_thread {
+    uint32_t pid, tid;
+    uint64_t cpu_ns, run_delay_ns;
+    uint32_t state;     /* bits of the kernel's __state; 0: runs or wants to */
+    uint32_t is_on_cpu; /* 1: a processor executes it at the moment */
+    char name[16];
+    uint64_t registers[BPF_REGISTERS]; /* registers of its last entry into the kernel */
 };
 
 /* Argument of the program that samples its caller. */

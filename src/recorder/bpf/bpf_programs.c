@@ -17,6 +17,8 @@
 #include <bpf/libbpf.h>
 #include <sampler_bpf.skel.h>
 
+enum { CHANGE_PROGRAMS = 4, THREADS_AT_ONCE = 64 };
+
 struct bpf_programs {
     struct sampler_bpf *object;
     struct ring_buffer *ring;
@@ -24,8 +26,8 @@ struct bpf_programs {
     struct bpf_table_entry *tables;   /* the map's memory */
     struct bpf_link **timers;         /* one for each processor; NULL: it is offline */
     int timer_count;
-    bpf_sample_function receive; /* receiver of the current read */
-    void *context;
+    struct bpf_link *changes[CHANGE_PROGRAMS];
+    const struct bpf_receiver *receiver; /* receiver of the current read */
 };
 
 static int keep_quiet(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -39,14 +41,25 @@ static void *map_memory(const struct bpf_map *map, size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+static void receive_sample(const struct bpf_receiver *receiver, const struct bpf_sample *sample, size_t size)
+{
+    if (size < sizeof(*sample)) return;
+    size_t word_count = sample->outcome == UNWIND_PENDING ? BPF_REGISTERS : sample->count;
+    if (size - sizeof(*sample) < word_count * sizeof(uint64_t) + sample->copy_size) return;
+    receiver->sample(receiver->context, sample, (const uint64_t *)(const void *)(sample + 1));
+}
+
 static int receive_record(void *context, void *record, size_t size)
 {
-    struct bpf_programs *programs = context;
-    const struct bpf_sample *sample = record;
-    if (size < sizeof(*sample)) return 0;
-    size_t word_count = sample->outcome == UNWIND_PENDING ? BPF_REGISTERS : sample->count;
-    if ((size - sizeof(*sample)) < word_count * sizeof(uint64_t) + sample->copy_size) return 0;
-    programs->receive(programs->context, sample, (const uint64_t *)(const void *)(sample + 1));
+    const struct bpf_programs *programs = context;
+    const struct bpf_receiver *receiver = programs->receiver;
+    uint32_t kind;
+    if (size < sizeof(kind)) return 0;
+    memcpy(&kind, record, sizeof(kind));
+    if (kind == BPF_SAMPLE)
+        receive_sample(receiver, record, size);
+    else if (size >= sizeof(struct bpf_change))
+        receiver->change(receiver->context, record);
     return 0;
 }
 
@@ -79,13 +92,25 @@ bool bpf_programs_may_load(char *ret_problem)
     return program >= 0;
 }
 
-struct bpf_programs *bpf_programs_load(char *ret_problem)
+/* Returns 0, or a negative error. SEES_MAPPINGS: with the optional program. */
+static int load_object(struct bpf_programs *programs, bool follows_children, bool sees_mappings)
+{
+    sampler_bpf__destroy(programs->object);
+    programs->object = sampler_bpf__open();
+    if (!programs->object) return -errno;
+    programs->object->rodata->follows_children = follows_children;
+    (void)bpf_program__set_autoload(programs->object->progs.place_chosen, sees_mappings);
+    return sampler_bpf__load(programs->object);
+}
+
+struct bpf_programs *bpf_programs_load(bool follows_children, char *ret_problem)
 {
     struct bpf_programs *programs = calloc(1, sizeof(*programs));
     if (!programs) abort();
     libbpf_set_print(keep_quiet);
     programs->object = sampler_bpf__open();
-    int error = programs->object ? sampler_bpf__load(programs->object) : -errno;
+    int error = load_object(programs, follows_children, true);
+    if (error != 0) error = load_object(programs, follows_children, false);
     if (error == 0 && !open_maps(programs)) error = -errno;
     if (error == 0) return programs;
     bpf_programs_unload(programs);
@@ -98,6 +123,7 @@ void bpf_programs_unload(struct bpf_programs *programs)
     if (!programs) return;
     for (int i = 0; i < programs->timer_count; i++) bpf_link__destroy(programs->timers[i]);
     free(programs->timers);
+    for (unsigned i = 0; i < CHANGE_PROGRAMS; i++) bpf_link__destroy(programs->changes[i]);
     ring_buffer__free(programs->ring);
     if (programs->modules) munmap(programs->modules, BPF_MODULE_ENTRIES_MAX * sizeof(*programs->modules));
     if (programs->tables) munmap(programs->tables, BPF_TABLES_MAX * sizeof(*programs->tables));
@@ -123,8 +149,24 @@ static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_
     return link;
 }
 
-bool bpf_programs_start_timer(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem)
+static bool start_changes(struct bpf_programs *programs, char *ret_problem)
 {
+    struct bpf_program *const all[CHANGE_PROGRAMS] = {
+        programs->object->progs.process_fork, programs->object->progs.process_exec, programs->object->progs.thread_exit,
+        programs->object->progs.place_chosen};
+    for (unsigned i = 0; i < CHANGE_PROGRAMS; i++) {
+        if (!bpf_program__autoload(all[i])) continue;
+        programs->changes[i] = bpf_program__attach(all[i]);
+        if (programs->changes[i] || all[i] == programs->object->progs.place_chosen) continue;
+        explain(ret_problem, errno);
+        return false;
+    }
+    return true;
+}
+
+bool bpf_programs_start(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem)
+{
+    if (!start_changes(programs, ret_problem)) return false;
     int count = libbpf_num_possible_cpus();
     programs->timers = count > 0 ? calloc((size_t)count, sizeof(struct bpf_link *)) : NULL;
     if (!programs->timers) abort();
@@ -140,11 +182,40 @@ bool bpf_programs_start_timer(struct bpf_programs *programs, uint64_t period_ns,
     return true;
 }
 
-void bpf_programs_read(struct bpf_programs *programs, bpf_sample_function receive, void *context)
+void bpf_programs_read(struct bpf_programs *programs, const struct bpf_receiver *receiver)
 {
-    programs->receive = receive;
-    programs->context = context;
-    ring_buffer__consume(programs->ring);
+    programs->receiver = receiver;
+    (void)ring_buffer__consume(programs->ring);
+}
+
+int bpf_programs_open_iterator(const struct bpf_programs *programs, uint32_t pid)
+{
+    union bpf_iter_link_info filter = {.task = {.pid = pid}};
+    LIBBPF_OPTS(bpf_link_create_opts, options);
+    if (pid != 0) {
+        options.iter_info = &filter;
+        options.iter_info_len = sizeof(filter);
+    }
+    return bpf_link_create(bpf_program__fd(programs->object->progs.observe_thread), 0, BPF_TRACE_ITER, &options);
+}
+
+bool bpf_programs_iterate(int iterator, bpf_thread_function receive, void *context)
+{
+    struct bpf_thread threads[THREADS_AT_ONCE];
+    int descriptor = bpf_iter_create(iterator);
+    if (descriptor < 0) return false;
+    size_t filled = 0;
+    ssize_t size;
+    do {
+        size = read(descriptor, (uint8_t *)threads + filled, sizeof(threads) - filled);
+        filled += size > 0 ? (size_t)size : 0;
+        size_t count = filled / sizeof(threads[0]), rest = filled % sizeof(threads[0]);
+        for (size_t i = 0; i < count; i++) receive(context, &threads[i]);
+        memmove(threads, &threads[count], rest);
+        filled = rest;
+    } while (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR)));
+    close(descriptor);
+    return size == 0;
 }
 
 bool bpf_programs_sample_caller(struct bpf_programs *programs, uint32_t repeat, uint64_t *ret_walk_ns)
@@ -205,7 +276,14 @@ bool bpf_programs_set_process(struct bpf_programs *programs, uint32_t pid, const
     return bpf_map_update_elem(bpf_map__fd(programs->object->maps.processes), &pid, entry, BPF_ANY) == 0;
 }
 
+uint32_t bpf_programs_mapping_count(const struct bpf_programs *programs, uint32_t pid)
+{
+    uint32_t count = 0;
+    return bpf_map_lookup_elem(bpf_map__fd(programs->object->maps.mapping_counts), &pid, &count) == 0 ? count : 0;
+}
+
 void bpf_programs_remove_process(struct bpf_programs *programs, uint32_t pid)
 {
     bpf_map_delete_elem(bpf_map__fd(programs->object->maps.processes), &pid);
+    bpf_map_delete_elem(bpf_map__fd(programs->object->maps.mapping_counts), &pid);
 }

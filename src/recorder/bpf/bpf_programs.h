@@ -19,19 +19,33 @@ struct bpf_programs;
  */
 bool bpf_programs_may_load(char *ret_problem);
 
-/* Loads the programs. Returns NULL, with the reason in RET_PROBLEM (BPF_PROBLEM_SIZE bytes) and errno. */
-struct bpf_programs *bpf_programs_load(char *ret_problem);
+/* Loads the programs. FOLLOWS_CHILDREN: new processes of those that are recorded are recorded, too. Returns NULL, with
+ * the reason in RET_PROBLEM (BPF_PROBLEM_SIZE bytes) and errno. */
+struct bpf_programs *bpf_programs_load(bool follows_children, char *ret_problem);
 void bpf_programs_unload(struct bpf_programs *programs); /* accepts NULL */
 
-/* Starts a timer with a period of PERIOD_NS on each processor. Returns false with the reason and errno. */
-bool bpf_programs_start_timer(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem);
+/* Begins to report changes of processes, and starts a timer with a period of PERIOD_NS on each processor. Returns false
+ * with the reason and errno. */
+bool bpf_programs_start(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem);
 
-/* Receives a sample. WORDS are its addresses, the innermost first, or its registers and the copy of the stack. They are
- * valid during the call. */
-typedef void (*bpf_sample_function)(void *context, const struct bpf_sample *sample, const uint64_t *words);
+/* Receiver of what is in the ring. Pointers are valid during the call. */
+struct bpf_receiver {
+    void *context;
+    /* WORDS are the addresses of SAMPLE, the innermost first, or its registers and the copy of the stack. */
+    void (*sample)(void *context, const struct bpf_sample *sample, const uint64_t *words);
+    void (*change)(void *context, const struct bpf_change *change);
+};
 
-/* Calls RECEIVE for the samples since the last call. */
-void bpf_programs_read(struct bpf_programs *programs, bpf_sample_function receive, void *context);
+/* Delivers the records since the last call, in the order of their times. */
+void bpf_programs_read(struct bpf_programs *programs, const struct bpf_receiver *receiver);
+
+/* Opens an iterator over the threads of process PID; 0: of all processes. Returns a descriptor, or -1 with errno. */
+int bpf_programs_open_iterator(const struct bpf_programs *programs, uint32_t pid);
+
+typedef void (*bpf_thread_function)(void *context, const struct bpf_thread *thread);
+
+/* Calls RECEIVE for the threads of ITERATOR that have run since the last call. Returns false if it cannot be read. */
+bool bpf_programs_iterate(int iterator, bpf_thread_function receive, void *context);
 
 /* Samples the calling thread REPEAT times, and sends the last sample. Returns false if the program was not executed. */
 bool bpf_programs_sample_caller(struct bpf_programs *programs, uint32_t repeat, uint64_t *ret_walk_ns);
@@ -53,6 +67,8 @@ bool bpf_programs_load_table(struct bpf_programs *programs, uint32_t number, con
 void bpf_programs_write_modules(struct bpf_programs *programs, uint32_t first, const struct bpf_module_entry *entries,
                                 uint32_t count);
 bool bpf_programs_set_process(struct bpf_programs *programs, uint32_t pid, const struct bpf_process_entry *entry);
+/* Returns how often process PID has mapped memory in the place of listed code. */
+uint32_t bpf_programs_mapping_count(const struct bpf_programs *programs, uint32_t pid);
 void bpf_programs_remove_process(struct bpf_programs *programs, uint32_t pid);
 
 #endif

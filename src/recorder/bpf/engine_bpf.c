@@ -13,11 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { ENDS_MAX = 1 << 16 };
+
 /* A process in the kernel. */
 struct bpf_process {
     struct watched_process *watched;
     struct bpf_process_entry entry; /* entry in the kernel */
     bool is_identified;
+    uint32_t mapping_count;           /* number of mappings before its modules were listed */
+    bool is_listed;                   /* true if the modules of the program that it executes were listed */
+    bool may_unload;                  /* true if code was unloaded: other code may take its place between two lists */
+    struct bpf_module_entry *entries; /* copy of the entries in the kernel */
+    int iterator;                     /* iterator over its threads; -1: that of all processes is used */
 };
 
 struct engine {
@@ -27,9 +34,12 @@ struct engine {
     struct entry_places places;
     ARRAY_OF(struct bpf_process *) processes;
     uint32_t last_version;
-    bool is_loaded[BPF_TABLES_MAX]; /* true for the numbers of files whose tables are in the kernel */
-    const struct engine_sink *sink; /* sink of the current poll */
-    uint64_t unreadable_count;
+    bool is_loaded[BPF_TABLES_MAX];   /* true for the numbers of files whose tables are in the kernel */
+    const struct engine_sink *sink;   /* sink of the current call */
+    const struct bpf_change *forked;  /* change that is being delivered; NULL: none */
+    ARRAY_OF(struct bpf_change) ends; /* threads that have ended since the last tick */
+    int iterator;                     /* iterator over all threads; -1: each process has its own */
+    uint64_t unreadable_count, outdated_count, ends_lost;
 };
 
 static const char grant_command[] =
@@ -57,12 +67,21 @@ static bool probe(struct engine_denial *ret_denial)
     return false;
 }
 
+static void free_process(struct bpf_process *process)
+{
+    if (process->iterator >= 0) (void)close(process->iterator);
+    free(process->entries);
+    free(process);
+}
+
 static void close_engine(struct engine *engine)
 {
     if (!engine) return;
     bpf_programs_unload(engine->programs);
-    for (size_t i = 0; i < engine->processes.count; i++) free(engine->processes.items[i]);
+    for (size_t i = 0; i < engine->processes.count; i++) free_process(engine->processes.items[i]);
     free(engine->processes.items);
+    free(engine->ends.items);
+    if (engine->iterator >= 0) (void)close(engine->iterator);
     entry_places_fini(&engine->places);
     free(engine);
 }
@@ -73,8 +92,10 @@ static struct engine *open_engine(const struct engine_options *options, struct e
     struct engine *engine = calloc(1, sizeof(*engine));
     if (!engine) abort();
     engine->options = *options;
-    engine->programs = bpf_programs_load(problem);
-    if (engine->programs) return engine;
+    engine->iterator = -1;
+    engine->programs = bpf_programs_load(options->follows_children, problem);
+    if (engine->programs && options->watches_all) engine->iterator = bpf_programs_open_iterator(engine->programs, 0);
+    if (engine->programs && (!options->watches_all || engine->iterator >= 0)) return engine;
     deny(ret_denial, errno, problem);
     close_engine(engine);
     return NULL;
@@ -99,35 +120,78 @@ static uint32_t table_of(struct engine *engine, const struct code_file *file)
     return file->number;
 }
 
-/* Writes the modules of PROCESS to a new place, and frees the old one. */
+/* Returns the entry for MODULE or, if that is not NULL, for GENERATED. */
+static struct bpf_module_entry entry_of(struct engine *engine, const struct process_module *module,
+                                        const struct generated_code *generated)
+{
+    if (generated)
+        return (struct bpf_module_entry){
+            .start = generated->start, .end = generated->end, .table = BPF_TABLE_NONE, .code = BPF_CODE_FRAME_POINTERS};
+    bool has_none = module->file->state == CODE_FILE_WITHOUT_TABLE;
+    enum bpf_code without = module->file->keeps_frame_pointers ? BPF_CODE_FRAME_POINTERS : BPF_CODE_UNKNOWN;
+    return (struct bpf_module_entry){.start = module->start,
+                                     .end = module->end,
+                                     .base = module->base,
+                                     .table = table_of(engine, module->file),
+                                     .code = has_none ? without : BPF_CODE_TABLE};
+}
+
+/* Fills ENTRIES with the modules and the generated code of WATCHED, sorted, up to BPF_PROCESS_MODULES_MAX. Returns the
+ * number. */
+static uint32_t make_entries(struct engine *engine, const struct watched_process *watched,
+                             struct bpf_module_entry *entries)
+{
+    uint32_t count = 0;
+    size_t module = 0, generated = 0;
+    while (count < BPF_PROCESS_MODULES_MAX) {
+        const struct process_module *next = module < watched->module_count ? &watched->modules[module] : NULL;
+        const struct generated_code *other =
+            generated < watched->generated_count ? &watched->generated[generated] : NULL;
+        if (!next && !other) break;
+        bool is_generated = !next || (other && other->start < next->start);
+        entries[count] = entry_of(engine, next, is_generated ? other : NULL);
+        entries[count++].version = engine->last_version;
+        module += !is_generated;
+        generated += is_generated;
+    }
+    return count;
+}
+
+/* Returns true if an entry of PROCESS is not among the COUNT ENTRIES: other code may be in its place. */
+static bool has_unloaded(const struct bpf_process *process, const struct bpf_module_entry *entries, uint32_t count)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < process->entry.count; i++) {
+        const struct bpf_module_entry *old = &process->entries[i];
+        while (at < count && entries[at].start < old->start) at++;
+        if (at == count || entries[at].start != old->start || entries[at].table != old->table) return true;
+    }
+    return false;
+}
+
+/* Writes the code of PROCESS to a new place, and frees the old one. */
 static bool write_modules(struct engine *engine, struct bpf_process *process)
 {
-    const struct watched_process *watched = process->watched;
-    uint32_t count = watched->module_count < BPF_PROCESS_MODULES_MAX ? (uint32_t)watched->module_count
-                                                                     : (uint32_t)BPF_PROCESS_MODULES_MAX;
-    struct bpf_module_entry *entries = calloc(count > 0 ? count : 1, sizeof(*entries));
+    struct bpf_module_entry *entries = calloc(BPF_PROCESS_MODULES_MAX, sizeof(*entries));
     if (!entries) abort();
-    uint32_t version = ++engine->last_version;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct process_module *module = &watched->modules[i];
-        bool has_none = module->file->state == CODE_FILE_WITHOUT_TABLE;
-        entries[i] = (struct bpf_module_entry){.start = module->start,
-                                               .end = module->end,
-                                               .base = module->base,
-                                               .table = table_of(engine, module->file),
-                                               .code = has_none ? BPF_CODE_UNKNOWN : BPF_CODE_TABLE,
-                                               .version = version};
-    }
+    engine->last_version++;
     struct bpf_process_entry old = process->entry;
-    uint32_t first = 0;
+    uint32_t first = 0, count = make_entries(engine, process->watched, entries);
     bool has_place = entry_places_take(&engine->places, count, clock_monotonic_ns(), &first);
-    if (has_place) bpf_programs_write_modules(engine->programs, first, entries, count);
-    free(entries);
+    entries[0].version = engine->last_version; /* is compared even if there is no code */
+    if (has_place) bpf_programs_write_modules(engine->programs, first, entries, count > 0 ? count : 1);
+    process->may_unload |= process->is_listed && has_unloaded(process, entries, count);
+    process->is_listed = true;
+    free(process->entries);
+    process->entries = realloc(entries, (count + 1) * sizeof(*entries));
+    if (!process->entries) abort();
     if (!has_place) return false;
     process->entry.first = first;
     process->entry.count = count;
-    process->entry.version = version;
-    if (process->is_identified) bpf_programs_set_process(engine->programs, (uint32_t)watched->pid, &process->entry);
+    process->entry.version = engine->last_version;
+    process->entry.mapping_count = process->mapping_count;
+    uint32_t pid = (uint32_t)process->watched->pid;
+    if (process->is_identified) (void)bpf_programs_set_process(engine->programs, pid, &process->entry);
     if (old.version != 0) entry_places_release(&engine->places, old.first, old.count, clock_monotonic_ns());
     return true;
 }
@@ -144,8 +208,31 @@ static void remove_process(struct engine *engine, struct watched_process *watche
         engine->processes.items[i] = engine->processes.items[--engine->processes.count];
         break;
     }
-    free(process);
+    free_process(process);
     watched->engine_data = NULL;
+}
+
+/* Takes over what the kernel knows of a child, whose module entries are those of its parent. */
+static void identify_child(const struct engine *engine, struct bpf_process *process)
+{
+    const struct bpf_change *forked = engine->forked;
+    if (!forked || forked->pid != (uint32_t)process->watched->pid) return;
+    process->entry.start_boottime = forked->start_boottime;
+    process->entry.self_exec_id = forked->self_exec_id;
+    process->is_identified = true;
+}
+
+static bool start_observing(struct engine *engine, struct bpf_process *process, char *problem)
+{
+    uint32_t pid = (uint32_t)process->watched->pid;
+    process->iterator = engine->iterator >= 0 ? -1 : bpf_programs_open_iterator(engine->programs, pid);
+    if (process->iterator < 0 && engine->iterator < 0) {
+        (void)snprintf(problem, BPF_PROBLEM_SIZE, "no iterator over the threads: %s", strerror(errno));
+        return false;
+    }
+    if (!engine->has_timer)
+        engine->has_timer = bpf_programs_start(engine->programs, engine->options.period_ns, problem);
+    return engine->has_timer;
 }
 
 static bool add_process(struct engine *engine, struct watched_process *watched, struct engine_denial *ret_denial)
@@ -154,14 +241,14 @@ static bool add_process(struct engine *engine, struct watched_process *watched, 
     struct bpf_process *process = calloc(1, sizeof(*process));
     if (!process || !ARRAY_PUSH(&engine->processes, BPF_PROCESSES_MAX, process)) abort();
     process->watched = watched;
+    process->iterator = -1;
     watched->engine_data = process;
+    identify_child(engine, process);
     struct bpf_process_entry unidentified = {.version = 0};
-    bool is_added = write_modules(engine, process) &&
-                    bpf_programs_set_process(engine->programs, (uint32_t)watched->pid, &unidentified);
-    if (is_added && !engine->has_timer) {
-        engine->has_timer = bpf_programs_start_timer(engine->programs, engine->options.period_ns, problem);
-        is_added = engine->has_timer;
-    }
+    bool is_added =
+        write_modules(engine, process) &&
+        (process->is_identified || bpf_programs_set_process(engine->programs, (uint32_t)watched->pid, &unidentified)) &&
+        start_observing(engine, process, problem);
     if (is_added) return true;
     deny(ret_denial, errno, problem);
     remove_process(engine, watched);
@@ -205,6 +292,10 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
     struct engine *engine = context;
     struct bpf_process *process = find_process(engine, sample->pid);
     if (!process || (!sample->is_known && !identify(engine, process, sample))) return;
+    if (process->may_unload && sample->mapping_count != process->mapping_count) {
+        engine->outdated_count++; /* the list has other code than the sample saw, or the other way round */
+        return;
+    }
     struct engine_stack stack = {.pid = (pid_t)sample->pid,
                                  .tid = (pid_t)sample->tid,
                                  .time_ns = sample->time_ns,
@@ -222,29 +313,141 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
     engine->sink->stack(engine->sink->context, &stack);
 }
 
-static void poll_samples(struct engine *engine, const struct engine_sink *sink)
+/* An exec leaves the process without modules until it is identified again. */
+static void forget_identity(struct engine *engine, const struct bpf_change *change)
+{
+    struct bpf_process *process = find_process(engine, change->pid);
+    struct bpf_process_entry unidentified = {.version = 0};
+    if (!process) return;
+    process->is_identified = process->is_listed = process->may_unload = false;
+    process->mapping_count = bpf_programs_mapping_count(engine->programs, change->pid);
+    bpf_programs_set_process(engine->programs, change->pid, &unidentified);
+}
+
+/* Has the modules listed again, until there was no mapping meanwhile: once for all mappings so far. */
+static void take_mapping(struct engine *engine, const struct bpf_change *change)
+{
+    enum { LISTINGS_MAX = 4 };
+    struct bpf_process *process = find_process(engine, change->pid);
+    uint32_t now = bpf_programs_mapping_count(engine->programs, change->pid);
+    if (!process || change->mapping_count <= process->mapping_count) return;
+    for (unsigned i = 0; i < LISTINGS_MAX && now != process->mapping_count; i++) {
+        process->mapping_count = now;
+        engine->sink->process(engine->sink->context, (pid_t)change->pid, 0, PROCESS_MAPPED);
+        now = bpf_programs_mapping_count(engine->programs, change->pid);
+    }
+}
+
+static void take_change(void *context, const struct bpf_change *change)
+{
+    struct engine *engine = context;
+    const struct engine_sink *sink = engine->sink;
+    pid_t pid = (pid_t)change->pid;
+    switch ((enum bpf_record)change->record) {
+    case BPF_FORKED:
+        engine->forked = change;
+        sink->process(sink->context, pid, (pid_t)change->parent, PROCESS_FORKED);
+        engine->forked = NULL;
+        break;
+    case BPF_EXECUTED:
+        forget_identity(engine, change);
+        sink->process(sink->context, pid, 0, PROCESS_EXECUTED);
+        break;
+    case BPF_MAPPED:
+        take_mapping(engine, change);
+        break;
+    case BPF_ENDED:
+        if (!ARRAY_PUSH(&engine->ends, ENDS_MAX, *change)) engine->ends_lost++;
+        break;
+    case BPF_SAMPLE:
+        break;
+    }
+}
+
+static void poll_records(struct engine *engine, const struct engine_sink *sink)
+{
+    const struct bpf_receiver receiver = {.context = engine, .sample = deliver, .change = take_change};
+    engine->sink = sink;
+    bpf_programs_read(engine->programs, &receiver);
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the state for bits of the kernel's __state: newer kernels add bits to known states. */
+static enum thread_state state_of(const struct bpf_thread *thread)
+{
+    enum { INTERRUPTIBLE = 1, UNINTERRUPTIBLE = 2, STOPPED = 4, TRACED = 8, FROZEN = 0x8000 };
+    if (thread->is_on_cpu || thread->state == 0) return THREAD_RUNNING;
+    if (thread->state & (STOPPED | TRACED | FROZEN)) return THREAD_STOPPED;
+    return thread->state & (INTERRUPTIBLE | UNINTERRUPTIBLE) ? THREAD_BLOCKED : THREAD_RUNNING;
+}
+
+static void deliver_thread(void *context, const struct bpf_thread *thread)
+{
+    enum { KEPT_IN_SYSTEM_CALL = MACHINE_ALL_KNOWN & ~(1 << MACHINE_RAX | 1 << MACHINE_RCX | 1 << MACHINE_R11) };
+    struct engine *engine = context;
+    struct engine_thread seen = {.pid = (pid_t)thread->pid,
+                                 .tid = (pid_t)thread->tid,
+                                 .time_ns = clock_monotonic_ns(),
+                                 .cpu_ns = thread->cpu_ns,
+                                 .run_delay_ns = thread->run_delay_ns,
+                                 .state = state_of(thread)};
+    seen.has_registers = seen.has_all_registers = seen.state == THREAD_BLOCKED;
+    memcpy(seen.registers.values, thread->registers, sizeof(thread->registers));
+    seen.registers.known = KEPT_IN_SYSTEM_CALL;
+    memcpy(seen.name, thread->name, sizeof(seen.name));
+    engine->sink->thread(engine->sink->context, &seen);
+}
+
+static void deliver_end(const struct engine *engine, const struct bpf_change *change)
+{
+    const struct engine_sink *sink = engine->sink;
+    struct engine_thread seen = {.pid = (pid_t)change->pid,
+                                 .tid = (pid_t)change->tid,
+                                 .time_ns = change->time_ns,
+                                 .cpu_ns = change->cpu_ns,
+                                 .run_delay_ns = change->run_delay_ns,
+                                 .state = THREAD_RUNNING};
+    sink->thread(sink->context, &seen);
+    seen.state = THREAD_ENDED;
+    sink->thread(sink->context, &seen);
+    if (change->is_last) sink->process(sink->context, seen.pid, 0, PROCESS_ENDED);
+}
+
+static void observe(struct engine *engine, const struct engine_sink *sink)
 {
     engine->sink = sink;
-    bpf_programs_read(engine->programs, deliver, engine);
+    if (engine->iterator >= 0) (void)bpf_programs_iterate(engine->iterator, deliver_thread, engine);
+    for (size_t i = 0; i < engine->processes.count; i++) {
+        int iterator = engine->processes.items[i]->iterator;
+        if (iterator >= 0) (void)bpf_programs_iterate(iterator, deliver_thread, engine);
+    }
+    for (size_t i = 0; i < engine->ends.count; i++) deliver_end(engine, &engine->ends.items[i]);
+    engine->ends.count = 0;
 }
 
 static void count_losses(const struct engine *engine, struct engine_losses *ret_losses)
 {
     struct bpf_losses losses;
     bpf_programs_losses(engine->programs, &losses);
-    *ret_losses = (struct engine_losses){
-        .stacks_lost = losses.samples_lost, .runs_missed = losses.runs_missed, .unreadable = engine->unreadable_count};
+    *ret_losses =
+        (struct engine_losses){.stacks_lost = losses.samples_lost + engine->outdated_count + engine->ends_lost,
+                               .runs_missed = losses.runs_missed,
+                               .unreadable = engine->unreadable_count};
 }
 
 const struct engine_ops engine_bpf = {
     .name = "bpf",
     .sees_running = true,
+    .sees_threads = true,
+    .sees_changes = true,
     .probe = probe,
     .open = open_engine,
     .close = close_engine,
     .add_process = add_process,
     .update_process = update_process,
     .remove_process = remove_process,
-    .poll = poll_samples,
+    .poll = poll_records,
+    .observe = observe,
     .losses = count_losses,
 };

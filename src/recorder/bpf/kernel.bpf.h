@@ -19,14 +19,49 @@ struct pt_regs {
     unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 } FOUND_AT_LOAD;
 
-struct mm_struct;
+struct sched_entity {
+    uint64_t sum_exec_runtime;
+} FOUND_AT_LOAD;
+
+struct sched_info {
+    unsigned long long run_delay;
+} FOUND_AT_LOAD;
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct signal_struct {
+    atomic_t live; /* threads that have not begun to end */
+} FOUND_AT_LOAD;
 
 struct task_struct {
+    unsigned int __state;
+    int on_cpu;
     int pid, tgid;
     struct task_struct *group_leader;
-    struct mm_struct *mm;
+    struct signal_struct *signal;
+    struct sched_entity se;
+    struct sched_info sched_info;
+    unsigned long nvcsw, nivcsw; /* switches to another thread */
     uint64_t start_boottime;
     uint64_t self_exec_id;
+    char comm[16];
+} FOUND_AT_LOAD;
+
+struct vm_unmapped_area_info {
+    unsigned long length;
+} FOUND_AT_LOAD;
+
+struct seq_file;
+
+struct bpf_iter_meta {
+    struct seq_file *seq;
+} FOUND_AT_LOAD;
+
+struct bpf_iter__task {
+    struct bpf_iter_meta *meta;
+    struct task_struct *task;
 } FOUND_AT_LOAD;
 
 #endif

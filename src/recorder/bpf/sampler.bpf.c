@@ -2,6 +2,8 @@
  * that runs there. It only looks maps up: user space fills them. SPDX-License-Identifier: MIT */
 #include "recorder/bpf/table_walk.bpf.h"
 
+#include <bpf/bpf_tracing.h>
+
 /* The helpers that read user memory are only for programs that the GPL allows, too. */
 char sampler_license[] SEC("license") = "Dual MIT/GPL";
 
@@ -11,6 +13,14 @@ struct {
     __type(key, uint32_t);
     __type(value, struct bpf_process_entry);
 } processes SEC(".maps");
+
+/* Counts of the mappings in the place of listed code, by process. Only these programs count. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, BPF_PROCESSES_MAX);
+    __type(key, uint32_t);
+    __type(value, uint32_t);
+} mapping_counts SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -66,11 +76,17 @@ static __always_inline void take_registers(uint64_t *into, struct task_struct *t
     into[MACHINE_R11] = registers->r11;
 }
 
+static __always_inline uint32_t mapping_count_of(uint32_t pid)
+{
+    const uint32_t *count = bpf_map_lookup_elem(&mapping_counts, &pid);
+    return count ? *count : 0;
+}
+
 /* Returns true if the module entries of PROCESS describe the program that TASK executes. */
 static __always_inline bool is_current(const struct bpf_process_entry *process, const struct task_struct *task)
 {
-    if (process->version == 0 || process->start_boottime != task->group_leader->start_boottime ||
-        process->self_exec_id != task->self_exec_id)
+    if (process->version == 0 || process->mapping_count != mapping_count_of((uint32_t)task->tgid) ||
+        process->start_boottime != task->group_leader->start_boottime || process->self_exec_id != task->self_exec_id)
         return false;
     uint32_t first = process->first;
     const struct bpf_module_entry *entry = bpf_map_lookup_elem(&modules, &first);
@@ -87,13 +103,16 @@ static __always_inline void walk_task(struct walk *walk, struct task_struct *tas
     if (walk->sample.is_known) walk_stack(walk, process);
 }
 
-static __always_inline void describe(struct bpf_sample *sample, const struct task_struct *task, const struct walk *walk)
+static __always_inline void describe_sample(struct bpf_sample *sample, const struct task_struct *task,
+                                            const struct walk *walk)
 {
+    sample->record = BPF_SAMPLE;
     sample->time_ns = bpf_ktime_get_ns();
     sample->pid = (uint32_t)task->tgid;
     sample->tid = (uint32_t)task->pid;
     sample->start_boottime = task->group_leader->start_boottime;
     sample->self_exec_id = task->self_exec_id;
+    sample->mapping_count = mapping_count_of((uint32_t)task->tgid);
     sample->outcome = (uint8_t)walk->outcome;
     sample->is_known = walk->sample.is_known;
 }
@@ -121,7 +140,7 @@ static __always_inline uint32_t copy_stack(uint8_t *into, uint64_t sp)
 /* Sends the registers of TASK and a piece of its stack, for user space to walk. */
 static __always_inline void send_copy(struct stack_copy *copy, struct task_struct *task, const struct walk *walk)
 {
-    describe(&copy->sample, task, walk);
+    describe_sample(&copy->sample, task, walk);
     take_registers(copy->registers, task);
     copy->sample.count = 0;
     uint32_t size = copy_stack(copy->stack, copy->registers[MACHINE_SP]);
@@ -135,7 +154,7 @@ static __always_inline void send_sample(struct walk *walk, struct stack_copy *co
         send_copy(copy, task, walk);
         return;
     }
-    describe(&walk->sample, task, walk);
+    describe_sample(&walk->sample, task, walk);
     walk->sample.copy_size = 0;
     uint32_t count = walk->sample.count;
     if (count > BPF_FRAMES_MAX) count = BPF_FRAMES_MAX;
@@ -184,5 +203,140 @@ int sample_caller(struct bpf_self_sample *argument)
     bpf_loop(argument->repeat, walk_self_again, &self, 0);
     argument->walk_ns = bpf_ktime_get_ns() - start;
     send_sample(self.walk, copy, bpf_get_current_task_btf());
+    return 0;
+}
+
+/* --- Processes and threads ---------------------------------------------------------------------------------------- */
+
+/* True if children of recorded processes are recorded. Set at load. */
+const volatile bool follows_children;
+
+static __always_inline void send_change(enum bpf_record record, const struct task_struct *task, uint32_t parent,
+                                        bool is_last)
+{
+    struct bpf_change change = {
+        .record = record,
+        .pid = (uint32_t)task->tgid,
+        .tid = (uint32_t)task->pid,
+        .parent = parent,
+        .start_boottime = task->group_leader->start_boottime,
+        .self_exec_id = task->self_exec_id,
+        .time_ns = bpf_ktime_get_ns(),
+        .cpu_ns = task->se.sum_exec_runtime,
+        .run_delay_ns = task->sched_info.run_delay,
+        .is_last = is_last,
+        .mapping_count = mapping_count_of((uint32_t)task->tgid),
+    };
+    send(&change, sizeof(change));
+}
+
+/* A new process has the memory of its parent, and so the module entries, until one of them changes its memory. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+    uint32_t parent_pid = (uint32_t)parent->tgid, pid = (uint32_t)child->tgid;
+    if (!follows_children || pid == parent_pid) return 0;
+    const struct bpf_process_entry *known = bpf_map_lookup_elem(&processes, &parent_pid);
+    if (!known) return 0;
+    struct bpf_process_entry entry = *known;
+    if (!is_current(known, parent)) entry.version = 0;
+    entry.mapping_count = 0;
+    entry.start_boottime = child->start_boottime;
+    entry.self_exec_id = child->self_exec_id;
+    bpf_map_update_elem(&processes, &pid, &entry, BPF_ANY);
+    send_change(BPF_FORKED, child, parent_pid, false);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+    uint32_t pid = (uint32_t)task->tgid;
+    if (bpf_map_lookup_elem(&processes, &pid)) send_change(BPF_EXECUTED, task, 0, false);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(thread_exit, struct task_struct *task)
+{
+    uint32_t pid = (uint32_t)task->tgid;
+    if (!bpf_map_lookup_elem(&processes, &pid)) return 0;
+    bool is_last = task->signal->live.counter == 0;
+    send_change(BPF_ENDED, task, 0, is_last);
+    if (!is_last) return 0;
+    bpf_map_delete_elem(&processes, &pid);
+    bpf_map_delete_elem(&mapping_counts, &pid);
+    return 0;
+}
+
+/* Returns true if an entry of PROCESS has an address from START on below END. */
+static __always_inline bool has_code(const struct bpf_process_entry *process, uint64_t start, uint64_t end)
+{
+    uint32_t low = 0, high = process->count;
+    for (uint32_t i = 0; i < MODULE_STEPS_MAX && low < high; i++) {
+        uint32_t middle = (low + high) / 2, index = process->first + middle;
+        const struct bpf_module_entry *entry = bpf_map_lookup_elem(&modules, &index);
+        if (!entry || entry->version != process->version) return false;
+        if (entry->start < end)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint32_t found = process->first + low - 1;
+    const struct bpf_module_entry *entry = low > 0 ? bpf_map_lookup_elem(&modules, &found) : NULL;
+    return entry && entry->version == process->version && entry->end > start;
+}
+
+/* The kernel has chosen a free place for a mapping: code that is listed there was unmapped, and other code may follow.
+ * Until the modules are listed again, the process counts as unknown. Optional, because not all kernels have the hook.
+ */
+SEC("tp_btf/vm_unmapped_area")
+int BPF_PROG(place_chosen, uint64_t address, struct vm_unmapped_area_info *info)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    uint32_t pid = (uint32_t)task->tgid, first = 1;
+    const struct bpf_process_entry *process = bpf_map_lookup_elem(&processes, &pid);
+    if (!process || !has_code(process, address, address + info->length)) return 0;
+    uint32_t *count = bpf_map_lookup_elem(&mapping_counts, &pid);
+    if (count)
+        __sync_fetch_and_add(count, 1);
+    else
+        bpf_map_update_elem(&mapping_counts, &pid, &first, BPF_ANY);
+    send_change(BPF_MAPPED, task, 0, false);
+    return 0;
+}
+
+/* The switches of a thread when it was last sent, plus one. The kernel frees it with the thread. */
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, uint64_t);
+} seen_switches SEC(".maps");
+
+/* Writes a thread of a recorded process if it has run since the last tick. Nobody is stopped or woken. */
+SEC("iter/task")
+int observe_thread(struct bpf_iter__task *context)
+{
+    struct task_struct *task = context->task;
+    if (!task) return 0;
+    uint32_t pid = (uint32_t)task->tgid;
+    if (!bpf_map_lookup_elem(&processes, &pid)) return 0;
+    uint64_t *seen = bpf_task_storage_get(&seen_switches, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    uint64_t switches = task->nvcsw + task->nivcsw + 1;
+    struct bpf_thread thread = {
+        .pid = pid,
+        .tid = (uint32_t)task->pid,
+        .cpu_ns = task->se.sum_exec_runtime,
+        .run_delay_ns = task->sched_info.run_delay,
+        .state = task->__state,
+        .is_on_cpu = (uint32_t)task->on_cpu,
+    };
+    bool has_run = !seen || *seen != switches || thread.is_on_cpu || thread.state == 0;
+    if (!has_run) return 0;
+    if (seen) *seen = switches;
+    take_registers(thread.registers, task);
+    bpf_core_read(thread.name, sizeof(thread.name), &task->comm);
+    bpf_seq_write(context->meta->seq, &thread, sizeof(thread));
     return 0;
 }

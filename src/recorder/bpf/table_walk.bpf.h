@@ -35,8 +35,8 @@ struct walk {
     uint32_t known, caller_known; /* sets of known registers */
     uint32_t outcome;
     uint32_t is_after_call;
-    uint32_t has_expression; /* 1: a rule has one, which only user space can evaluate */
-    uint32_t wide;           /* place of the wide rules in the table of the last rule */
+    uint32_t needs_user_space; /* 1: only user space can walk on: an expression, or unknown code */
+    uint32_t wide;             /* place of the wide rules in the table of the last rule */
     struct bpf_sample sample;
     uint64_t addresses[SAMPLE_ROOM];
 };
@@ -230,7 +230,7 @@ static __always_inline bool wide_saved(struct walk *walk, const struct wide_rule
         return register_known(walk, other);
     case WIDE_AT_EXPRESSION:
     case WIDE_IS_EXPRESSION:
-        walk->has_expression = 1;
+        walk->needs_user_space = 1;
         return false;
     default:
         return false;
@@ -251,7 +251,7 @@ static __always_inline enum machine_step wide_cfa(struct walk *walk, const struc
 {
     uint32_t number = wide->cfa_register;
     if (wide->cfa_kind == WIDE_CFA_EXPRESSION) {
-        walk->has_expression = 1;
+        walk->needs_user_space = 1;
         return MACHINE_NO_RULE;
     }
     if (!register_known(walk, number)) return MACHINE_UNKNOWN_REGISTER;
@@ -275,7 +275,7 @@ static enum machine_step step_wide(struct walk *walk)
     if (step != MACHINE_STEPPED) return step;
     walk->caller_known = 0;
     for (uint32_t i = 0; i < MACHINE_REGISTERS; i++) wide_register(walk, wide, i, cfa);
-    if (walk->has_expression) return MACHINE_NO_RULE;
+    if (walk->needs_user_space) return MACHINE_NO_RULE;
     if ((walk->caller_known & KNOWN_ALWAYS) != KNOWN_ALWAYS) return MACHINE_BAD_MEMORY;
     /* The same exceptions as in unwind/x86_64_step.c: signal stacks, longjmp, vfork. */
     uint64_t caller_sp = walk->caller[MACHINE_SP];
@@ -322,7 +322,10 @@ static enum machine_step step_by_frame_pointer(struct walk *walk)
     if (fp < walk->registers[MACHINE_SP] || fp % WORD != 0) return MACHINE_NO_RULE;
     if (bpf_probe_read_user(walk->words, 2 * WORD, (const void *)fp) != 0) return MACHINE_NO_RULE;
     uint64_t return_address = walk->words[1];
-    if (return_address != 0 && !find_module(walk, return_address - 1)) return MACHINE_NO_RULE;
+    if (return_address != 0 && !find_module(walk, return_address - 1)) {
+        walk->needs_user_space = walk->module_code != BPF_CODE_UNKNOWN;
+        return MACHINE_NO_RULE;
+    }
     walk->registers[MACHINE_IP] = return_address;
     walk->registers[MACHINE_SP] = fp + 2 * WORD;
     walk->registers[MACHINE_FP] = walk->words[0];
@@ -385,7 +388,7 @@ static __always_inline enum unwind_outcome outcome_of(enum machine_step step)
 
 static __always_inline long end_walk(struct walk *walk, enum unwind_outcome outcome)
 {
-    walk->outcome = walk->has_expression ? UNWIND_PENDING : outcome;
+    walk->outcome = walk->needs_user_space ? UNWIND_PENDING : outcome;
     return 1;
 }
 
@@ -422,7 +425,7 @@ static void walk_stack(struct walk *walk, const struct bpf_process_entry *proces
     walk->entry_count = process->count;
     walk->module_start = walk->module_end = 0;
     walk->known = MACHINE_ALL_KNOWN;
-    walk->is_after_call = walk->has_expression = 0;
+    walk->is_after_call = walk->needs_user_space = 0;
     walk->lookup = walk->registers[MACHINE_IP];
     walk->addresses[0] = walk->lookup;
     walk->sample.count = 1;
