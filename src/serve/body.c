@@ -23,7 +23,7 @@ enum status decode_budget_acquire(struct request *request, size_t bytes, struct 
             (void)pthread_cond_wait(&budget->has_room, &budget->lock);
         budget->bytes += bytes;
         request->budget_bytes = bytes;
-    } else if (!budget->has_large || budget->waiting_large < server->worker_count / 2) {
+    } else if (!budget->has_large || budget->waiting_large < server->workers.worker_count / 2) {
         /* Half of the workers may wait for the large body before them: the others stay free for small ones. */
         budget->waiting_large++;
         while (budget->has_large) (void)pthread_cond_wait(&budget->has_room, &budget->lock);

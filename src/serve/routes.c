@@ -215,11 +215,6 @@ static const struct route *find_route(struct request *request)
     return NULL;
 }
 
-bool request_is_post(const struct request *request)
-{
-    return strcmp(request->method, "POST") == 0;
-}
-
 bool request_check_early(struct request *request)
 {
     if (!split_path(request)) {

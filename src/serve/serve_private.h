@@ -92,6 +92,30 @@ struct queue {
     struct request *first, **end;
 };
 
+/* Threads that answer requests. Queries compute for long; workers remain for what is sent. */
+struct workers {
+    const struct http_library *http;
+    void (*run)(struct request *request);
+    pthread_mutex_t lock;
+    pthread_cond_t has_jobs;
+    struct queue ingest_queue, query_queue;
+    size_t job_count, running, running_queries, queries_max;
+    uint64_t suspended[SERVE_SUSPENDED_QUERIES_MAX]; /* projects of the suspended queries */
+    size_t suspended_count;                          /* part of RUNNING and RUNNING_QUERIES */
+    bool was_query;                                  /* the job that was started last */
+    bool is_stopping;
+    pthread_t threads[SERVE_WORKERS_MAX + SERVE_SUSPENDED_QUERIES_MAX];
+    unsigned thread_count;
+    unsigned worker_count; /* threads that may run at the same time, without the suspended queries */
+};
+
+/* The functions that daemons call. */
+struct server_handlers {
+    MHD_AccessHandlerCallback request;
+    MHD_RequestCompletedCallback complete;
+    MHD_NotifyConnectionCallback connection;
+};
+
 struct server {
     struct store *store;
     struct serve_options options;
@@ -105,17 +129,12 @@ struct server {
     struct pem *served, *unusable; /* certificates; NULL: none */
     uint16_t port;
 
-    pthread_mutex_t lock; /* lock of the queues and the numbers of threads */
-    pthread_cond_t has_jobs, maintenance_wakes;
-    struct queue ingest_queue, query_queue; /* queries compute for long; workers remain for what is sent */
-    size_t job_count, running, running_queries, queries_max;
-    uint64_t suspended[SERVE_SUSPENDED_QUERIES_MAX]; /* projects of the suspended queries */
-    size_t suspended_count;                          /* part of RUNNING and RUNNING_QUERIES */
-    bool was_query;                                  /* the job that was started last */
+    struct server_handlers handlers;
+    struct workers workers;
+    pthread_mutex_t lock; /* lock of IS_STOPPING */
+    pthread_cond_t maintenance_wakes;
     bool is_stopping;
-    pthread_t threads[SERVE_WORKERS_MAX + SERVE_SUSPENDED_QUERIES_MAX], maintenance_thread;
-    unsigned thread_count;
-    unsigned worker_count; /* threads that may run at the same time, without the suspended queries */
+    pthread_t maintenance_thread;
     bool has_maintenance_thread;
 
     struct connections open_connections;
@@ -137,6 +156,15 @@ void server_log(const struct server *server, const char *format, ...) __attribut
 
 /* Logs that something cannot be stored, and MESSAGE why, once in a minute. */
 void server_log_failure(struct server *server, const char *message);
+
+/* Starts COUNT threads, each of which calls RUN for a request. Returns their number. */
+unsigned workers_start(struct workers *workers, const struct http_library *http, unsigned count,
+                       void (*run)(struct request *request));
+/* Adds REQUEST and suspends its connection until it is answered. False if too many wait. */
+bool workers_add(struct workers *workers, struct request *request);
+bool workers_are_idle(struct workers *workers);
+/* Returns when all requests that were added are answered. */
+void workers_stop(struct workers *workers);
 
 /* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query
  * that computes, so that others run. False if too many are suspended, or without a thread for the others. */

@@ -1,5 +1,4 @@
-/* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
-#include "base/protobuf.h"
+/* Connections, requests that arrive, and maintenance.  SPDX-License-Identifier: MIT */
 #include "page/page.h"
 #include "serve/alerts.h"
 #include "serve/debug_uploads.h"
@@ -9,7 +8,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,25 +17,6 @@
 
 /* Set before the first connection. */
 static const struct http_library *http;
-
-void server_log(const struct server *server, const char *format, ...)
-{
-    char text[600];
-    va_list arguments;
-    if (!server->options.log) return;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    server->options.log(server->options.log_context, text);
-}
-
-void server_log_failure(struct server *server, const char *message)
-{
-    unsigned long long now_ns = clock_monotonic_ns(), before_ns = atomic_load(&server->failed_ns);
-    bool is_time = before_ns == 0 || now_ns - before_ns >= 60 * SECOND_NS;
-    if (!is_time || !atomic_compare_exchange_strong(&server->failed_ns, &before_ns, now_ns)) return;
-    server_log(server, "%s; what is stored can be read, and what is sent is answered with 503", message);
-}
 
 /* --- A request ---------------------------------------------------------------------------------------------------- */
 
@@ -208,183 +187,6 @@ static enum MHD_Result send_answer(struct request *request)
 }
 
 /* google.rpc.Status: what a client of OTLP reads. Its code is that of gRPC; clients decide by the status of HTTP. */
-static void write_otlp_error(struct request *request, const char *text)
-{
-    enum { STATUS_MESSAGE = 2 };
-    struct json_writer json = json_writer_of(&request->answer);
-    bool is_protobuf = request_has_type(request, "application/x-protobuf");
-    request->content_type = is_protobuf ? "application/x-protobuf" : "application/json";
-    if (is_protobuf) {
-        protobuf_append_bytes(&request->answer, STATUS_MESSAGE, slice_of_text(text));
-        return;
-    }
-    json_begin_object(&json);
-    json_member_text(&json, "message", text);
-    json_end_object(&json);
-}
-
-static void write_error(struct request *request, const char *text)
-{
-    /* A client tries again if the code is "unavailable" or "resource_exhausted". */
-    static const char *const codes[STATUS_CODES_MAX] = {
-        [401] = "unauthenticated", [403] = "permission_denied", [429] = "resource_exhausted", [503] = "unavailable"};
-    bool is_of_connect = request->error_form == ERRORS_OF_CONNECT;
-    const char *code = codes[request->status];
-    struct json_writer json = json_writer_of(&request->answer);
-    json_begin_object(&json);
-    if (is_of_connect) {
-        json_member_text(&json, "code", code ? code : "invalid_argument");
-    }
-    json_member_text(&json, is_of_connect ? "message" : "detail", text);
-    json_end_object(&json);
-    buffer_append_text(&request->answer, "\n");
-    request->content_type = "application/json";
-}
-
-void answer_error(struct request *request, unsigned status, const char *format, ...)
-{
-    char text[400];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    buffer_clear(&request->answer);
-    request->status = status;
-    if (request->error_form == ERRORS_OF_OTLP)
-        write_otlp_error(request, text);
-    else
-        write_error(request, text);
-}
-
-void answer_failure(struct request *request, const struct error *error)
-{
-    static const unsigned codes[] = {
-        [STATUS_OK] = 500,          [STATUS_NOT_THIS_FORMAT] = 400, [STATUS_MALFORMED] = 400, [STATUS_TOO_LARGE] = 413,
-        [STATUS_UNSUPPORTED] = 400, [STATUS_NO_MEMORY] = 503,       [STATUS_IO] = 503,        [STATUS_NOT_FOUND] = 404,
-    };
-    answer_error(request, codes[error->status], "%s", error->message);
-}
-
-/* Adds members that any answer may have to the object in the answer. */
-static void add_members(struct request *request)
-{
-    struct buffer *answer = &request->answer;
-    struct json_writer json = json_writer_of(answer);
-    size_t size = answer->size;
-    while (size > 0 && answer->data[size - 1] != '}') size--;
-    if (size < 3) return;
-    answer->size = size - 1;
-    if (request->query.kind.is_chosen) {
-        buffer_append_text(answer, ",\"kind\":");
-        kind_write_json(&request->query.kind, &json);
-    }
-    if (request->query.is_damaged) buffer_append_text(answer, ",\"is_damaged\":true");
-    buffer_append_text(answer, "}\n");
-}
-
-void answer_finish(struct request *request, const char *content_type)
-{
-    struct buffer *answer = &request->answer;
-    if (strcmp(content_type, "application/json") == 0 && (request->query.is_damaged || request->query.kind.is_chosen))
-        add_members(request);
-    if (answer->failed) {
-        answer_error(request, answer->is_full ? 413 : 503, "the answer is too large; narrow the time range");
-        return;
-    }
-    request->status = 200;
-    request->content_type = content_type;
-}
-
-void answer_result(struct request *request, enum status status, const struct error *error, const char *content_type)
-{
-    if (status == STATUS_OK)
-        answer_finish(request, content_type);
-    else
-        answer_failure(request, error);
-}
-
-const char *request_parameter(const struct request *request, const char *name)
-{
-    return query_text(&request->query, name);
-}
-
-struct slice request_slice(const struct request *request, const char *name)
-{
-    return slice_of_text(request_parameter(request, name));
-}
-
-static enum status check_request(void *context, struct error *error)
-{
-    struct request *request = context;
-    if (atomic_load(&request->server->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
-    if (!request_is_abandoned(request)) return STATUS_OK;
-    atomic_fetch_add(&request->server->cancelled, 1);
-    return error_set(error, STATUS_IO, 0, "the client closed the connection");
-}
-
-/* Waits for a slow debug file. It is read to its end even if the client of this query has gone: others need it. */
-static enum status wait_for_names(void *context, bool is_reader, struct error *error)
-{
-    struct request *request = context;
-    enum status status = is_reader ? STATUS_OK : check_request(request, error);
-    if (status == STATUS_OK && !query_suspend(request))
-        status = error_set(error, STATUS_IO, 0, "too many queries wait for slow debug files; try again");
-    return status;
-}
-
-static enum status name_places(void *context, struct profile *profile, struct error *error)
-{
-    struct request *request = context;
-    const struct symbols_waiter waiter = {.wait = wait_for_names, .context = request};
-    return symbols_name(request->server->symbols, request->project, profile, &waiter, error);
-}
-
-/* Returns the query of REQUEST, whose project is known. */
-static struct query *query_of(struct request *request)
-{
-    static const struct query_calls calls = {.check = check_request, .name_places = name_places};
-    struct query *query = &request->query;
-    query->store = request->server->store;
-    query->calls = &calls;
-    query->context = request;
-    query->project = request->project;
-    query->now_ns = request->received_ns;
-    return query;
-}
-
-void request_query(struct request *request, query_answer *answer, const char *content_type)
-{
-    struct error error = {0};
-    enum status status = answer(query_of(request), &request->answer, &error);
-    if (status != STATUS_OK) buffer_clear(&request->answer);
-    answer_result(request, status, &error, content_type);
-}
-
-bool request_select(struct request *request, struct selection *ret_selection)
-{
-    struct error error = {0};
-    struct query *query = query_of(request);
-    enum status status = selection_read(query, "", ret_selection, &error);
-    bool has_kind = query->kind.wanted.size > 0;
-    if (status == STATUS_OK && has_kind)
-        status = kind_choose(&query->kind, query->store, &ret_selection->query, &error);
-    if (status != STATUS_OK) answer_failure(request, &error);
-    return status == STATUS_OK;
-}
-
-bool request_has_type(const struct request *request, const char *type)
-{
-    return request->content && strncasecmp(request->content, type, strlen(type)) == 0;
-}
-
-bool request_is_abandoned(struct request *request)
-{
-    char byte;
-    if (request->socket < 0) return false;
-    ssize_t size = recv(request->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return size == 0 || (size < 0 && errno == ECONNRESET);
-}
-
 /* --- Arrival ------------------------------------------------------------------------------------------------------ */
 
 static void reject_body(struct request *request, unsigned status, const char *detail)
@@ -484,24 +286,6 @@ static void take_bytes(struct request *request, const char *bytes, size_t size)
     uncount_body(request);
 }
 
-/* False if the queue is full. */
-static bool enqueue(struct server *server, struct request *request)
-{
-    (void)pthread_mutex_lock(&server->lock);
-    bool has_room = server->job_count < SERVE_JOBS_MAX && !server->is_stopping;
-    if (has_room) {
-        http->suspend_connection(request->connection);
-        request->state = REQUEST_WAITING;
-        struct queue *queue = request->is_query ? &server->query_queue : &server->ingest_queue;
-        *queue->end = request;
-        queue->end = &request->next;
-        server->job_count++;
-        (void)pthread_cond_signal(&server->has_jobs);
-    }
-    (void)pthread_mutex_unlock(&server->lock);
-    return has_room;
-}
-
 /* Called when the header is there, for each part of the body, at its end, and when the connection resumes. */
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *bytes, size_t *size, void **of_connection)
@@ -525,7 +309,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     if (request->state == REQUEST_ARRIVING) {
-        if (enqueue(server, request)) return MHD_YES; /* from here on REQUEST is a worker's */
+        if (workers_add(&server->workers, request)) return MHD_YES; /* from here on REQUEST is a worker's */
         reject_body(request, 503, "too many requests wait");
     }
     return send_answer(request);
@@ -569,112 +353,12 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         file ? connections_add(&server->open_connections, file->connect_fd, client ? client->client_addr : NULL) : NULL;
 }
 
-/* --- Workers ------------------------------------------------------------------------------------------------------ */
-
-static struct request *dequeue(struct queue *queue)
+/* Answers REQUEST, in a worker. */
+static void answer_request(struct request *request)
 {
-    struct request *request = queue->first;
-    queue->first = request->next;
-    if (!queue->first) queue->end = &queue->first;
-    return request;
-}
-
-/* NULL: nothing may start now. Queries are first while few of them run, and at least one worker is left for what is
- * sent; a single worker takes turns. */
-static struct request *next_job(struct server *server)
-{
-    if (server->running - server->suspended_count >= server->worker_count) return NULL;
-    bool may_query =
-        server->query_queue.first && server->running_queries - server->suspended_count < server->queries_max;
-    server->was_query = may_query && !(server->was_query && server->ingest_queue.first);
-    if (server->was_query) return dequeue(&server->query_queue);
-    return server->ingest_queue.first ? dequeue(&server->ingest_queue) : NULL;
-}
-
-static void end_suspension(struct request *request)
-{
-    struct server *server = request->server;
-    size_t place = 0;
-    if (!request->is_suspended) return;
-    (void)pthread_mutex_lock(&server->lock);
-    while (server->suspended[place] != request->project) place++;
-    server->suspended[place] = server->suspended[--server->suspended_count];
-    (void)pthread_mutex_unlock(&server->lock);
-}
-
-static void *work(void *context)
-{
-    struct server *server = context;
-    (void)pthread_mutex_lock(&server->lock);
-    for (;;) {
-        struct request *request = next_job(server);
-        if (!request && server->is_stopping && server->job_count == 0) break;
-        if (!request) {
-            (void)pthread_cond_wait(&server->has_jobs, &server->lock);
-            continue;
-        }
-        bool is_query = request->is_query;
-        server->job_count--;
-        server->running++;
-        server->running_queries += is_query;
-        (void)pthread_mutex_unlock(&server->lock);
-        request_run(request);
-        buffer_fini(&request->body);
-        uncount_body(request);
-        end_suspension(request);
-        request->state = REQUEST_ANSWERED;
-        http->resume_connection(request->connection);
-        (void)pthread_mutex_lock(&server->lock);
-        server->running--;
-        server->running_queries -= is_query;
-        if (is_query) (void)pthread_cond_broadcast(&server->has_jobs);
-    }
-    (void)pthread_cond_broadcast(&server->has_jobs); /* others may have waited for this one */
-    (void)pthread_mutex_unlock(&server->lock);
-    return NULL;
-}
-
-void server_run_query(struct request *request)
-{
-    struct server *server = request->server;
-    (void)pthread_mutex_lock(&server->lock);
-    server->running++;
-    server->running_queries++;
-    (void)pthread_mutex_unlock(&server->lock);
     request_run(request);
-    end_suspension(request);
-    (void)pthread_mutex_lock(&server->lock);
-    server->running--;
-    server->running_queries--;
-    (void)pthread_cond_broadcast(&server->has_jobs);
-    (void)pthread_mutex_unlock(&server->lock);
-}
-
-/* Starts a worker; called with the lock. */
-static bool add_thread(struct server *server)
-{
-    bool is_added = pthread_create(&server->threads[server->thread_count], NULL, work, server) == 0;
-    server->thread_count += is_added;
-    return is_added;
-}
-
-bool query_suspend(struct request *request)
-{
-    struct server *server = request->server;
-    size_t of_project = 0;
-    if (request->is_suspended) return true;
-    (void)pthread_mutex_lock(&server->lock);
-    for (size_t i = 0; i < server->suspended_count; i++) of_project += server->suspended[i] == request->project;
-    bool has_room = server->suspended_count < SERVE_SUSPENDED_QUERIES_MAX &&
-                    of_project < SERVE_SUSPENDED_QUERIES_MAX / 2 && !server->is_stopping;
-    bool has_thread = server->thread_count > server->worker_count + server->suspended_count;
-    request->is_suspended = has_room && (has_thread || add_thread(server));
-    if (request->is_suspended) {
-        server->suspended[server->suspended_count++] = request->project;
-        (void)pthread_cond_broadcast(&server->has_jobs);
-    }
-    (void)pthread_mutex_unlock(&server->lock);
-    return request->is_suspended;
+    buffer_fini(&request->body);
+    uncount_body(request);
 }
 
 /* Removes and adds up old data. */
@@ -765,29 +449,6 @@ bool serve_is_loopback(const char *address)
     return (ntohl(parsed.v4.sin_addr.s_addr) >> 24) == 127;
 }
 
-struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *pem, const struct sockaddr *address,
-                                       int listening)
-{
-    enum { ACCEPTED_AHEAD = 100 }; /* connections beside those that are being closed for them */
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (pem ? MHD_USE_TLS : 0U);
-    if (address && address->sa_family == AF_INET6) flags |= MHD_USE_IPv6;
-    if (!address && listening < 0) flags |= MHD_USE_NO_LISTEN_SOCKET;
-    struct MHD_OptionItem more[6];
-    size_t count = 0;
-    if (pem) {
-        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, pem->texts[0]};
-        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, pem->texts[1]};
-    }
-    if (address) more[count++] = (struct MHD_OptionItem){MHD_OPTION_SOCK_ADDR, 0, (void *)(uintptr_t)address};
-    if (listening >= 0) more[count++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, listening, NULL};
-    more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    return http->start_daemon(
-        flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(server->open_connections.count_max + ACCEPTED_AHEAD), MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10, MHD_OPTION_NOTIFY_COMPLETED,
-        complete, NULL, MHD_OPTION_NOTIFY_CONNECTION, note_connection, server, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
-}
-
 static uint16_t port_of(struct MHD_Daemon *daemon)
 {
     const union MHD_DaemonInfo *info = http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
@@ -846,8 +507,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     server->store = store;
     server->options = *options;
-    server->ingest_queue.end = &server->ingest_queue.first;
-    server->query_queue.end = &server->query_queue.first;
+    server->handlers = (struct server_handlers){.request = handle, .complete = complete, .connection = note_connection};
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->daemon_lock, NULL);
     connections_init(&server->open_connections);
@@ -855,19 +515,11 @@ enum status server_start(struct store *store, const struct serve_options *option
     (void)pthread_mutex_init(&server->decode_budget.lock, NULL);
     (void)pthread_cond_init(&server->decode_budget.has_room, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
-    (void)pthread_cond_init(&server->has_jobs, NULL);
     (void)pthread_cond_init(&server->maintenance_wakes, NULL);
     store_limit_disk(store, options->disk_bytes_max);
     enum status status = start_symbols(server, error);
-    unsigned wanted = worker_count(options);
-    server->queries_max = wanted > SERVE_QUERIES_MAX ? SERVE_QUERIES_MAX : 1;
-    (void)pthread_mutex_lock(&server->lock);
-    while (server->thread_count < wanted && add_thread(server)) {
-    }
-    server->worker_count = server->thread_count;
-    (void)pthread_mutex_unlock(&server->lock);
-    if (server->worker_count == 0 && status == STATUS_OK)
-        status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
+    unsigned count = workers_start(&server->workers, http, worker_count(options), answer_request);
+    if (count == 0 && status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
     if (status == STATUS_OK) status = listen_on(server, error);
     if (status == STATUS_OK) status = alerts_start(server, &server->alerts, error);
     if (status == STATUS_OK)
@@ -900,9 +552,7 @@ static void finish_requests(struct server *server)
     enum { PAUSES_MAX = 1500 };
     const struct timespec pause = {.tv_nsec = 20 * 1000000};
     for (int i = 0; i < PAUSES_MAX; i++) {
-        (void)pthread_mutex_lock(&server->lock);
-        bool is_idle = server->job_count == 0 && server->running == 0;
-        (void)pthread_mutex_unlock(&server->lock);
+        bool is_idle = workers_are_idle(&server->workers);
         (void)nanosleep(&pause, NULL);
         if (is_idle) break;
     }
@@ -921,10 +571,9 @@ void server_stop(struct server *server)
     }
     (void)pthread_mutex_lock(&server->lock);
     server->is_stopping = true;
-    (void)pthread_cond_broadcast(&server->has_jobs);
     (void)pthread_cond_broadcast(&server->maintenance_wakes);
     (void)pthread_mutex_unlock(&server->lock);
-    for (unsigned i = 0; i < server->thread_count; i++) (void)pthread_join(server->threads[i], NULL);
+    workers_stop(&server->workers);
     if (server->has_maintenance_thread) (void)pthread_join(server->maintenance_thread, NULL);
     alerts_stop(server->alerts);
     if (server->loopback) http->stop_daemon(server->loopback);
@@ -942,7 +591,6 @@ void server_stop(struct server *server)
     (void)pthread_mutex_destroy(&server->decode_budget.lock);
     (void)pthread_cond_destroy(&server->decode_budget.has_room);
     (void)pthread_mutex_destroy(&server->rates.lock);
-    (void)pthread_cond_destroy(&server->has_jobs);
     (void)pthread_cond_destroy(&server->maintenance_wakes);
     free(server);
 }

@@ -250,6 +250,26 @@ def defined_in(path):
     return {line.split()[-1] for line in lines_of("nm", "--defined-only", "--extern-only", str(path))}
 
 
+def files_in_a_circle(calls):
+    """Of CALLS, {file: files whose functions it calls}: those from which a way of calls leads into a circle."""
+    left = dict(calls)
+    while free := [name for name in left if not left[name] & left.keys()]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+@case
+def the_files_of_the_server_call_one_another_in_one_direction():
+    for folder in ("query", "serve"):
+        objects = {path.name: path for path in BUILD.glob(f"src/{folder}/lib{folder}.a.p/*.o") if (ROOT / "src" / folder / path.stem).is_file()}
+        check(objects, f"no objects of {folder}/ in {BUILD}")
+        defined, undefined = ({name: of(path) for name, path in objects.items()} for of in (defined_in, undefined_in))
+        calls = {name: {other for other in objects if other != name and undefined[name] & defined[other]} for name in objects}
+        check_equal(files_in_a_circle(calls), [], f"files of {folder}/ that call one another in a circle")
+    check_equal(files_in_a_circle({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": set()}), ["a", "b"], "a circle made for this check")
+
+
 def objects_of_the_sampler_thread():
     """The objects of sampler/, unwind/ and interpreters/, and the objects of base/ that they need."""
     folders = {name: sorted(BUILD.glob(pattern)) for name, pattern in (

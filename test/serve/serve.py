@@ -65,7 +65,7 @@ def rejects_network_addresses_without_keys_and_open_folders():
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
         check_equal(done.returncode, 2, "exit status")
-        check("start it once on 127.0.0.1" in done.stderr, done.stderr)
+        check("add-project" in done.stderr, done.stderr)
         server = Server(OFFBEAT, folder)
         done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=30)
         check_equal((done.returncode, "another process" in done.stderr), (3, True), done.stderr)
