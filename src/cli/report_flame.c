@@ -1,7 +1,7 @@
 /* Chooses the layout, the boxes that are kept, and the form.  SPDX-License-Identifier: MIT */
 #include "cli/report_flame.h"
 
-#include "analyze/flame_chart.h"
+#include "analyze/flame_fit.h"
 #include "base/environment.h"
 #include "cli/message.h"
 #include "cli/output.h"
@@ -17,17 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LAYOUTS_MAX = 20 }; /* until there are few enough boxes: two are usual */
-
 struct flame {
     const struct report_request *request;
     struct report report;
     struct grouping grouping;
-    struct flame_options options;
-    struct flame_layout layout;
+    struct flame_fit fit;
     struct flame_report drawing;
     struct buffer thread_name;
-    struct thread_id thread;
     size_t boxes_max; /* 0: all */
 };
 
@@ -99,38 +95,16 @@ static size_t text_width(void)
 
 /* --- Layout ------------------------------------------------------------------------------------------------------- */
 
-static enum status lay_out_once(struct flame *flame, struct error *error)
-{
-    const struct profile *profile = flame->report.profile;
-    if (!flame->request->time_order)
-        return flame_layout_init(&flame->layout, profile, &flame->grouping, &flame->options, error);
-    return flame_chart_init(&flame->layout, profile, &flame->grouping, flame->thread, &flame->options,
-                            &flame->drawing.start_ns, error);
-}
-
-/* Lays out again while there are too many boxes: only the widest ones. */
-static enum status lay_out(struct flame *flame, struct error *error)
-{
-    enum status status = lay_out_once(flame, error);
-    for (int i = 1; i < LAYOUTS_MAX && status == STATUS_OK; i++) {
-        if (flame->boxes_max == 0 || flame->layout.count <= flame->boxes_max) break;
-        uint32_t *tie_depth = flame->request->time_order ? NULL : &flame->options.tie_depth;
-        bool has_memory =
-            flame_layout_narrowest(&flame->layout, flame->boxes_max, &flame->options.narrowest, tie_depth);
-        flame_layout_fini(&flame->layout);
-        if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the flame graph");
-        status = lay_out_once(flame, error);
-    }
-    return status;
-}
-
 static void choose_options(struct flame *flame)
 {
     const struct report_request *request = flame->request;
     bool is_text = report_flame_is_text(request);
     size_t usual = request->json ? 0 : is_text ? FLAME_TEXT_ROWS_MAX : FLAME_BOXES_MAX;
     flame->boxes_max = request->node_count != UINT64_MAX ? (size_t)request->node_count : usual;
-    flame->options = (struct flame_options){
+    flame->fit.profile = flame->report.profile;
+    flame->fit.grouping = &flame->grouping;
+    flame->fit.is_chart = request->time_order;
+    flame->fit.options = (struct flame_options){
         .column = flame->report.choice.index,
         .is_inverted = request->inverted,
         .is_diff = request->diff_base.count > 0,
@@ -159,8 +133,8 @@ static enum exit_status choose_thread(struct flame *flame)
         if (!thread || !thread[0]) message("no samples are left to draw");
         return EXIT_NO; /* the filter has printed a line about the thread */
     }
-    flame->thread = profile_thread_with_samples(profile, profile_default_thread(profile));
-    append_thread_name(profile, flame->thread, &flame->thread_name);
+    flame->fit.thread = profile_thread_with_samples(profile, profile_default_thread(profile));
+    append_thread_name(profile, flame->fit.thread, &flame->thread_name);
     size_t count = count_threads(profile);
     if (count > 1)
         message("the flamechart is of thread %.*s, one of %zu; --thread %s chooses another: offbeat info lists them",
@@ -174,8 +148,8 @@ static enum exit_status choose_thread(struct flame *flame)
 /* Counts times as --from does, and percentages of the thread. */
 static void place_chart(struct flame *flame)
 {
-    flame->drawing.start_ns -= flame->report.start_ns;
-    flame->report.total = flame->layout.boxes[0].cum;
+    flame->drawing.start_ns = flame->fit.start_ns - flame->report.start_ns;
+    flame->report.total = flame->fit.layout.boxes[0].cum;
 }
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
@@ -186,9 +160,9 @@ static void write_flame(struct flame *flame, struct buffer *out)
     struct flame_report *drawing = &flame->drawing;
     drawing->report = &flame->report;
     drawing->grouping = &flame->grouping;
-    drawing->layout = &flame->layout;
-    drawing->options = &flame->options;
-    drawing->kind = request->time_order ? FLAME_CHART : flame->options.is_diff ? FLAME_DIFF : FLAME_GRAPH;
+    drawing->layout = &flame->fit.layout;
+    drawing->options = &flame->fit.options;
+    drawing->kind = request->time_order ? FLAME_CHART : flame->fit.options.is_diff ? FLAME_DIFF : FLAME_GRAPH;
     drawing->colours = (enum flame_colours)request->colour_by;
     drawing->width = is_standard_output(request) ? text_width() : 0;
     drawing->has_colour = is_standard_output(request) && output_has_colour();
@@ -206,7 +180,7 @@ static enum exit_status draw(struct flame *flame, struct buffer *out)
     struct error error = {0};
     const struct grouping_options grouping = report_grouping(request);
     enum status status = grouping_init(&flame->grouping, flame->report.profile, &grouping, &error);
-    if (status == STATUS_OK) status = lay_out(flame, &error);
+    if (status == STATUS_OK) status = flame_fit_init(&flame->fit, flame->boxes_max, &error);
     if (status != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
@@ -224,7 +198,7 @@ enum exit_status report_flame(const struct report_request *request, const struct
     choose_options(&flame);
     if (request->time_order) status = choose_thread(&flame);
     if (status == EXIT_DONE) status = draw(&flame, out);
-    flame_layout_fini(&flame.layout);
+    flame_layout_fini(&flame.fit.layout);
     grouping_fini(&flame.grouping);
     buffer_fini(&flame.thread_name);
     return status;

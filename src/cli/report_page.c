@@ -15,13 +15,9 @@
 static enum status encode_page(const struct report_request *request, const struct report *report, struct buffer *data,
                                struct error *error)
 {
-    struct grouping grouping;
-    const struct grouping_options grouping_options = report_grouping(request);
-    const struct page_options options = {.title = report->title, .column = report->choice.index};
-    enum status status = grouping_init(&grouping, report->profile, &grouping_options, error);
-    if (status == STATUS_OK) status = page_data_encode(report->profile, &grouping, &options, data, error);
-    grouping_fini(&grouping);
-    return status;
+    const struct page_options options = {
+        .title = report->title, .column = report->choice.index, .grouping = report_grouping(request)};
+    return page_data_encode(report->profile, &options, data, error);
 }
 
 bool report_is_page(const struct report_request *request)

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report_sources.h"
 
+#include "analyze/function_names.h"
 #include "analyze/totals.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/report_page.h"
-#include "profile/comparable_name.h"
-#include "profile/full_names.h"
-#include "profile/packages.h"
 #include "profile/profile_prune.h"
 #include "profile/profile_scale.h"
 #include "profile/short_names.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static enum status merge_base(const char *path, struct profile *profile, struct profile *base, bool is_diff,
@@ -69,24 +66,14 @@ bool report_open(const struct report_request *request, char *const *files, size_
     return true;
 }
 
-/* Gives functions the names that tables distinguish them by. False after a line on standard error. */
-static bool name_functions(const struct report_request *request, struct profile *profile)
+/* False after a line on standard error. */
+static bool name_all_functions(const struct report_request *request, struct profile *profile)
 {
     struct error error = {0};
-    bool *is_base = NULL;
-    if (request->is_pprof) {
-        if (request->short_names) profile_give_short_names(profile);
-        return true;
-    }
-    if (request->short_names)
-        profile_give_short_names(profile);
-    else
-        profile_give_full_names(profile, true);
-    if (request->compares && !request->exact_names) profile_give_comparable_names(profile);
-    if (!find_base_sets(profile, &is_base)) profile_fail(profile, STATUS_NO_MEMORY);
-    const struct package_naming naming = {.compares = request->compares, .is_base = is_base};
-    if (!request->short_names) profile_distinguish_packages(profile, &naming);
-    free(is_base);
+    const struct function_naming naming = {
+        .is_short = request->short_names, .compares = request->compares, .is_exact = request->exact_names};
+    if (request->is_pprof && request->short_names) profile_give_short_names(profile);
+    if (!request->is_pprof) name_functions(profile, &naming);
     if (profile_failed(profile, &error) == STATUS_OK) return true;
     message("%s", error.message);
     return false;
@@ -103,7 +90,7 @@ bool report_prepare(const struct report_request *request, struct profile *profil
     if (request->keeps_names) return true;
     if (!request->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
-    if (!name_functions(request, profile)) return false;
+    if (!name_all_functions(request, profile)) return false;
     if (request->comment && request->comment[0]) profile_add_comment(profile, slice_of_text(request->comment));
     return true;
 }

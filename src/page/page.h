@@ -16,6 +16,7 @@ enum {
 struct page_options {
     const char *title; /* the profiled program or the file; shown as text */
     size_t column;     /* the value that the page shows first */
+    struct grouping_options grouping;
 };
 
 /* The Content-Security-Policy of a server of the page: its own files and answers, nothing inline, no other site. */
@@ -25,8 +26,8 @@ struct page_options {
 
 /* Appends the data of PROFILE, one gzip member, to OUT. Samples of one thread and stack are added up if the profile has
  * no times. STATUS_UNSUPPORTED if a value is negative, STATUS_TOO_LARGE above the maxima. */
-enum status page_data_encode(const struct profile *profile, const struct grouping *grouping,
-                             const struct page_options *options, struct buffer *out, struct error *error);
+enum status page_data_encode(const struct profile *profile, const struct page_options *options, struct buffer *out,
+                             struct error *error);
 
 /* Appends one HTML file that shows DATA, which page_data_encode has written, compared with BASE unless that is empty.
  * It needs no other file and no network. */

@@ -432,17 +432,20 @@ static enum status encode_profile(struct encoder *encoder, struct buffer *out, s
     return compress(encoder, out, error);
 }
 
-enum status page_data_encode(const struct profile *profile, const struct grouping *grouping,
-                             const struct page_options *options, struct buffer *out, struct error *error)
+enum status page_data_encode(const struct profile *profile, const struct page_options *options, struct buffer *out,
+                             struct error *error)
 {
-    struct encoder encoder = {.profile = profile, .grouping = grouping, .options = options};
+    struct grouping grouping;
+    struct encoder encoder = {.profile = profile, .grouping = &grouping, .options = options};
     for (int i = 0; i < STREAMS; i++) buffer_init(&encoder.streams[i], PAGE_DATA_BYTES_MAX);
-    enum status status = encode_profile(&encoder, out, error);
+    enum status status = grouping_init(&grouping, profile, &options->grouping, error);
+    if (status == STATUS_OK) status = encode_profile(&encoder, out, error);
     for (int i = 0; i < STREAMS; i++) buffer_fini(&encoder.streams[i]);
     page_tree_fini(&encoder.tree);
     index_table_fini(&encoder.calls.index);
     free(encoder.calls.items);
     free(encoder.calls.of_node);
     free(encoder.order);
+    grouping_fini(&grouping);
     return status;
 }

@@ -4,14 +4,13 @@
 
 #include "analyze/diff.h"
 #include "analyze/filter.h"
-#include "analyze/flame_chart.h"
+#include "analyze/flame_fit.h"
+#include "analyze/function_names.h"
 #include "analyze/top.h"
 #include "analyze/totals.h"
 #include "format/format.h"
 #include "page/page.h"
-#include "profile/comparable_name.h"
 #include "profile/full_names.h"
-#include "profile/packages.h"
 #include "profile/profile_prune.h"
 #include "profile/profile_scale.h"
 #include "report/diff_report.h"
@@ -23,7 +22,7 @@
 
 /* Diffs as the command has them: one comparison in a hundred shows noise as a change. */
 #define NOISE_LEVEL 0.01
-enum { BOXES_MAX = 20000, LAYOUTS_MAX = 20, DEPTH_MAX = 1000 };
+enum { BOXES_MAX = 20000, DEPTH_MAX = 1000 };
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
 
@@ -71,13 +70,8 @@ static enum status choose_value(const struct query *query, const struct profile 
 void query_name_functions(struct profile *profile)
 {
     struct error ignored;
-    bool *is_base;
     (void)profile_prune(profile, &ignored); /* with a broken expression all frames stay */
-    profile_give_full_names(profile, true);
-    profile_give_comparable_names(profile);
-    if (!find_base_sets(profile, &is_base)) profile_fail(profile, STATUS_NO_MEMORY);
-    profile_distinguish_packages(profile, &(struct package_naming){.compares = true, .is_base = is_base});
-    free(is_base);
+    name_functions(profile, &(struct function_naming){.compares = true});
 }
 
 enum status query_prepare(struct query *query, struct profile *profile, size_t *ret_column, struct error *error)
@@ -129,10 +123,8 @@ static enum status check_session(const struct query *query, struct error *error)
 enum status query_page(struct query *query, struct buffer *out, struct error *error)
 {
     struct profile profile;
-    struct grouping grouping = {0};
     const char *service = query_text(query, "service");
-    struct page_options page = {.title = service ? service : ""};
-    const struct grouping_options options = {.names_unsymbolized = true};
+    struct page_options page = {.title = service ? service : "", .grouping = {.names_unsymbolized = true}};
     bool keeps_times = query_text(query, "times") != NULL;
     query->detail = keeps_times ? DETAIL_ALL : DETAIL_THREADS;
     profile_init(&profile);
@@ -140,9 +132,7 @@ enum status query_page(struct query *query, struct buffer *out, struct error *er
     if (status == STATUS_OK) status = merge_selection(query, "", keeps_times, &profile, error);
     if (status == STATUS_OK) status = choose_value(query, &profile, &page.column, error);
     if (status == STATUS_OK) query_name_functions(&profile);
-    if (status == STATUS_OK) status = grouping_init(&grouping, &profile, &options, error);
-    if (status == STATUS_OK) status = page_data_encode(&profile, &grouping, &page, out, error);
-    grouping_fini(&grouping);
+    if (status == STATUS_OK) status = page_data_encode(&profile, &page, out, error);
     profile_fini(&profile);
     return status;
 }
@@ -256,85 +246,52 @@ enum status query_regressions(struct query *query, struct buffer *out, struct er
 
 /* --- Flame graphs ------------------------------------------------------------------------------------------------- */
 
-struct drawing {
-    struct profile *profile;
-    struct grouping grouping;
-    struct flame_options options;
-    struct flame_layout layout;
-    bool is_chart, is_diff;
-    struct thread_id thread;
-    uint64_t start_ns;
-};
-
-static enum status lay_out_once(struct drawing *drawing, struct error *error)
+static void write_boxes(const struct flame_fit *fit, struct buffer *out)
 {
-    if (!drawing->is_chart)
-        return flame_layout_init(&drawing->layout, drawing->profile, &drawing->grouping, &drawing->options, error);
-    return flame_chart_init(&drawing->layout, drawing->profile, &drawing->grouping, drawing->thread, &drawing->options,
-                            &drawing->start_ns, error);
-}
-
-/* Lays out the graph, again while it has more than BOXES_MAX boxes: then the narrow ones are left out, and counted
- * in the answer. */
-static enum status lay_out(struct drawing *drawing, size_t boxes_max, struct error *error)
-{
-    enum status status = lay_out_once(drawing, error);
-    for (int i = 1; i < LAYOUTS_MAX && status == STATUS_OK && boxes_max && drawing->layout.count > boxes_max; i++) {
-        uint32_t *tie_depth = drawing->is_chart ? NULL : &drawing->options.tie_depth;
-        bool has_memory = flame_layout_narrowest(&drawing->layout, boxes_max, &drawing->options.narrowest, tie_depth);
-        flame_layout_fini(&drawing->layout);
-        if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-        status = lay_out_once(drawing, error);
-    }
-    return status;
-}
-
-static void write_boxes(struct drawing *drawing, struct buffer *out)
-{
-    const struct report report = {.profile = drawing->profile,
-                                  .choice = {.index = drawing->options.column},
-                                  .total = drawing->layout.boxes[0].cum,
+    const struct profile *profile = fit->profile;
+    const struct report report = {.profile = profile,
+                                  .choice = {.index = fit->options.column},
+                                  .total = fit->layout.boxes[0].cum,
                                   .ratio = 1,
                                   .unit = "minimum",
                                   .title = ""};
-    const struct thread *thread = profile_thread(drawing->profile, drawing->thread);
     const struct flame_report flame = {.report = &report,
-                                       .grouping = &drawing->grouping,
-                                       .layout = &drawing->layout,
-                                       .options = &drawing->options,
-                                       .kind = drawing->is_chart  ? FLAME_CHART
-                                               : drawing->is_diff ? FLAME_DIFF
-                                                                  : FLAME_GRAPH,
-                                       .thread = profile_c_string(drawing->profile, thread->name),
-                                       .start_ns = drawing->start_ns};
+                                       .grouping = fit->grouping,
+                                       .layout = &fit->layout,
+                                       .options = &fit->options,
+                                       .kind = fit->is_chart          ? FLAME_CHART
+                                               : fit->options.is_diff ? FLAME_DIFF
+                                                                      : FLAME_GRAPH,
+                                       .thread = profile_c_string(profile, profile_thread(profile, fit->thread)->name),
+                                       .start_ns = fit->start_ns};
     flame_write_json(&flame, out);
 }
 
-/* Lays out and writes DRAWING of COLUMN, whose functions have names. */
-static enum status draw(struct query *query, struct drawing *drawing, size_t column, struct buffer *out,
-                        struct error *error)
+/* Lays out and writes PROFILE, whose functions have names; IS_CHART: its default thread in the order of time. */
+static enum status draw(struct query *query, const struct profile *profile, struct flame_options options, bool is_chart,
+                        struct buffer *out, struct error *error)
 {
-    const struct grouping_options grouping = {.names_unsymbolized = true};
-    drawing->options = (struct flame_options){.column = column,
-                                              .is_diff = drawing->is_diff,
-                                              .is_inverted = !drawing->is_chart && query_text(query, "inverted"),
-                                              .depth_max = DEPTH_MAX};
-    enum status status = grouping_init(&drawing->grouping, drawing->profile, &grouping, error);
-    if (status == STATUS_OK) status = lay_out(drawing, query_number(query, "limit", BOXES_MAX), error);
-    if (status == STATUS_OK) write_boxes(drawing, out);
-    flame_layout_fini(&drawing->layout);
-    grouping_fini(&drawing->grouping);
+    struct grouping grouping;
+    const struct grouping_options naming = {.names_unsymbolized = true};
+    struct flame_fit fit = {.profile = profile, .grouping = &grouping, .options = options, .is_chart = is_chart};
+    fit.options.is_inverted = !is_chart && query_text(query, "inverted");
+    fit.options.depth_max = DEPTH_MAX;
+    if (is_chart) fit.thread = profile_thread_with_samples(profile, profile_default_thread(profile));
+    enum status status = grouping_init(&grouping, profile, &naming, error);
+    if (status == STATUS_OK) status = flame_fit_init(&fit, query_number(query, "limit", BOXES_MAX), error);
+    if (status == STATUS_OK) write_boxes(&fit, out);
+    flame_layout_fini(&fit.layout);
+    grouping_fini(&grouping);
     return status;
 }
 
 enum status query_flame(struct query *query, struct buffer *out, struct error *error)
 {
     struct profile profile;
-    struct drawing drawing = {.profile = &profile};
-    size_t column;
+    struct flame_options options = {0};
     query->detail = DETAIL_STACKS;
-    enum status status = query_prepare(query, &profile, &column, error);
-    if (status == STATUS_OK) status = draw(query, &drawing, column, out, error);
+    enum status status = query_prepare(query, &profile, &options.column, error);
+    if (status == STATUS_OK) status = draw(query, &profile, options, false, out, error);
     profile_fini(&profile);
     return status;
 }
@@ -342,10 +299,9 @@ enum status query_flame(struct query *query, struct buffer *out, struct error *e
 enum status query_flame_diff(struct query *query, struct buffer *out, struct error *error)
 {
     struct profile profile;
-    struct drawing drawing = {.profile = &profile, .is_diff = true};
-    size_t column;
-    enum status status = prepare_with_base(query, &profile, &column, error);
-    if (status == STATUS_OK) status = draw(query, &drawing, column, out, error);
+    struct flame_options options = {.is_diff = true};
+    enum status status = prepare_with_base(query, &profile, &options.column, error);
+    if (status == STATUS_OK) status = draw(query, &profile, options, false, out, error);
     profile_fini(&profile);
     return status;
 }
@@ -353,17 +309,13 @@ enum status query_flame_diff(struct query *query, struct buffer *out, struct err
 enum status query_flamechart(struct query *query, struct buffer *out, struct error *error)
 {
     struct profile profile;
-    struct drawing drawing = {.profile = &profile, .is_chart = true};
-    size_t column;
+    struct flame_options options = {0};
     profile_init(&profile);
     enum status status = check_session(query, error);
     if (status == STATUS_OK) status = merge_selection(query, "", true, &profile, error);
-    if (status == STATUS_OK) status = choose_value(query, &profile, &column, error);
-    if (status == STATUS_OK) {
-        drawing.thread = profile_thread_with_samples(&profile, profile_default_thread(&profile));
-        query_name_functions(&profile);
-        status = draw(query, &drawing, column, out, error);
-    }
+    if (status == STATUS_OK) status = choose_value(query, &profile, &options.column, error);
+    if (status == STATUS_OK) query_name_functions(&profile);
+    if (status == STATUS_OK) status = draw(query, &profile, options, true, out, error);
     profile_fini(&profile);
     return status;
 }
