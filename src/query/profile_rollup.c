@@ -16,7 +16,7 @@
 enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
 
 /* The first byte of a header: the number of values, and what the sums have. */
-enum { HEADER_COUNT = 0x0F, HEADER_HAS_THREADS = 0x10, HEADER_LACKS_LABELS = 0x20 };
+enum { HEADER_COUNT = 0x0F, HEADER_HAS_THREADS = 0x10, HEADER_LACKS_LABELS = 0x20, HEADER_IS_SERIES = 0x40 };
 /* The first byte of a frame. */
 enum { FRAME_IN_MEMORY, FRAME_IN_MAPPING, FRAME_IS_THREAD };
 
@@ -115,22 +115,6 @@ static bool has_labels(const struct profile *profile)
     return has_some;
 }
 
-static void write_header(const struct profile *profile, struct buffer *out)
-{
-    int flags = HEADER_HAS_THREADS | (has_labels(profile) ? HEADER_LACKS_LABELS : 0);
-    buffer_append_byte(out, (uint8_t)((int)profile->value_type_count | flags));
-    for (size_t i = 0; i < profile->value_type_count; i++) {
-        put_string(out, profile, profile->value_types[i].type);
-        put_string(out, profile, profile->value_types[i].unit);
-    }
-    put_string(out, profile, profile->default_value_type);
-    put_string(out, profile, profile->drop_frames);
-    put_string(out, profile, profile->keep_frames);
-    put_string(out, profile, profile->period_type.type);
-    put_string(out, profile, profile->period_type.unit);
-    leb128_append(out, (uint64_t)profile->period);
-}
-
 static void put_line(struct buffer *out, const struct profile *profile, const struct line *line)
 {
     const struct function *function = profile_function(profile, line->function);
@@ -178,6 +162,9 @@ static bool write_frame(const struct profile *profile, const struct location *lo
 /* Numbers in the rollup: 1 + the number, 0: not used. */
 struct numbering {
     const struct profile *profile;
+    const struct rollup_series *series; /* NULL: none */
+    size_t columns[STORE_ROLLUP_VALUES_MAX];
+    size_t column_count; /* number of COLUMNS; a series has a value more, the number of profiles at node 0 */
     struct thread_names threads;
     uint32_t *stacks; /* nodes of the stacks of the current thread */
     uint32_t *locations;
@@ -186,6 +173,29 @@ struct numbering {
     uint32_t *samples;          /* nodes of the samples */
     size_t node_capacity, root; /* ROOT: the node that the stacks of the current thread begin with */
 };
+
+static void write_header(const struct numbering *numbering, struct buffer *out)
+{
+    const struct profile *profile = numbering->profile;
+    int flags = HEADER_HAS_THREADS | (has_labels(profile) ? HEADER_LACKS_LABELS : 0);
+    if (numbering->series) flags |= HEADER_IS_SERIES;
+    buffer_append_byte(out, (uint8_t)((int)numbering->column_count | flags));
+    for (size_t i = 0; i < numbering->column_count; i++) {
+        const struct value_type *type = &profile->value_types[numbering->columns[i]];
+        put_string(out, profile, type->type);
+        put_string(out, profile, type->unit);
+    }
+    put_string(out, profile, profile->default_value_type);
+    put_string(out, profile, profile->drop_frames);
+    put_string(out, profile, profile->keep_frames);
+    put_string(out, profile, profile->period_type.type);
+    put_string(out, profile, profile->period_type.unit);
+    leb128_append(out, (uint64_t)profile->period);
+    if (!numbering->series) return;
+    buffer_append(out, numbering->series->id, SHA1_TEXT_SIZE);
+    for (size_t i = 0; i < numbering->column_count; i++)
+        buffer_append_byte(out, (uint8_t)numbering->series->rules[numbering->columns[i]]);
+}
 
 /* Counts the frame that was appended to the text. */
 static uint32_t end_frame(struct profile_rollup *rollup, struct numbering *numbering)
@@ -272,24 +282,25 @@ static bool add_nodes(struct profile_rollup *rollup, struct numbering *numbering
 static bool add_sample_values(struct profile_rollup *rollup, const struct numbering *numbering)
 {
     const struct profile *profile = numbering->profile;
-    size_t value_count = profile->value_type_count;
+    size_t value_count = rollup->rollup.value_count;
     rollup->values = calloc(rollup->rollup.node_count * value_count, sizeof(*rollup->values));
     for (size_t i = 0; rollup->values && i < profile->samples.count; i++) {
         const int64_t *values = profile_sample_values(profile, i);
         uint64_t *into = rollup->values + numbering->samples[i] * value_count;
-        for (size_t k = 0; k < value_count; k++) {
-            if (values[k] < 0) return false;
-            into[k] = (uint64_t)profile_add_values((int64_t)into[k], values[k]);
+        for (size_t k = 0; k < numbering->column_count; k++) {
+            int64_t value = values[numbering->columns[k]];
+            if (value < 0) return false;
+            into[k] = (uint64_t)profile_add_values((int64_t)into[k], value);
         }
     }
+    if (rollup->values && numbering->series) rollup->values[numbering->column_count] = numbering->series->profile_count;
     return rollup->values != NULL;
 }
 
 static bool fill_rollup(struct profile_rollup *rollup, struct numbering *numbering)
 {
-    const struct profile *profile = numbering->profile;
     buffer_init(&rollup->text, ROLLUP_TEXT_MAX);
-    write_header(profile, &rollup->text);
+    write_header(numbering, &rollup->text);
     size_t header_size = rollup->text.size;
     if (header_size > STORE_ROLLUP_HEADER_MAX || !add_nodes(rollup, numbering) || !add_sample_values(rollup, numbering))
         return false;
@@ -301,16 +312,30 @@ static bool fill_rollup(struct profile_rollup *rollup, struct numbering *numberi
     rollup->rollup.frames = rollup->frames;
     rollup->rollup.nodes = rollup->nodes;
     rollup->rollup.values = rollup->values;
-    rollup->rollup.value_count = profile->value_type_count;
     return true;
 }
 
-bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile)
+/* False if there are none, or too many. */
+static bool choose_columns(struct numbering *numbering, size_t *ret_value_count)
+{
+    const struct rollup_series *series = numbering->series;
+    size_t columns_max = STORE_ROLLUP_VALUES_MAX - (series ? 1 : 0);
+    for (size_t i = 0; i < numbering->profile->value_type_count; i++) {
+        if (series && series->rules[i] == KIND_DIFFERENCE) continue;
+        if (numbering->column_count == columns_max) return false;
+        numbering->columns[numbering->column_count++] = i;
+    }
+    *ret_value_count = numbering->column_count + (series ? 1 : 0);
+    return numbering->column_count > 0;
+}
+
+bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile,
+                         const struct rollup_series *series)
 {
     *rollup = (struct profile_rollup){0};
-    if (profile->value_type_count == 0 || profile->value_type_count > STORE_ROLLUP_VALUES_MAX) return false;
     struct numbering *numbering = calloc(1, sizeof(*numbering));
     if (!numbering) return false;
+    numbering->series = series;
     size_t stack_count = profile_stack_limit(profile) + 1;
     numbering->profile = profile;
     numbering->stacks = calloc(stack_count, sizeof(*numbering->stacks));
@@ -318,9 +343,9 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
     numbering->locations = calloc(profile->locations.count + 1, sizeof(*numbering->locations));
     numbering->ends = calloc(profile->locations.count + THREAD_NAMES_MAX, sizeof(*numbering->ends));
     numbering->samples = calloc(profile->samples.count + 1, sizeof(*numbering->samples));
-    bool is_fine = numbering->stacks && numbering->path && numbering->locations && numbering->ends &&
-                   numbering->samples && thread_names_init(&numbering->threads, profile) &&
-                   fill_rollup(rollup, numbering);
+    bool is_fine = choose_columns(numbering, &rollup->rollup.value_count) && numbering->stacks && numbering->path &&
+                   numbering->locations && numbering->ends && numbering->samples &&
+                   thread_names_init(&numbering->threads, profile) && fill_rollup(rollup, numbering);
     free(numbering->threads.of_thread);
     free(numbering->stacks);
     free(numbering->path);
@@ -347,7 +372,7 @@ static struct string_id take_string(struct cursor *cursor, struct profile *profi
     return profile_string(profile, cursor_take(cursor, cursor_uleb128(cursor)));
 }
 
-static bool read_header(struct slice header, struct profile *profile)
+static bool read_header(struct slice header, struct profile *profile, struct rollup_series *series)
 {
     struct cursor cursor = cursor_of(header);
     uint8_t first = cursor_u8(&cursor), count = first & HEADER_COUNT;
@@ -363,6 +388,15 @@ static bool read_header(struct slice header, struct profile *profile)
         profile->period_type.type = take_string(&cursor, profile);
         profile->period_type.unit = take_string(&cursor, profile);
         profile->period = (int64_t)cursor_uleb128(&cursor);
+    }
+    if (first & HEADER_IS_SERIES) {
+        struct slice id = cursor_take(&cursor, SHA1_TEXT_SIZE);
+        if (id.size != SHA1_TEXT_SIZE || id.data[SHA1_TEXT_SIZE - 1] != '\0') return false;
+        (void)memcpy(series->id, id.data, SHA1_TEXT_SIZE);
+        for (uint8_t i = 0; i < count; i++) {
+            uint8_t rule = cursor_u8(&cursor);
+            series->rules[i] = rule == KIND_AVERAGE ? KIND_AVERAGE : KIND_SUM;
+        }
     }
     return !cursor.failed && cursor_at_end(&cursor);
 }
@@ -432,10 +466,10 @@ static bool read_nodes(const struct store_rollup *rollup, const struct read_fram
             if (frame->is_thread && detail != DETAIL_STACKS) nodes[i].thread = frame->thread;
             if (!frame->is_thread) nodes[i].stack = profile_add_stack(profile, nodes[i].stack, frame->location);
         }
-        if (!store_has_values(values, rollup->value_count)) continue;
+        if (!store_has_values(values, profile->value_type_count)) continue;
         const struct sample sample = {.stack = nodes[i].stack, .thread = nodes[i].thread};
         int64_t signed_values[STORE_ROLLUP_VALUES_MAX];
-        for (size_t k = 0; k < rollup->value_count; k++) signed_values[k] = (int64_t)values[k];
+        for (size_t k = 0; k < profile->value_type_count; k++) signed_values[k] = (int64_t)values[k];
         profile_add_sample(profile, &sample, signed_values);
     }
     return true;
@@ -448,16 +482,27 @@ static bool has_detail(const struct store_rollup *rollup, enum detail detail)
     return (flags & HEADER_HAS_THREADS) != 0 && (detail == DETAIL_THREADS || (flags & HEADER_LACKS_LABELS) == 0);
 }
 
-enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
-                              struct error *error)
+/* Reads the header of ROLLUP, and of a series the number of its profiles. */
+static bool read_types(const struct store_rollup *rollup, struct profile *profile, struct rollup_series *series)
 {
+    if (!read_header(rollup->header, profile, series)) return false;
+    bool is_series = series->id[0] != '\0';
+    if (profile->value_type_count + (is_series ? 1 : 0) != rollup->value_count || rollup->node_count == 0) return false;
+    if (is_series) series->profile_count = rollup->values[profile->value_type_count];
+    return !is_series || series->profile_count > 0;
+}
+
+enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
+                              struct rollup_series *ret_series, struct error *error)
+{
+    *ret_series = (struct rollup_series){0};
     if (!has_detail(rollup, detail)) return error_set(error, STATUS_UNSUPPORTED, 0, "the sums have no labels");
     struct read_frame *frames = calloc(rollup->frame_count + 1, sizeof(*frames));
     struct read_node *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
     enum status status = STATUS_OK;
     bool is_fine = frames && nodes;
     if (!is_fine) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
-    if (is_fine) is_fine = read_header(rollup->header, profile) && profile->value_type_count == rollup->value_count;
+    if (is_fine) is_fine = read_types(rollup, profile, ret_series);
     for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
         is_fine = read_frame(rollup->frames[i], profile, &frames[i]);
     if (is_fine) is_fine = read_nodes(rollup, frames, nodes, detail, profile);

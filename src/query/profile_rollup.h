@@ -4,7 +4,9 @@
 #define OFFBEAT_QUERY_PROFILE_ROLLUP_H
 
 #include "base/buffer.h"
+#include "base/sha1.h"
 #include "profile/profile.h"
+#include "query/kinds.h"
 #include "store/store.h"
 
 /* The parts of samples that an answer needs, beside their stacks and values. */
@@ -13,6 +15,13 @@ enum detail {
     DETAIL_LABELS,  /* names of threads, and labels */
     DETAIL_THREADS, /* names of threads */
     DETAIL_STACKS,
+};
+
+/* Profiles that are added only to others of one series (query/series.h). */
+struct rollup_series {
+    char id[SHA1_TEXT_SIZE];
+    enum kind_rule rules[PROFILE_VALUES_MAX]; /* rules of the columns */
+    uint64_t profile_count;
 };
 
 /* {0} is a valid empty one. */
@@ -25,15 +34,18 @@ struct profile_rollup {
 };
 
 /* False if PROFILE cannot be added up so: it has negative values, places that only their addresses name, or too much of
- * something. ROLLUP is to be finished in every case. */
-bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile);
+ * something. SERIES: its columns that are no differences are added up, and its profiles counted; NULL: profiles add up.
+ * ROLLUP is to be finished in every case. */
+bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile,
+                         const struct rollup_series *series);
 void profile_rollup_fini(struct profile_rollup *rollup);
 
 /* Leaves of the threads of PROFILE what DETAIL needs, as profile_of_rollup has them. */
 void profile_reduce(struct profile *profile, enum detail detail);
 
-/* PROFILE is initialised and empty. STATUS_UNSUPPORTED if ROLLUP is damaged, or lacks what DETAIL needs. */
+/* PROFILE is initialised and empty. RET_SERIES has a PROFILE_COUNT of 0 if profiles add up. STATUS_UNSUPPORTED if
+ * ROLLUP is damaged, or lacks what DETAIL needs. */
 enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
-                              struct error *error);
+                              struct rollup_series *ret_series, struct error *error);
 
 #endif

@@ -11,9 +11,10 @@
 
 enum {
     QUERY_PARAMETERS_MAX = 32,
-    QUERY_CHUNKS_MAX = 50000, /* chunks that one answer decodes */
-    QUERY_WINDOWS_MAX = 1000, /* spans whose parts one answer merges */
-    QUERY_BUCKETS_MAX = 200,  /* parts of a trend */
+    QUERY_CHUNKS_MAX = 1000000,     /* chunks that one answer decodes and adds up */
+    QUERY_TIMED_CHUNKS_MAX = 50000, /* chunks whose samples one answer has in the order of time */
+    QUERY_WINDOWS_MAX = 1000,       /* spans whose parts one answer merges */
+    QUERY_BUCKETS_MAX = 200,        /* parts of a trend */
 };
 
 /* A parameter of a URL or command, decoded. */

@@ -134,6 +134,7 @@ struct merge {
     bool keeps_times;
     size_t count, compacted_samples;
     struct series_list *series; /* profiles that do not add up */
+    bool adds_series_sums;      /* sums of SERIES are added, and what is decoded as they are */
     bool reduces;               /* profiles have what sums of the store have */
     bool only_linked;           /* samples of files that are linked to the chosen spans */
     enum status status;
@@ -202,6 +203,36 @@ static enum status compact_sometimes(struct merge *merge)
     return status;
 }
 
+/* Adds PROFILE, the sum of the profiles of SERIES, as the store has it. */
+static enum status add_series_sum(struct merge *merge, const struct store_rollup *rollup)
+{
+    struct profile profile;
+    struct rollup_series sums;
+    profile_init(&profile);
+    enum status status = profile_of_rollup(rollup, merge->query->detail, &profile, &sums, merge->error);
+    if (status == STATUS_OK && sums.profile_count == 0)
+        status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums are of no series");
+    if (status == STATUS_OK) status = series_add_sum(merge->series, &sums, &profile, merge->error);
+    profile_fini(&profile);
+    return status;
+}
+
+/* Adds PROFILE, decoded from CHUNK, to its series. */
+static enum status add_to_series(struct merge *merge, const struct store_chunk *chunk, struct profile *profile)
+{
+    struct rollup_series of_chunk;
+    struct profile_rollup sum;
+    if (!merge->adds_series_sums) return series_add(merge->series, chunk, profile, merge->error);
+    series_of_chunk(chunk, profile, &of_chunk);
+    bool is_sum = profile_rollup_init(&sum, profile, &of_chunk);
+    sum.rollup.first_ns = chunk->start_ns;
+    sum.rollup.last_ns = chunk->end_ns;
+    enum status status = is_sum ? add_series_sum(merge, &sum.rollup)
+                                : error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile cannot be added up");
+    profile_rollup_fini(&sum);
+    return status;
+}
+
 static enum status merge_one(struct merge *merge, const struct store_chunk *chunk)
 {
     struct profile profile;
@@ -217,7 +248,7 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     if (status == STATUS_OK && merge->reduces) profile_reduce(&profile, merge->query->detail);
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
     if (status == STATUS_OK && merge->series) {
-        status = series_add(merge->series, chunk, &profile, merge->error);
+        status = add_to_series(merge, chunk, &profile);
     } else if (status == STATUS_OK && profile.samples.count > 0) {
         status = profile_make_compatible(merge->merged, &profile, merge->error);
         if (status == STATUS_OK) status = profile_merge(merge->merged, &profile, NULL, merge->error);
@@ -257,10 +288,11 @@ static bool visit(void *context, const struct store_chunk *chunk)
     if (chunk->kind == STORE_TRACE) return true;
     if (merge->series && !series_takes(merge->series, chunk)) return true;
     if (merge->only_linked && chunk->kind != STORE_FILE) return true;
-    if (merge->count++ == QUERY_CHUNKS_MAX)
+    size_t chunks_max = merge->keeps_times ? QUERY_TIMED_CHUNKS_MAX : QUERY_CHUNKS_MAX;
+    if (merge->count++ == chunks_max)
         merge->status =
-            error_set(merge->error, STATUS_TOO_LARGE, 0,
-                      "more than %d chunks match; narrow the time range, or choose a service", QUERY_CHUNKS_MAX);
+            error_set(merge->error, STATUS_TOO_LARGE, 0, "more than %zu chunks match; narrow the time range%s",
+                      chunks_max, merge->selection->query.service.size ? "" : ", or choose a service");
     else if (may_continue(merge))
         merge->status = merge_one(merge, chunk);
     return merge->status == STATUS_OK;
@@ -271,9 +303,16 @@ static bool add_rollup(void *context, const struct store_rollup *rollup)
 {
     struct merge *merge = context;
     struct profile profile;
+    struct rollup_series series;
     bool is_first = merge->merged->value_type_count == 0;
+    if (merge->series) {
+        merge->status = add_series_sum(merge, rollup);
+        return merge->status == STATUS_OK;
+    }
     profile_init(&profile);
-    merge->status = profile_of_rollup(rollup, merge->query->detail, &profile, merge->error);
+    merge->status = profile_of_rollup(rollup, merge->query->detail, &profile, &series, merge->error);
+    if (merge->status == STATUS_OK && series.profile_count > 0)
+        merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums are of series");
     if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->merged, &profile))
         merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums have different types");
     if (merge->status == STATUS_OK) merge->status = profile_merge(merge->merged, &profile, NULL, merge->error);
@@ -313,17 +352,65 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
     return status == STATUS_OK ? merge->status : status;
 }
 
+static bool is_served_by_rollups(const struct query *query, const struct selection *selection, bool keeps_times)
+{
+    const struct store_query *chunks = &selection->query;
+    return query->detail != DETAIL_ALL && !keeps_times && !selection->has_spans &&
+           selection->thread.size + chunks->profiler_id.size + chunks->chunk_id.size == 0 &&
+           !query_text(query, "tag_focus") && !query_text(query, "tag_ignore");
+}
+
+/* Calls MERGE's functions with the rollups of RANGE, and the chunks that have none. */
+static enum status visit_rollups(struct merge *merge, const struct selection *range)
+{
+    const struct store_rollup_visitor visitor = {
+        .add = add_rollup, .visit = visit, .continues = may_continue, .context = merge};
+    merge->selection = range;
+    enum status status = store_each_rollup(merge->query->store, &range->query, &visitor, merge->error);
+    return status == STATUS_OK ? merge->status : status;
+}
+
+/* The same as merge_range, from the rollups of the store where it has some. */
+static enum status merge_rollups(struct merge *merge, const struct selection *range)
+{
+    enum status status = visit_rollups(merge, range);
+    if (status != STATUS_UNSUPPORTED) return status;
+    profile_fini(merge->merged);
+    profile_init(merge->merged);
+    merge->status = STATUS_OK;
+    merge->count = merge->compacted_samples = 0;
+    return merge_range(merge, range);
+}
+
+/* Reads the profiles of series into LIST: their sums, unless they are differences or single ones. */
+static enum status read_series(struct merge *merge, const struct selection *range, struct series_list *list)
+{
+    struct selection wider = *range;
+    enum status status = STATUS_UNSUPPORTED;
+    series_list_init(list, &range->query);
+    list->only_last = range->only_last;
+    merge->series = list;
+    merge->adds_series_sums = merge->query->kind.rule != KIND_DIFFERENCE && !range->only_last &&
+                              is_served_by_rollups(merge->query, range, merge->keeps_times);
+    if (merge->adds_series_sums) status = visit_rollups(merge, range);
+    if (status != STATUS_UNSUPPORTED) return status;
+    series_list_fini(list);
+    series_list_init(list, &range->query);
+    list->only_last = range->only_last;
+    merge->adds_series_sums = false;
+    merge->status = STATUS_OK;
+    merge->count = 0;
+    status = series_find_neighbours(list, merge->query->store, &range->query, merge->error);
+    wider.query.from_ns = series_first_ns(list);
+    return status == STATUS_OK ? merge_range(merge, &wider) : status;
+}
+
 /* Merges the profiles of series by the rules of their kinds. */
 static enum status merge_series(struct merge *merge, const struct selection *range)
 {
     struct series_list list;
     struct kind_choice *kind = &merge->query->kind;
-    struct selection wider = *range;
-    enum status status = series_list_init(&list, merge->query->store, &range->query, merge->error);
-    list.only_last = range->only_last;
-    wider.query.from_ns = series_first_ns(&list);
-    merge->series = &list;
-    if (status == STATUS_OK) status = merge_range(merge, &wider);
+    enum status status = read_series(merge, range, &list);
     if (status == STATUS_OK) status = series_finish(&list, merge->merged, merge->error);
     if (status == STATUS_OK && list.profile_count == 0)
         status = error_set(merge->error, STATUS_NOT_FOUND, 0, "no chunk matches");
@@ -335,30 +422,6 @@ static enum status merge_series(struct merge *merge, const struct selection *ran
     series_list_fini(&list);
     merge->series = NULL;
     return status;
-}
-
-static bool is_served_by_rollups(const struct query *query, const struct selection *selection, bool keeps_times)
-{
-    const struct store_query *chunks = &selection->query;
-    return query->detail != DETAIL_ALL && !keeps_times && !selection->has_spans &&
-           selection->thread.size + chunks->profiler_id.size + chunks->chunk_id.size == 0 &&
-           !query_text(query, "tag_focus") && !query_text(query, "tag_ignore");
-}
-
-/* The same as merge_range, from the rollups of the store where it has some. */
-static enum status merge_rollups(struct merge *merge, const struct selection *range)
-{
-    const struct store_rollup_visitor visitor = {
-        .add = add_rollup, .visit = visit, .continues = may_continue, .context = merge};
-    merge->selection = range;
-    enum status status = store_each_rollup(merge->query->store, &range->query, &visitor, merge->error);
-    if (status == STATUS_OK) status = merge->status;
-    if (status != STATUS_UNSUPPORTED) return status;
-    profile_fini(merge->merged);
-    profile_init(merge->merged);
-    merge->status = STATUS_OK;
-    merge->count = merge->compacted_samples = 0;
-    return merge_range(merge, range);
 }
 
 /* Merges the chunks of one kind in RANGE. */

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEIGHBOUR_SECONDS = 3600, KEY_BYTES_MAX = KINDS_TEXT_MAX + 16 * STORE_NAME_BYTES_MAX };
+enum { NEIGHBOUR_SECONDS = 3600 };
 #define RESTART_SHARE 0.01 /* part of the values; estimated ones may fall a little in a running process */
 
 struct series {
-    struct slice key; /* allocated */
+    char id[SHA1_TEXT_SIZE];
     enum kind_rule rules[PROFILE_VALUES_MAX];
     bool has_difference;
     uint64_t base_ns; /* start of the last profile before the range; 0: none */
@@ -29,74 +29,73 @@ struct series {
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
 
-static bool has_key(const void *context, uint32_t index, const void *key)
+static bool has_id(const void *context, uint32_t index, const void *id)
 {
     const struct series_list *list = context;
-    return slice_equal(list->items[index]->key, *(const struct slice *)key);
+    return strcmp(list->items[index]->id, id) == 0;
 }
 
-static void write_key(struct buffer *key, const struct store_chunk *chunk)
+static void write_id(const struct store_chunk *chunk, char ret_id[SHA1_TEXT_SIZE])
 {
     const struct slice texts[] = {chunk->kinds, chunk->service,  chunk->environment, chunk->release,
                                   chunk->host,  chunk->platform, chunk->profiler_id, chunk->series};
-    buffer_clear(key);
+    struct sha1 sha1;
+    sha1_init(&sha1);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        buffer_append(key, texts[i].data, texts[i].size);
-        buffer_append_byte(key, '\n');
+        sha1_add(&sha1, texts[i]);
+        sha1_add(&sha1, slice_of_text("\n"));
     }
+    sha1_finish(&sha1, ret_id);
+}
+
+void series_of_chunk(const struct store_chunk *chunk, const struct profile *profile, struct rollup_series *ret_series)
+{
+    *ret_series = (struct rollup_series){.profile_count = 1};
+    write_id(chunk, ret_series->id);
+    for (size_t i = 0; i < profile->value_type_count; i++)
+        ret_series->rules[i] = kinds_rule_of(chunk->kinds, profile_slice(profile, profile->value_types[i].type));
 }
 
 static void series_free(struct series *series)
 {
     if (!series) return;
-    free((void *)(uintptr_t)series->key.data);
     profile_fini(&series->sum);
     profile_fini(&series->previous);
     free(series);
 }
 
-/* NULL without memory. */
-static struct series *series_new(struct slice key)
+/* The series ID, a new one if there is none. NULL without memory, or if there are too many. */
+static struct series *series_of(struct series_list *list, const char *id)
 {
+    uint64_t hash = hash_bytes(id, SHA1_TEXT_SIZE);
+    uint32_t index = index_table_find(&list->index, hash, has_id, list, id);
+    if (index != INDEX_NONE) return list->items[index];
+    if (!array_reserve(&list->items, &list->capacity, list->count + 1, sizeof(struct series *), SERIES_MAX))
+        return NULL;
     struct series *series = calloc(1, sizeof(*series));
-    uint8_t *copy = malloc(key.size + 1);
-    if (!series || !copy) {
+    if (!series || !index_table_add(&list->index, hash, (uint32_t)list->count)) {
         free(series);
-        free(copy);
         return NULL;
     }
-    if (key.size) (void)memcpy(copy, key.data, key.size);
-    series->key = slice_of(copy, key.size);
+    (void)memcpy(series->id, id, SHA1_TEXT_SIZE);
     profile_init(&series->sum);
     profile_init(&series->previous);
+    list->items[list->count++] = series;
     return series;
 }
 
-/* The series of CHUNK, a new one if there is none. NULL without memory, or if there are too many. */
-static struct series *series_of(struct series_list *list, const struct store_chunk *chunk)
+static struct series *series_of_stored(struct series_list *list, const struct store_chunk *chunk)
 {
-    write_key(&list->key, chunk);
-    struct slice key = buffer_slice(&list->key);
-    uint64_t hash = hash_bytes(key.data, key.size);
-    uint32_t index = index_table_find(&list->index, hash, has_key, list, &key);
-    if (index != INDEX_NONE) return list->items[index];
-    if (list->key.failed ||
-        !array_reserve(&list->items, &list->capacity, list->count + 1, sizeof(struct series *), SERIES_MAX))
-        return NULL;
-    struct series *series = series_new(key);
-    if (!series || !index_table_add(&list->index, hash, (uint32_t)list->count)) {
-        series_free(series);
-        return NULL;
-    }
-    list->items[list->count++] = series;
-    return series;
+    char id[SHA1_TEXT_SIZE];
+    write_id(chunk, id);
+    return series_of(list, id);
 }
 
 static bool note_neighbour(void *context, const struct store_chunk *chunk)
 {
     struct series_list *list = context;
     bool is_before = chunk->start_ns < list->from_ns, is_after = chunk->start_ns >= list->to_ns;
-    struct series *series = is_before || is_after ? series_of(list, chunk) : NULL;
+    struct series *series = is_before || is_after ? series_of_stored(list, chunk) : NULL;
     if (series && is_before && chunk->start_ns > series->base_ns) series->base_ns = chunk->start_ns;
     if (series && is_after) series->has_later = true;
     return true;
@@ -108,13 +107,16 @@ uint64_t series_first_ns(const struct series_list *list)
     return list->from_ns > away_ns ? list->from_ns - away_ns : 0;
 }
 
-enum status series_list_init(struct series_list *list, struct store *store, const struct store_query *query,
-                             struct error *error)
+void series_list_init(struct series_list *list, const struct store_query *query)
+{
+    *list = (struct series_list){.from_ns = query->from_ns, .to_ns = query->to_ns ? query->to_ns : UINT64_MAX};
+}
+
+enum status series_find_neighbours(struct series_list *list, struct store *store, const struct store_query *query,
+                                   struct error *error)
 {
     struct store_query beside = *query;
     enum status status = STATUS_OK;
-    *list = (struct series_list){.from_ns = query->from_ns, .to_ns = query->to_ns ? query->to_ns : UINT64_MAX};
-    buffer_init(&list->key, KEY_BYTES_MAX);
     beside.from_ns = series_first_ns(list);
     beside.to_ns = list->from_ns;
     if (list->from_ns) status = store_each_chunk(store, &beside, note_neighbour, list, error);
@@ -129,7 +131,6 @@ void series_list_fini(struct series_list *list)
     for (size_t i = 0; i < list->count; i++) series_free(list->items[i]);
     free(list->items);
     index_table_fini(&list->index);
-    buffer_fini(&list->key);
     *list = (struct series_list){0};
 }
 
@@ -141,7 +142,7 @@ bool series_is_used(const struct series *series)
 bool series_takes(struct series_list *list, const struct store_chunk *chunk)
 {
     if (chunk->start_ns >= list->from_ns) return chunk->start_ns < list->to_ns;
-    const struct series *series = series_of(list, chunk);
+    const struct series *series = series_of_stored(list, chunk);
     return series && chunk->start_ns == series->base_ns;
 }
 
@@ -235,12 +236,29 @@ static enum status add_as_it_is(struct series *series, const struct profile *pro
     return status;
 }
 
-static void read_rules(struct series *series, const struct store_chunk *chunk, const struct profile *profile)
+static void set_rules(struct series *series, const struct rollup_series *of_profile, const struct profile *profile)
 {
     for (size_t i = 0; i < profile->value_type_count; i++) {
-        series->rules[i] = kinds_rule_of(chunk->kinds, profile_slice(profile, profile->value_types[i].type));
+        series->rules[i] = of_profile->rules[i];
         series->has_difference |= series->rules[i] == KIND_DIFFERENCE;
     }
+}
+
+static enum status say_too_many(struct error *error)
+{
+    return error_set(error, STATUS_TOO_LARGE, 0, "more than %d series match; choose a service or host", SERIES_MAX);
+}
+
+enum status series_add_sum(struct series_list *list, const struct rollup_series *sums, const struct profile *profile,
+                           struct error *error)
+{
+    struct series *series = series_of(list, sums->id);
+    if (!series) return say_too_many(error);
+    set_rules(series, sums, profile);
+    series->moment_count += sums->profile_count;
+    series->snapshot_count += sums->profile_count;
+    list->profile_count += sums->profile_count;
+    return add_to_sum(series, profile, error);
 }
 
 static void keep_previous(struct series *series, struct profile *profile)
@@ -255,10 +273,11 @@ enum status series_add(struct series_list *list, const struct store_chunk *chunk
                        struct error *error)
 {
     enum status status = STATUS_OK;
-    struct series *series = series_of(list, chunk);
-    if (!series)
-        return error_set(error, STATUS_TOO_LARGE, 0, "more than %d series match; choose a service or host", SERIES_MAX);
-    read_rules(series, chunk, profile);
+    struct rollup_series of_chunk;
+    series_of_chunk(chunk, profile, &of_chunk);
+    struct series *series = series_of(list, of_chunk.id);
+    if (!series) return say_too_many(error);
+    set_rules(series, &of_chunk, profile);
     bool is_late = series->has_difference && series->has_previous && chunk->start_ns < series->last_ns;
     if (is_late) return STATUS_OK;
     bool is_base = chunk->start_ns < list->from_ns;

@@ -4,7 +4,9 @@
 #define OFFBEAT_QUERY_SERIES_H
 
 #include "base/index_table.h"
+#include "base/sha1.h"
 #include "profile/profile.h"
+#include "query/profile_rollup.h"
 #include "store/store.h"
 
 enum { SERIES_MAX = 4096 };
@@ -15,14 +17,17 @@ struct series_list {
     bool only_last;          /* snapshots: the last one of each series, not the mean */
     struct series **items;
     size_t count, capacity;
-    struct index_table index; /* index of ITEMS by key */
-    struct buffer key;        /* key of the chunk that is added now */
+    struct index_table index; /* index of ITEMS by id */
     uint64_t profile_count, restart_count;
 };
 
-/* Finds the profiles next to the range of QUERY, at most an hour away: LIST is initialised in every case. */
-enum status series_list_init(struct series_list *list, struct store *store, const struct store_query *query,
-                             struct error *error);
+/* Describes the series of CHUNK, whose profile is PROFILE. */
+void series_of_chunk(const struct store_chunk *chunk, const struct profile *profile, struct rollup_series *ret_series);
+
+void series_list_init(struct series_list *list, const struct store_query *query);
+/* Finds the profiles next to the range of QUERY, at most an hour away, which differences need. */
+enum status series_find_neighbours(struct series_list *list, struct store *store, const struct store_query *query,
+                                   struct error *error);
 void series_list_fini(struct series_list *list);
 /* The earliest start of a chunk that series_takes may accept. */
 uint64_t series_first_ns(const struct series_list *list);
@@ -32,6 +37,9 @@ bool series_takes(struct series_list *list, const struct store_chunk *chunk);
  * difference to one that comes late is part of the next one. */
 enum status series_add(struct series_list *list, const struct store_chunk *chunk, struct profile *profile,
                        struct error *error);
+/* Adds PROFILE, the sum of the profiles of SUMS, whose values are no differences. */
+enum status series_add_sum(struct series_list *list, const struct rollup_series *sums, const struct profile *profile,
+                           struct error *error);
 /* Returns whether SERIES has a profile in the range. */
 bool series_is_used(const struct series *series);
 /* Merges the series into MERGED. */

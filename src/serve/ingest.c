@@ -136,9 +136,17 @@ void ingest_describe(const struct request *request, const struct profile *profil
     };
     chunk->service = ingest_service_of_release(chunk->release);
     find_extent(profile, chunk);
-    /* Profiles of V1 change when they are decoded for a query; those of a series depend on each other. */
-    bool adds_up = source->kind != STORE_PROFILE && !kinds_need_series(chunk->kinds);
-    if (adds_up && profile_rollup_init(&described->rollup, profile)) chunk->rollup = &described->rollup.rollup;
+}
+
+void ingest_add_up(struct described_chunk *described, const struct profile *profile)
+{
+    struct store_chunk *chunk = &described->chunk;
+    struct rollup_series series;
+    bool is_series = kinds_need_series(chunk->kinds);
+    if (chunk->kind == STORE_PROFILE) return; /* profiles of V1 change when they are decoded for a query */
+    if (is_series) series_of_chunk(chunk, profile, &series);
+    if (profile_rollup_init(&described->rollup, profile, is_series ? &series : NULL))
+        chunk->rollup = &described->rollup.rollup;
 }
 
 void described_chunk_fini(struct described_chunk *described)
@@ -232,6 +240,7 @@ static enum status take_trace(struct ingest *ingest, const struct envelope_item 
     if (trace->failed) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the chunk");
     const struct chunk_source source = {.kind = STORE_TRACE, .payload = buffer_slice(trace)};
     ingest_describe(ingest->request, &ingest->profile, &source, &ingest->described);
+    ingest_add_up(&ingest->described, &ingest->profile);
     struct store_chunk *chunk = &ingest->described.chunk;
     chunk->start_ns = chunk->end_ns = ingest->request->received_ns;
     ingest->has_chunk = true;
@@ -270,6 +279,7 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
     profile_demangle(&ingest->profile);
     const struct chunk_source source = {.kind = is_chunk ? STORE_CHUNK : STORE_PROFILE, .payload = item->payload};
     ingest_describe(ingest->request, &ingest->profile, &source, &ingest->described);
+    ingest_add_up(&ingest->described, &ingest->profile);
     struct misdating misdating;
     if (ingest_is_misdated(ingest->request, &ingest->described.chunk, &misdating)) {
         add_misdated(ingest, item, category, &misdating);

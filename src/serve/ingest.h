@@ -7,6 +7,7 @@
 #include "query/kinds.h"
 #include "serve/serve_private.h"
 #include "query/profile_rollup.h"
+#include "query/series.h"
 
 /* Returns at most STORE_NAME_BYTES_MAX bytes of NAME. */
 struct slice ingest_cut_name(struct slice name);
@@ -39,6 +40,8 @@ struct misdating {
 };
 bool ingest_is_misdated(const struct request *request, const struct store_chunk *chunk,
                         struct misdating *ret_misdating);
+/* Gives the chunk, whose columns are set, its sums by stack. */
+void ingest_add_up(struct described_chunk *described, const struct profile *profile);
 void described_chunk_fini(struct described_chunk *described);
 
 /* False: answered. */

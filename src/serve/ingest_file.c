@@ -84,6 +84,7 @@ enum status ingest_file_init(struct ingest_file *file, struct request *request, 
     const struct chunk_source source = {.kind = STORE_FILE, .payload = sent->payload, .hints = sent->hints};
     ingest_describe(request, &file->profile, &source, &file->described);
     label_chunk(file, request, sent);
+    ingest_add_up(&file->described, &file->profile);
     return reject_misdated(file, request, error);
 }
 
