@@ -34,7 +34,7 @@ def answers(server):
 
 def damaged_copy(good, bad, day, block, kind):
     shutil.rmtree(bad, ignore_errors=True)
-    shutil.copytree(good, bad)
+    shutil.copytree(good, bad, ignore=shutil.ignore_patterns("admin.sock"))
     with open(f"{bad}/{day}", "r+b") as file:
         file.seek(block * BLOCK)
         before = file.read(BLOCK)
