@@ -565,11 +565,14 @@ def where_no_helper_can_be_started_profiles_wait_and_one_line_says_so():
             check_equal((ran.said.count(said), ran.said.count("profiles wait in")), (1, 1), f"number of lines: {ran.said}")
         check_equal(server.requests, 0, "requests")
         with subprocess.Popen([OFFBEAT.build / "offbeat-helper", "--spool", folder / "spool"]) as sidecar:
-            check(wait_until(lambda: len(server.chunks) + server.reported_of("profile_chunk") == 4 and not remaining_files(folder), 60),
-                  f"{len(server.chunks)} chunks, {remaining_files(folder)}")
-            second = run(OFFBEAT.build / "offbeat-helper", "--spool", folder / "spool")
-            check_equal((second.returncode, text(second.stderr)), (2, f"offbeat-helper: {folder}/spool: another offbeat-helper sends what is there\n"), "a second one")
-            sidecar.terminate()
+            try:
+                check(wait_until(lambda: len(server.chunks) + server.reported_of("profile_chunk") == 4 and not remaining_files(folder), 60),
+                      f"{len(server.chunks)} chunks, {remaining_files(folder)}")
+                second = run(OFFBEAT.build / "offbeat-helper", "--spool", folder / "spool")
+                said = f"offbeat-helper: {folder}/spool: another offbeat-helper sends what is there"
+                check_equal((second.returncode, text(second.stderr)), (2, said), "a second one")
+            finally:
+                sidecar.terminate()
         chunks = arrived(server, folder, too_few(server)).chunks
         check({"works", "works_deeper", "main"} <= functions(chunks) and any("lineno" in frame for frame in frames_of(chunks, "works")),
               f"functions {functions(chunks)}")
