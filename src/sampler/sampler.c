@@ -1,6 +1,8 @@
 /* The sampler thread: a tick every period, at which every thread is scanned (tick.c).
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
+#include "sampler/ended_threads.h"
+#include "sampler/taken_stacks.h"
 
 #include "base/futex.h"
 #include "base/kernel.h"
@@ -209,7 +211,7 @@ pid_t sampler_leave_out(void)
 
 static void thread_gone(void *context, struct target_thread *thread)
 {
-    tick_thread_ended(context, thread);
+    ended_thread_close(context, thread);
 }
 
 static void refresh_threads(void)
@@ -269,7 +271,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     uint64_t limit_ns = sampler.tick.period_ns / 4 * 3;
     if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
     sampler.spent.table_budget = modules_budget_of(limit_ns, now_ns - before_ns);
-    tick_fetch_replies(&sampler);
+    taken_stacks_fetch_replies(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
         modules_release_retired(&sampler.modules);
@@ -345,7 +347,7 @@ static bool follow_at_once(void)
 static void write_all_at_once(void)
 {
     uint64_t now_ns = monotonic_ns();
-    tick_fetch_replies(&sampler);
+    taken_stacks_fetch_replies(&sampler);
     open_tick(now_ns, sampler.tick.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
@@ -454,11 +456,11 @@ static void finish_sampling(void)
         sampler.ending.reason = RECORDING_END_UNKNOWN_RIGHTS;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason;
     wait_for_last_replies();
-    tick_fetch_replies(&sampler);
+    taken_stacks_fetch_replies(&sampler);
     open_tick(end_of_recording_ns(), sampler.tick.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
-    uint64_t unseen_ns = threads_were_left_out() ? 0 : tick_unseen_cpu_ns(&sampler);
+    uint64_t unseen_ns = threads_were_left_out() ? 0 : ended_threads_unseen_cpu_ns(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
     if (unseen_ns > UNSEEN_NS_MIN) short_lived_threads_write_unseen(&sampler, unseen_ns);
     end_recording();
@@ -532,7 +534,7 @@ static void step_aside(void)
     sampler.counters[RECORDING_TIMES_ASIDE]++;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason_if_away;
     wait_for_last_replies();
-    tick_fetch_replies(&sampler);
+    taken_stacks_fetch_replies(&sampler);
     sampler.cpu.ended_ns += thread_own_cpu_ns();
     cpu_clock_timer_forget_all(&sampler);
     forget_timers_with_descriptors();

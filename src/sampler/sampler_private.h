@@ -142,17 +142,8 @@ bool tick_all_threads(struct sampler *sampler);
 /* Scans the threads that tick_all_threads did not see in this tick. */
 void tick_new_threads(struct sampler *sampler);
 
-/* Fetches the replies to the requests of the open tick, and thereby ends it. */
-void tick_fetch_replies(struct sampler *sampler);
-
 /* Performs the last tick of a recording, which writes times but takes no stacks. */
 void tick_last(struct sampler *sampler);
-
-/* Returns the CPU time of the process that no thread accounts for: ended threads spent it after their last scan. */
-uint64_t tick_unseen_cpu_ns(const struct sampler *sampler);
-
-/* Writes what remains of THREAD, which is about to be forgotten. */
-void tick_thread_ended(struct sampler *sampler, struct target_thread *thread);
 
 /* --- thread_time.c: what the ledger of a thread is told ----------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * routine. SPDX-License-Identifier: MIT */
 #include "base/unsigned.h"
 #include "sampler/sampler_private.h"
+#include "sampler/ended_threads.h"
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
 
@@ -147,7 +148,7 @@ static void note_begin(struct sampler *sampler, const struct thread_event *event
 static struct thread_event without_seen(const struct sampler *sampler, const struct thread_event *sum)
 {
     struct thread_event rest = *sum;
-    uint64_t unseen_ns = tick_unseen_cpu_ns(sampler);
+    uint64_t unseen_ns = ended_threads_unseen_cpu_ns(sampler);
     if (unseen_ns >= sum->cpu_ns) return rest;
     double part = (double)unseen_ns / (double)sum->cpu_ns;
     rest.cpu_ns = unseen_ns;
