@@ -10,6 +10,7 @@
 #include "base/unsigned.h"
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
+#include "cli/interpreter_message.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
@@ -152,6 +153,7 @@ static void count_process(struct record *record, const struct profile *profile)
         record->lost_ticks += metadata_number(profile, losses[i]);
     for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
         record->stack_count += metadata_number(profile, stacks[i]);
+    interpreter_message(profile);
     if (metadata_number(profile, "bytes_lost") > 0) {
         message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
                 profile_metadata_text(profile, "process"), profile_metadata_text(profile, "pid"),
@@ -654,6 +656,8 @@ int command_record(int argc, char **argv)
          .help = "how to sample: with the library inside, or from outside (default: auto)"},
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
          .help = "time that passes, or time on a processor (default: wall)"},
+        {"native", 0, OPTION_SWITCH, &record.run.shows_interpreter,
+         .help = "Python: keep the interpreter's own frames between the functions of the program"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
          .help = "sample only so long, then write the profile; the program runs on", .minimum = DURATION_NS_MIN,
          .maximum = DURATION_NS_MAX},

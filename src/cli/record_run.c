@@ -151,6 +151,7 @@ static void set_environment(const struct run_options *options)
     (void)setenv(RECORD_ENVIRONMENT_MODE, options->is_cpu_mode ? "cpu" : "wall", 1);
     set_number(RECORD_ENVIRONMENT_FREQUENCY, options->frequency_hz);
     set_percent(RECORD_ENVIRONMENT_CPU_MAX, options->cpu_max_ppm);
+    if (options->shows_interpreter) set_number(RECORD_ENVIRONMENT_NATIVE, 1);
     if (options->duration_ns) set_number(RECORD_ENVIRONMENT_DURATION_MS, options->duration_ns / 1000000);
     if (options->no_children) set_number(RECORD_ENVIRONMENT_ONLY_PID, (uint64_t)getpid()); /* exec keeps it */
 }

@@ -13,7 +13,8 @@ struct run_options {
     const char *cache_directory; /* folder of frame tables; NULL: none */
     const char *library;         /* liboffbeat.so; absolute */
     uint64_t frequency_hz;
-    uint64_t cpu_max_ppm; /* part of a processor for each process; 0: the usual part */
+    bool shows_interpreter; /* true if stacks keep the native frames of an interpreter */
+    uint64_t cpu_max_ppm;   /* part of a processor for each process; 0: the usual part */
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;

@@ -166,3 +166,9 @@ struct string_id profile_thread_name_at(const struct profile *profile, size_t sa
     }
     return profile_thread(profile, profile->samples.thread[sample])->name;
 }
+
+const char *profile_script(const struct profile *profile)
+{
+    bool is_interpreted = profile_metadata_text(profile, "interpreter")[0] != '\0';
+    return is_interpreted ? profile_metadata_text(profile, "process") : "";
+}

@@ -3,6 +3,7 @@
 
 #include "base/timespec.h"
 #include "profile/build_id.h"
+#include "profile/processes.h"
 #include "profile/units.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -41,7 +42,9 @@ static void append_line(struct buffer *out, const char *title, const char *text)
 void report_append_metadata(const struct report *report, struct buffer *out)
 {
     const struct profile *profile = report->profile;
-    if (profile->mappings.count > 1) {
+    const char *script = profile_script(profile);
+    append_line(out, "File: ", script);
+    if (!script[0] && profile->mappings.count > 1) {
         const struct mapping *program = &profile->mappings.items[1];
         append_line(out, "File: ", base_name(profile_c_string(profile, program->file_name)));
         append_line(out, "Build ID: ", profile_c_string(profile, mapping_build_text(program)));

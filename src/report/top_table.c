@@ -1,5 +1,6 @@
 /* The hottest functions as a table, in the columns that users of pprof know.  SPDX-License-Identifier: MIT */
 #include "analyze/totals.h"
+#include "profile/processes.h"
 #include "report/moment.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -63,9 +64,12 @@ static void append_duration(const struct table *table, uint64_t duration_ns, int
 static void append_header(const struct table *table, const struct top *top)
 {
     const struct profile *profile = table->profile;
-    if (profile->mappings.count > 1 && profile->mappings.items[1].file_name.index) {
+    const char *file = profile_script(profile);
+    if (!file[0] && profile->mappings.count > 1)
+        file = base_name(profile_c_string(profile, profile->mappings.items[1].file_name));
+    if (file[0]) {
         buffer_append_text(table->out, "File: ");
-        append_printable(table->out, base_name(profile_c_string(profile, profile->mappings.items[1].file_name)));
+        append_printable(table->out, file);
         buffer_append_text(table->out, "\n");
     }
     buffer_append_text(table->out, "Type: ");

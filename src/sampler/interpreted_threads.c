@@ -12,6 +12,7 @@
 enum {
     IMAGES_A_TICK = 16, /* images that one tick examines */
     INTERPRETED_THREADS_MAX = 4096,
+    TICKS_OF_CHANGE = 4,  /* listings after a change: the interpreter describes a thread some time after it begins */
     TICKS_A_LISTING = 16, /* ticks between two listings of the interpreter's threads, if nothing is new */
 };
 
@@ -20,7 +21,8 @@ static struct {
     struct interpreted_process process;
     enum interpreter_attached attached;
     uint32_t images_seen; /* modules below this number were examined */
-    uint64_t listed_tick;
+    uint64_t listed_tick, changed_tick;
+    bool has_threads;    /* true once a thread of the process was in a listing */
     size_t thread_count; /* threads of the process at the last listing */
     struct place_table places;
     struct interpreted_work work;
@@ -51,7 +53,8 @@ void interpreted_threads_reset(void)
     found.process = (struct interpreted_process){0};
     found.attached = INTERPRETER_ABSENT;
     found.images_seen = 0;
-    found.listed_tick = 0;
+    found.listed_tick = found.changed_tick = 0;
+    found.has_threads = false;
     found.thread_count = 0;
 }
 
@@ -158,6 +161,7 @@ static void list_interpreted_threads(struct sampler *sampler)
     for (size_t i = 0; i < count; i++) {
         struct target_thread *thread = found.tids[i] > 0 ? threads_find(&sampler->threads, found.tids[i]) : NULL;
         if (thread) note_thread(thread, found.threads[i]);
+        found.has_threads |= thread != NULL;
     }
 }
 
@@ -165,8 +169,9 @@ void interpreted_threads_refresh(struct sampler *sampler)
 {
     if (found.attached == INTERPRETER_ABSENT || found.attached == INTERPRETER_LATER) look_for_interpreter(sampler);
     if (found.attached != INTERPRETER_ATTACHED) return;
-    bool is_new = sampler->threads.count != found.thread_count;
-    if (!is_new && sampler->tick.number < found.listed_tick + TICKS_A_LISTING && found.listed_tick != 0) return;
+    if (sampler->threads.count != found.thread_count) found.changed_tick = sampler->tick.number;
+    bool is_new = !found.has_threads || sampler->tick.number < found.changed_tick + TICKS_OF_CHANGE;
+    if (!is_new && sampler->tick.number < found.listed_tick + TICKS_A_LISTING) return;
     found.listed_tick = sampler->tick.number;
     found.thread_count = sampler->threads.count;
     list_interpreted_threads(sampler);

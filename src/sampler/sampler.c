@@ -674,6 +674,9 @@ static void prepare_session(const struct sampler_options *options)
     session.period_ns = SECOND_NS / options->frequency_hz;
     session.length_ns = options->recording_ns;
     atomic_store(&session.is_cut_wanted, false);
+    if (!options->script) session.script[0] = '\0';
+    if (options->script && options->script != session.script)
+        (void)plain_text(session.script, session.script + sizeof(session.script), options->script);
     if (options->directory == session.directory) return;
     (void)plain_text(session.directory, session.directory + sizeof(session.directory), options->directory);
 }
@@ -691,6 +694,7 @@ bool sampler_prepare(const struct sampler_options *options)
     sink = recording_sink_of(&session.writer);
     prepare_session(options);
     sampler.options.directory = session.directory;
+    sampler.options.script = session.script[0] ? session.script : NULL;
     if (options->cache_directory && strlen(options->cache_directory) < sizeof(cache_directory)) {
         if (options->cache_directory != cache_directory) {
             (void)plain_text(cache_directory, cache_directory + sizeof(cache_directory), options->cache_directory);

@@ -31,6 +31,7 @@ struct sampler_options {
     bool ignores_children;                           /* true: forked children are not sampled */
     bool shows_interpreter;                          /* true: stacks keep the native frames of an interpreter */
     uint64_t forked_ns;          /* start of a forked process and its recording, CLOCK_MONOTONIC; 0: not forked */
+    const char *script;          /* name of the script that an interpreter runs, copied; NULL: there is none */
     const char *cache_directory; /* existing folder for frame tables, copied; NULL: tables are not stored */
     const char *directory;       /* folder for recordings, named PID-START-RANDOM.recording; copied */
 };

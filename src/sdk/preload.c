@@ -7,6 +7,7 @@
 #include "format/recording/record_environment.h"
 #include "sampler/sampler.h"
 #include "sdk/aside.h"
+#include "sdk/program_name.h"
 #include "sdk/sdk_private.h"
 
 #include <pthread.h>
@@ -82,7 +83,10 @@ static void record_process(const char *directory)
     uint32_t cpu_max_ppm = 0;
     const char *cpu_max = environment_get(RECORD_ENVIRONMENT_CPU_MAX);
     if (cpu_max && *cpu_max && !percent_parse(cpu_max, &cpu_max_ppm)) return;
+    char script[NAME_MAX + 1];
     struct sampler_options options = {
+        .shows_interpreter = environment_get(RECORD_ENVIRONMENT_NATIVE) != NULL,
+        .script = program_name(script) ? script : NULL,
         .cpu_max_ppm = cpu_max_ppm,
         .frequency_hz = (uint32_t)frequency,
         .mode = mode && strcmp(mode, "cpu") == 0 ? RECORDING_CPU : RECORDING_WALL,

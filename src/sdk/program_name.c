@@ -109,7 +109,7 @@ static const char *started_path(char file[PATH_MAX])
     return file;
 }
 
-void program_name(char ret_name[NAME_MAX + 1])
+bool program_name(char ret_name[NAME_MAX + 1])
 {
     char file[PATH_MAX];
     uint8_t bytes[ARGUMENTS_BYTES_MAX];
@@ -118,4 +118,5 @@ void program_name(char ret_name[NAME_MAX + 1])
     struct slice script =
         find_interpreter(ret_name) ? program_script(ret_name, read_arguments(bytes)) : (struct slice){0};
     if (script.size > 0) (void)snprintf(ret_name, NAME_MAX + 1, "%.*s", SLICE_ARGUMENTS(script));
+    return script.size > 0;
 }

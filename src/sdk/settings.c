@@ -86,7 +86,7 @@ static void set_release(struct settings *settings)
     if (has_service)
         (void)snprintf(service, sizeof(service), "%s", options->service);
     else
-        program_name(service);
+        (void)program_name(service);
     make_plain(service);
     if (!has_release) program_id(id, sizeof(id));
     const char *version = has_release ? options->release : id;

@@ -13,6 +13,8 @@
 #define RECORD_ENVIRONMENT_DURATION_MS "OFFBEAT_DURATION_MS"
 /* RECORD: the only process that is sampled; exec keeps the number. Unset: its children, too. */
 #define RECORD_ENVIRONMENT_ONLY_PID "OFFBEAT_ONLY_PID"
+/* RECORD: set if stacks keep the native frames of an interpreter beside the functions that it runs. */
+#define RECORD_ENVIRONMENT_NATIVE "OFFBEAT_NATIVE"
 
 /* "cpu" or "wall"; anything else is "wall". */
 #define RECORD_ENVIRONMENT_MODE "OFFBEAT_MODE"

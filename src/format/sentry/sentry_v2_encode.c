@@ -166,9 +166,13 @@ static bool is_other_code(const struct profile *profile, const struct written_fr
            !is_image(profile, profile_mapping(profile, frame->mapping));
 }
 
-static void write_other_platform(struct json_writer *writer)
+/* Writes the platform of FUNCTION, which is not native code: servers show Python's frames by theirs. */
+static void write_other_platform(struct json_writer *writer, const struct profile *profile,
+                                 const struct function *function)
 {
-    json_member_text(writer, "platform", "other");
+    struct slice file = profile_slice(profile, function->file_name);
+    bool is_python = text_ends_with(file, ".py") || text_begins_with(file, "<frozen ");
+    json_member_text(writer, "platform", is_python ? "python" : "other");
 }
 
 static void write_frame(struct json_writer *writer, const struct profile *profile, const struct written_frame *frame)
@@ -214,11 +218,11 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     /* Where a reader keeps it, so that what is read and written again is the same. */
     bool is_bare = !name.index && !function->file_name.index && !function->module.index && !frame->line;
     bool is_other = !(kept & PLATFORM) && is_other_code(profile, frame);
-    if (is_other && is_bare) write_other_platform(writer);
+    if (is_other && is_bare) write_other_platform(writer, profile, function);
     if (!(kept & PACKAGE)) chunk_write_member(writer, profile, "package", package);
     if (!(kept & IN_APP))
         json_member_bool(writer, "in_app", is_in_app(profile, frame, profile_slice(profile, package)));
-    if (is_other && !is_bare) write_other_platform(writer);
+    if (is_other && !is_bare) write_other_platform(writer, profile, function);
     if (!(kept & START_LINE)) write_line_number(writer, "offbeat_start_line", function->start_line);
     chunk_write_attributes(writer, profile, frame->attributes);
     json_end_object(writer);

@@ -52,7 +52,7 @@ static void write_start(struct recording_session *session)
         .wall_offset_ns = session->wall_offset_ns,
         .start_ns = session->start_ns,
         .profiler_id = session->profiler_id,
-        .name = name,
+        .name = session->script[0] ? session->script : name,
         .path = path,
     };
     recording_process(&session->writer, &process);

@@ -10,6 +10,7 @@
 struct recording_session {
     struct recording_writer writer;
     char directory[3072];
+    char script[256]; /* name of the script that an interpreter runs; "": the process has the kernel's name */
     enum recording_mode mode;
     uint64_t period_ns;
     uint64_t length_ns; /* length of a recording, ns; 0: there is only one */
