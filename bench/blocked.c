@@ -7,10 +7,10 @@
  * MOVED: the thread had gone elsewhere before the signal came: it is at another instruction, or in a system call with
  * other arguments. INCOMPLETE: marked so, not compared. With OFFBEAT_BENCH_BLOCKED_DETAILS, differences are appended to
  * the file that it names. SPDX-License-Identifier: MIT */
-#include "sampler/remote_unwind.h"
+#include "sampler/run/remote_unwind.h"
 #include "sampler/modules/modules.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/signal_choice.h"
+#include "sampler/run/signal_choice.h"
 #include "sampler/source/sample_requests.h"
 
 #include <fcntl.h>

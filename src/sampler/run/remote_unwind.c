@@ -1,0 +1,137 @@
+/* /proc/self/task/TID/syscall holds the stack pointer and the program counter of a thread that sleeps in the kernel
+ * (proc(5)); frame tables need no more, except where a frame is found by its frame pointer. The stack is copied in
+ * blocks, because the thread and its stack can vanish at any time.  SPDX-License-Identifier: MIT */
+#include "sampler/run/remote_unwind.h"
+
+#include "base/kernel.h"
+#include "base/plain_text.h"
+#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/stack_reader.h"
+
+#include <errno.h>
+
+enum {
+    SYSCALL_INSTRUCTION = 2, /* bytes by which the kernel moves a thread back to begin a call again */
+};
+
+static bool read_syscall(struct target_thread *thread, char *text, size_t size)
+{
+    int file = thread_syscall_file(thread);
+    ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    thread_release_syscall_file(thread, file);
+    return got > 0;
+}
+
+static bool is_syscall(uint64_t address)
+{
+    static const uint8_t syscall_instruction[] = {0x0f, 0x05};
+    uint8_t code[sizeof(syscall_instruction)];
+    return process_read_memory(address, code, sizeof(code)) == sizeof(code) &&
+           memcmp(code, syscall_instruction, sizeof(code)) == 0;
+}
+
+bool registers_are_in_call(const struct unwind_registers *registers)
+{
+    return is_syscall(registers->values[MACHINE_IP] - SYSCALL_INSTRUCTION) || registers_are_asleep(registers);
+}
+
+bool registers_are_asleep(const struct unwind_registers *registers)
+{
+    /* A call that slept ends with EINTR, or the program counter is moved back to its instruction, to begin it again. */
+    enum { CALL_NUMBERS_END = 1024 };
+    uint64_t next = registers->values[MACHINE_IP];
+    int64_t result = (int64_t)registers->values[MACHINE_RAX];
+    if (result == -EINTR) return is_syscall(next - SYSCALL_INSTRUCTION);
+    return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
+}
+
+/* Notes whether THREAD is in sigwait, by TEXT of its syscall file. A thread that returns from sigwait takes signals
+ * that are sent to it until it has left the call, which can last long where processors are scarce: it gets no signal
+ * until it has used some CPU time. */
+static bool note_sigwait(struct target_thread *thread, const char *text, uint64_t cpu_ns)
+{
+    enum { LEFT_ALONE_NS = 10000000 };
+    if (plain_parse(&text, 10) != SYS_rt_sigtimedwait || *text != ' ') return false;
+    thread->signal.none_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
+    return true;
+}
+
+bool thread_awaits_signals(struct target_thread *thread, uint64_t cpu_ns)
+{
+    char text[256];
+    return read_syscall(thread, text, sizeof(text)) && note_sigwait(thread, text, cpu_ns);
+}
+
+/* Parses "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
+static bool parse_place(const char *text, struct blocked_place *ret_place)
+{
+    const char *last_blank = strrchr(text, ' ');
+    if (!last_blank || last_blank == text) return false;
+    const char *place = last_blank + 1;
+    ret_place->pc = plain_parse(&place, 16);
+    const char *blank = last_blank - 1;
+    while (blank > text && *blank != ' ') blank--;
+    place = blank + (*blank == ' ');
+    ret_place->sp = plain_parse(&place, 16);
+    return ret_place->sp != 0 && ret_place->pc != 0;
+}
+
+/* Some program counters at which threads sleep. The sampler thread's alone. */
+enum { SLEEPING_PLACES = 32 };
+static uint64_t sleeping_places[SLEEPING_PLACES];
+
+bool threads_sleep_at(uint64_t pc)
+{
+    return sleeping_places[pc % SLEEPING_PLACES] == pc;
+}
+
+bool thread_is_running(struct target_thread *thread)
+{
+    char text[256];
+    struct blocked_place place;
+    if (!read_syscall(thread, text, sizeof(text)) || text[0] == 'r') return true;
+    if (parse_place(text, &place)) sleeping_places[place.pc % SLEEPING_PLACES] = place.pc;
+    return false;
+}
+
+/* Parses the arguments of the call: registers of the innermost frame, in which vfork keeps its return address. */
+static void parse_arguments(const char *text, struct unwind_registers *registers)
+{
+    static const uint8_t order[] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX, MACHINE_R10, MACHINE_R8, MACHINE_R9};
+    if (*text == '-') return; /* in no call */
+    const char *blank = strchr(text, ' ');
+    for (size_t i = 0; blank && i < sizeof(order); i++) {
+        const char *at = blank + 1;
+        registers->values[order[i]] = plain_parse(&at, 16);
+        registers->known |= 1u << order[i];
+        blank = strchr(blank + 1, ' ');
+    }
+}
+
+enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
+                                        const struct unwind_modules *modules, struct remote_stack *ret_stack)
+{
+    static struct stack_reader stack; /* the sampler thread's alone */
+    char text[256];
+    if (!read_syscall(thread, text, sizeof(text))) return REMOTE_DENIED;
+    struct blocked_place place;
+    if (!parse_place(text, &place)) return REMOTE_RUNNING;
+    struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
+    registers.values[MACHINE_IP] = place.pc;
+    registers.values[MACHINE_SP] = place.sp;
+    parse_arguments(text, &registers);
+
+    (void)note_sigwait(thread, text, cpu_ns);
+    struct unwind_memory memory = stack_reader_memory(&stack);
+    memory.stack_pointers = ret_stack->stack_pointers;
+    size_t recovered = 0;
+    enum unwind_outcome outcome = unwind_walk_without_registers(modules, &registers, &memory, ret_stack->addresses,
+                                                                RECORDING_FRAMES_MAX, &ret_stack->count, &recovered);
+    ret_stack->outcome = outcome;
+    bool is_incomplete = outcome == UNWIND_UNKNOWN_REGISTER || outcome == UNWIND_NO_TABLE;
+    uint64_t cpu_ns_after = 0;
+    if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return REMOTE_RUNNING;
+    if (outcome == UNWIND_PENDING) return REMOTE_PENDING;
+    return is_incomplete ? REMOTE_INCOMPLETE : REMOTE_WALKED;
+}
