@@ -1,9 +1,14 @@
 /* System calls without libc around them, for code in other people's processes: no errno is written, no cancellation
  * point entered, no interposed function called, and no thread-local storage needed, so that they work in a signal
- * handler and on a thread that libc knows nothing of. x86-64. SPDX-License-Identifier: MIT */
+ * handler and on a thread that libc knows nothing of. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_KERNEL_H
 #define OFFBEAT_BASE_KERNEL_H
 
+#if defined(__aarch64__)
+#include "base/kernel_aarch64.h"
+#else
+#include "base/kernel_x86_64.h"
+#endif
 #include "base/timespec.h"
 
 #include <fcntl.h>
@@ -11,24 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
-
-/* Returns the result of system call NUMBER, or a negative errno. */
-static inline long kernel_call6(long number, long a, long b, long c, long d, long e, long f)
-{
-    register long fourth __asm__("r10") = d;
-    register long fifth __asm__("r8") = e;
-    register long sixth __asm__("r9") = f;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
-                     : "rcx", "r11", "memory");
-    return result;
-}
 
 static inline long kernel_call4(long number, long a, long b, long c, long d)
 {
@@ -38,11 +28,6 @@ static inline long kernel_call4(long number, long a, long b, long c, long d)
 static inline long kernel_call3(long number, long a, long b, long c)
 {
     return kernel_call6(number, a, b, c, 0, 0, 0);
-}
-
-static inline long kernel_address(const void *pointer)
-{
-    return (long)(uintptr_t)pointer;
 }
 
 static inline int kernel_open(const char *path, int flags, mode_t mode)
@@ -115,38 +100,6 @@ static inline void *kernel_map(uintptr_t address, size_t size, int protection, i
 static inline void kernel_unmap(const void *memory, size_t size)
 {
     (void)kernel_call3(SYS_munmap, kernel_address(memory), (long)size, 0);
-}
-
-/* A thread or process that calls RUN with CONTEXT on the stack that ends at STACK_END, a multiple of 16, and ends with
- * what it returns. Its id, or a negative errno. libc's clone is what sanitizers interpose: theirs looks for its own
- * thread-local storage in the child. A debugger does not follow: it would report threads and processes that are not the
- * program's. */
-static inline long kernel_clone(int (*run)(void *context), void *context, void *stack_end, unsigned long flags,
-                                void *storage, void *child_id)
-{
-    enum { UNTRACED = 0x00800000 }; /* CLONE_UNTRACED; <sched.h> has it with _GNU_SOURCE only */
-    void **stack = (void **)stack_end - 2;
-    register long fourth __asm__("r10") = kernel_address(child_id);
-    register long fifth __asm__("r8") = kernel_address(storage);
-    long result;
-    stack[0] = (void *)(uintptr_t)run;
-    stack[1] = context;
-    __asm__ volatile("syscall\n\t"
-                     "test %%rax, %%rax\n\t"
-                     "jnz 1f\n\t"
-                     "xor %%ebp, %%ebp\n\t"
-                     "pop %%rax\n\t"
-                     "pop %%rdi\n\t"
-                     "call *%%rax\n\t"
-                     "mov %%eax, %%edi\n\t"
-                     "mov %[exit], %%eax\n\t"
-                     "syscall\n\t"
-                     "1:"
-                     : "=a"(result)
-                     : "a"(SYS_clone), "D"(flags | UNTRACED), "S"(stack), "d"(0L), "r"(fourth),
-                       "r"(fifth), [exit] "i"(SYS_exit)
-                     : "rcx", "r11", "memory");
-    return result;
 }
 
 #endif

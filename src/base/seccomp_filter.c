@@ -98,7 +98,7 @@ static void try_helper(void)
     const struct rlimit no_core = {0};
     (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_CORE, kernel_address(&no_core), 0);
     (void)kernel_call4(SYS_wait4, -1, 0, WNOHANG, 0);
-    (void)kernel_call3(SYS_dup2, -1, -1, 0);
+    (void)kernel_dup2(-1, -1);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, 0, 0, sizeof(uint64_t));
     (void)kernel_call3(SYS_execve, 0, 0, 0);
 }

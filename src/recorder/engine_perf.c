@@ -32,15 +32,7 @@ enum {
     EVENTS_MAX = 1 << 20,
     THREADS_MAX = 1 << 16,
     LISTINGS_MAX = 10, /* listings of a process's threads until no new one is found */
-    REGISTERS = 17,
 };
-
-/* Registers in the order of their numbers in asm/perf_regs.h, in which a record holds them. */
-static const uint8_t register_order[REGISTERS] = {
-    MACHINE_RAX, MACHINE_RBX, MACHINE_RCX, MACHINE_RDX, MACHINE_RSI, MACHINE_RDI, MACHINE_FP,  MACHINE_SP,  MACHINE_IP,
-    MACHINE_R8,  MACHINE_R9,  MACHINE_R10, MACHINE_R11, MACHINE_R12, MACHINE_R13, MACHINE_R14, MACHINE_R15,
-};
-static const uint64_t register_mask = 0x1ff | 0xff0000; /* without flags and segments */
 
 /* The ring of a processor, in the first event on it. */
 struct ring {
@@ -75,7 +67,7 @@ static int open_event(const struct engine *engine, pid_t tid, int processor)
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = engine->options.period_ns,
         .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
-        .sample_regs_user = register_mask,
+        .sample_regs_user = perf_registers_mask,
         .sample_stack_user = STACK_BYTES,
         .inherit = 1,
         .exclude_kernel = engine->excludes_kernel,
@@ -261,7 +253,7 @@ struct sample {
     uint32_t pid, tid;
     uint64_t time_ns;
     uint64_t register_abi; /* PERF_SAMPLE_REGS_ABI_NONE: no registers follow */
-    uint64_t registers[REGISTERS];
+    uint64_t registers[PERF_REGISTERS];
     uint64_t stack_room;
     uint64_t stack[]; /* STACK_ROOM bytes, then the number of filled ones */
 };
@@ -276,7 +268,7 @@ static void deliver_sample(const struct perf_event_header *record, const struct 
     uint64_t filled = has_stack ? least(sample->stack[room / sizeof(uint64_t)], room) : 0;
     struct engine_stack stack = {.pid = (pid_t)sample->pid, .tid = (pid_t)sample->tid, .time_ns = sample->time_ns};
     stack.registers.known = MACHINE_ALL_KNOWN;
-    for (size_t i = 0; i < REGISTERS; i++) stack.registers.values[register_order[i]] = sample->registers[i];
+    for (size_t i = 0; i < PERF_REGISTERS; i++) stack.registers.values[machine_of_perf[i]] = sample->registers[i];
     stack.copy = (struct copied_stack){.start = stack.registers.values[MACHINE_SP],
                                        .words = sample->stack,
                                        .size = filled / sizeof(uint64_t) * sizeof(uint64_t)};

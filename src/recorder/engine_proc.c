@@ -105,16 +105,16 @@ static bool read_times(const struct proc_process *process, struct proc_thread *t
  * registers of the innermost frame, in which vfork keeps its return address. */
 static bool parse_registers(const char *text, struct unwind_registers *registers)
 {
-    static const uint8_t order[] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX, MACHINE_R10,
-                                    MACHINE_R8,  MACHINE_R9,  MACHINE_SP,  MACHINE_IP};
-    enum { ARGUMENTS = 6, ALL = sizeof(order) };
+    enum { ARGUMENTS = sizeof(machine_arguments), ALL = ARGUMENTS + 2 };
     const char *at = strchr(text, ' ');
     *registers = (struct unwind_registers){0};
     for (size_t i = text[0] == '-' ? ARGUMENTS : 0; i < ALL; i++) {
         if (!at || *at != ' ') return false;
         at++;
-        registers->values[order[i]] = plain_parse(&at, 16);
-        registers->known |= 1u << order[i];
+        unsigned number = i == ARGUMENTS ? MACHINE_SP : MACHINE_IP;
+        if (i < ARGUMENTS) number = machine_arguments[i];
+        registers->values[number] = plain_parse(&at, 16);
+        registers->known |= 1u << number;
     }
     return registers->values[MACHINE_SP] != 0 && registers->values[MACHINE_IP] != 0;
 }

@@ -94,7 +94,7 @@ static int become_helper(void *context)
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&none), 0, sizeof(none));
     (void)kernel_call4(SYS_prlimit64, 0, RLIMIT_CORE, kernel_address(&no_core), 0);
     int nothing = kernel_open("/dev/null", O_RDWR, 0);
-    for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_call3(SYS_dup2, nothing, number, 0);
+    for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_dup2(nothing, number);
     long failed = kernel_call3(SYS_execve, kernel_address(start->arguments[0]), kernel_address(start->arguments),
                                kernel_address(start->variables));
     start->error = (int)-failed;

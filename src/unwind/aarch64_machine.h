@@ -104,12 +104,20 @@ static const uint8_t dwarf_of_machine[MACHINE_REGISTERS] = {
     11,           12,       13,       14,           15, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
 };
 
-/* perf_regs.h's numbers of the registers: those of DWARF, and the program counter. */
-enum { PERF_SP = 31, PERF_IP = 32 };
-static const uint8_t perf_of_machine[MACHINE_REGISTERS] = {
-    PERF_IP, PERF_SP, 29, 30, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
-    11,      12,      13, 14, 15, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
+/* Registers in the order of their numbers in asm/perf_regs.h, in which a record of perf holds those of the mask. */
+enum { PERF_SP = 31, PERF_IP = 32, PERF_REGISTERS = MACHINE_REGISTERS };
+static const uint64_t perf_registers_mask = 0x1fff8ffff; /* without x16 to x18 */
+static const uint8_t machine_of_perf[PERF_REGISTERS] = {
+    MACHINE_X0,      MACHINE_X0 + 1,  MACHINE_X0 + 2,  MACHINE_X0 + 3,  MACHINE_X0 + 4,  MACHINE_X0 + 5,
+    MACHINE_X0 + 6,  MACHINE_X0 + 7,  MACHINE_X0 + 8,  MACHINE_X0 + 9,  MACHINE_X0 + 10, MACHINE_X0 + 11,
+    MACHINE_X0 + 12, MACHINE_X0 + 13, MACHINE_X0 + 14, MACHINE_X15,     MACHINE_X19,     MACHINE_X19 + 1,
+    MACHINE_X19 + 2, MACHINE_X19 + 3, MACHINE_X19 + 4, MACHINE_X19 + 5, MACHINE_X19 + 6, MACHINE_X19 + 7,
+    MACHINE_X19 + 8, MACHINE_X28,     MACHINE_FP,      MACHINE_LR,      MACHINE_SP,      MACHINE_IP,
 };
+
+/* Registers of the arguments of a system call, in the order of /proc/TID/syscall. */
+static const uint8_t machine_arguments[] = {MACHINE_X0,     MACHINE_X0 + 1, MACHINE_X0 + 2,
+                                            MACHINE_X0 + 3, MACHINE_X0 + 4, MACHINE_X0 + 5};
 
 /* Returns the address of code in WORD, which a function has stored: without the signature of pointer authentication,
  * which needs no knowledge of whether there is one. Addresses of programs have 48 bits. */

@@ -111,8 +111,8 @@ bool frame_table_save(const struct frame_table *table, const char *path, struct 
     bool written =
         write_all(descriptor, &header, sizeof(header)) && write_all(descriptor, table->memory, table->memory_size);
     kernel_close(descriptor);
-    if (written && kernel_call3(SYS_rename, kernel_address(beside), kernel_address(path), 0) == 0) return true;
-    (void)kernel_call3(SYS_unlink, kernel_address(beside), 0, 0);
+    if (written && kernel_rename(beside, path) == 0) return true;
+    (void)kernel_unlink(beside);
     return false;
 }
 

@@ -7,10 +7,12 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct per
 {
     struct unwind_registers own = {.known = 0};
     *ret_count = 0;
-    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
-        if (!(registers.mask >> perf_of_machine[i] & 1)) continue;
-        own.values[i] = perf_register_at(registers, perf_of_machine[i]);
-        own.known |= 1u << i;
+    uint64_t left = perf_registers_mask;
+    for (unsigned i = 0; i < PERF_REGISTERS; i++, left &= left - 1) {
+        unsigned number = (unsigned)__builtin_ctzll(left);
+        if (!(registers.mask >> number & 1)) continue;
+        own.values[machine_of_perf[i]] = perf_register_at(registers, number);
+        own.known |= 1u << machine_of_perf[i];
     }
     if (!perf_registers_have(&unwinder_of_chosen_machine, registers.mask)) return UNWIND_UNKNOWN_REGISTER;
     return unwind_walk(modules, &own, memory, NULL, addresses, addresses_max, ret_count);

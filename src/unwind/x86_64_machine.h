@@ -120,14 +120,16 @@ static const uint8_t dwarf_of_machine[MACHINE_REGISTERS] = {
     [MACHINE_R11] = 11,
 };
 
-/* perf_regs.h's numbers of the registers. */
-enum { PERF_SP = 7, PERF_IP = 8 };
-static const uint8_t perf_of_machine[MACHINE_REGISTERS] = {
-    [MACHINE_IP] = PERF_IP, [MACHINE_SP] = PERF_SP, [MACHINE_FP] = 6,   [MACHINE_RBX] = 1, [MACHINE_R12] = 20,
-    [MACHINE_R13] = 21,     [MACHINE_R14] = 22,     [MACHINE_R15] = 23, [MACHINE_RAX] = 0, [MACHINE_RDX] = 3,
-    [MACHINE_RCX] = 2,      [MACHINE_RSI] = 4,      [MACHINE_RDI] = 5,  [MACHINE_R8] = 16, [MACHINE_R9] = 17,
-    [MACHINE_R10] = 18,     [MACHINE_R11] = 19,
+/* Registers in the order of their numbers in asm/perf_regs.h, in which a record of perf holds those of the mask. */
+enum { PERF_SP = 7, PERF_IP = 8, PERF_REGISTERS = 17 };
+static const uint64_t perf_registers_mask = 0x1ff | 0xff0000; /* without flags and segments */
+static const uint8_t machine_of_perf[PERF_REGISTERS] = {
+    MACHINE_RAX, MACHINE_RBX, MACHINE_RCX, MACHINE_RDX, MACHINE_RSI, MACHINE_RDI, MACHINE_FP,  MACHINE_SP,  MACHINE_IP,
+    MACHINE_R8,  MACHINE_R9,  MACHINE_R10, MACHINE_R11, MACHINE_R12, MACHINE_R13, MACHINE_R14, MACHINE_R15,
 };
+
+/* Registers of the arguments of a system call, in the order of /proc/TID/syscall. */
+static const uint8_t machine_arguments[] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX, MACHINE_R10, MACHINE_R8, MACHINE_R9};
 
 /* Returns the address of code in WORD, which a call has stored. */
 static inline uint64_t machine_code_address(uint64_t word)

@@ -159,7 +159,7 @@ bool process_root_has_changed(void)
     static uint64_t device, inode; /* the sampler thread's alone */
     static bool is_known;
     struct stat status = {0};
-    if (kernel_call3(SYS_stat, kernel_address("/"), kernel_address(&status), 0) != 0) return true;
+    if (kernel_stat("/", &status) != 0) return true;
     bool has_changed = is_known && (status.st_dev != device || status.st_ino != inode);
     device = status.st_dev;
     inode = status.st_ino;

@@ -88,7 +88,7 @@ void image_file_keep(uint64_t start, uint64_t end, const char *path)
     int to = has_room ? kernel_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600) : -1;
     if (to >= 0) {
         kept_bytes += size;
-        if (!copy_all(from, to, size)) (void)kernel_call3(SYS_unlink, kernel_address(path), 0, 0);
+        if (!copy_all(from, to, size)) (void)kernel_unlink(path);
         kernel_close(to);
     }
     kernel_close(from);

@@ -236,7 +236,7 @@ static void keep_deleted(const struct modules *modules, const struct module *mod
     const char *end = path + sizeof(path);
     struct stat status = {0};
     if (!modules->image_directory || module->path[0] != '/' || module->build_id_size == 0) return;
-    long result = kernel_call3(SYS_stat, kernel_address(module->path), kernel_address(&status), 0);
+    long result = kernel_stat(module->path, &status);
     if (result == 0 ? status.st_ino == module->inode : result != -ENOENT) return;
     (void)hex_write(digits, slice_of(module->build_id, module->build_id_size));
     char *at = plain_text(plain_text(path, end, modules->image_directory), end, "/");

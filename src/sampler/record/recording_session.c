@@ -84,7 +84,7 @@ static void hand_over(const struct recording_writer *writer)
     if (!writer->is_created)
         finished_recordings_note_lost();
     else if (!finished_recordings_add(writer->path))
-        (void)kernel_call3(SYS_unlink, kernel_address(writer->path), 0, 0);
+        (void)kernel_unlink(writer->path);
 }
 
 void recording_session_end(struct recording_session *session)

@@ -81,7 +81,7 @@ void recording_writer_flush(struct recording_writer *writer)
         writer->is_created = true;
     } else {
         if (!writer->is_created && writer->descriptor >= 0) {
-            (void)kernel_call3(SYS_unlink, kernel_address(writer->path), 0, 0);
+            (void)kernel_unlink(writer->path);
         }
         writer->is_broken_off = true;
         writer->bytes_lost += writer->size - start - BATCH_HEADER;

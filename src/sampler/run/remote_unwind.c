@@ -98,13 +98,12 @@ bool thread_is_running(struct target_thread *thread)
 /* Parses the arguments of the call: registers of the innermost frame, in which vfork keeps its return address. */
 static void parse_arguments(const char *text, struct unwind_registers *registers)
 {
-    static const uint8_t order[] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX, MACHINE_R10, MACHINE_R8, MACHINE_R9};
     if (*text == '-') return; /* in no call */
     const char *blank = strchr(text, ' ');
-    for (size_t i = 0; blank && i < sizeof(order); i++) {
+    for (size_t i = 0; blank && i < sizeof(machine_arguments); i++) {
         const char *at = blank + 1;
-        registers->values[order[i]] = plain_parse(&at, 16);
-        registers->known |= 1u << order[i];
+        registers->values[machine_arguments[i]] = plain_parse(&at, 16);
+        registers->known |= 1u << machine_arguments[i];
         blank = strchr(blank + 1, ' ');
     }
 }

@@ -114,9 +114,8 @@ static size_t count_threads(int directory)
 {
     enum { LINKS_BESIDE_THREADS = 2 };
     struct stat status = {0};
-    long failed = directory >= 0
-                      ? kernel_call3(SYS_fstat, directory, kernel_address(&status), 0)
-                      : kernel_call3(SYS_stat, kernel_address("/proc/self/task"), kernel_address(&status), 0);
+    long failed = directory >= 0 ? kernel_call3(SYS_fstat, directory, kernel_address(&status), 0)
+                                 : kernel_stat("/proc/self/task", &status);
     return failed != 0 || status.st_nlink < LINKS_BESIDE_THREADS ? 0 : status.st_nlink - LINKS_BESIDE_THREADS;
 }
 

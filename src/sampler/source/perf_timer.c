@@ -16,22 +16,14 @@ enum {
     RING_SIZE_MAX = 256 << 10,
     BESIDE_STACK = 256,
     PERIOD_NS_MIN = 10000, /* shortest period of the kernel */
-    REGISTERS = 17,
 };
-
-/* Registers in the order of their numbers in asm/perf_regs.h, in which a record holds them. */
-static const uint8_t register_order[REGISTERS] = {
-    MACHINE_RAX, MACHINE_RBX, MACHINE_RCX, MACHINE_RDX, MACHINE_RSI, MACHINE_RDI, MACHINE_FP,  MACHINE_SP,  MACHINE_IP,
-    MACHINE_R8,  MACHINE_R9,  MACHINE_R10, MACHINE_R11, MACHINE_R12, MACHINE_R13, MACHINE_R14, MACHINE_R15,
-};
-static const uint64_t register_mask = 0x1ff | 0xff0000; /* without flags and segments */
 
 /* A PERF_RECORD_SAMPLE with the attributes below. */
 struct record {
     struct perf_event_header header;
     uint64_t time_ns;
     uint64_t register_abi; /* PERF_SAMPLE_REGS_ABI_NONE: no registers follow */
-    uint64_t registers[REGISTERS];
+    uint64_t registers[PERF_REGISTERS];
     uint64_t stack_room;
     uint64_t stack[]; /* STACK_ROOM bytes, then the number of filled ones */
 };
@@ -46,7 +38,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
         .sample_period = period_ns ? period_ns : PERIOD_NS_MIN,
         .disabled = period_ns == 0,
         .sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
-        .sample_regs_user = register_mask,
+        .sample_regs_user = perf_registers_mask,
         .sample_stack_user = stack_size,
         .exclude_kernel = sight == PERF_TIMER_SEES_USER_CODE,
         .exclude_hv = 1,
@@ -295,7 +287,8 @@ static bool decode_sample(struct perf_timer *timer, uint64_t position, struct pe
     if (stack_room + sizeof(filled) <= room) filled = read_once(&record->stack[stack_room / 8]);
     *ret_sample = (struct perf_timer_sample){
         .timer = timer, .time_ns = record->time_ns, .registers = {.known = MACHINE_ALL_KNOWN}};
-    for (unsigned i = 0; i < REGISTERS; i++) ret_sample->registers.values[register_order[i]] = record->registers[i];
+    for (unsigned i = 0; i < PERF_REGISTERS; i++)
+        ret_sample->registers.values[machine_of_perf[i]] = record->registers[i];
     ret_sample->stack = record->stack;
     ret_sample->stack_bytes = filled < stack_room ? filled : stack_room;
     timer->sample_end = position + size;
