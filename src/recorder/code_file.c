@@ -4,6 +4,7 @@
 #include "base/clocks.h"
 #include "base/hash.h"
 #include "base/hex.h"
+#include "binary/go_functions.h"
 #include "recorder/remote_memory.h"
 #include "unwind/frame_table_file.h"
 
@@ -71,6 +72,27 @@ static bool open_file(struct code_file *file, pid_t pid, const struct maps_entry
     return descriptor >= 0 && elf_file_open_descriptor(&file->elf, descriptor, NULL) == STATUS_OK;
 }
 
+/* Finds where stacks of Go end: goroutines, threads of the runtime, and the scheduler, which has left its goroutine.
+ * What systemstack and asmcgocall call is on another stack than their caller. */
+static void find_landmarks(struct code_file *file)
+{
+    struct go_function functions[] = {{.name = "runtime.goexit"},      {.name = "runtime.mstart"},
+                                      {.name = "runtime.rt0_go"},      {.name = "runtime.mcall"},
+                                      {.name = "runtime.systemstack"}, {.name = "runtime.asmcgocall"}};
+    enum { COUNT = sizeof(functions) / sizeof(functions[0]), ROOTS = 4 };
+    if (!go_functions_find(&file->elf, functions, COUNT)) return;
+    for (size_t i = 0; i < COUNT; i++) {
+        if (functions[i].end <= functions[i].start || functions[i].start < file->image_vmaddr) continue;
+        const struct code_landmark added = {.start = functions[i].start - file->image_vmaddr,
+                                            .end = functions[i].end - file->image_vmaddr,
+                                            .is_root = i < ROOTS};
+        size_t at = file->landmark_count++;
+        for (; at > 0 && file->landmarks[at - 1].start > added.start; at--)
+            file->landmarks[at] = file->landmarks[at - 1];
+        file->landmarks[at] = added;
+    }
+}
+
 static void describe(struct code_file *file)
 {
     const struct elf_file *elf = &file->elf;
@@ -78,9 +100,10 @@ static void describe(struct code_file *file)
     for (size_t i = 0; i + 1 < digits && file->build_id_size < CODE_BUILD_ID_MAX; i += 2)
         file->build_id[file->build_id_size++] = (uint8_t)hex_byte((const uint8_t *)elf->build_id + i);
     const struct elf_segment *first = &elf->segments[0], *last = &elf->segments[elf->segment_count - 1];
-    file->keeps_frame_pointers = elf_file_section(elf, ".gopclntab") || elf_file_section(elf, ".data.rel.ro.gopclntab");
+    file->keeps_frame_pointers = go_is_program(elf);
     file->image_vmaddr = first->address;
     file->image_size = last->address + last->memory_size - first->address;
+    if (file->keeps_frame_pointers) find_landmarks(file);
 }
 
 static void free_file(struct code_file *file)

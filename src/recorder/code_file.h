@@ -16,13 +16,19 @@
 
 #include <sys/types.h>
 
-enum { CODE_FILES_MAX = 1 << 16, CODE_BUILD_ID_MAX = ELF_BUILD_ID_BYTES_MAX };
+enum { CODE_FILES_MAX = 1 << 16, CODE_BUILD_ID_MAX = ELF_BUILD_ID_BYTES_MAX, CODE_LANDMARKS_MAX = 8 };
 
 enum code_file_state {
     CODE_FILE_NEW,       /* its call frame information was not needed yet */
     CODE_FILE_LOOKED_UP, /* rules are looked up in the call frame information, and the table is being built */
     CODE_FILE_HAS_TABLE,
     CODE_FILE_WITHOUT_TABLE,
+};
+
+/* Code of the Go runtime where stacks end or change, as offsets from the first byte of the image. */
+struct code_landmark {
+    uint64_t start, end;
+    bool is_root; /* true: nothing called it; false: it was called on another stack, by the frame pointer */
 };
 
 struct code_file {
@@ -32,6 +38,8 @@ struct code_file {
     struct frame_lookup lookup; /* lookup if STATE is CODE_FILE_LOOKED_UP and HAS_LOOKUP */
     bool has_lookup;
     bool keeps_frame_pointers; /* true for Go: all its code has frame pointers, and the outermost one is zero */
+    struct code_landmark landmarks[CODE_LANDMARKS_MAX]; /* list sorted by START */
+    size_t landmark_count;
     uint8_t build_id[CODE_BUILD_ID_MAX];
     size_t build_id_size;              /* bytes; 0: it has none */
     uint64_t image_size, image_vmaddr; /* range of its segments, from the first byte to the last one */

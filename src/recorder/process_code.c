@@ -179,6 +179,12 @@ static void write_gone(const struct process_code *code, const struct listing *li
     }
 }
 
+const struct process_module *process_code_module(const struct process_code *code, uint64_t address)
+{
+    const struct process_module *last = known_module(code, address);
+    return last && address < last->end ? last : NULL;
+}
+
 bool process_code_list(struct process_code *code, struct code_files *files, pid_t pid, const char *image_directory,
                        struct recording_writer *writer)
 {

@@ -31,6 +31,9 @@ bool process_code_list(struct process_code *code, struct code_files *files, pid_
 /* Writes all modules to a new recording. */
 void process_code_write(const struct process_code *code, struct recording_writer *writer);
 
+/* Returns the module that holds ADDRESS, or NULL. */
+const struct process_module *process_code_module(const struct process_code *code, uint64_t address);
+
 /* Makes walks use the tables that are ready by now. */
 void process_code_update(struct process_code *code);
 

@@ -141,6 +141,23 @@ static enum unwind_outcome walk_blocked(struct recorder *recorder, const struct 
                                          RECORDING_FRAMES_MAX, ret_count, &recovered);
 }
 
+/* Ends WALKED at the first frame in code that nothing called: the frame pointer is that of other code there. */
+static void end_at_root(const struct process_code *code, struct walked_stack *walked)
+{
+    for (size_t i = 0; i < walked->count; i++) {
+        uint64_t address = walked->addresses[i] - (i > 0);
+        const struct process_module *module = process_code_module(code, address);
+        for (size_t at = 0; module && at < module->file->landmark_count; at++) {
+            const struct code_landmark *landmark = &module->file->landmarks[at];
+            uint64_t offset = address - module->base;
+            if (!landmark->is_root || offset < landmark->start || offset >= landmark->end) continue;
+            walked->count = i + 1;
+            walked->outcome = UNWIND_ROOT;
+            return;
+        }
+    }
+}
+
 /* Walks until all modules on the way are ready. STACK or SEEN is NULL. */
 static struct walked_stack walk(struct recorder *recorder, struct recorded_process *process,
                                 const struct engine_stack *stack, const struct engine_thread *seen)
@@ -155,6 +172,7 @@ static struct walked_stack walk(struct recorder *recorder, struct recorded_proce
         goes_on = can_go_on(recorder, process, walked.outcome, last);
     }
     if (walked.outcome == UNWIND_PENDING) walked.outcome = UNWIND_NO_TABLE;
+    end_at_root(&process->code, &walked);
     return walked;
 }
 
@@ -218,33 +236,19 @@ static void take_thread(void *context, const struct engine_thread *seen)
     if (seen->state == THREAD_STOPPED) thread_times_write_stopped(thread, &process->tick);
 }
 
-/* Returns the number of the module of the COUNT MODULES that holds ADDRESS, plus one; 0: none does. */
-static uint64_t module_number(const struct process_module *modules, size_t count, uint64_t address)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (modules[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 && address < modules[low - 1].end ? modules[low - 1].number + UINT64_C(1) : 0;
-}
-
 /* Drops the stacks of PROCESS that wait to be written and have addresses in other modules than OLD had there. */
 static void drop_outdated_stacks(struct recorder *recorder, const struct recorded_process *process,
-                                 const struct process_module *old, size_t old_count)
+                                 const struct process_code *old)
 {
-    const struct process_code *code = &process->code;
     size_t kept = 0;
     for (size_t i = 0; i < recorder->stacks.count; i++) {
         const struct queued_stack queued = recorder->stacks.items[i];
         const uint64_t *addresses = recorder->addresses.items + queued.first;
         bool is_outdated = false;
         for (size_t frame = 0; frame < queued.count && queued.process == process && !is_outdated; frame++) {
-            uint64_t number = module_number(old, old_count, addresses[frame]);
-            is_outdated = number != module_number(code->modules.items, code->modules.count, addresses[frame]);
+            const struct process_module *then = process_code_module(old, addresses[frame]);
+            const struct process_module *now = process_code_module(&process->code, addresses[frame]);
+            is_outdated = (then != NULL) != (now != NULL) || (then && then->number != now->number);
         }
         if (!is_outdated) recorder->stacks.items[kept++] = queued;
         recorder->lost_stacks += is_outdated;
@@ -255,14 +259,15 @@ static void drop_outdated_stacks(struct recorder *recorder, const struct recorde
 /* Lists the code of PROCESS, which has changed: no stack may be walked with the old list. */
 static void list_again(struct recorder *recorder, struct recorded_process *process)
 {
-    size_t old_count = process->code.modules.count;
-    struct process_module *old = calloc(old_count + 1, sizeof(*old));
-    if (!old) return;
-    if (old_count > 0) memcpy(old, process->code.modules.items, old_count * sizeof(*old));
+    struct process_code old = {0};
+    size_t count = process->code.modules.count;
+    if (!ARRAY_RESERVE(&old.modules, count, PROCESS_MODULES_MAX)) count = 0;
+    if (count > 0) memcpy(old.modules.items, process->code.modules.items, count * sizeof(*old.modules.items));
+    old.modules.count = count;
     process->code.listed_ns = 0;
     (void)recorded_process_refresh(process, &recorder->options, &recorder->files, clock_monotonic_ns());
-    drop_outdated_stacks(recorder, process, old, old_count);
-    free(old);
+    drop_outdated_stacks(recorder, process, &old);
+    process_code_fini(&old);
     show_code(recorder, process);
 }
 

@@ -328,6 +328,50 @@ def a_process_number_that_is_used_again_is_not_recorded():
         check("burns_as_odd" in names and "burns_as_even" not in names, f"{sorted(names)}")
 
 
+GO_PROGRAM = """package main
+
+import "sort"
+
+func work(done chan int) {
+	for {
+		numbers := []int{}
+		for i := 0; i < 5000; i++ {
+			numbers = append(numbers, i*7919%5000)
+		}
+		sort.Ints(numbers)
+		done <- numbers[0]
+	}
+}
+
+func main() {
+	println("ready")
+	done := make(chan int)
+	go work(done)
+	go work(done)
+	for {
+		<-done
+	}
+}
+"""
+
+
+@case
+def a_stripped_static_go_program_has_complete_stacks():
+    needs("bpf")
+    if not shutil.which("go"):
+        skip("go is not installed")
+    with Folder() as folder:
+        (folder / "work.go").write_text(GO_PROGRAM, encoding="utf-8")
+        environment = {**os.environ, "CGO_ENABLED": "0", "GOCACHE": str(folder / "cache")}
+        subprocess.run(["go", "build", "-ldflags", "-s -w", "-o", "work", "work.go"], cwd=folder, env=environment, check=True)
+        with Running(folder / "work", stderr=subprocess.STDOUT) as program:
+            recorded(folder, "--engine", "bpf", "--mode", "cpu", "-F", "499", "-d", "2", program=program)
+        found = stacks(folder)
+        incomplete = sum(time for frames, time in found if frames[0].startswith("[incomplete"))
+        whole = sum(time for _, time in found)
+        check(whole > 0 and incomplete < 0.05 * whole, f"{incomplete} of {whole} ns have incomplete stacks")
+
+
 def kernel_programs():
     listed = subprocess.run(["/usr/sbin/bpftool", "prog", "list", "-j"], check=True, capture_output=True)
     return {program["id"] for program in json.loads(listed.stdout) if program.get("name") == "timer_tick"}

@@ -44,6 +44,8 @@ enum bpf_code {
     BPF_CODE_TABLE,          /* described by its table, or to be */
     BPF_CODE_UNKNOWN,        /* without a table: followed by frame pointers only to code that is known */
     BPF_CODE_FRAME_POINTERS, /* keeps frame pointers: generated at run time, or Go */
+    BPF_CODE_ROOT,           /* stacks end there */
+    BPF_CODE_STACK_SWITCH,   /* keeps the frame pointer of its caller, which is on another stack */
 };
 
 /* A table: the parts of one array, as numbers of words. Rules are at word 0. */

@@ -136,25 +136,60 @@ static struct bpf_module_entry entry_of(struct engine *engine, const struct proc
                                      .code = has_none ? without : BPF_CODE_TABLE};
 }
 
-/* Fills ENTRIES with the modules and the generated code of WATCHED, sorted, up to BPF_PROCESS_MODULES_MAX. Returns the
- * number. */
+/* Entries that are being made, up to BPF_PROCESS_MODULES_MAX. */
+struct entry_list {
+    struct bpf_module_entry *items;
+    uint32_t count, version;
+};
+
+static void add_entry(struct entry_list *list, struct bpf_module_entry entry)
+{
+    if (list->count == BPF_PROCESS_MODULES_MAX || entry.start >= entry.end) return;
+    entry.version = list->version;
+    list->items[list->count++] = entry;
+}
+
+/* Adds WHOLE, an entry for MODULE, in pieces if there are landmarks in it. */
+static void add_pieces(struct entry_list *list, const struct process_module *module, struct bpf_module_entry whole)
+{
+    const struct code_file *file = module->file;
+    struct bpf_module_entry rest = whole;
+    for (size_t i = 0; i < file->landmark_count; i++) {
+        const struct code_landmark *landmark = &file->landmarks[i];
+        struct bpf_module_entry before = rest, piece = rest;
+        piece.start = module->base + landmark->start;
+        piece.end = module->base + landmark->end;
+        if (piece.start < rest.start || piece.end > rest.end) continue;
+        piece.code = landmark->is_root ? BPF_CODE_ROOT : BPF_CODE_STACK_SWITCH;
+        before.end = piece.start;
+        rest.start = piece.end;
+        add_entry(list, before);
+        add_entry(list, piece);
+    }
+    add_entry(list, rest);
+}
+
+/* Fills ENTRIES, room for BPF_PROCESS_MODULES_MAX, with the modules and the generated code of WATCHED, sorted. Returns
+ * the number. */
 static uint32_t make_entries(struct engine *engine, const struct watched_process *watched,
                              struct bpf_module_entry *entries)
 {
-    uint32_t count = 0;
+    struct entry_list list = {.items = entries, .version = engine->last_version};
     size_t module = 0, generated = 0;
-    while (count < BPF_PROCESS_MODULES_MAX) {
+    while (module < watched->module_count || generated < watched->generated_count) {
         const struct process_module *next = module < watched->module_count ? &watched->modules[module] : NULL;
         const struct generated_code *other =
             generated < watched->generated_count ? &watched->generated[generated] : NULL;
-        if (!next && !other) break;
         bool is_generated = !next || (other && other->start < next->start);
-        entries[count] = entry_of(engine, next, is_generated ? other : NULL);
-        entries[count++].version = engine->last_version;
+        struct bpf_module_entry entry = entry_of(engine, next, is_generated ? other : NULL);
+        if (is_generated)
+            add_entry(&list, entry);
+        else
+            add_pieces(&list, next, entry);
         module += !is_generated;
         generated += is_generated;
     }
-    return count;
+    return list.count;
 }
 
 /* Returns true if an entry of PROCESS is not among the COUNT ENTRIES: other code may be in its place. */

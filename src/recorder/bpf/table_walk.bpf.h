@@ -319,7 +319,8 @@ static enum machine_step step_by_frame_pointer(struct walk *walk)
     if (!register_known(walk, MACHINE_FP)) return MACHINE_NO_RULE;
     uint64_t fp = walk->registers[MACHINE_FP];
     if (fp == 0 && walk->module_code != BPF_CODE_UNKNOWN) return MACHINE_ROOT;
-    if (fp < walk->registers[MACHINE_SP] || fp % WORD != 0) return MACHINE_NO_RULE;
+    bool is_other_stack = walk->module_code == BPF_CODE_STACK_SWITCH;
+    if ((fp < walk->registers[MACHINE_SP] && !is_other_stack) || fp % WORD != 0) return MACHINE_NO_RULE;
     if (bpf_probe_read_user(walk->words, 2 * WORD, (const void *)fp) != 0) return MACHINE_NO_RULE;
     uint64_t return_address = walk->words[1];
     if (return_address != 0 && !find_module(walk, return_address - 1)) {
@@ -397,6 +398,7 @@ static long walk_frame(uint32_t index, void *data)
 {
     struct walk *walk = ((struct walk_context *)data)->walk;
     bool has_module = find_module(walk, walk->lookup);
+    if (has_module && walk->module_code == BPF_CODE_ROOT) return end_walk(walk, UNWIND_ROOT);
     enum rule_search search = has_module ? find_rule(walk, walk->lookup) : RULE_NOT_LOADED;
     if (search == RULE_NOT_LOADED) return end_walk(walk, UNWIND_PENDING);
     uint32_t last = walk->sample.count - 1u;
