@@ -168,7 +168,7 @@ static enum comparison check(struct target_thread *thread)
 
 static void forget(void *unused, struct target_thread *thread)
 {
-    if (thread->syscall_file >= 0) (void)close(thread->syscall_file);
+    if (thread->files.syscall >= 0) (void)close(thread->files.syscall);
 }
 
 static void *run(void *unused)
