@@ -504,7 +504,7 @@ def programs_with_address_sanitizer_run_and_are_sampled():
                 skip(f"gcc has no library of AddressSanitizer: {text(built.stderr)}")
             for words in (("./program",), ("sh", "-c", "./program; :")):
                 done = run(*OFFBEAT.command("record", "-q", "-o", "x.pb.gz", "--", *words), cwd=folder)
-                check_equal((done.returncode, text(done.stderr)), (0, ""), f"status and messages of {words} {options}")
+                check_equal((done.returncode, without_losses(text(done.stderr).splitlines())), (0, []), f"status and messages of {words} {options}")
                 check(opens(OFFBEAT, folder / "x.pb.gz").get("main", 0) > 0.05e9, f"main() is not in the profile of {words} {options}")
             done = run(*OFFBEAT.command("record", "-q", "--", "./program", "over"), cwd=folder)
             check("heap-buffer-overflow" in text(done.stderr), f"the sanitizer says {text(done.stderr)}")
@@ -712,7 +712,8 @@ def a_program_whose_file_was_replaced_has_its_own_stacks():
         done = OFFBEAT.record(folder, "sh", "-c", f"exec 3<{program}; mv {other} {program}; exec /proc/self/fd/3 500 exit 0")
         check_equal(done.returncode, 0, "status")
         facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
-        check(int(facts["stacks_root"]) > 35 and int(facts["stacks_no_table"]) < 3, f"whole stacks: {facts}")
+        whole, taken = int(facts["stacks_root"]), int(facts["samples_taken"])
+        check(taken > 5 and whole >= 0.9 * taken and int(facts["stacks_no_table"]) < 3, f"whole stacks: {facts}")
 
 
 def children_of(pid):
