@@ -47,8 +47,8 @@ void code_source_init(struct code_source *source, const struct report_request *r
 {
     *source = (struct code_source){
         .text = {.context = source, .problem = problem, .line = line},
-        .files = {.search = {.folders = request->source_path,
-                             .trimmed = request->trim_path,
+        .files = {.search = {.folders = request->code.source_path,
+                             .trimmed = request->code.trim_path,
                              .is_pprof = request->is_pprof,
                              .is_proven = is_proven,
                              .context = source}},
@@ -65,7 +65,7 @@ void code_source_fini(struct code_source *source)
 
 void code_source_trim_paths(const struct report_request *request, struct profile *profile)
 {
-    const struct source_search search = {.folders = request->source_path, .trimmed = request->trim_path};
+    const struct source_search search = {.folders = request->code.source_path, .trimmed = request->code.trim_path};
     for (size_t i = 1; i < profile->functions.count; i++) {
         struct function *function = &profile->functions.items[i];
         const char *path = profile_c_string(profile, function->file_name), *trimmed;
@@ -77,7 +77,7 @@ void code_source_trim_paths(const struct report_request *request, struct profile
 struct code_report code_report_of(const struct report_request *request, const struct report *report,
                                   const struct code_source *source, struct buffer *out)
 {
-    bool is_standard_output = !request->output || strcmp(request->output, "-") == 0;
+    bool is_standard_output = !request->output.path || strcmp(request->output.path, "-") == 0;
     return (struct code_report){.report = report,
                                 .source = &source->text,
                                 .out = out,

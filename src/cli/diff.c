@@ -11,8 +11,8 @@
 static bool become_flame(struct report_request *request)
 {
     const char *of_table = request->fail_over != UINT64_MAX ? "--fail-over"
-                           : request->by_cumulative         ? "--cum"
-                           : request->normalize             ? "--normalize"
+                           : request->trim.by_cumulative    ? "--cum"
+                           : request->inputs.normalize      ? "--normalize"
                                                             : NULL;
     if (of_table) {
         message("%s is for the table: leave out --as flame, whose colours compare shares of the time in each box",
@@ -20,8 +20,8 @@ static bool become_flame(struct report_request *request)
         return false;
     }
     request->kind = REPORT_FLAME;
-    request->flame_form = FLAME_FORM_AUTO;
-    if (!request->unit || strcmp(request->unit, "minimum") == 0) request->unit = "auto";
+    request->flame.form = FLAME_FORM_AUTO;
+    if (!request->values.unit || strcmp(request->values.unit, "minimum") == 0) request->values.unit = "auto";
     return true;
 }
 
@@ -35,16 +35,16 @@ int command_diff(int argc, char **argv)
         {"as", 0, OPTION_CHOICE, &form, .argument = "table|flame",
          .help = "a table of functions, or a flame graph of NEW: red boxes have grown, blue ones have shrunk"},
         REPORT_OPTION_OUTPUT(request),
-        {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of a table"},
+        {"json", 0, OPTION_SWITCH, &request.output.json, .help = "one JSON object for programs, instead of a table"},
         {"fail-over", 0, OPTION_PERCENT, &request.fail_over, .argument = "PERCENT",
          .help = "status 1 if a function, or the total, grew by more than this part of BASE", .maximum = 1000000},
-        {"normalize", 0, OPTION_SWITCH, &request.normalize, .help = "scale NEW to the sum of BASE: compare shares"},
-        {"cum", 0, OPTION_SWITCH, &request.by_cumulative, .help = "compare time in the function and what it calls"},
-        {"nodecount", 'n', OPTION_NUMBER, &request.node_count, .argument = "N",
+        {"normalize", 0, OPTION_SWITCH, &request.inputs.normalize, .help = "scale NEW to the sum of BASE: compare shares"},
+        {"cum", 0, OPTION_SWITCH, &request.trim.by_cumulative, .help = "compare time in the function and what it calls"},
+        {"nodecount", 'n', OPTION_NUMBER, &request.trim.node_count, .argument = "N",
          .help = "so many functions, 0 for all (default: 30, with --json all)", .maximum = INT_MAX},
         REPORT_OPTION_RUNNING(request),
         REPORT_OPTION_SAMPLE_INDEX(request, "compare"),
-        {"unit", 0, OPTION_TEXT, &request.unit, .argument = "UNIT",
+        {"unit", 0, OPTION_TEXT, &request.values.unit, .argument = "UNIT",
          .help = "ms, MB, …; auto: each value in its own (default: one for all)"},
         REPORT_OPTIONS_NAMES(request),
         REPORT_OPTIONS_THREADS(request),
@@ -72,6 +72,6 @@ int command_diff(int argc, char **argv)
     request.fail_over = UINT64_MAX;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (form == AS_FLAME && !become_flame(&request)) return EXIT_WRONG_USE;
-    request.diff_base = (struct option_texts){.items = {files.items[0]}, .count = 1};
+    request.inputs.diff_base = (struct option_texts){.items = {files.items[0]}, .count = 1};
     return (int)report_run(&request, files.items + 1, 1);
 }

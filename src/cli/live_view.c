@@ -106,8 +106,8 @@ static bool update(struct live_view *live, struct decoding *decoding)
     struct profile all;
     enum exit_status status = EXIT_DONE;
     if (!list_recordings(live)) return true;
-    request.page = live->page;
-    request.is_update = true;
+    request.browser.page = live->page;
+    request.browser.is_update = true;
     profile_init(&all);
     for (size_t i = 0; i < live->names.count && !is_ended(live); i++)
         add_recording(live, live->names.items[i], decoding, &all);
@@ -152,7 +152,7 @@ static void started(void *context, const struct record_folder *folder)
 {
     struct live_view *live = context;
     struct error error = {0};
-    const struct browser_page_options options = {.is_live = true, .opens_browser = !live->request->no_browser};
+    const struct browser_page_options options = {.is_live = true, .opens_browser = !live->request->browser.no_browser};
     live->folder = folder;
     if (browser_page_open(&options, &live->page, &error) != STATUS_OK) {
         message("the command is recorded, and not shown: %s", error.message);
@@ -185,7 +185,7 @@ static void last(void *context)
     struct live_view *live = context;
     if (live->page && live->final.samples.count > 0) {
         message("the command has ended; its profile is shown until Ctrl-C");
-        live->request->page = live->page; /* closes it, unless it fails */
+        live->request->browser.page = live->page; /* closes it, unless it fails */
         if (report_run_opened(live->request, live->command, &live->final) == EXIT_DONE) live->page = NULL;
     }
     browser_page_close(live->page);

@@ -29,8 +29,8 @@ static bool take_report(struct pprof_flags *flags, const struct flag *flag, cons
     flags->report_count++;
     if (!flag->is_switch) flags->request.peek = text;
     if (!flag->text) return true;
-    flags->request.is_html = true;
-    flags->request.new_file = flag->text;
+    flags->request.output.is_html = true;
+    flags->request.output.new_file = flag->text;
     return true;
 }
 
@@ -38,7 +38,7 @@ static bool take_picture(struct pprof_flags *flags, const struct flag *flag, con
 {
     (void)text;
     flags->request.kind = REPORT_DOT;
-    flags->request.picture = flags->request.new_file = flag->text;
+    flags->request.output.picture = flags->request.output.new_file = flag->text;
     flags->report_count++;
     return true;
 }
@@ -46,7 +46,7 @@ static bool take_picture(struct pprof_flags *flags, const struct flag *flag, con
 static bool take_order(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)text;
-    flags->request.by_cumulative = flag->number != 0;
+    flags->request.trim.by_cumulative = flag->number != 0;
     flags->order_count++;
     return true;
 }
@@ -54,7 +54,7 @@ static bool take_order(struct pprof_flags *flags, const struct flag *flag, const
 static bool take_granularity(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)text;
-    flags->request.granularity = flag->number;
+    flags->request.frames.granularity = flag->number;
     flags->granularity_count++;
     return true;
 }
@@ -63,8 +63,8 @@ static bool take_granularity(struct pprof_flags *flags, const struct flag *flag,
 static bool take_value_type(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)text;
-    flags->request.value_type = flag->text;
-    flags->request.mean |= flag->number != 0;
+    flags->request.values.value_type = flag->text;
+    flags->request.values.mean |= flag->number != 0;
     return true;
 }
 
@@ -120,7 +120,7 @@ static bool take_node_count(struct pprof_flags *flags, const struct flag *flag, 
     errno = 0;
     long long count = strtoll(text, &end, 10);
     if (text[0] == '\0' || *end != '\0' || errno != 0 || count > INT_MAX) return reject_value(flag, text);
-    flags->request.node_count = count < 0 ? UINT64_MAX : (uint64_t)count;
+    flags->request.trim.node_count = count < 0 ? UINT64_MAX : (uint64_t)count;
     return true;
 }
 
@@ -162,7 +162,7 @@ static bool take_address(struct pprof_flags *flags, const struct flag *flag, con
         return false;
     }
     flags->request.kind = REPORT_VIEW;
-    flags->request.port = (uint16_t)port;
+    flags->request.browser.port = (uint16_t)port;
     flags->report_count++;
     return true;
 }
@@ -267,8 +267,8 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("files", .take = take_granularity, .number = GRANULARITY_FILES),
         SWITCH("lines", .take = take_granularity, .number = GRANULARITY_LINES),
         SWITCH("addresses", .take = take_granularity, .number = GRANULARITY_ADDRESSES),
-        SWITCH("noinlines", .value = &r->no_inlines),
-        SWITCH("showcolumns", .value = &r->columns),
+        SWITCH("noinlines", .value = &r->frames.no_inlines),
+        SWITCH("showcolumns", .value = &r->frames.columns),
 
         VALUE("focus", .take = take_text, .value = &r->filter.focus),
         VALUE("ignore", .take = take_text, .value = &r->filter.ignore),
@@ -283,7 +283,7 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         VALUE("tagroot", .take = take_text, .value = &r->filter.tag_root),
         VALUE("tagleaf", .take = take_text, .value = &r->filter.tag_leaf),
 
-        VALUE("sample_index", .take = take_text, .value = &r->value_type),
+        VALUE("sample_index", .take = take_text, .value = &r->values.value_type),
         SWITCH("inuse_space", .take = take_value_type, .text = "inuse_space"),
         SWITCH("inuse_objects", .take = take_value_type, .text = "inuse_objects"),
         SWITCH("alloc_space", .take = take_value_type, .text = "alloc_space"),
@@ -291,31 +291,31 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("total_delay", .take = take_value_type, .text = "delay"),
         SWITCH("mean_delay", .take = take_value_type, .text = "delay", .number = true),
         SWITCH("contentions", .take = take_value_type, .text = "contentions"),
-        SWITCH("mean", .value = &r->mean),
-        VALUE("unit", .take = take_text, .value = &r->unit),
-        VALUE("divide_by", .take = take_decimal, .value = &r->divide_by),
+        SWITCH("mean", .value = &r->values.mean),
+        VALUE("unit", .take = take_text, .value = &r->values.unit),
+        VALUE("divide_by", .take = take_decimal, .value = &r->values.divide_by),
 
         VALUE("nodecount", .take = take_node_count),
-        VALUE("nodefraction", .take = take_decimal, .value = &r->node_fraction),
-        VALUE("edgefraction", .take = take_decimal, .value = &r->edge_fraction),
-        SWITCH("trim", .value = &r->no_trim, .number = true),
-        SWITCH("call_tree", .value = &r->call_tree),
-        SWITCH("drop_negative", .value = &r->drop_negative),
-        SWITCH("relative_percentages", .value = &r->relative),
-        SWITCH("compact_labels", .value = &r->compact),
-        SWITCH("all_frames", .value = &r->all_frames),
-        VALUE("add_comment", .take = take_text, .value = &r->comment),
-        VALUE("output", .take = take_text, .value = &r->output),
-        VALUE("base", .take = take_texts, .value = &r->base),
-        VALUE("diff_base", .take = take_texts, .value = &r->diff_base),
-        SWITCH("normalize", .value = &r->normalize),
+        VALUE("nodefraction", .take = take_decimal, .value = &r->trim.node_fraction),
+        VALUE("edgefraction", .take = take_decimal, .value = &r->trim.edge_fraction),
+        SWITCH("trim", .value = &r->trim.no_trim, .number = true),
+        SWITCH("call_tree", .value = &r->trim.call_tree),
+        SWITCH("drop_negative", .value = &r->trim.drop_negative),
+        SWITCH("relative_percentages", .value = &r->trim.relative),
+        SWITCH("compact_labels", .value = &r->trim.compact),
+        SWITCH("all_frames", .value = &r->names.all_frames),
+        VALUE("add_comment", .take = take_text, .value = &r->inputs.comment),
+        VALUE("output", .take = take_text, .value = &r->output.path),
+        VALUE("base", .take = take_texts, .value = &r->inputs.base),
+        VALUE("diff_base", .take = take_texts, .value = &r->inputs.diff_base),
+        SWITCH("normalize", .value = &r->inputs.normalize),
 
-        VALUE("source_path", .take = take_text, .value = &r->source_path),
-        VALUE("trim_path", .take = take_text, .value = &r->trim_path),
+        VALUE("source_path", .take = take_text, .value = &r->code.source_path),
+        VALUE("trim_path", .take = take_text, .value = &r->code.trim_path),
         VALUE("symbolize", .take = take_symbolize),
-        SWITCH("intel_syntax", .value = &r->intel_syntax),
+        SWITCH("intel_syntax", .value = &r->code.intel_syntax),
         VALUE("http", .take = take_address),
-        SWITCH("no_browser", .value = &r->no_browser),
+        SWITCH("no_browser", .value = &r->browser.no_browser),
         SWITCH("h", .take = take_help),
         SWITCH("help", .take = take_help),
 

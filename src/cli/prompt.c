@@ -94,7 +94,7 @@ static void set(struct prompt *prompt, const char *name, const char *value)
     flags.order_count = flags.granularity_count = 0;
     if (!check_expression(name, value)) return;
     if (!pprof_flags_parse(&flags, 1, &kept, &place)) return;
-    if (choose_value_type(prompt->profile, flags.request.value_type) < 0) return;
+    if (choose_value_type(prompt->profile, flags.request.values.value_type) < 0) return;
     prompt->flags = flags;
 }
 
@@ -113,7 +113,7 @@ static bool take_value_type(struct prompt *prompt, const char *word)
         if (strncmp(word, prefixes[i], length) != 0 || word[length] == '\0') continue;
         if (profile_value_index(prompt->profile, word + length) < 0) continue;
         set(prompt, "sample_index", word + length);
-        prompt->flags.request.mean = i == 1;
+        prompt->flags.request.values.mean = i == 1;
         return true;
     }
     return false;
@@ -158,36 +158,36 @@ static void print_settings(const struct prompt *prompt)
                  {"taghide", filter->tag_hide},
                  {"tagroot", filter->tag_root},
                  {"tagleaf", filter->tag_leaf},
-                 {"unit", request->unit},
-                 {"granularity", granularities[request->granularity]},
-                 {"sort", request->by_cumulative ? "cum" : "flat"},
-                 {"output", request->output}};
+                 {"unit", request->values.unit},
+                 {"granularity", granularities[request->frames.granularity]},
+                 {"sort", request->trim.by_cumulative ? "cum" : "flat"},
+                 {"output", request->output.path}};
     const struct {
         const char *name;
         bool value;
-    } switches[] = {{"mean", request->mean},
-                    {"trim", !request->no_trim},
-                    {"noinlines", request->no_inlines},
-                    {"showcolumns", request->columns},
-                    {"call_tree", request->call_tree},
-                    {"drop_negative", request->drop_negative},
-                    {"relative_percentages", request->relative},
-                    {"compact_labels", request->compact}};
+    } switches[] = {{"mean", request->values.mean},
+                    {"trim", !request->trim.no_trim},
+                    {"noinlines", request->frames.no_inlines},
+                    {"showcolumns", request->frames.columns},
+                    {"call_tree", request->trim.call_tree},
+                    {"drop_negative", request->trim.drop_negative},
+                    {"relative_percentages", request->trim.relative},
+                    {"compact_labels", request->trim.compact}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) print_text(texts[i].name, texts[i].value);
     const struct profile *profile = prompt->profile;
-    int chosen = choose_value_type(profile, prompt->flags.request.value_type);
+    int chosen = choose_value_type(profile, prompt->flags.request.values.value_type);
     printf("  %-22s = %s (", "sample_index", profile_c_string(profile, profile->value_types[chosen].type));
     for (size_t i = 0; i < profile->value_type_count; i++)
         printf("%s%s", i > 0 ? ", " : "", profile_c_string(profile, profile->value_types[i].type));
     puts(")");
     for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
         print_text(switches[i].name, switches[i].value ? "true" : "false");
-    printf("  %-22s = %g\n  %-22s = %g\n  %-22s = %g\n", "divide_by", request->divide_by, "nodefraction",
-           request->node_fraction, "edgefraction", request->edge_fraction);
-    if (request->node_count == UINT64_MAX)
+    printf("  %-22s = %g\n  %-22s = %g\n  %-22s = %g\n", "divide_by", request->values.divide_by, "nodefraction",
+           request->trim.node_fraction, "edgefraction", request->trim.edge_fraction);
+    if (request->trim.node_count == UINT64_MAX)
         print_text("nodecount", "-1");
     else
-        printf("  %-22s = %llu\n", "nodecount", (unsigned long long)request->node_count);
+        printf("  %-22s = %llu\n", "nodecount", (unsigned long long)request->trim.node_count);
 }
 
 static void print_help(void)
@@ -229,16 +229,16 @@ static bool take_arguments(struct prompt *prompt, struct report_request *request
         char *word = words[i], *end;
         unsigned long rows = strtoul(word, &end, 10);
         if (isdigit((unsigned char)word[0]) && *end == '\0') {
-            request->node_count = rows;
+            request->trim.node_count = rows;
         } else if (word[0] == '>') {
             const char *file = word[1] ? word + 1 : i + 1 < count ? words[++i] : "";
             if (file[0] == '\0') {
                 message("no file after >");
                 return false;
             }
-            request->output = keep(prompt, file);
+            request->output.path = keep(prompt, file);
         } else if (strcmp(word, "-cum") == 0 || strcmp(word, "--cum") == 0) {
-            request->by_cumulative = true;
+            request->trim.by_cumulative = true;
         } else if (word[0] == '-' ? !join(prompt, &ignore, word + 1) : !join(prompt, &focus, word)) {
             return false;
         }
@@ -285,8 +285,8 @@ static void report(struct prompt *prompt, enum pprof_word kind, char **words, si
     }
     if (!pprof_flags_parse(&flags, 1, &argument, &place)) return;
     if (!take_arguments(prompt, &flags.request, words + 1 + has_text, count - 1 - has_text)) return;
-    if (flags.request.kind == REPORT_TABLE && flags.request.node_count == UINT64_MAX)
-        flags.request.node_count = TOP_NODES;
+    if (flags.request.kind == REPORT_TABLE && flags.request.trim.node_count == UINT64_MAX)
+        flags.request.trim.node_count = TOP_NODES;
     run_in_child(prompt, &flags.request);
 }
 
@@ -392,7 +392,7 @@ enum exit_status prompt_run(const struct pprof_flags *flags, char *const *files,
     struct prompt prompt = {.flags = *flags, .profile = &profile, .file = files[0]};
     profile_init(&profile);
     bool is_open = report_open(&prompt.flags.request, files, count, &profile);
-    is_open = is_open && choose_value_type(&profile, prompt.flags.request.value_type) >= 0;
+    is_open = is_open && choose_value_type(&profile, prompt.flags.request.values.value_type) >= 0;
     if (is_open && isatty(STDIN_FILENO)) puts("help lists the commands, o the settings, quit ends.");
     while (is_open) {
         char *line = line_editor_read("(offbeat) ", complete, &prompt);

@@ -79,7 +79,7 @@ static enum exit_status filter(struct run *run)
     struct filter_outcome outcome;
     struct error error = {0};
     struct filter_options with_unit = run->request->filter, *options = &with_unit;
-    with_unit.tag_unit = run->request->unit;
+    with_unit.tag_unit = run->request->values.unit;
     enum status status = filter_apply(run->profile, options, &outcome, &error);
     if (status != STATUS_OK) {
         bool is_wrong_use = status == STATUS_MALFORMED || status == STATUS_UNSUPPORTED || status == STATUS_TOO_LARGE;
@@ -88,7 +88,7 @@ static enum exit_status filter(struct run *run)
     }
     if (outcome.tag_focus_is_range) warn_range("tagfocus", options->tag_focus);
     if (outcome.tag_ignore_is_range) warn_range("tagignore", options->tag_ignore);
-    for (size_t i = 0; i < outcome.unmatched_count && !run->request->is_update; i++)
+    for (size_t i = 0; i < outcome.unmatched_count && !run->request->browser.is_update; i++)
         message_unmatched(run, outcome.unmatched[i]);
     return EXIT_DONE;
 }
@@ -114,7 +114,7 @@ static void list_filters(struct run *run)
         {"process", options->process},
         {"from", times[0]},
         {"to-time", times[1]},
-        {"span", run->request->span},
+        {"span", run->request->inputs.span},
     };
     size_t places[FILTER_LINES], count = 0;
     for (size_t i = 0; i < FILTER_LINES; i++) {
@@ -136,35 +136,37 @@ static bool is_drawing(const struct run *run)
 
 static bool is_complete(const struct run *run)
 {
-    return run->request->no_trim || run->request->kind == REPORT_PEEK || run->request->kind == REPORT_CALLGRIND;
+    return run->request->trim.no_trim || run->request->kind == REPORT_PEEK || run->request->kind == REPORT_CALLGRIND;
 }
 
 static void choose_trim(struct run *run)
 {
     const struct report_request *request = run->request;
     bool is_table = request->kind == REPORT_TABLE || request->kind == REPORT_TOPPROTO;
-    size_t node_count = request->node_count != UINT64_MAX ? (size_t)request->node_count : is_table ? 0 : DEFAULT_NODES;
+    size_t node_count = request->trim.node_count != UINT64_MAX ? (size_t)request->trim.node_count
+                        : is_table                             ? 0
+                                                               : DEFAULT_NODES;
     run->trim = (struct trim_options){
         .node_count = is_complete(run) ? 0 : node_count,
-        .node_fraction = is_complete(run) ? 0 : request->node_fraction,
-        .edge_fraction = is_complete(run) ? 0 : request->edge_fraction,
-        .order = is_drawing(run)          ? ORDER_ENTROPY
-                 : request->by_cumulative ? ORDER_CUM
-                                          : ORDER_FLAT,
+        .node_fraction = is_complete(run) ? 0 : request->trim.node_fraction,
+        .edge_fraction = is_complete(run) ? 0 : request->trim.edge_fraction,
+        .order = is_drawing(run)               ? ORDER_ENTROPY
+                 : request->trim.by_cumulative ? ORDER_CUM
+                                               : ORDER_FLAT,
         .keeps_edge_order = is_table,
-        .drops_negative = request->drop_negative,
-        .tag_unit = request->unit,
+        .drops_negative = request->trim.drop_negative,
+        .tag_unit = request->values.unit,
     };
 }
 
 static struct grouping_options choose_grouping(const struct run *run)
 {
     const struct report_request *request = run->request;
-    bool by_address = request->kind == REPORT_CALLGRIND || request->granularity == GRANULARITY_ADDRESSES;
+    bool by_address = request->kind == REPORT_CALLGRIND || request->frames.granularity == GRANULARITY_ADDRESSES;
     return (struct grouping_options){
-        .granularity = by_address ? GRANULARITY_ADDRESSES : (enum granularity)request->granularity,
-        .no_inlines = request->no_inlines,
-        .has_columns = request->columns || (by_address && !request->no_inlines),
+        .granularity = by_address ? GRANULARITY_ADDRESSES : (enum granularity)request->frames.granularity,
+        .no_inlines = request->frames.no_inlines,
+        .has_columns = request->frames.columns || (by_address && !request->frames.no_inlines),
         .keeps_objects = request->kind == REPORT_CALLGRIND,
         .names_unsymbolized = !request->is_pprof,
         .splits_nameless = request->is_pprof,
@@ -209,7 +211,7 @@ static enum exit_status write_tree(const struct run *run, const struct graph_rep
     enum exit_status status = EXIT_DONE;
     bool *peek = NULL;
     if (run->request->kind == REPORT_PEEK && !(peek = match_names(graph, run->request->peek, &status))) return status;
-    if (run->request->json)
+    if (run->request->output.json)
         graph_write_json(graph, peek, out);
     else
         graph_write_tree(graph, peek, out);
@@ -220,7 +222,7 @@ static enum exit_status write_tree(const struct run *run, const struct graph_rep
 static enum exit_status write_profile_to(const struct report_request *request, struct profile *profile)
 {
     unsigned number = 1;
-    const char *path = request->output ? request->output : "-";
+    const char *path = request->output.path ? request->output.path : "-";
     struct error error = {0};
     if (profile_failed(profile, &error) != STATUS_OK) return report_failure(&error);
     if (strcmp(path, "-") == 0 && isatty(STDOUT_FILENO)) {
@@ -245,14 +247,14 @@ static enum exit_status write_drawing(const struct run *run, const struct graph_
 {
     const struct call_graph *nodes = &graph->trimmed->graph;
     struct error error = {0};
-    const char *format = run->request->picture;
+    const char *format = run->request->output.picture;
     if (format && (nodes->listed_count > GRAPHVIZ_NODES_MAX || nodes->sorted_count > GRAPHVIZ_EDGES_MAX)) {
         message("%zu functions and %zu calls are too many for a picture (at most %d and %d); --nodecount draws fewer, "
                 "and DOT has no limit",
                 nodes->listed_count, nodes->sorted_count, GRAPHVIZ_NODES_MAX, GRAPHVIZ_EDGES_MAX);
         return EXIT_FAILED;
     }
-    if (run->request->json) {
+    if (run->request->output.json) {
         graph_write_json(graph, NULL, out);
         return EXIT_DONE;
     }
@@ -304,7 +306,7 @@ static enum exit_status report_graph(struct run *run, struct buffer *out)
     struct graph_source source = {0};
     struct trimmed_graph trimmed = {0};
     struct grouping_options options = choose_grouping(run);
-    bool is_tree = run->request->call_tree && (is_drawing(run) || run->request->kind == REPORT_CALLGRIND);
+    bool is_tree = run->request->trim.call_tree && (is_drawing(run) || run->request->kind == REPORT_CALLGRIND);
     enum exit_status exit_status = EXIT_FAILED;
     enum status status = grouping_init(&grouping, run->profile, &options, &error);
     if (status == STATUS_OK && !graph_source_init(&source, run->profile, &grouping, run->report.choice, is_tree))
@@ -330,7 +332,7 @@ static enum exit_status report_traces(struct run *run, struct buffer *out)
     struct grouping grouping;
     struct grouping_options options = choose_grouping(run);
     enum status status = grouping_init(&grouping, run->profile, &options, &error);
-    if (status == STATUS_OK && run->request->json)
+    if (status == STATUS_OK && run->request->output.json)
         traces_write_json(&run->report, &grouping, out);
     else if (status == STATUS_OK)
         traces_write_text(&run->report, &grouping, out);
@@ -344,7 +346,7 @@ static enum exit_status report_tags(struct run *run, struct buffer *out)
     struct tag_sums sums;
     if (tag_sums_init(&sums, run->profile, run->report.choice.index, run->report.unit, &error) != STATUS_OK)
         return report_failure(&error);
-    if (run->request->json)
+    if (run->request->output.json)
         tags_write_json(&run->report, &sums, out);
     else
         tags_write_text(&run->report, &sums, out);
@@ -370,7 +372,7 @@ static enum exit_status write_new_file(const struct report_request *request, con
     struct error error = {0};
     char path[64];
     for (int i = 1; i < FILES_MAX; i++) {
-        (void)snprintf(path, sizeof(path), "profile%03d.%s", i, request->new_file);
+        (void)snprintf(path, sizeof(path), "profile%03d.%s", i, request->output.new_file);
         int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file < 0 && errno == EEXIST) continue;
         if (file < 0) {
@@ -385,30 +387,30 @@ static enum exit_status write_new_file(const struct report_request *request, con
         message("the report is in %s", path);
         return EXIT_DONE;
     }
-    message("profile001.%s to profile999.%s exist; -output=FILE writes another file", request->new_file,
-            request->new_file);
+    message("profile001.%s to profile999.%s exist; -output=FILE writes another file", request->output.new_file,
+            request->output.new_file);
     return EXIT_FAILED;
 }
 
 /* A report that was asked for by name is written, as pprof does, whatever the file is called: x.png may contain DOT. */
 static void warn_wrong_ending(const struct report_request *request)
 {
-    bool is_svg = request->kind == REPORT_FLAME && !report_flame_is_text(request) && !request->json;
-    const char *format = is_svg ? "svg" : request->picture;
-    if (request->is_html || (request->kind == REPORT_FLAME && report_flame_is_page(request))) format = "html";
-    if (file_extension_is_promised(request->output, format)) return;
-    message("%s contains %s, not %s", request->output,
+    bool is_svg = request->kind == REPORT_FLAME && !report_flame_is_text(request) && !request->output.json;
+    const char *format = is_svg ? "svg" : request->output.picture;
+    if (request->output.is_html || (request->kind == REPORT_FLAME && report_flame_is_page(request))) format = "html";
+    if (file_extension_is_promised(request->output.path, format)) return;
+    message("%s contains %s, not %s", request->output.path,
             format                        ? format
             : request->kind == REPORT_DOT ? "DOT"
                                           : "text",
-            file_extension_of_picture(request->output));
+            file_extension_of_picture(request->output.path));
 }
 
 static enum exit_status write_text(const struct report_request *request, struct buffer *out)
 {
     struct error error = {0};
-    const char *path = request->output ? request->output : "-";
-    if (!request->output && request->new_file && isatty(STDOUT_FILENO) && !out->failed)
+    const char *path = request->output.path ? request->output.path : "-";
+    if (!request->output.path && request->output.new_file && isatty(STDOUT_FILENO) && !out->failed)
         return write_new_file(request, out);
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
     if (file_write(path, buffer_slice(out), &error) == STATUS_OK) {
@@ -423,7 +425,7 @@ static enum exit_status write_text(const struct report_request *request, struct 
 static bool shows_names(const struct report_request *request)
 {
     bool is_page = request->kind == REPORT_VIEW || (request->kind == REPORT_FLAME && report_flame_is_page(request));
-    return !request->json && !is_page && request->kind != REPORT_PROTO && request->kind != REPORT_TOPPROTO;
+    return !request->output.json && !is_page && request->kind != REPORT_PROTO && request->kind != REPORT_TOPPROTO;
 }
 
 static enum exit_status dispatch(struct run *run, struct buffer *out)
@@ -455,7 +457,7 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
         comments_write_text(&run->report, out);
         return EXIT_DONE;
     case REPORT_RAW:
-        if (run->request->json)
+        if (run->request->output.json)
             raw_write_json(run->profile, out);
         else
             raw_write_text(run->profile, out);
@@ -482,11 +484,11 @@ static void begin_report(struct run *run, int column)
     list_filters(run);
     choose_trim(run);
     run->report = (struct report){.profile = run->profile,
-                                  .choice = {.index = (size_t)column, .is_mean = request->mean},
-                                  .ratio = 1 / request->divide_by,
-                                  .unit = request->unit,
+                                  .choice = {.index = (size_t)column, .is_mean = request->values.mean},
+                                  .ratio = 1 / request->values.divide_by,
+                                  .unit = request->values.unit,
                                   .title = base_name(program),
-                                  .is_compact = request->compact,
+                                  .is_compact = request->trim.compact,
                                   .filters = run->filters,
                                   .trim = &run->trim};
 }
@@ -507,7 +509,7 @@ static bool find_total(struct run *run)
 static bool check_unit(const struct run *run, size_t column)
 {
     static const char *const known[] = {"minimum", "auto", "nanoseconds", "bytes", "gcu"};
-    const char *wanted = run->request->unit;
+    const char *wanted = run->request->values.unit;
     const char *own = profile_c_string(run->profile, run->profile->value_types[column].unit);
     bool is_known = run->request->is_pprof || unit_ratio(own, wanted) > 0;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) is_known |= unit_ratio(known[i], wanted) > 0;
@@ -518,7 +520,7 @@ static bool check_unit(const struct run *run, size_t column)
 
 static bool shows_stacks(const struct report_request *request)
 {
-    bool is_tree = request->call_tree && (request->kind == REPORT_DOT || request->kind == REPORT_CALLGRIND);
+    bool is_tree = request->trim.call_tree && (request->kind == REPORT_DOT || request->kind == REPORT_CALLGRIND);
     return is_tree || request->kind == REPORT_TRACES || request->kind == REPORT_RAW || request->kind == REPORT_PROTO ||
            request->kind == REPORT_FLAME || request->kind == REPORT_VIEW;
 }
@@ -527,7 +529,7 @@ static bool shows_stacks(const struct report_request *request)
 static void warn_estimates(const struct run *run, bool was_stated)
 {
     const struct profile *profile = run->profile;
-    if (run->request->is_update || !profile->has_estimated_stacks) return;
+    if (run->request->browser.is_update || !profile->has_estimated_stacks) return;
     if (shows_stacks(run->request))
         message("the stacks are estimated: the file states the costs of functions and calls, and has no stacks");
     else if (was_stated && !profile->stated)
@@ -539,15 +541,16 @@ static enum exit_status run_report(struct run *run)
 {
     enum report_kind kind = run->request->kind;
     bool has_own_output = kind == REPORT_PROTO || kind == REPORT_TOPPROTO || kind == REPORT_VIEW;
-    int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
+    int column =
+        choose_value_type(run->profile, run->request->values.running ? "cpu" : run->request->values.value_type);
     if (column < 0 || !check_unit(run, (size_t)column)) return EXIT_WRONG_USE;
     begin_report(run, column);
-    if (run->request->time_order) run->report.start_ns = times_origin_ns(run->profile);
-    if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
+    if (run->request->flame.time_order) run->report.start_ns = times_origin_ns(run->profile);
+    if (!run->request->trim.relative && !find_total(run)) return EXIT_FAILED;
     bool was_stated = run->profile->stated;
     enum exit_status status = filter(run);
     if (status != EXIT_DONE) return status;
-    if (run->request->relative && !find_total(run)) return EXIT_FAILED;
+    if (run->request->trim.relative && !find_total(run)) return EXIT_FAILED;
     warn_estimates(run, was_stated);
     struct buffer out;
     buffer_init(&out, REPORT_BYTES_MAX);
@@ -563,25 +566,25 @@ static enum exit_status run_report(struct run *run)
 
 static bool is_to_terminal(const struct report_request *request)
 {
-    return (!request->output || strcmp(request->output, "-") == 0) && isatty(STDOUT_FILENO);
+    return (!request->output.path || strcmp(request->output.path, "-") == 0) && isatty(STDOUT_FILENO);
 }
 
 static bool check(const struct report_request *request)
 {
-    if (request->base.count > 0 && request->diff_base.count > 0) {
+    if (request->inputs.base.count > 0 && request->inputs.diff_base.count > 0) {
         message("--base and --diff-base exclude each other");
-    } else if (request->normalize && request->base.count + request->diff_base.count == 0) {
+    } else if (request->inputs.normalize && request->inputs.base.count + request->inputs.diff_base.count == 0) {
         message("--normalize needs a base: --base FILE or --diff-base FILE");
-    } else if (request->base.count + request->diff_base.count > 0 &&
+    } else if (request->inputs.base.count + request->inputs.diff_base.count > 0 &&
                (request->filter.from_ns || request->filter.to_ns)) {
         message("--from and --to-time are times of one profile, and cannot be used with a base");
-    } else if (request->span_file && !request->span) {
+    } else if (request->inputs.span_file && !request->inputs.span) {
         message("--span-file needs --span ID, or --span transaction");
-    } else if (request->span && request->base.count + request->diff_base.count > 0) {
+    } else if (request->inputs.span && request->inputs.base.count + request->inputs.diff_base.count > 0) {
         message("--span is of one profile, and cannot be used with a base");
-    } else if (request->picture && !request->new_file && is_to_terminal(request)) {
-        message("a picture is not written to a terminal; use -o OUT.%s", request->picture);
-    } else if (request->divide_by == 0) {
+    } else if (request->output.picture && !request->output.new_file && is_to_terminal(request)) {
+        message("a picture is not written to a terminal; use -o OUT.%s", request->output.picture);
+    } else if (request->values.divide_by == 0) {
         message("cannot divide by 0");
     } else {
         return request->kind == REPORT_FLAME  ? report_flame_check(request)
@@ -603,7 +606,7 @@ enum exit_status report_run_opened(struct report_request *request, const char *f
 {
     if (!check(request)) return EXIT_WRONG_USE;
     struct run run = {.request = request, .profile = profile, .file = file, .filter_text = {.maximum = SIZE_MAX}};
-    if (request->kind == REPORT_TOP && !request->json) find_completeness(&run);
+    if (request->kind == REPORT_TOP && !request->output.json) find_completeness(&run);
     enum exit_status status = EXIT_FAILED;
     if (report_prepare(request, profile)) status = run_report(&run);
     buffer_fini(&run.filter_text);
@@ -613,7 +616,7 @@ enum exit_status report_run_opened(struct report_request *request, const char *f
 enum exit_status report_run(struct report_request *request, char *const *files, size_t count)
 {
     if (!check(request)) return EXIT_WRONG_USE;
-    request->compares |= count + request->base.count + request->diff_base.count > 1;
+    request->names.compares |= count + request->inputs.base.count + request->inputs.diff_base.count > 1;
     struct profile profile;
     profile_init(&profile);
     enum exit_status status = EXIT_FAILED;

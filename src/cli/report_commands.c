@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
-static struct report_request request = {REPORT_REQUEST_INIT, .flame_form = FLAME_FORM_AUTO};
+static struct report_request request = {REPORT_REQUEST_INIT, .flame.form = FLAME_FORM_AUTO};
 
 enum { GRAPH_AS_NAMED, GRAPH_AS_DOT, GRAPH_AS_CALLGRIND, GRAPH_AS_PICTURES };
 static unsigned graph_format = GRAPH_AS_NAMED;
@@ -17,16 +17,16 @@ static unsigned graph_format = GRAPH_AS_NAMED;
 /* --- Options ------------------------------------------------------------------------------------------------------ */
 
 /* clang-format off */
-#define OPTION_JSON {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of text"}
+#define OPTION_JSON {"json", 0, OPTION_SWITCH, &request.output.json, .help = "one JSON object for programs, instead of text"}
 #define OPTIONS_TREE                                                                                                   \
     OPTION_JSON, REPORT_OPTIONS_FILTERS(request), REPORT_OPTIONS_VALUES(request), REPORT_OPTIONS_SOURCES(request),     \
     REPORT_OPTIONS_FRAME_NAMES(request), REPORT_OPTIONS_NODES(request)
 
 static const struct option top_options[] = {
-    {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of a table"},
+    {"json", 0, OPTION_SWITCH, &request.output.json, .help = "one JSON object for programs, instead of a table"},
     {"by-thread", 0, OPTION_SWITCH, &request.by_thread, .help = "each thread on its own"},
     {"by-process", 0, OPTION_SWITCH, &request.by_process, .help = "each process on its own, the longest first"},
-    {"nodecount", 'n', OPTION_NUMBER, &request.node_count, .argument = "N",
+    {"nodecount", 'n', OPTION_NUMBER, &request.trim.node_count, .argument = "N",
      .help = "so many functions, 0 for all (default: 30, by process 10, with --json all)", .maximum = INT_MAX},
     REPORT_OPTIONS_NODES(request), REPORT_OPTIONS_FILTERS(request), REPORT_OPTIONS_VALUES(request),
     REPORT_OPTIONS_SOURCES(request), REPORT_OPTIONS_FRAME_NAMES(request), OUTPUT_OPTION_COLOUR, OUTPUT_OPTION_PAGER, {0},
@@ -36,15 +36,15 @@ static const struct option peek_options[] = {OPTIONS_TREE, OUTPUT_OPTION_PAGER, 
 static const struct option list_options[] = {
     OPTION_JSON, REPORT_OPTIONS_CODE(request), REPORT_OPTIONS_FILTERS(request), REPORT_OPTIONS_VALUES_APART(request),
     REPORT_OPTIONS_SOURCES(request),
-    {"no-inlines", 0, OPTION_SWITCH, &request.no_inlines, .help = "inlined functions count for their callers"},
+    {"no-inlines", 0, OPTION_SWITCH, &request.frames.no_inlines, .help = "inlined functions count for their callers"},
     OUTPUT_OPTION_COLOUR, OUTPUT_OPTION_PAGER, {0},
 };
 static const struct option disasm_options[] = {
     OPTION_JSON,
-    {"intel-syntax", 0, OPTION_SWITCH, &request.intel_syntax, .help = "Intel's syntax; AT&T's if not given"},
-    {"debug-dir", 0, OPTION_TEXTS, &request.debug_folders, .argument = "DIR",
+    {"intel-syntax", 0, OPTION_SWITCH, &request.code.intel_syntax, .help = "Intel's syntax; AT&T's if not given"},
+    {"debug-dir", 0, OPTION_TEXTS, &request.code.debug_folders, .argument = "DIR",
      .help = "where debug files are, as in /usr/lib/debug; may be repeated"},
-    {"trust-paths", 0, OPTION_SWITCH, &request.trusts_paths,
+    {"trust-paths", 0, OPTION_SWITCH, &request.code.trusts_paths,
      .help = "use files that the profile names without a build id, too"},
     REPORT_OPTIONS_CODE(request), REPORT_OPTIONS_FILTERS(request), REPORT_OPTIONS_VALUES_APART(request),
     REPORT_OPTIONS_SOURCES(request), OUTPUT_OPTION_COLOUR, OUTPUT_OPTION_PAGER, {0},
@@ -62,34 +62,34 @@ static const struct option graph_options[] = {
     REPORT_OPTION_OUTPUT(request),
     {"to", 0, OPTION_CHOICE, &graph_format, .argument = "auto|dot|callgrind|svg|png|pdf|ps|gif",
      .help = "DOT for Graphviz, a file for KCachegrind, or a picture (default: by OUT's ending, else dot)"},
-    {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, as tree has it, instead of DOT"},
-    {"call-tree", 0, OPTION_SWITCH, &request.call_tree, .help = "a function once for each way that leads to it"},
+    {"json", 0, OPTION_SWITCH, &request.output.json, .help = "one JSON object for programs, as tree has it, instead of DOT"},
+    {"call-tree", 0, OPTION_SWITCH, &request.trim.call_tree, .help = "a function once for each way that leads to it"},
     REPORT_OPTIONS_FILTERS(request), REPORT_OPTIONS_VALUES(request), REPORT_OPTIONS_SOURCES(request),
     REPORT_OPTIONS_FRAME_NAMES(request), REPORT_OPTIONS_NODES(request), REPORT_OPTIONS_TRIM(request),
     OUTPUT_OPTION_PAGER, {0},
 };
 static const struct option flame_options[] = {
     REPORT_OPTION_OUTPUT(request),
-    {"to", 0, OPTION_CHOICE, &request.flame_form, .argument = "svg|text|html",
+    {"to", 0, OPTION_CHOICE, &request.flame.form, .argument = "svg|text|html",
      .help = "a drawing, a table with bars, or a page that opens in a browser (default: by the ending of OUT; text on a "
              "terminal, else svg)"},
-    {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs: all boxes"},
-    {"time-order", 0, OPTION_SWITCH, &request.time_order,
+    {"json", 0, OPTION_SWITCH, &request.output.json, .help = "one JSON object for programs: all boxes"},
+    {"time-order", 0, OPTION_SWITCH, &request.flame.time_order,
      .help = "one thread from left to right in time: a flamechart"},
-    {"diff-base", 0, OPTION_TEXTS, &request.diff_base, .argument = "FILE",
+    {"diff-base", 0, OPTION_TEXTS, &request.inputs.diff_base, .argument = "FILE",
      .help = "compare with this profile: red boxes have grown, blue ones have shrunk"},
-    {"color-by", 0, OPTION_CHOICE, &request.colour_by, .argument = "package|system",
+    {"color-by", 0, OPTION_CHOICE, &request.flame.colour_by, .argument = "package|system",
      .help = "one colour for each package, or for application and system (default: package)"},
-    {"nodecount", 'n', OPTION_NUMBER, &request.node_count, .argument = "N",
+    {"nodecount", 'n', OPTION_NUMBER, &request.trim.node_count, .argument = "N",
      .help = "so many boxes, 0 for all (default: 5000, of text 100, with --json all)", .maximum = INT_MAX},
-    {"inverted", 0, OPTION_SWITCH, &request.inverted, .help = "each function above its callers"},
+    {"inverted", 0, OPTION_SWITCH, &request.flame.inverted, .help = "each function above its callers"},
     REPORT_OPTIONS_FILTERS(request), REPORT_OPTION_RUNNING(request), REPORT_OPTION_SAMPLE_INDEX(request, "show"),
-    {"divide-by", 0, OPTION_DECIMAL, &request.divide_by, .argument = "N", .help = "divide all values by N",
+    {"divide-by", 0, OPTION_DECIMAL, &request.values.divide_by, .argument = "N", .help = "divide all values by N",
      .maximum = 1000000000000},
-    {"unit", 0, OPTION_TEXT, &request.unit, .argument = "UNIT",
+    {"unit", 0, OPTION_TEXT, &request.values.unit, .argument = "UNIT",
      .help = "ms, MB, …; auto: each value in its own (the default)"},
     REPORT_OPTIONS_NAMES(request),
-    {"relative-percentages", 0, OPTION_SWITCH, &request.relative, .help = "percentages of what the filters left"},
+    {"relative-percentages", 0, OPTION_SWITCH, &request.trim.relative, .help = "percentages of what the filters left"},
     REPORT_OPTIONS_FRAME_NAMES(request), OUTPUT_OPTION_COLOUR, OUTPUT_OPTION_PAGER, {0},
 };
 
@@ -189,16 +189,16 @@ static bool choose_graph_format(void)
 {
     static const char *const pictures[] = {"svg", "png", "pdf", "ps", "gif"};
     if (graph_format == GRAPH_AS_CALLGRIND) request.kind = REPORT_CALLGRIND;
-    if (request.json) {
+    if (request.output.json) {
         if (graph_format != GRAPH_AS_NAMED) message("either --json or --to");
         return graph_format == GRAPH_AS_NAMED;
     }
-    if (graph_format >= GRAPH_AS_PICTURES) request.picture = pictures[graph_format - GRAPH_AS_PICTURES];
+    if (graph_format >= GRAPH_AS_PICTURES) request.output.picture = pictures[graph_format - GRAPH_AS_PICTURES];
     if (graph_format != GRAPH_AS_NAMED) return true;
-    request.picture = file_extension_drawn(request.output);
-    if (request.picture || !file_extension_of_picture(request.output)) return true;
+    request.output.picture = file_extension_drawn(request.output.path);
+    if (request.output.picture || !file_extension_of_picture(request.output.path)) return true;
     message("%s: offbeat graph does not write %s; the endings that it knows are .svg, .png, .pdf, .ps, .gif and .dot",
-            request.output, file_extension_of_picture(request.output));
+            request.output.path, file_extension_of_picture(request.output.path));
     return false;
 }
 
@@ -209,8 +209,8 @@ int command_report(int argc, char **argv)
     enum exit_status status;
     while (command < last && strcmp(command->syntax.name, argv[0]) != 0) command++;
     request.kind = command->kind;
-    request.keeps_names = command->kind == REPORT_RAW;
-    if (command->kind == REPORT_FLAME) request.unit = "auto";
+    request.names.keeps_names = command->kind == REPORT_RAW;
+    if (command->kind == REPORT_FLAME) request.values.unit = "auto";
     if (!options_parse(&command->syntax, argc, argv, &words, &status)) return (int)status;
     if (request.by_thread && request.by_process) {
         message("--by-thread and --by-process exclude each other");

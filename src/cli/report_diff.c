@@ -13,8 +13,8 @@ enum { TABLE_FUNCTIONS = 30, FAILURES_PRINTED = 10 };
 
 static size_t function_max(const struct report_request *request)
 {
-    if (request->node_count != UINT64_MAX) return (size_t)request->node_count;
-    return request->json ? 0 : TABLE_FUNCTIONS;
+    if (request->trim.node_count != UINT64_MAX) return (size_t)request->trim.node_count;
+    return request->output.json ? 0 : TABLE_FUNCTIONS;
 }
 
 /* A growth by more than this part of the base, and by more than noise if that is known. */
@@ -60,19 +60,21 @@ enum exit_status report_diff(const struct report_request *request, const struct 
 {
     struct diff diff;
     struct error error = {0};
-    const struct diff_options options = (struct diff_options){.value_index = report->choice.index,
-                                                              .by_cumulative = request->by_cumulative,
-                                                              .normalizes = request->normalize,
-                                                              .granularity = (enum granularity)request->granularity,
-                                                              .no_inlines = request->no_inlines,
-                                                              .has_columns = request->columns,
-                                                              .level = NOISE_LEVEL};
+    const struct diff_options options =
+        (struct diff_options){.value_index = report->choice.index,
+                              .by_cumulative = request->trim.by_cumulative,
+                              .normalizes = request->inputs.normalize,
+                              .granularity = (enum granularity)request->frames.granularity,
+                              .no_inlines = request->frames.no_inlines,
+                              .has_columns = request->frames.columns,
+                              .level = NOISE_LEVEL};
     if (diff_compute(report->profile, &options, &diff, &error) != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
     }
     bool has_failed = print_failures(request, report, &diff) > 0;
-    const struct diff_report_options report_options = {.base_name = message_name(request->diff_base.items[0], false),
+    const struct diff_report_options report_options = {.base_name =
+                                                           message_name(request->inputs.diff_base.items[0], false),
                                                        .new_name = message_name(file, false),
                                                        .function_max = function_max(request),
                                                        .has_colour = output_has_colour(),
@@ -80,7 +82,7 @@ enum exit_status report_diff(const struct report_request *request, const struct 
                                                        .unit = report->unit,
                                                        .filters = report->filters,
                                                        .has_failed = has_failed};
-    if (request->json)
+    if (request->output.json)
         diff_write_json(report->profile, &diff, &report_options, out);
     else
         diff_write_table(report->profile, &diff, &report_options, out);

@@ -72,10 +72,10 @@ static bool parse_address(const char *text, uint64_t *ret_address)
 static enum status find_functions(struct disasm *disasm, struct error *error)
 {
     const struct report_request *request = disasm->request;
-    struct code_options options = {.debug_folders = request->debug_folders.items,
-                                   .debug_folder_count = request->debug_folders.count,
-                                   .trusts_paths = request->trusts_paths,
-                                   .is_intel_syntax = request->intel_syntax,
+    struct code_options options = {.debug_folders = request->code.debug_folders.items,
+                                   .debug_folder_count = request->code.debug_folders.count,
+                                   .trusts_paths = request->code.trusts_paths,
+                                   .is_intel_syntax = request->code.intel_syntax,
                                    .matches = matches,
                                    .context = &disasm->regexp};
     options.has_address = parse_address(request->peek, &options.address);
@@ -166,7 +166,7 @@ static enum status write_function(struct disasm *disasm, size_t index, struct di
                                  .count = code->count};
     if (items) {
         fill(disasm, function, code, sources, items, &costed);
-        if (disasm->request->json)
+        if (disasm->request->output.json)
             disasm_write_json(&disasm->all, &costed);
         else
             disasm_write_text(&disasm->all, &costed);
@@ -185,10 +185,10 @@ static enum status write_functions(struct disasm *disasm, struct buffer *out, st
     disassembly_init(&code);
     code_source_init(&disasm->source, disasm->request, disasm->profile);
     disasm->all = code_report_of(disasm->request, disasm->report, &disasm->source, out);
-    disasm_begin(&disasm->all, disasm->request->json);
+    disasm_begin(&disasm->all, disasm->request->output.json);
     for (size_t i = 0; status == STATUS_OK && i < disasm->functions.count && !out->failed; i++)
         status = write_function(disasm, i, &code, error);
-    disasm_end(&disasm->all, disasm->request->json);
+    disasm_end(&disasm->all, disasm->request->output.json);
     code_source_fini(&disasm->source);
     disassembly_fini(&code);
     return status == STATUS_OK ? profile_failed(disasm->profile, error) : status;

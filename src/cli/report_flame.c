@@ -31,22 +31,23 @@ struct flame {
 
 static bool is_standard_output(const struct report_request *request)
 {
-    return !request->output || strcmp(request->output, "-") == 0;
+    return !request->output.path || strcmp(request->output.path, "-") == 0;
 }
 
 bool report_flame_is_text(const struct report_request *request)
 {
-    if (request->json) return false;
-    if (request->flame_form != FLAME_FORM_AUTO) return request->flame_form == FLAME_FORM_TEXT;
-    return is_standard_output(request) ? isatty(STDOUT_FILENO) : text_ends_with(slice_of_text(request->output), ".txt");
+    if (request->output.json) return false;
+    if (request->flame.form != FLAME_FORM_AUTO) return request->flame.form == FLAME_FORM_TEXT;
+    return is_standard_output(request) ? isatty(STDOUT_FILENO)
+                                       : text_ends_with(slice_of_text(request->output.path), ".txt");
 }
 
 bool report_flame_is_page(const struct report_request *request)
 {
-    if (request->json) return false;
-    if (request->flame_form != FLAME_FORM_AUTO) return request->flame_form == FLAME_FORM_HTML;
-    return !is_standard_output(request) && (text_ends_with(slice_of_text(request->output), ".html") ||
-                                            text_ends_with(slice_of_text(request->output), ".htm"));
+    if (request->output.json) return false;
+    if (request->flame.form != FLAME_FORM_AUTO) return request->flame.form == FLAME_FORM_HTML;
+    return !is_standard_output(request) && (text_ends_with(slice_of_text(request->output.path), ".html") ||
+                                            text_ends_with(slice_of_text(request->output.path), ".htm"));
 }
 
 /* Rejects options whose work the page does itself, or cannot do. */
@@ -54,7 +55,7 @@ static bool check_page(const struct report_request *request)
 {
     if (!page_is_built())
         message("this offbeat was built without its web page, because esbuild was missing; -o OUT.svg draws");
-    else if (request->time_order || request->inverted)
+    else if (request->flame.time_order || request->flame.inverted)
         message("the page has both orders: leave out --time-order and --inverted, or use -o OUT.svg");
     else
         return true;
@@ -64,16 +65,16 @@ static bool check_page(const struct report_request *request)
 bool report_flame_check(const struct report_request *request)
 {
     bool is_page = report_flame_is_page(request);
-    bool is_drawing = !request->json && !report_flame_is_text(request);
+    bool is_drawing = !request->output.json && !report_flame_is_text(request);
     if (is_page && !check_page(request)) return false;
-    if (request->time_order && request->inverted) {
+    if (request->flame.time_order && request->flame.inverted) {
         message("--time-order and --inverted exclude each other");
-    } else if (request->time_order && request->diff_base.count > 0) {
+    } else if (request->flame.time_order && request->inputs.diff_base.count > 0) {
         message("--time-order and --diff-base exclude each other");
-    } else if (request->flame_form == FLAME_FORM_AUTO && is_drawing && !is_page &&
-               !file_extension_is_promised(request->output, "svg")) {
+    } else if (request->flame.form == FLAME_FORM_AUTO && is_drawing && !is_page &&
+               !file_extension_is_promised(request->output.path, "svg")) {
         message("%s: offbeat flame does not write %s; the endings that it knows are .svg, .html and .txt",
-                request->output, file_extension_of_picture(request->output));
+                request->output.path, file_extension_of_picture(request->output.path));
     } else if (is_drawing && is_standard_output(request) && isatty(STDOUT_FILENO)) {
         message("a drawing is not written to a terminal; use -o OUT.svg or OUT.html, or --to text");
     } else {
@@ -99,16 +100,16 @@ static void choose_options(struct flame *flame)
 {
     const struct report_request *request = flame->request;
     bool is_text = report_flame_is_text(request);
-    size_t usual = request->json ? 0 : is_text ? FLAME_TEXT_ROWS_MAX : FLAME_BOXES_MAX;
-    flame->boxes_max = request->node_count != UINT64_MAX ? (size_t)request->node_count : usual;
+    size_t usual = request->output.json ? 0 : is_text ? FLAME_TEXT_ROWS_MAX : FLAME_BOXES_MAX;
+    flame->boxes_max = request->trim.node_count != UINT64_MAX ? (size_t)request->trim.node_count : usual;
     flame->fit.profile = flame->report.profile;
     flame->fit.grouping = &flame->grouping;
-    flame->fit.is_chart = request->time_order;
+    flame->fit.is_chart = request->flame.time_order;
     flame->fit.options = (struct flame_options){
         .column = flame->report.choice.index,
-        .is_inverted = request->inverted,
-        .is_diff = request->diff_base.count > 0,
-        .parts = request->json          ? 0
+        .is_inverted = request->flame.inverted,
+        .is_diff = request->inputs.diff_base.count > 0,
+        .parts = request->output.json   ? 0
                  : is_text              ? FLAME_TEXT_PARTS
                  : flame->boxes_max > 0 ? FLAME_PARTS
                                         : 0,
@@ -162,11 +163,11 @@ static void write_flame(struct flame *flame, struct buffer *out)
     drawing->grouping = &flame->grouping;
     drawing->layout = &flame->fit.layout;
     drawing->options = &flame->fit.options;
-    drawing->kind = request->time_order ? FLAME_CHART : flame->fit.options.is_diff ? FLAME_DIFF : FLAME_GRAPH;
-    drawing->colours = (enum flame_colours)request->colour_by;
+    drawing->kind = request->flame.time_order ? FLAME_CHART : flame->fit.options.is_diff ? FLAME_DIFF : FLAME_GRAPH;
+    drawing->colours = (enum flame_colours)request->flame.colour_by;
     drawing->width = is_standard_output(request) ? text_width() : 0;
     drawing->has_colour = is_standard_output(request) && output_has_colour();
-    if (request->json)
+    if (request->output.json)
         flame_write_json(drawing, out);
     else if (report_flame_is_text(request))
         flame_write_text(drawing, out);
@@ -185,7 +186,7 @@ static enum exit_status draw(struct flame *flame, struct buffer *out)
         message("%s", error.message);
         return EXIT_FAILED;
     }
-    if (request->time_order) place_chart(flame);
+    if (request->flame.time_order) place_chart(flame);
     write_flame(flame, out);
     return EXIT_DONE;
 }
@@ -196,7 +197,7 @@ enum exit_status report_flame(const struct report_request *request, const struct
     struct flame flame = {.request = request, .report = *report, .thread_name = {.maximum = SIZE_MAX}};
     enum exit_status status = EXIT_DONE;
     choose_options(&flame);
-    if (request->time_order) status = choose_thread(&flame);
+    if (request->flame.time_order) status = choose_thread(&flame);
     if (status == EXIT_DONE) status = draw(&flame, out);
     flame_layout_fini(&flame.fit.layout);
     grouping_fini(&flame.grouping);

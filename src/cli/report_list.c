@@ -10,9 +10,9 @@ static enum exit_status write_listing(const struct report_request *request, cons
     struct code_source source;
     code_source_init(&source, request, report->profile);
     struct code_report all = code_report_of(request, report, &source, out);
-    if (request->json)
+    if (request->output.json)
         list_write_json(&all, listing);
-    else if (request->is_html)
+    else if (request->output.is_html)
         list_write_html(&all, listing);
     else
         list_write_text(&all, listing);
@@ -44,7 +44,7 @@ enum exit_status report_list(const struct report_request *request, const struct 
     struct grouping grouping;
     struct line_listing listing = {0};
     const struct grouping_options options = {.granularity = GRANULARITY_LINES,
-                                             .no_inlines = request->no_inlines,
+                                             .no_inlines = request->frames.no_inlines,
                                              .keeps_objects = true,
                                              .names_unsymbolized = !request->is_pprof};
     enum exit_status exit_status = EXIT_FAILED;

@@ -30,12 +30,12 @@ static enum exit_status encode_base(const struct report_request *request, struct
 {
     struct report_request of_base = *request;
     char *paths[OPTION_TEXTS_MAX];
-    if (request->diff_base.count == 0) return EXIT_DONE;
+    if (request->inputs.diff_base.count == 0) return EXIT_DONE;
     of_base.kind = REPORT_VIEW;
-    of_base.page_data = base;
-    of_base.diff_base.count = 0;
-    memcpy(paths, request->diff_base.items, sizeof(paths)); /* nobody writes to the words */
-    return report_run(&of_base, paths, request->diff_base.count);
+    of_base.browser.page_data = base;
+    of_base.inputs.diff_base.count = 0;
+    memcpy(paths, request->inputs.diff_base.items, sizeof(paths)); /* nobody writes to the words */
+    return report_run(&of_base, paths, request->inputs.diff_base.count);
 }
 
 static enum exit_status exit_after(enum status status, const struct error *error)
@@ -131,7 +131,7 @@ static bool write_lines(const struct shown *shown, const struct report *report, 
     struct grouping grouping;
     struct line_listing listing = {0};
     const struct grouping_options options = {.granularity = GRANULARITY_LINES,
-                                             .no_inlines = shown->request->no_inlines,
+                                             .no_inlines = shown->request->frames.no_inlines,
                                              .keeps_objects = true,
                                              .names_unsymbolized = true};
     enum status status = grouping_init(&grouping, report->profile, &options, &error);
@@ -180,7 +180,7 @@ bool report_page_check(const struct report_request *request)
 {
     if (!page_is_built())
         message("this offbeat was built without its web page, because esbuild was missing; offbeat flame draws SVG");
-    else if (request->base.count > 0)
+    else if (request->inputs.base.count > 0)
         message("this page shows no negative values, which subtracting a base may give; --diff-base compares");
     else
         return true;
@@ -190,14 +190,15 @@ bool report_page_check(const struct report_request *request)
 static enum exit_status show_page(const struct report_request *request, const struct report *report,
                                   struct buffer *data, struct buffer *base)
 {
-    const struct browser_page_options options = {.port = request->port, .opens_browser = !request->no_browser};
-    struct browser_page *page = request->page;
+    const struct browser_page_options options = {.port = request->browser.port,
+                                                 .opens_browser = !request->browser.no_browser};
+    struct browser_page *page = request->browser.page;
     struct error error = {0};
     enum status status = page ? STATUS_OK : browser_page_open(&options, &page, &error);
     if (status != STATUS_OK) return exit_after(status, &error);
     browser_page_compare(page, base);
-    browser_page_publish(page, data, !request->is_update);
-    if (!request->is_update) show_until_end(request, report, page);
+    browser_page_publish(page, data, !request->browser.is_update);
+    if (!request->browser.is_update) show_until_end(request, report, page);
     return EXIT_DONE;
 }
 
@@ -205,7 +206,8 @@ enum exit_status report_page_serve(const struct report_request *request, const s
 {
     struct buffer data, base;
     struct error error = {0};
-    if (request->page_data) return exit_after(encode_page(request, report, request->page_data, &error), &error);
+    if (request->browser.page_data)
+        return exit_after(encode_page(request, report, request->browser.page_data, &error), &error);
     buffer_init(&data, PAGE_DATA_BYTES_MAX);
     buffer_init(&base, PAGE_DATA_BYTES_MAX);
     enum exit_status status = encode_base(request, &base);

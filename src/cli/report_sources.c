@@ -25,7 +25,7 @@ static enum status merge_base(const char *path, struct profile *profile, struct 
 static struct open_options open_options(const struct report_request *request)
 {
     bool has_process = request->filter.process && request->filter.process[0];
-    return (struct open_options){.fills_idle = !request->keeps_names,
+    return (struct open_options){.fills_idle = !request->names.keeps_names,
                                  .labels_processes = request->by_process || has_process,
                                  .adds_durations = request->is_pprof};
 }
@@ -44,7 +44,7 @@ static bool subtract(const struct report_request *request, const struct option_t
     /* These need the samples of both as they are. */
     bool is_comparison = request->kind == REPORT_DIFF || request->kind == REPORT_FLAME;
     uint64_t durations_ns = profile->duration_ns + base.duration_ns;
-    bool normalizes = is_open && request->normalize && !is_comparison;
+    bool normalizes = is_open && request->inputs.normalize && !is_comparison;
     if (normalizes) status = profile_compact(profile, &error); /* sums are rounded, not their parts */
     if (normalizes && status == STATUS_OK) status = profile_normalize(profile, &base, &error);
     if (is_open && status == STATUS_OK)
@@ -58,11 +58,11 @@ static bool subtract(const struct report_request *request, const struct option_t
 
 bool report_open(const struct report_request *request, char *const *files, size_t count, struct profile *profile)
 {
-    bool is_diff = request->diff_base.count > 0 && !report_is_page(request);
+    bool is_diff = request->inputs.diff_base.count > 0 && !report_is_page(request);
     const struct open_options options = open_options(request);
     if (!open_profiles(files, count, options, profile)) return false;
-    if (is_diff && !subtract(request, &request->diff_base, true, profile)) return false;
-    if (request->base.count > 0 && !subtract(request, &request->base, false, profile)) return false;
+    if (is_diff && !subtract(request, &request->inputs.diff_base, true, profile)) return false;
+    if (request->inputs.base.count > 0 && !subtract(request, &request->inputs.base, false, profile)) return false;
     return true;
 }
 
@@ -70,9 +70,10 @@ bool report_open(const struct report_request *request, char *const *files, size_
 static bool name_all_functions(const struct report_request *request, struct profile *profile)
 {
     struct error error = {0};
-    const struct function_naming naming = {
-        .is_short = request->short_names, .compares = request->compares, .is_exact = request->exact_names};
-    if (request->is_pprof && request->short_names) profile_give_short_names(profile);
+    const struct function_naming naming = {.is_short = request->names.short_names,
+                                           .compares = request->names.compares,
+                                           .is_exact = request->names.exact_names};
+    if (request->is_pprof && request->names.short_names) profile_give_short_names(profile);
     if (!request->is_pprof) name_functions(profile, &naming);
     if (profile_failed(profile, &error) == STATUS_OK) return true;
     message("%s", error.message);
@@ -87,10 +88,11 @@ bool report_prepare(const struct report_request *request, struct profile *profil
         message("%s", error.message);
         return false;
     }
-    if (request->keeps_names) return true;
-    if (!request->all_frames && profile_prune(profile, &error) != STATUS_OK)
+    if (request->names.keeps_names) return true;
+    if (!request->names.all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
     if (!name_all_functions(request, profile)) return false;
-    if (request->comment && request->comment[0]) profile_add_comment(profile, slice_of_text(request->comment));
+    if (request->inputs.comment && request->inputs.comment[0])
+        profile_add_comment(profile, slice_of_text(request->inputs.comment));
     return true;
 }

@@ -133,7 +133,7 @@ static bool search_file(struct search *search, const char *path)
 static bool search_all(struct search *search, const struct report_request *request, char *const *files, size_t count,
                        const struct profile *profile)
 {
-    if (request->span_file) return search_file(search, request->span_file);
+    if (request->inputs.span_file) return search_file(search, request->inputs.span_file);
     search_carried(search, profile);
     for (size_t i = 0; i < count && count > 1; i++) {
         if (strcmp(files[i], "-") != 0 && !search_file(search, files[i])) return false;
@@ -211,16 +211,17 @@ static enum exit_status cut_to(const struct search *search, struct profile *prof
 enum exit_status report_cut_to_span(const struct report_request *request, char *const *files, size_t count,
                                     struct profile *profile)
 {
-    if (!request->span) return EXIT_DONE;
+    if (!request->inputs.span) return EXIT_DONE;
     if (!profile->has_times) {
         message("--span needs the times of samples, and the profile has none; a chunk and a V1 profile have them");
         return EXIT_WRONG_USE;
     }
-    struct search search = {.wanted = request->span, .list = {.maximum = 1 << 16}};
+    struct search search = {.wanted = request->inputs.span, .list = {.maximum = 1 << 16}};
     enum exit_status status = EXIT_FAILED;
     if (search_all(&search, request, files, count, profile))
-        status = search.found.is_found ? cut_to(&search, profile)
-                                       : say_not_found(&search, request->span_file ? request->span_file : files[0]);
+        status = search.found.is_found
+                     ? cut_to(&search, profile)
+                     : say_not_found(&search, request->inputs.span_file ? request->inputs.span_file : files[0]);
     buffer_fini(&search.list);
     return status;
 }

@@ -10,8 +10,8 @@ enum { TABLE_FUNCTIONS = 30, PROCESS_FUNCTIONS = 10 }; /* shown unless asked oth
 
 static size_t function_max(const struct report_request *request)
 {
-    if (request->node_count != UINT64_MAX) return (size_t)request->node_count;
-    if (request->json) return 0;
+    if (request->trim.node_count != UINT64_MAX) return (size_t)request->trim.node_count;
+    if (request->output.json) return 0;
     return request->by_process ? PROCESS_FUNCTIONS : TABLE_FUNCTIONS;
 }
 
@@ -36,12 +36,12 @@ enum exit_status report_top(const struct report_request *request, const struct r
         .grouping = request->by_thread    ? TOP_BY_THREAD
                     : request->by_process ? TOP_BY_PROCESS
                                           : TOP_OF_ALL,
-        .by_cumulative = request->by_cumulative,
-        .is_mean = request->mean,
-        .drops_negative = request->drop_negative,
-        .granularity = (enum granularity)request->granularity,
-        .no_inlines = request->no_inlines,
-        .has_columns = request->columns,
+        .by_cumulative = request->trim.by_cumulative,
+        .is_mean = request->values.mean,
+        .drops_negative = request->trim.drop_negative,
+        .granularity = (enum granularity)request->frames.granularity,
+        .no_inlines = request->frames.no_inlines,
+        .has_columns = request->frames.columns,
     };
     if (top_compute(report->profile, &options, &top, &error) != STATUS_OK) {
         message("%s", error.message);
@@ -50,12 +50,12 @@ enum exit_status report_top(const struct report_request *request, const struct r
     /* A thread or process has its own total: what the filters left of it. */
     if (options.grouping == TOP_OF_ALL) top.total = top.groups[0].total = report->total;
     const struct top_report_options report_options = {.function_max = function_max(request),
-                                                      .has_colour = !request->output && output_has_colour(),
+                                                      .has_colour = !request->output.path && output_has_colour(),
                                                       .width = output_width(),
                                                       .unit = report->unit,
                                                       .ratio = report->ratio,
                                                       .filters = report->filters};
-    if (request->json)
+    if (request->output.json)
         top_write_json(report->profile, &top, &report_options, out);
     else
         top_write_table(report->profile, &top, &report_options, out);

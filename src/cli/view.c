@@ -12,24 +12,25 @@ int command_view(int argc, char **argv)
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_VIEW};
     struct record_request recording = {.frequency_hz = RECORD_FREQUENCY_DEFAULT};
     uint64_t port = 0;
-    request.unit = "auto";
-    const struct option options[] = {
-        {"no-browser", 0, OPTION_SWITCH, &request.no_browser, .help = "print the URL, and do not open a browser"},
-        {"port", 0, OPTION_NUMBER, &port, .argument = "PORT",
-         .help = "the page's port on this machine (default: a free one)", .minimum = 1, .maximum = UINT16_MAX},
-        REPORT_OPTIONS_FILTERS(request),
-        REPORT_OPTION_SAMPLE_INDEX(request, "show first"),
-        REPORT_OPTIONS_NAMES(request),
-        REPORT_OPTIONS_FRAME_NAMES(request),
-        REPORT_OPTIONS_CODE(request),
-        {"diff-base", 0, OPTION_TEXTS, &request.diff_base, .argument = "FILE",
-         .help = "compare with this profile; can be given several times"},
-        {"output", 'o', OPTION_TEXTS, &recording.outputs, .argument = "FILE",
-         .help = "of a COMMAND: the file to write, as record does (default: NAME.pb.gz)"},
-        {"frequency", 'F', OPTION_NUMBER, &recording.frequency_hz, .argument = "HZ",
-         .help = "of a COMMAND: samples of each thread a second (default: 101)", .minimum = 1,
-         .maximum = RECORD_FREQUENCY_MAX},
-        {0}};
+    request.values.unit = "auto";
+    const struct option options[] = {{"no-browser", 0, OPTION_SWITCH, &request.browser.no_browser,
+                                      .help = "print the URL, and do not open a browser"},
+                                     {"port", 0, OPTION_NUMBER, &port, .argument = "PORT",
+                                      .help = "the page's port on this machine (default: a free one)", .minimum = 1,
+                                      .maximum = UINT16_MAX},
+                                     REPORT_OPTIONS_FILTERS(request),
+                                     REPORT_OPTION_SAMPLE_INDEX(request, "show first"),
+                                     REPORT_OPTIONS_NAMES(request),
+                                     REPORT_OPTIONS_FRAME_NAMES(request),
+                                     REPORT_OPTIONS_CODE(request),
+                                     {"diff-base", 0, OPTION_TEXTS, &request.inputs.diff_base, .argument = "FILE",
+                                      .help = "compare with this profile; can be given several times"},
+                                     {"output", 'o', OPTION_TEXTS, &recording.outputs, .argument = "FILE",
+                                      .help = "of a COMMAND: the file to write, as record does (default: NAME.pb.gz)"},
+                                     {"frequency", 'F', OPTION_NUMBER, &recording.frequency_hz, .argument = "HZ",
+                                      .help = "of a COMMAND: samples of each thread a second (default: 101)",
+                                      .minimum = 1, .maximum = RECORD_FREQUENCY_MAX},
+                                     {0}};
     const struct command_syntax syntax = {
         .name = "view",
         .usage = "[options] FILE… | [options] -- COMMAND [ARGUMENT]…",
@@ -48,9 +49,9 @@ int command_view(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
-    request.port = (uint16_t)port;
+    request.browser.port = (uint16_t)port;
     if (!report_page_check(&request)) return EXIT_FAILED;
-    if (files.before_dashes == 0 && request.diff_base.count > 0) {
+    if (files.before_dashes == 0 && request.inputs.diff_base.count > 0) {
         message("--diff-base is for FILE…: record first, then compare");
         return EXIT_WRONG_USE;
     }
