@@ -8,8 +8,8 @@
 #include "base/cursor.h"
 #include "base/leb128.h"
 #include "query/image_place.h"
+#include "query/named_threads.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,84 +19,6 @@ enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
 enum { HEADER_COUNT = 0x0F, HEADER_HAS_THREADS = 0x10, HEADER_LACKS_LABELS = 0x20, HEADER_IS_SERIES = 0x40 };
 /* The first byte of a frame. */
 enum { FRAME_IN_MEMORY, FRAME_IN_MAPPING, FRAME_IS_THREAD };
-
-/* --- Names of threads --------------------------------------------------------------------------------------------- */
-
-enum { THREAD_NAMES_MAX = 64, THREAD_NAME_SIZE = 128, THREAD_DIGITS_MAX = 2 };
-
-/* The names of the threads of a profile, as sums have them. */
-struct thread_names {
-    char items[THREAD_NAMES_MAX][THREAD_NAME_SIZE];
-    size_t count;       /* [0] is "", the name of no thread */
-    uint8_t *of_thread; /* index of the name of each thread */
-};
-
-/* Writes the name of THREAD, or its id if it has none. Long numbers become "#": they are of one run of a program. */
-static void write_thread_name(const struct profile *profile, const struct thread *thread, char name[THREAD_NAME_SIZE])
-{
-    struct slice text = profile_slice(profile, thread->name.index ? thread->name : thread->id);
-    size_t size = 0;
-    for (size_t i = 0, end; i < text.size && size + THREAD_DIGITS_MAX < THREAD_NAME_SIZE; i = end) {
-        for (end = i; end < text.size && isdigit(text.data[end]);) end++;
-        bool is_long = end - i > THREAD_DIGITS_MAX;
-        if (end == i) end++;
-        if (is_long)
-            name[size++] = '#';
-        else
-            for (size_t k = i; k < end; k++) name[size++] = (char)text.data[k];
-    }
-    name[size] = '\0';
-}
-
-/* Returns the place of NAME, a new one if there is room, else that of all other names. */
-static size_t place_of_name(struct thread_names *names, const char *name)
-{
-    size_t place = 0;
-    while (place < names->count && strcmp(names->items[place], name) != 0) place++;
-    if (place < names->count) return place;
-    if (place >= THREAD_NAMES_MAX - 1) {
-        place = THREAD_NAMES_MAX - 1;
-        name = "(other threads)";
-    }
-    (void)strcpy(names->items[place], name);
-    names->count = place + 1;
-    return place;
-}
-
-static bool thread_names_init(struct thread_names *names, const struct profile *profile)
-{
-    char name[THREAD_NAME_SIZE];
-    (void)place_of_name(names, "");
-    names->of_thread = calloc(profile->threads.count + 1, sizeof(*names->of_thread));
-    for (size_t i = 1; names->of_thread && i < profile->threads.count; i++) {
-        write_thread_name(profile, &profile->threads.items[i], name);
-        names->of_thread[i] = (uint8_t)place_of_name(names, name);
-    }
-    return names->of_thread != NULL;
-}
-
-static struct thread_id add_named_thread(struct profile *profile, struct slice name)
-{
-    const struct string_id text = profile_string(profile, name);
-    return text.index ? profile_add_thread(profile, &(struct thread){.id = text, .name = text}) : (struct thread_id){0};
-}
-
-void profile_reduce(struct profile *profile, enum detail detail)
-{
-    struct thread_names *names = calloc(1, sizeof(*names));
-    struct thread_id *ids = calloc(profile->threads.count + 1, sizeof(*ids));
-    size_t count = profile->threads.count;
-    bool has_memory = names && ids && thread_names_init(names, profile);
-    if (!has_memory) profile_fail(profile, STATUS_NO_MEMORY);
-    for (size_t i = 1; has_memory && i < count && detail != DETAIL_STACKS; i++)
-        ids[i] = add_named_thread(profile, slice_of_text(names->items[names->of_thread[i]]));
-    for (size_t i = 0; has_memory && i < profile->samples.count; i++)
-        profile->samples.thread[i] = ids[profile->samples.thread[i].index];
-    profile->profiler_id = (struct string_id){0}; /* the threads are of no process */
-    if (names) free(names->of_thread);
-    free(names);
-    free(ids);
-}
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
@@ -346,7 +268,7 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
     bool is_fine = choose_columns(numbering, &rollup->rollup.value_count) && numbering->stacks && numbering->path &&
                    numbering->locations && numbering->ends && numbering->samples &&
                    thread_names_init(&numbering->threads, profile) && fill_rollup(rollup, numbering);
-    free(numbering->threads.of_thread);
+    thread_names_fini(&numbering->threads);
     free(numbering->stacks);
     free(numbering->path);
     free(numbering->locations);
@@ -430,7 +352,7 @@ static bool read_frame(struct slice bytes, struct profile *profile, struct read_
     uint8_t kind = cursor_u8(&cursor);
     *ret_frame = (struct read_frame){.is_thread = kind == FRAME_IS_THREAD};
     if (kind == FRAME_IS_THREAD) {
-        ret_frame->thread = add_named_thread(profile, slice_of(bytes.data + 1, bytes.size - 1));
+        ret_frame->thread = named_thread(profile, slice_of(bytes.data + 1, bytes.size - 1));
         return true;
     }
     struct mapping mapping = {.file_name = take_string(&cursor, profile)};

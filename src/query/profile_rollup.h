@@ -40,9 +40,6 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
                          const struct rollup_series *series);
 void profile_rollup_fini(struct profile_rollup *rollup);
 
-/* Leaves of the threads of PROFILE what DETAIL needs, as profile_of_rollup has them. */
-void profile_reduce(struct profile *profile, enum detail detail);
-
 /* PROFILE is initialised and empty. RET_SERIES has a PROFILE_COUNT of 0 if profiles add up. STATUS_UNSUPPORTED if
  * ROLLUP is damaged, or lacks what DETAIL needs. */
 enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,

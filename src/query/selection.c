@@ -12,6 +12,7 @@
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_scale.h"
 #include "query/image_place.h"
+#include "query/named_threads.h"
 #include "query/profile_rollup.h"
 #include "query/series.h"
 
@@ -245,7 +246,7 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
     if (status == STATUS_OK && (merge->reduces || merge->query->detail > DETAIL_LABELS)) image_places_rebase(&profile);
-    if (status == STATUS_OK && merge->reduces) profile_reduce(&profile, merge->query->detail);
+    if (status == STATUS_OK && merge->reduces) name_threads(&profile, merge->query->detail != DETAIL_STACKS);
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
     if (status == STATUS_OK && merge->series) {
         status = add_to_series(merge, chunk, &profile);
