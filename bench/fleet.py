@@ -96,24 +96,37 @@ def wait_for_roll_ups(server):
         time.sleep(3)
 
 
-def query(server, start, seconds):
-    """The best of three, and the number of samples."""
-    route, best = f"top?type=samples&from={start}&to={start + seconds}", None
+def best_of_three(server, route):
+    """Seconds, and the answer."""
+    best = None
     for _ in range(3):
         begun = time.monotonic()
-        answer = server.read(route)
+        answer = server.get(route)
         took = time.monotonic() - begun
         best = min(took, best or took)
-    return best, answer["total"]
+    if answer.status != 200:
+        raise RuntimeError(f"{route}: {answer.status} {answer.body[:200]}")
+    return best, answer
 
 
 def measure(folder, build, seconds, start=HOUR, waits=False):
+    """((Seconds of top, samples), memory)."""
     server = Server(build / "offbeat", folder)
     if waits:
         wait_for_roll_ups(server)
-    result = query(server, start, seconds), server.memory_peak_mib()
+    best, answer = best_of_three(server, f"top?type=samples&from={start}&to={start + seconds}")
+    result = (best, answer.json()["total"]), server.memory_peak_mib()
     server.stop()
     return result
+
+
+def measure_routes(folder, build):
+    """Seconds of routes whose answers are of one selection."""
+    server = Server(build / "offbeat", folder)
+    wait_for_roll_ups(server)
+    seconds = {route: best_of_three(server, f"{route}?from={HOUR}&to={HOUR + 3660}")[0] for route in ("flame", "page", "profile.pb.gz")}
+    server.stop()
+    return seconds
 
 
 def fleet(build, processes=2000):
@@ -126,6 +139,7 @@ def fleet(build, processes=2000):
         (rolled, samples), rolled_peak = measure(folder, build, 3660, waits=True)
         if samples != processes * MINUTES * SAMPLES:
             raise RuntimeError(f"{samples} samples instead of {processes * MINUTES * SAMPLES}")
+        routes = measure_routes(folder, build)
         (cut, _), cut_peak = measure(folder, build, 3300, HOUR + 130.2)
         drop_roll_ups(folder)
         (exact, same), exact_peak = measure(folder, build, 3660)
@@ -135,6 +149,8 @@ def fleet(build, processes=2000):
     table([
         [f"fleet: 1 hour of {processes} processes, {processes * MINUTES} chunks", "measured", "goal"],
         ["aggregate (top) from roll-ups, s", f"{rolled:.2f}", "<= 0.5"],
+        ["flame graph from roll-ups, s", f"{routes['flame']:.2f}", ""],
+        ["page, profile.pb.gz from roll-ups, s", f"{routes['page']:.2f}, {routes['profile.pb.gz']:.2f}", "<= 2 flame graphs"],
         ["aggregate from the sums of all chunks, s", f"{exact:.2f}", "<= 3"],
         ["55 minutes that cut chunks at both ends, s", f"{cut:.2f}", ""],
         ["resident, peak while receiving, MiB", f"{peak:.0f}", "<= 512"],
