@@ -76,8 +76,8 @@ def ready(browser, expression="true"):
 
 
 def press_button(browser, text):
-    browser.wait(f"[...document.querySelectorAll('button')].some((each) => each.textContent === {json.dumps(text)} && each.offsetParent)")
-    browser.run(f"[...document.querySelectorAll('button')].find((each) => each.textContent === {json.dumps(text)} && each.offsetParent).click()")
+    browser.wait(f"[...document.querySelectorAll('button, a')].some((each) => each.textContent === {json.dumps(text)} && each.offsetParent)")
+    browser.run(f"[...document.querySelectorAll('button, a')].find((each) => each.textContent === {json.dumps(text)} && each.offsetParent).click()")
 
 
 def choose(browser, label, value):
@@ -166,14 +166,94 @@ def a_comparison_shows_both_sides_with_one_selection():
 def sessions_and_transactions_have_a_flamechart_with_spans():
     with opened() as browser:
         press_button(browser, "Sessions")
-        ready(browser, "document.querySelectorAll('table.list').length === 2")
+        ready(browser, "document.querySelectorAll('table.list').length === 3")
         browser.keep(PICTURES, "serve-sessions")
-        press_button(browser, "GET /cart <b>")
+        browser.run("[...document.querySelectorAll('table.list')[2].querySelectorAll('a')].find((each) => each.textContent === 'GET /cart <b>').click()")
         ready(browser, "document.querySelectorAll('.view.time [role=treeitem]').length > 3")
         browser.wait("document.querySelectorAll('.span').length >= 3")
         names = browser.run("[...document.querySelectorAll('.span')].map((each) => each.textContent)")
         check(any("SELECT * FROM orders" in name for name in names) and any("GET /cart <b>" in name for name in names), f"spans: {names}")
         browser.keep(PICTURES, "serve-flamechart")
+        check_quiet(browser)
+
+
+@case
+def every_service_is_listed_and_found_and_sorted():
+    with opened(fills=False) as browser:
+        for number in range(503):
+            check_equal(browser.server.upload(b"main;work %d\n" % (number + 1), f"service=service-{number:03}").status, 200, "status")
+        browser.open("about:blank")
+        browser.open(f"http://127.0.0.1:{browser.server.port}/")
+        ready(browser, "document.querySelectorAll('table.list tbody tr').length === 500")
+        check_equal(browser.run("document.querySelector('.services [role=status]').textContent"), "503 of 503 services; the first 500 are shown", "count")
+        first = "document.querySelector('table.list tbody a').textContent"
+        for name in ("service-000", "service-502"):  # the activity does not have the second one
+            browser.run("[...document.querySelectorAll('table.list th button')].find((each) => each.textContent.startsWith('Service')).click()")
+            check_equal(browser.run(first), name, "the first by name")
+        browser.run("(() => { const field = document.querySelector('input[type=search]'); field.value = 'VICE-50 2'; field.dispatchEvent(new Event('input')); })()")
+        check_equal(browser.run("document.querySelectorAll('table.list tbody tr').length"), 1, "services that match both words")
+        browser.keep(PICTURES, "serve-services-search")
+        check_quiet(browser)
+
+
+@case
+def what_is_wrong_goes_away_with_its_cause():
+    with opened() as browser:
+        ready(browser)
+        browser.run("history.pushState(null, '', '?place=profile&service=none'); dispatchEvent(new PopStateEvent('popstate'))")
+        browser.wait("!!document.querySelector('.empty') && !document.querySelector('.line').hidden")
+        browser.run("history.pushState(null, '', '?place=profile&service=shop'); dispatchEvent(new PopStateEvent('popstate'))")
+        boxes(browser)
+        check_equal(browser.run("document.querySelectorAll('.empty').length"), 0, "messages above the flame graph")
+        browser.press("5")
+        browser.wait("document.querySelector('.view.time .empty')?.textContent.includes('Sessions and transactions of this service')")
+        check_equal(browser.run("document.querySelector('.view.time .empty a').search"), "?place=sessions&service=shop", "link")
+
+
+@case
+def links_are_links_and_a_new_tab_gets_the_token():
+    with opened() as browser:
+        ready(browser, "!!document.querySelector('table.list')")
+        found = browser.run("[...document.querySelectorAll('nav a, table.list a')].map((each) => [each.textContent, new URLSearchParams(each.search).get('place'), "
+                            "new URLSearchParams(each.search).get('service') || ''])")
+        check_equal(found, [["Services", "services", ""], ["Sessions", "sessions", ""], ["Ingest", "ingest", ""], ["shop", "profile", "shop"], ["mail", "profile", "mail"]], "links")
+        told = browser.run("new Promise((resolve) => { const other = new BroadcastChannel('offbeat'); other.onmessage = ({ data }) => resolve(data.token); other.postMessage('token?'); })")
+        check_equal(told, browser.server.token, "the token that another tab of this origin gets")
+
+
+@case
+def transactions_of_a_name_are_counted_and_added_up():
+    with opened() as browser:
+        for number in range(1, 5):
+            one = transaction(NOW - 895 + number) | {"event_id": f"{number:032x}", "timestamp": NOW - 895 + number + number / 10, "spans": []}
+            one["contexts"] = {**one["contexts"], "trace": {**one["contexts"]["trace"], "span_id": f"{number:016x}f"[1:]}}
+            check_equal(browser.server.send(envelope(item("transaction", one), event_id=f"{number:032x}")).status, 200, "status")
+        press_button(browser, "Sessions")
+        ready(browser, "document.querySelectorAll('table.list').length === 3")
+        row = browser.run("[...document.querySelector('table.list tbody tr').children].map((each) => each.textContent.replace(/\\u202f/g, ' '))")
+        check_equal(row, ["GET /cart <b>", "shop", "5", "300.00 ms", "2.500 s", "3.500 s"], "name, service, count, p50, p95 and sum")
+        browser.keep(PICTURES, "serve-transactions")
+        browser.run("document.querySelector('table.list tbody a').click()")
+        name = "service=shop&transaction=GET%20%2Fcart%20%3Cb%3E"
+        check_equal(boxes(browser)["all"], top(browser.server, name)["total"], "total of all of them")
+        browser.wait("[...document.querySelectorAll('select[aria-label=Transaction] option')].length === 2")
+        check_equal(browser.run("document.querySelectorAll('#functions option').length > 5"), True, "functions that are suggested")
+        check_quiet(browser)
+
+
+@case
+def two_services_are_compared():
+    with opened() as browser:
+        ready(browser)
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=profile&service=shop")
+        boxes(browser)
+        choose(browser, "Compare", "smail")
+        browser.wait("location.search.includes('base_service=mail')")
+        check_equal(boxes(browser)["all"], top(browser.server, "service=shop")["total"], "total")
+        browser.press("2")
+        ready(browser, "!!document.querySelector('[data-change]')")
+        names = browser.run("[...document.querySelectorAll('.view.top .name')].map((each) => each.title)")
+        check({"send", "parse"} <= set(names), f"functions of both services: {names}")
         check_quiet(browser)
 
 

@@ -20,13 +20,18 @@ export class Rejection extends Error {
 }
 
 // The token stays in this tab: in its session storage, never in a link.
-const TOKEN = "offbeat-token", KEY = "offbeat-key";
+const TOKEN = "offbeat-token", KEY = "offbeat-key", TABS_MS = 200;
 
 export class Api {
   token = sessionStorage.getItem(TOKEN) || "";
   key = sessionStorage.getItem(KEY) || ""; // of the DSN that `offbeat serve` printed; "": not known
   project = "1";
   private asking = new AbortController();
+  private readonly tabs = new BroadcastChannel("offbeat"); // of this origin
+
+  constructor() {
+    this.tabs.addEventListener("message", ({ data }) => this.answerTabs(data));
+  }
 
   // Takes token and key out of the URL that `offbeat serve` printed.
   takeFromUrl(): void {
@@ -38,6 +43,23 @@ export class Api {
     const search = new URLSearchParams(location.search);
     if (given.has("project")) search.set("project", given.get("project")!);
     history.replaceState(null, "", `${location.pathname}?${search}`);
+  }
+
+  // Takes token and key from another tab with this page: a link that was opened in a new tab has none.
+  async askOtherTabs(): Promise<void> {
+    this.tabs.postMessage("token?");
+    await new Promise((resolve) => setTimeout(resolve, TABS_MS));
+  }
+
+  private answerTabs(data: unknown): void {
+    const given = data as { token?: string; key?: string };
+    if (data === "token?") {
+      if (this.token) this.tabs.postMessage({ token: this.token, key: this.key });
+    } else if (this.token === "" && typeof given.token === "string") {
+      this.keepToken(given.token);
+      this.key = String(given.key || "");
+      sessionStorage.setItem(KEY, this.key);
+    }
   }
 
   keepToken(token: string): void {

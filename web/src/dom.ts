@@ -20,6 +20,17 @@ export function button(label: string, title: string, press: () => void): HTMLBut
   return element;
 }
 
+// A link within the page. A click with a key or another button is the browser's: a new tab.
+export function link(label: string, title: string, address: string, follow: () => void): HTMLAnchorElement {
+  const element = make("a", { href: address, title }, label);
+  element.addEventListener("click", (event) => {
+    if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    follow();
+  });
+  return element;
+}
+
 export function fill(select: HTMLSelectElement, options: [value: string, text: string][]): void {
   select.replaceChildren(...options.map(([value, text]) => make("option", { value }, text)));
 }

@@ -272,7 +272,7 @@ export class Page implements App {
     const key = `${this.state.colours} ${this.theme.isDark}`;
     if (key === this.shownColours) return;
     this.shownColours = key;
-    this.palette = new Palette(this.profile, this.state.colours, this.theme);
+    this.palette = new Palette(this.profile, this.state.colours, this.theme, this.sums.self);
   }
 
   private async goToMatch(step: number): Promise<void> {

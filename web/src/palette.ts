@@ -12,7 +12,8 @@ export interface Theme {
   accent: string;
 }
 
-const HUES = [30, 205, 150, 255, 345]; // few, so that packages are easy to see, not single boxes
+const HUES = [30, 205, 150, 255, 345]; // few, so that names are easy to see, not single boxes
+const WARM = [30, 52, 6, 342, 18, 70], COOL = [205, 165, 240, 185, 268, 222];
 
 function hash(text: string): number {
   let sum = 2166136261;
@@ -21,40 +22,55 @@ function hash(text: string): number {
 }
 
 function tone(hue: number, shade: number, isDark: boolean): string {
-  return isDark ? `hsl(${hue} 26% ${33 + shade * 4}%)` : `hsl(${hue} 52% ${80 + shade * 3}%)`;
+  return isDark ? `hsl(${hue} 34% ${32 + shade * 4}%)` : `hsl(${hue} 62% ${79 + shade * 3}%)`;
 }
 
-// The package of a function; without one, the first part of its name.
+const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|php|lua|pl)$/;
+const LIBRARY = /(?:^|\/)(?:node_modules|site-packages|dist-packages|vendor|gems)\/((?:@[^/]+\/)?[^/]+)/;
+const SYSTEM = /^node:|^<frozen|^\[|^\/(?:usr\/)?lib|(?:^|\/)(?:lib[^/]*\.so[.\d]*|ld-linux[^/]*|vmlinux)|^kernel|\/lib\/python\d/;
+
+// The package of a function; of a script its library, or else its file; without one, the first part of its name.
 function packageOf(profile: Profile, func: number): string {
-  const name = profile.names[func], file = profile.packages[profile.packageOf[func]];
+  const name = profile.names[func], own = profile.packages[profile.packageOf[func]] || "", file = profile.files[profile.fileOf[func]] || "";
+  const library = LIBRARY.exec(file) || LIBRARY.exec(own);
+  if (library) return library[1];
+  if (SCRIPT.test(file) && !SYSTEM.test(file)) return file;
   const part = /^[\w$./-]{1,200}?(?=::|\.[A-Za-z_$<(])/.exec(name);
-  return (file || "") + " " + (part ? part[0] : "");
+  return own + " " + (part ? part[0] : "");
 }
 
-// A hue for each key: the same one in each profile, but the keys with the most functions have different ones.
-function huesOf(keys: string[]): Map<string, number> {
-  const counts = new Map<string, number>(), hues = new Map<string, number>(), taken = new Set<number>();
-  for (const key of keys) counts.set(key, (counts.get(key) || 0) + 1);
-  for (const [key] of Array.from(counts).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))) {
-    let hue = hash(key) % HUES.length;
-    while (taken.size < HUES.length && taken.has(hue)) hue = (hue + 1) % HUES.length;
-    taken.add(hue);
-    hues.set(key, HUES[hue]);
-  }
-  return hues;
+function isLibrary(profile: Profile, func: number): boolean {
+  if (profile.inApp[func] > 0) return profile.inApp[func] === 1;
+  const own = profile.packages[profile.packageOf[func]] || "", file = profile.files[profile.fileOf[func]] || "";
+  return LIBRARY.test(file) || LIBRARY.test(own) || SYSTEM.test(file) || SYSTEM.test(own);
+}
+
+// Hues for each key, of HUES: those with the largest shares have different ones, the others what their names say.
+function huesOf(shares: Map<string, number>, hues: number[]): Map<string, number> {
+  const keys = Array.from(shares).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  return new Map(keys.map(([key], place) => [key, hues[place < hues.length ? place : hash(key) % hues.length]] as [string, number]));
+}
+
+// Warm for the program's own packages, cool for libraries and the kernel. WEIGHTS: the self values of the functions.
+function packageHues(profile: Profile, weights: ArrayLike<number>): number[] {
+  const shares = [new Map<string, number>(), new Map<string, number>()];
+  const places = profile.names.map((_, func) => [packageOf(profile, func), isLibrary(profile, func) ? 1 : 0] as [string, number]);
+  places.forEach(([key, side], func) => shares[side].set(key, (shares[side].get(key) || 0) + Math.abs(weights[func] || 0)));
+  const hues = [huesOf(shares[0], WARM), huesOf(shares[1], COOL)];
+  return places.map(([key, side]) => hues[side].get(key)!);
 }
 
 export class Palette {
   private colours: string[] = [];
 
-  constructor(profile: Profile, mode: Colours, theme: Theme) {
+  constructor(profile: Profile, mode: Colours, theme: Theme, weights: ArrayLike<number>) {
     const neutral = theme.isDark ? "hsl(220 6% 38%)" : "hsl(220 12% 86%)";
     const strong = tone(HUES[0], 0, theme.isDark), cool = tone(HUES[1], 1, theme.isDark);
-    const keys = mode === "package" ? profile.names.map((_, func) => packageOf(profile, func)) : [], hues = huesOf(keys);
+    const hues = mode === "package" ? packageHues(profile, weights) : [];
     this.colours = profile.names.map((name, func) => {
       if (mode === "system") return [neutral, cool, strong][profile.inApp[func]];
       if (mode === "recursion") return neutral;
-      return tone(mode === "name" ? HUES[hash(name) % HUES.length] : hues.get(keys[func])!, hash(name) % 3, theme.isDark);
+      return tone(mode === "name" ? HUES[hash(name) % HUES.length] : hues[func], hash(name) % 3, theme.isDark);
     });
     this.isDark = theme.isDark;
     this.recursive = strong;

@@ -11,7 +11,7 @@ import { TimeChart } from "./sparkline";
 import { safe } from "./text";
 import { SECONDS, secondsOf, timeField, timeText } from "./times";
 
-type Values = { name: string; samples: number }[];
+type Values = { name: string }[];
 interface SpanOfServer {
   name: string;
   op: string;
@@ -22,9 +22,10 @@ interface SpanOfServer {
 
 type TypeOfServer = Kind & { is_default: boolean };
 
-const FILTERS: [name: "service" | "environment" | "release" | "host", list: string, label: string][] =
-  [["service", "services", "Service"], ["environment", "environments", "Environment"], ["release", "releases", "Release"], ["host", "hosts", "Host"]];
-const SPANS_MAX = 2000, AROUND = 0.5;
+const FILTERS: [name: "service" | "environment" | "release" | "host" | "transaction", list: string, label: string][] =
+  [["service", "services", "Service"], ["environment", "environments", "Environment"], ["release", "releases", "Release"], ["host", "hosts", "Host"],
+   ["transaction", "transactions", "Transaction"]];
+const SPANS_MAX = 2000, AROUND = 0.5, SUGGESTIONS_MAX = 300, LIST_MAX = 10000;
 
 export class ProfileView implements ServerView {
   readonly element = make("section", { class: "server-view profile" });
@@ -35,16 +36,18 @@ export class ProfileView implements ServerView {
   private page: Page | null = null;
   private types: TypeOfServer[] = [];
   private chosen = ""; // one of TYPES
+  private readonly functions = make("datalist", { id: "functions" });
   private readonly rule = make("span", { class: "faint rule" });
 
   constructor(private readonly app: ServerApp) {
     this.chart = new TimeChart((from, to) => app.go({ from: from.toFixed(3), to: to.toFixed(3) }, true));
-    this.element.append(this.bar, this.chart.element, this.place);
+    this.element.append(this.functions, this.bar, this.chart.element, this.place);
   }
 
   hide(): void {
     this.page?.end();
     this.page = null;
+    this.place.replaceChildren(); // also what said that there is nothing
   }
 
   private get isSession(): boolean {
@@ -58,7 +61,7 @@ export class ProfileView implements ServerView {
     this.chart.element.hidden = this.isSession;
     this.types = [];
     this.rule.textContent = "";
-    this.showBar(null, null);
+    this.showBar(null);
     if (!this.isSession) void this.showChart();
     try {
       const parameters = await this.withType(selectionOf(state)), { type } = parameters;
@@ -75,6 +78,7 @@ export class ProfileView implements ServerView {
       this.rule.textContent = ruleText(kind);
       Object.assign(profile, { release: state.release, environment: state.environment }); // a sum may have several
       if (this.isSession && !/view=/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search + `#v=1&view=time${windowText(state, profile)}`);
+      this.suggest(profile);
       this.page = new Page(this.client, profile, this.place, { spans: spansOnAxis(spans, profile), source: { api, parameters } });
     } catch (error) {
       if (state === this.app.state) this.showNothing(error as Error);
@@ -101,7 +105,7 @@ export class ProfileView implements ServerView {
   private showNothing(error: Error): void {
     if (error.name === "AbortError") return;
     const wider = button("Show all of the time", "without a range", () => this.app.go({ from: "", to: "", base_from: "", base_to: "" }, true));
-    const unfiltered = button("Without filters", "only the service and the range", () => this.app.go({ environment: "", release: "", host: "", thread: "", tag_focus: "", focus: "", ignore: "" }, true));
+    const unfiltered = button("Without filters", "only the service and the range", () => this.app.go({ environment: "", release: "", host: "", transaction: "", thread: "", tag_focus: "", focus: "", ignore: "" }, true));
     this.place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "There is no profile to show"), make("p", {}, error.message), make("p", {}, wider, unfiltered)));
   }
 
@@ -119,19 +123,20 @@ export class ProfileView implements ServerView {
   }
 
   private async showFilters(): Promise<void> {
-    const { api, state } = this.app, lists: { [name: string]: Values } = {};
+    const { api, state } = this.app, lists: { [name: string]: string[] } = {};
     await Promise.all(FILTERS.map(async ([name, list]) => {
-      const answer = await api.json<{ [list: string]: Values }>(list, { service: name === "service" ? "" : state.service, limit: "1000" }).catch(() => null);
-      lists[name] = answer ? answer[list] : [];
+      const answer = await api.json<{ [list: string]: Values }>(list, { service: name === "service" ? "" : state.service, limit: String(LIST_MAX) }).catch(() => null);
+      const names = new Set((answer ? answer[list] : []).map((value) => value.name)); // a transaction is listed each time
+      lists[name] = Array.from(names).sort();
     }));
-    if (state === this.app.state) this.showBar(lists, lists.release);
+    if (state === this.app.state) this.showBar(lists);
   }
 
-  private showBar(lists: { [name: string]: Values } | null, releases: Values | null): void {
+  private showBar(lists: { [name: string]: string[] } | null): void {
     const { state } = this.app, parts: HTMLElement[] = [];
-    if (this.isSession) parts.push(button("‹ Sessions", "all sessions", () => this.app.go({ place: "sessions", profiler: "", chunk: "", trace: "", span: "", from: "", to: "" })));
+    if (this.isSession) parts.push(this.app.link("‹ Sessions", "all sessions", { place: "sessions", profiler: "", chunk: "", trace: "", span: "", from: "", to: "" }));
     for (const [name, , label] of FILTERS) {
-      const values = (lists ? lists[name] : []).map((value) => value.name).filter((value) => value !== "");
+      const values = (lists ? lists[name] : []).filter((value) => value !== "");
       if (state[name] !== "" && !values.includes(state[name])) values.unshift(state[name]);
       if (values.length === 0 || (values.length === 1 && state[name] === "")) continue;
       const select = choice(label, [["", `${label}: all`], ...values.map((value) => [value, safe(value, 60)] as [string, string])], (value) => this.app.go({ [name]: value } as Partial<ServerState>, true));
@@ -142,7 +147,7 @@ export class ProfileView implements ServerView {
     parts.push(this.rule, this.filter("tag_focus", "Label", "only samples with this label: key=value, or a regular expression"),
                this.filter("focus", "Focus", "only stacks with a function that this regular expression matches"),
                this.filter("ignore", "Ignore", "no stacks with a function that this regular expression matches"));
-    if (!this.isSession) parts.push(this.range(), this.comparison(releases));
+    if (!this.isSession) parts.push(this.range(), this.comparison(lists));
     this.bar.replaceChildren(...parts);
   }
 
@@ -153,10 +158,16 @@ export class ProfileView implements ServerView {
   }
 
   private filter(name: "tag_focus" | "focus" | "ignore", label: string, title: string): HTMLElement {
-    const field = make("input", { type: "text", "aria-label": label, title, placeholder: label, size: 10, spellcheck: "false" });
+    const field = make("input", { type: "text", "aria-label": label, title, placeholder: label, size: 10, spellcheck: "false", ...(name === "tag_focus" ? {} : { list: "functions" }) });
     field.value = this.app.state[name];
     field.addEventListener("change", () => this.app.go({ [name]: field.value.trim() } as Partial<ServerState>, true));
     return field;
+  }
+
+  // Offers the names of functions in the fields for them, as expressions that match nothing else.
+  private suggest(profile: Profile): void {
+    const names = profile.names.slice(0, SUGGESTIONS_MAX).map((name) => `^${name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
+    this.functions.replaceChildren(...names.map((value) => make("option", { value: safe(value) })));
   }
 
   private range(): HTMLElement {
@@ -170,26 +181,31 @@ export class ProfileView implements ServerView {
     return make("span", { class: "range" }, last, timeField("From", from, (low) => go(low, to && to > low ? to : 0)), timeField("To", to, (high) => go(Math.min(from, high - 1), high)));
   }
 
-  private comparison(releases: Values | null): HTMLElement {
+  private comparison(lists: { [name: string]: string[] } | null): HTMLElement {
     const { state } = this.app, from = secondsOf(state.from), to = state.to ? secondsOf(state.to) : Math.ceil(Date.now() / 1000);
-    const none = { base_from: "", base_to: "", base_release: "", base_environment: "", base_host: "" };
-    const names = (releases || []).map(({ name }) => name).filter((name) => name !== "" && name !== state.release).slice(-50).reverse();
+    const none = { base_from: "", base_to: "", base_service: "", base_release: "", base_environment: "", base_host: "" };
+    const names = (lists ? lists.release : []).filter((name) => name !== "" && name !== state.release).reverse();
+    const services = (lists ? lists.service : []).filter((name) => name !== "" && name !== state.service);
+    if (state.base_service && !services.includes(state.base_service)) services.unshift(state.base_service);
     if (state.base_release && !names.includes(state.base_release)) names.unshift(state.base_release);
     const options: [string, string][] = [["", "Compare with …"], ["before", "the time before"], ["this", "this range, with the next one"],
-                                         ...names.map((name) => [`r${name}`, `vs. release ${safe(name, 60)}`] as [string, string])];
+                                         ...names.map((name) => [`r${name}`, `vs. release ${safe(name, 60)}`] as [string, string]),
+                                         ...services.map((name) => [`s${name}`, `vs. service ${safe(name, 60)}`] as [string, string])];
     if (state.base_from) options.splice(1, 0, ["now", `vs. ${timeText(secondsOf(state.base_from))} – ${timeText(secondsOf(state.base_to))}`]);
     const select = choice("Compare", options, (value) => {
       if (value === "") this.app.go(none, true);
       else if (value === "before") this.app.go({ ...none, base_from: Math.max(0, from - (to - from)).toFixed(3), base_to: from.toFixed(3) }, true);
       else if (value === "this") this.app.go({ ...none, base_from: from.toFixed(3), base_to: to.toFixed(3) }, true);
+      else if (value.startsWith("s")) this.app.go({ ...none, base_service: value.slice(1) }, true);
       else if (value.startsWith("r")) this.app.go({ ...none, base_release: value.slice(1) }, true);
     });
-    select.value = state.base_release ? `r${state.base_release}` : state.base_from ? "now" : "";
+    select.value = state.base_service ? `s${state.base_service}` : state.base_release ? `r${state.base_release}` : state.base_from ? "now" : "";
     const swap = button("⇄", "exchange the two sides", () => {
-      const { base_from, base_to, base_release, release } = state;
-      this.app.go(base_release ? { release: base_release, base_release: release } : { from: base_from, to: base_to, base_from: from.toFixed(3), base_to: to.toFixed(3) }, true);
+      const { base_from, base_to, base_service, base_release, release, service } = state;
+      if (base_service) this.app.go({ service: base_service, base_service: service, release: base_release, base_release: release }, true);
+      else this.app.go(base_release ? { release: base_release, base_release: release } : { from: base_from, to: base_to, base_from: from.toFixed(3), base_to: to.toFixed(3) }, true);
     });
-    swap.hidden = !hasBase(state) || (state.base_release !== "" && state.release === "");
+    swap.hidden = !hasBase(state) || (state.base_release !== "" && state.release === "" && state.base_service === "");
     return make("span", { class: "comparison" }, select, swap);
   }
 }

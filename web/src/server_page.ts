@@ -1,12 +1,13 @@
 // The page of `offbeat serve`: where one is, what is chosen of the store, and who may see it.  SPDX-License-Identifier: MIT
 import { Api, Rejection } from "./api";
-import { button, choice, make } from "./dom";
+import { choice, link, make } from "./dom";
 import { IngestView } from "./ingest_view";
 import { ProfileView } from "./profile_view";
 import { Place, parseServerState, ServerState, serverStateText } from "./server_state";
 import { ServicesView } from "./services_view";
 import { SessionsView } from "./sessions_view";
 import { safe } from "./text";
+import { secondsOf } from "./times";
 
 export interface ServerApp {
   api: Api;
@@ -14,6 +15,8 @@ export interface ServerApp {
   script: HTMLScriptElement;
   // Shows another part of the store. KEEPS_VIEW: how it is shown stays, as after "#".
   go(changes: Partial<ServerState>, keepsView?: boolean): void;
+  // A link to that part.
+  link(label: string, title: string, changes: Partial<ServerState>): HTMLAnchorElement;
   say(text: string): void;
 }
 
@@ -25,6 +28,7 @@ export interface ServerView {
 
 const TITLES: { [place in Place]: string } = { services: "Services", profile: "Profile", sessions: "Sessions", ingest: "Ingest" };
 const IN_BAR: Place[] = ["services", "sessions", "ingest"];
+const NO_SESSION = { profiler: "", chunk: "", trace: "", span: "" };
 
 class ServerPage implements ServerApp {
   readonly api = new Api();
@@ -33,7 +37,9 @@ class ServerPage implements ServerApp {
   private readonly place = make("div", { class: "place-of-view" });
   private readonly line = make("p", { class: "line", role: "status" });
   private readonly views: { [place in Place]: ServerView };
-  private readonly links: HTMLButtonElement[];
+  private readonly links: HTMLAnchorElement[];
+  private readonly refreshing = choice("Refresh", [["0", "Refresh: off"], ["10", "every 10 s"], ["60", "every minute"]], (seconds) => this.setRefresh(Number(seconds)));
+  private refreshTimer = 0;
   private readonly projects = make("span", { class: "projects" });
   private shown: ServerView | null = null;
   private shownText = "";
@@ -42,8 +48,8 @@ class ServerPage implements ServerApp {
     this.api.takeFromUrl();
     this.state = parseServerState(location.search);
     this.views = { services: new ServicesView(this), profile: new ProfileView(this), sessions: new SessionsView(this), ingest: new IngestView(this) };
-    this.links = IN_BAR.map((place) => button(TITLES[place], TITLES[place], () => this.go({ place, profiler: "", chunk: "", trace: "", span: "" })));
-    this.bar.append(make("strong", {}, "offbeat"), ...this.links, this.projects);
+    this.links = IN_BAR.map((place) => this.link(TITLES[place], TITLES[place], { place, ...NO_SESSION }));
+    this.bar.append(make("strong", {}, "offbeat"), ...this.links, this.refreshing, this.projects);
     document.body.replaceChildren(this.bar, this.line, this.place);
     window.addEventListener("popstate", () => {
       const state = parseServerState(location.search);
@@ -55,6 +61,7 @@ class ServerPage implements ServerApp {
   }
 
   private async start(): Promise<void> {
+    if (this.api.token === "") await this.api.askOtherTabs();
     if (this.api.token === "") {
       this.askForToken("");
       return;
@@ -74,6 +81,25 @@ class ServerPage implements ServerApp {
     void this.apply();
   }
 
+  link(label: string, title: string, changes: Partial<ServerState>): HTMLAnchorElement {
+    return link(label, title, location.pathname + serverStateText({ ...this.state, ...changes }), () => this.go(changes));
+  }
+
+  // Asks again from time to time, and moves the range on, until that is switched off.
+  private setRefresh(seconds: number): void {
+    clearInterval(this.refreshTimer);
+    if (seconds > 0) this.refreshTimer = setInterval(() => this.refresh(seconds), seconds * 1000) as unknown as number;
+  }
+
+  private refresh(seconds: number): void {
+    const { from, to, profiler, chunk, span } = this.state, isBusy = !this.line.hidden || document.hidden || document.querySelector("dialog[open]");
+    if (isBusy || profiler || chunk || span) return;
+    const later = (time: string) => (time === "" || time === "0" ? time : (secondsOf(time) + seconds).toFixed(3));
+    this.state = { ...this.state, from: later(from), to: later(to) };
+    history.replaceState(null, "", location.pathname + serverStateText(this.state) + location.hash);
+    void this.apply();
+  }
+
   private async apply(): Promise<void> {
     const { state, api } = this, view = this.views[state.place];
     this.shownText = serverStateText(state);
@@ -81,6 +107,7 @@ class ServerPage implements ServerApp {
     api.startOver();
     document.title = `${TITLES[state.place]}${state.service ? ` of ${safe(state.service, 60)}` : ""} – offbeat`;
     IN_BAR.forEach((place, i) => {
+      this.links[i].href = location.pathname + serverStateText({ ...state, place, ...NO_SESSION });
       if (place === state.place) this.links[i].setAttribute("aria-current", "page");
       else this.links[i].removeAttribute("aria-current");
     });

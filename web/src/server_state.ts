@@ -5,8 +5,8 @@ export type Place = "services" | "profile" | "sessions" | "ingest";
 export const PLACES: Place[] = ["services", "profile", "sessions", "ingest"];
 
 // Names as the server's parameters. Times are seconds since 1970.
-const NAMES = ["project", "from", "to", "service", "environment", "release", "host", "type", "thread", "tag_focus", "focus", "ignore", "profiler", "chunk", "trace", "span",
-               "base_from", "base_to", "base_release", "base_environment", "base_host"] as const;
+const NAMES = ["project", "from", "to", "service", "environment", "release", "host", "type", "transaction", "thread", "tag_focus", "focus", "ignore", "profiler", "chunk", "trace", "span",
+               "base_from", "base_to", "base_service", "base_release", "base_environment", "base_host"] as const;
 type Name = (typeof NAMES)[number];
 
 export type ServerState = { place: Place } & { [name in Name]: string };
@@ -26,8 +26,8 @@ export function serverStateText(state: ServerState): string {
 
 // What chooses chunks and filters their samples.
 export function selectionOf(state: ServerState): Parameters {
-  const { from, to, service, environment, release, host, type, thread, tag_focus, focus, ignore, profiler, chunk, trace, span } = state;
-  return { from, to, service, environment, release, host, type, thread, tag_focus, focus, ignore, profiler, chunk, trace, span };
+  const { from, to, service, environment, release, host, type, transaction, thread, tag_focus, focus, ignore, profiler, chunk, trace, span } = state;
+  return { from, to, service, environment, release, host, type, transaction, thread, tag_focus, focus, ignore, profiler, chunk, trace, span };
 }
 
 export function hasBase(state: ServerState): boolean {
@@ -38,6 +38,7 @@ export function hasBase(state: ServerState): boolean {
 export function baseOf(state: ServerState): Parameters {
   const base = selectionOf(state);
   if (state.base_from || state.base_to) [base.from, base.to] = [state.base_from, state.base_to];
+  if (state.base_service) Object.assign(base, { service: state.base_service, release: "", transaction: "" }); // they are of the other one
   if (state.base_release) base.release = state.base_release;
   if (state.base_environment) base.environment = state.base_environment;
   if (state.base_host) base.host = state.base_host;

@@ -1,5 +1,5 @@
 // Sessions and transactions, each of which has a flamechart.  SPDX-License-Identifier: MIT
-import { button, choice, make } from "./dom";
+import { choice, make } from "./dom";
 import type { ServerApp, ServerView } from "./server_page";
 import { safe, seconds, Unit } from "./text";
 import { agoText, secondsOf, timeText } from "./times";
@@ -25,10 +25,28 @@ interface Transaction {
   end: string;
 }
 
-const SHOWN_MAX = 300, MARGIN = 0.001;
+interface Chunk {
+  profiler: string;
+  service: string;
+  release: string;
+  host: string;
+}
+
+// The transactions of one name.
+interface Group {
+  name: string;
+  service: string;
+  lengths: number[]; // seconds
+  profiled: number;
+}
+
+const SHOWN_MAX = 300, MARGIN = 0.001, LIST_MAX = "10000";
+const NO_SESSION = { profiler: "", chunk: "", span: "", trace: "" };
+
+const AMOUNTS = ["Length", "Samples", "Count", "p50", "p95", "All"];
 
 function table(headings: string[], rows: HTMLElement[]): HTMLElement {
-  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: text === "Length" || text === "Samples" ? "amount" : "" }, text)));
+  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: AMOUNTS.includes(text) ? "amount" : "" }, text)));
   return make("div", { class: "scroll" }, make("table", { class: "list" }, make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 
@@ -41,30 +59,46 @@ export class SessionsView implements ServerView {
 
   async show(): Promise<void> {
     const { api, state } = this.app, { from, to, service } = state;
-    const [services, sessions, transactions] = await Promise.all([
-      api.json<{ services: Session[] }>("services", { from, to, limit: "1000" }),
+    const [services, sessions, transactions, chunks] = await Promise.all([
+      api.json<{ services: Session[] }>("services", { from, to, limit: LIST_MAX }),
       api.json<{ sessions: Session[]; is_cut: boolean }>("sessions", { from, to, service }),
       api.json<{ transactions: Transaction[]; is_cut: boolean }>("transactions", { from, to, service }),
+      api.json<{ chunks: Chunk[] }>("chunks", { from, to, service, limit: LIST_MAX }),
     ]);
     const names = services.services.map(({ name }) => name);
     const select = choice("Service", [["", "Service: all"], ...names.map((name) => [name, safe(name, 60)] as [string, string])], (value) => this.app.go({ service: value }));
     select.value = service;
     const latest = sessions.sessions.filter(({ name }) => name !== "").sort((a, b) => (a.last < b.last ? 1 : -1));
-    const profiled = transactions.transactions.filter(({ profiler, profile }) => profiler !== "" || profile !== "").sort((a, b) => (a.start < b.start ? 1 : -1));
-    this.element.replaceChildren(make("h1", {}, "Sessions and transactions"), make("div", { class: "bar" }, select),
-                                 make("h2", {}, "Sessions"), ...this.sessions(latest), make("h2", {}, "Transactions with a profile"), ...this.transactions(profiled));
+    const ofSession = new Map(chunks.chunks.map((chunk) => [chunk.profiler, chunk] as [string, Chunk]));
+    const found = transactions.transactions, profiled = found.filter(isProfiled).sort((a, b) => (a.start < b.start ? 1 : -1));
+    this.element.replaceChildren(make("h1", {}, "Sessions and transactions"), make("div", { class: "bar" }, select), ...cutHint(transactions.is_cut, found.length),
+                                 make("h2", {}, "Transactions by name"), ...this.groups(found), make("h2", {}, "Sessions"), ...this.sessions(latest, ofSession),
+                                 make("h2", {}, "Transactions with a profile"), ...this.transactions(profiled));
   }
 
-  private sessions(sessions: Session[]): HTMLElement[] {
+  private groups(transactions: Transaction[]): HTMLElement[] {
+    if (transactions.length === 0) return [make("p", { class: "hint" }, "No transaction. A Sentry SDK sends them if traces are on.")];
+    const groups = groupsOf(transactions);
+    const rows = groups.slice(0, SHOWN_MAX).map((group) => {
+      const text = safe(group.name, 80) || "(no name)", part = (share: number) => seconds(quantile(group.lengths, share) * 1e9);
+      const name = group.profiled > 0 ? this.app.link(text, "the flame graph of all of them", { place: "profile", service: group.service, transaction: group.name, ...NO_SESSION })
+        : make("span", { title: "none of them has a profile" }, text);
+      return make("tr", {}, make("td", {}, name), make("td", {}, safe(group.service, 60)), make("td", { class: "amount" }, String(group.lengths.length)),
+                  make("td", { class: "amount" }, part(0.5)), make("td", { class: "amount" }, part(0.95)), make("td", { class: "amount" }, seconds(sum(group.lengths) * 1e9)));
+    });
+    return [table(["Transaction", "Service", "Count", "p50", "p95", "All"], rows), ...more(groups.length)];
+  }
+
+  private sessions(sessions: Session[], chunks: Map<string, Chunk>): HTMLElement[] {
     if (sessions.length === 0) return [make("p", { class: "hint" }, "No session: continuous profiling sends one for each run of a program. See Ingest for how to send.")];
     const number = new Unit("count", 0);
     const rows = sessions.slice(0, SHOWN_MAX).map((session) => {
-      const start = secondsOf(session.first), end = secondsOf(session.last);
-      const open = button(session.name.slice(0, 8), "open its flamechart", () => this.app.go({ place: "profile", profiler: session.name, from: "", to: "", span: "", trace: "", chunk: "" }));
-      return make("tr", {}, make("td", {}, open), make("td", {}, timeText(start)), make("td", { class: "amount" }, seconds((end - start) * 1e9)),
-                  make("td", { class: "amount" }, number.number(session.samples)), make("td", {}, agoText(end)));
+      const start = secondsOf(session.first), end = secondsOf(session.last), chunk = chunks.get(session.name);
+      const open = this.app.link(session.name.slice(0, 8), "its flamechart", { place: "profile", ...NO_SESSION, profiler: session.name, from: "", to: "" });
+      return make("tr", {}, make("td", {}, open), ...[chunk?.service, chunk?.release, chunk?.host].map((text) => make("td", {}, safe(text || "", 60))), make("td", {}, timeText(start)),
+                  make("td", { class: "amount" }, seconds((end - start) * 1e9)), make("td", { class: "amount" }, number.number(session.samples)), make("td", {}, agoText(end)));
     });
-    return [table(["Session", "Start", "Length", "Samples", "Last"], rows), ...more(sessions.length)];
+    return [table(["Session", "Service", "Release", "Host", "Start", "Length", "Samples", "Last"], rows), ...more(sessions.length)];
   }
 
   private transactions(transactions: Transaction[]): HTMLElement[] {
@@ -73,12 +107,42 @@ export class SessionsView implements ServerView {
       const start = secondsOf(each.start), end = secondsOf(each.end);
       const choose = each.profiler ? { profiler: each.profiler, from: (start - MARGIN).toFixed(6), to: (end + MARGIN).toFixed(6), span: "", trace: "", chunk: "" }
         : { profiler: "", chunk: each.profile, from: "", to: "", span: "", trace: "" };
-      const open = button(safe(each.name, 80) || each.span, "open its flamechart", () => this.app.go({ place: "profile", ...choose }));
+      const open = this.app.link(safe(each.name, 80) || each.span, "its flamechart", { place: "profile", ...choose });
       return make("tr", {}, make("td", {}, open), make("td", {}, safe(each.op, 40)), make("td", {}, safe(each.service, 60)), make("td", { class: "amount" }, seconds((end - start) * 1e9)),
                   make("td", {}, timeText(start)));
     });
     return [table(["Transaction", "Operation", "Service", "Length", "Start"], rows), ...more(transactions.length)];
   }
+}
+
+function isProfiled({ profiler, profile }: Transaction): boolean {
+  return profiler !== "" || profile !== "";
+}
+
+function sum(values: number[]): number {
+  return values.reduce((all, value) => all + value, 0);
+}
+
+// The smallest of VALUES, which are sorted, that is not below SHARE of them.
+function quantile(values: number[], share: number): number {
+  return values[Math.max(0, Math.ceil(share * values.length) - 1)];
+}
+
+// Those that took the most time together are first.
+function groupsOf(transactions: Transaction[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const each of transactions) {
+    const key = JSON.stringify([each.service, each.name]), group = groups.get(key) || { name: each.name, service: each.service, lengths: [], profiled: 0 };
+    groups.set(key, group);
+    group.lengths.push(Math.max(0, secondsOf(each.end) - secondsOf(each.start)));
+    group.profiled += isProfiled(each) ? 1 : 0;
+  }
+  for (const group of groups.values()) group.lengths.sort((a, b) => a - b);
+  return Array.from(groups.values()).sort((a, b) => sum(b.lengths) - sum(a.lengths));
+}
+
+function cutHint(isCut: boolean, count: number): HTMLElement[] {
+  return isCut ? [make("p", { class: "hint" }, `Of the transactions, the first ${count} of the range are listed and counted; choose a shorter range or a service.`)] : [];
 }
 
 function more(count: number): HTMLElement[] {

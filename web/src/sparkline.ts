@@ -1,6 +1,9 @@
 // Samples by time, as bars.  SPDX-License-Identifier: MIT
 import { make } from "./dom";
 import { readTheme } from "./palette";
+import { timeText } from "./times";
+
+const TICKS = 6;
 
 export function drawBars(canvas: HTMLCanvasElement, values: number[], width: number, height: number): void {
   const ratio = window.devicePixelRatio || 1, context = canvas.getContext("2d")!, largest = Math.max(1, ...values);
@@ -26,12 +29,13 @@ export class TimeChart {
   readonly element = make("div", { class: "time-chart" });
   private readonly canvas = make("canvas", { "aria-hidden": "true" });
   private readonly mark = make("div", { class: "window", hidden: true });
+  private readonly axis = make("div", { class: "time-axis", "aria-hidden": "true" });
   private values: number[] = [];
   private from = 0;
   private to = 1;
 
   constructor(choose: (from: number, to: number) => void) {
-    this.element.append(this.canvas, this.mark);
+    this.element.append(this.canvas, this.mark, this.axis);
     this.element.title = "drag to choose a range of time";
     let start = -1;
     const timeAt = (event: PointerEvent) => {
@@ -43,6 +47,8 @@ export class TimeChart {
       start = timeAt(event);
     });
     this.element.addEventListener("pointermove", (event) => {
+      const time = timeAt(event), value = this.values[Math.floor(((time - this.from) / (this.to - this.from)) * this.values.length)];
+      this.element.title = `${timeText(time)}${value === undefined ? "" : `: ${Math.round(value)} samples`}; drag to choose a range of time`;
       if (start >= 0) this.showMark(Math.min(start, timeAt(event)), Math.max(start, timeAt(event)));
     });
     this.element.addEventListener("pointerup", (event) => {
@@ -55,7 +61,15 @@ export class TimeChart {
 
   show(values: number[], from: number, to: number): void {
     Object.assign(this, { values, from, to });
+    this.writeAxis();
     this.draw();
+  }
+
+  // Times of the day, or days if the range is longer.
+  private writeAxis(): void {
+    const step = (this.to - this.from) / TICKS, isLong = this.to - this.from > 2 * 86400;
+    const text = (time: number) => (isLong ? timeText(time).slice(5, 10) : timeText(time).slice(11, step < 120 ? 19 : 16));
+    this.axis.replaceChildren(...Array.from({ length: this.values.length > 0 ? TICKS : 0 }, (_, i) => make("span", {}, text(this.from + i * step))));
   }
 
   showMark(from: number, to: number): void {
@@ -66,6 +80,6 @@ export class TimeChart {
   }
 
   private draw(): void {
-    drawBars(this.canvas, this.values, this.element.clientWidth, this.element.clientHeight);
+    drawBars(this.canvas, this.values, this.element.clientWidth, this.canvas.clientHeight);
   }
 }

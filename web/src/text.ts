@@ -7,7 +7,8 @@ const NAME_MAX = 300;
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]/g;
 
 export function safe(text: string, maximum = NAME_MAX): string {
-  const cut = text.length > maximum ? text.slice(0, maximum - 1) + "…" : text;
+  const end = Math.floor(maximum / 3); // names often differ there
+  const cut = text.length > maximum ? text.slice(0, maximum - 1 - end) + "…" + text.slice(text.length - end) : text;
   return cut.replace(UNSAFE, "\ufffd");
 }
 

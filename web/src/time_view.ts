@@ -86,6 +86,13 @@ export class TimeView implements ViewOfApp {
     const { profile, client, state } = this.app;
     this.element.classList.toggle("timeless", !profile.hasTimes);
     if (!profile.hasTimes) {
+      if (!this.app.host) {
+        const search = new URLSearchParams(location.search), address = new URLSearchParams({ place: "sessions" });
+        for (const name of ["project", "service", "from", "to"]) if (search.get(name)) address.set(name, search.get(name)!);
+        this.hint.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "What is shown is a sum"), make("p", {}, "The samples of all chunks of the range are added up. Sessions and transactions are shown in the order of time."),
+                                       make("p", {}, make("a", { href: `?${address}` }, "Sessions and transactions of this service"))));
+        return;
+      }
       const code = (text: string) => make("p", {}, make("code", {}, text));
       this.hint.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "This profile has no times"), make("p", {}, "Its samples are sums, as in pprof files. These have times:"),
                                      code("offbeat record -o x.envelope -- ./program"), code("offbeat view -- ./program"), make("p", {}, "and files of perf, Sentry profiles, recordings, and the formats of Chrome and Firefox.")));
