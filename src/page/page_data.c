@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COMPRESSION = 9, VARINT_BYTES = 10 };
+enum { COMPRESSION = 6, VARINT_BYTES = 10 }; /* level 9 takes five times as long for 3 % less */
 
 enum stream {
     STREAM_JSON,
