@@ -372,6 +372,20 @@ def a_stripped_static_go_program_has_complete_stacks():
         check(whole > 0 and incomplete < 0.05 * whole, f"{incomplete} of {whole} ns have incomplete stacks")
 
 
+@case
+def a_recorder_in_another_namespace_of_process_numbers_finds_its_processes():
+    """The kernel's programs see the numbers of the initial namespace."""
+    needs("bpf")
+    script = '"$1" & "$2" record --engine bpf -p $! -d 1 -o x.pb.gz && kill $!'
+    with Folder() as folder:
+        done = run("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh", PROGRAM, OFFBEAT.build / "offbeat", cwd=folder)
+        if "unshare" in text(done.stderr):
+            skip(text(done.stderr).strip())
+        check_equal(done.returncode, 0, text(done.stderr))
+        rows = top(folder, "--sample-index", "cpu")
+        check(rows["spends_seventy"]["total"] > 0, f"{sorted(rows)}")
+
+
 def kernel_programs():
     listed = subprocess.run(["/usr/sbin/bpftool", "prog", "list", "-j"], check=True, capture_output=True)
     return {program["id"] for program in json.loads(listed.stdout) if program.get("name") == "timer_tick"}

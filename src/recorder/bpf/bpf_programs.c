@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,6 +93,15 @@ bool bpf_programs_may_load(char *ret_problem)
     return program >= 0;
 }
 
+/* Returns the inode of the namespace of process numbers that this process is in; 0: the initial one. */
+static uint32_t own_namespace(void)
+{
+    const uint64_t initial = 0xeffffffc; /* PROC_PID_INIT_INO of the kernel */
+    struct stat status;
+    if (stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == initial) return 0;
+    return (uint32_t)status.st_ino;
+}
+
 /* Returns 0, or a negative error. SEES_MAPPINGS: with the optional program. */
 static int load_object(struct bpf_programs *programs, bool follows_children, bool sees_mappings)
 {
@@ -99,6 +109,7 @@ static int load_object(struct bpf_programs *programs, bool follows_children, boo
     programs->object = sampler_bpf__open();
     if (!programs->object) return -errno;
     programs->object->rodata->follows_children = follows_children;
+    programs->object->rodata->own_namespace = own_namespace();
     (void)bpf_program__set_autoload(programs->object->progs.place_chosen, sees_mappings);
     return sampler_bpf__load(programs->object);
 }

@@ -35,11 +35,30 @@ struct signal_struct {
     atomic_t live; /* threads that have not begun to end */
 } FOUND_AT_LOAD;
 
+struct ns_common {
+    unsigned int inum;
+} FOUND_AT_LOAD;
+
+struct pid_namespace {
+    struct ns_common ns;
+} FOUND_AT_LOAD;
+
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+} FOUND_AT_LOAD;
+
+struct pid {
+    unsigned int level;
+    struct upid numbers[1]; /* one for each namespace from the initial one to that of the process */
+} FOUND_AT_LOAD;
+
 struct task_struct {
     unsigned int __state;
     int on_cpu;
     int pid, tgid;
     struct task_struct *group_leader;
+    struct pid *thread_pid;
     struct signal_struct *signal;
     struct sched_entity se;
     struct sched_info sched_info;

@@ -54,6 +54,27 @@ struct {
 /* Samples that found no room in the ring. */
 uint64_t samples_lost;
 
+/* Inode of the namespace of process numbers that user space is in; 0: the initial one. Set at load. */
+const volatile uint32_t own_namespace;
+
+/* Returns the number of TASK in the namespace of user space; 0: it has none there. */
+static uint32_t number_of(struct task_struct *task)
+{
+    enum { LEVELS_MAX = 32 };
+    if (own_namespace == 0) return (uint32_t)task->pid;
+    const struct pid *pid = task->thread_pid;
+    for (uint32_t i = 1; pid && i < LEVELS_MAX && i <= pid->level; i++) {
+        const struct upid *place = (const void *)((uint64_t)&pid->numbers[0] + i * bpf_core_type_size(struct upid));
+        if (BPF_CORE_READ(place, ns, ns.inum) == own_namespace) return (uint32_t)BPF_CORE_READ(place, nr);
+    }
+    return 0;
+}
+
+static __always_inline uint32_t process_of(struct task_struct *task)
+{
+    return own_namespace == 0 ? (uint32_t)task->tgid : number_of(task->group_leader);
+}
+
 static __always_inline void take_registers(uint64_t *into, struct task_struct *task)
 {
     const struct pt_regs *registers = (const struct pt_regs *)bpf_task_pt_regs(task);
@@ -83,9 +104,9 @@ static __always_inline uint32_t mapping_count_of(uint32_t pid)
 }
 
 /* Returns true if the module entries of PROCESS describe the program that TASK executes. */
-static __always_inline bool is_current(const struct bpf_process_entry *process, const struct task_struct *task)
+static __always_inline bool is_current(const struct bpf_process_entry *process, struct task_struct *task)
 {
-    if (process->version == 0 || process->mapping_count != mapping_count_of((uint32_t)task->tgid) ||
+    if (process->version == 0 || process->mapping_count != mapping_count_of(process_of(task)) ||
         process->start_boottime != task->group_leader->start_boottime || process->self_exec_id != task->self_exec_id)
         return false;
     uint32_t first = process->first;
@@ -103,16 +124,16 @@ static __always_inline void walk_task(struct walk *walk, struct task_struct *tas
     if (walk->sample.is_known) walk_stack(walk, process);
 }
 
-static __always_inline void describe_sample(struct bpf_sample *sample, const struct task_struct *task,
+static __always_inline void describe_sample(struct bpf_sample *sample, struct task_struct *task,
                                             const struct walk *walk)
 {
     sample->record = BPF_SAMPLE;
     sample->time_ns = bpf_ktime_get_ns();
-    sample->pid = (uint32_t)task->tgid;
-    sample->tid = (uint32_t)task->pid;
+    sample->pid = process_of(task);
+    sample->tid = number_of(task);
     sample->start_boottime = task->group_leader->start_boottime;
     sample->self_exec_id = task->self_exec_id;
-    sample->mapping_count = mapping_count_of((uint32_t)task->tgid);
+    sample->mapping_count = mapping_count_of(process_of(task));
     sample->outcome = (uint8_t)walk->outcome;
     sample->is_known = walk->sample.is_known;
 }
@@ -164,13 +185,13 @@ static __always_inline void send_sample(struct walk *walk, struct stack_copy *co
 SEC("perf_event")
 int timer_tick(void *context)
 {
-    uint32_t pid = (uint32_t)(bpf_get_current_pid_tgid() >> 32), zero = 0;
-    if (pid == 0) return 0;
+    if (bpf_get_current_pid_tgid() == 0) return 0; /* no thread wants to run */
+    struct task_struct *task = bpf_get_current_task_btf();
+    uint32_t pid = process_of(task), zero = 0;
     const struct bpf_process_entry *process = bpf_map_lookup_elem(&processes, &pid);
     struct walk *walk = bpf_map_lookup_elem(&timer_walk, &zero);
     struct stack_copy *copy = bpf_map_lookup_elem(&timer_copy, &zero);
     if (!process || !walk || !copy) return 0;
-    struct task_struct *task = bpf_get_current_task_btf();
     walk_task(walk, task, process);
     send_sample(walk, copy, task);
     return 0;
@@ -192,7 +213,7 @@ static long walk_self_again(uint32_t index, void *data)
 SEC("syscall")
 int sample_caller(struct bpf_self_sample *argument)
 {
-    uint32_t pid = (uint32_t)(bpf_get_current_pid_tgid() >> 32), zero = 0;
+    uint32_t pid = process_of(bpf_get_current_task_btf()), zero = 0;
     struct self_context self = {
         .walk = bpf_map_lookup_elem(&self_walk, &zero),
         .process = bpf_map_lookup_elem(&processes, &pid),
@@ -211,13 +232,12 @@ int sample_caller(struct bpf_self_sample *argument)
 /* True if children of recorded processes are recorded. Set at load. */
 const volatile bool follows_children;
 
-static __always_inline void send_change(enum bpf_record record, const struct task_struct *task, uint32_t parent,
-                                        bool is_last)
+static __always_inline void send_change(enum bpf_record record, struct task_struct *task, uint32_t parent, bool is_last)
 {
     struct bpf_change change = {
         .record = record,
-        .pid = (uint32_t)task->tgid,
-        .tid = (uint32_t)task->pid,
+        .pid = process_of(task),
+        .tid = number_of(task),
         .parent = parent,
         .start_boottime = task->group_leader->start_boottime,
         .self_exec_id = task->self_exec_id,
@@ -225,7 +245,7 @@ static __always_inline void send_change(enum bpf_record record, const struct tas
         .cpu_ns = task->se.sum_exec_runtime,
         .run_delay_ns = task->sched_info.run_delay,
         .is_last = is_last,
-        .mapping_count = mapping_count_of((uint32_t)task->tgid),
+        .mapping_count = mapping_count_of(process_of(task)),
     };
     send(&change, sizeof(change));
 }
@@ -234,7 +254,7 @@ static __always_inline void send_change(enum bpf_record record, const struct tas
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-    uint32_t parent_pid = (uint32_t)parent->tgid, pid = (uint32_t)child->tgid;
+    uint32_t parent_pid = process_of(parent), pid = process_of(child);
     if (!follows_children || pid == parent_pid) return 0;
     const struct bpf_process_entry *known = bpf_map_lookup_elem(&processes, &parent_pid);
     if (!known) return 0;
@@ -251,7 +271,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
-    uint32_t pid = (uint32_t)task->tgid;
+    uint32_t pid = process_of(task);
     if (bpf_map_lookup_elem(&processes, &pid)) send_change(BPF_EXECUTED, task, 0, false);
     return 0;
 }
@@ -259,7 +279,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(thread_exit, struct task_struct *task)
 {
-    uint32_t pid = (uint32_t)task->tgid;
+    uint32_t pid = process_of(task);
     if (!bpf_map_lookup_elem(&processes, &pid)) return 0;
     bool is_last = task->signal->live.counter == 0;
     send_change(BPF_ENDED, task, 0, is_last);
@@ -294,7 +314,7 @@ SEC("tp_btf/vm_unmapped_area")
 int BPF_PROG(place_chosen, uint64_t address, struct vm_unmapped_area_info *info)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    uint32_t pid = (uint32_t)task->tgid, first = 1;
+    uint32_t pid = process_of(task), first = 1;
     const struct bpf_process_entry *process = bpf_map_lookup_elem(&processes, &pid);
     if (!process || !has_code(process, address, address + info->length)) return 0;
     uint32_t *count = bpf_map_lookup_elem(&mapping_counts, &pid);
@@ -320,13 +340,13 @@ int observe_thread(struct bpf_iter__task *context)
 {
     struct task_struct *task = context->task;
     if (!task) return 0;
-    uint32_t pid = (uint32_t)task->tgid;
+    uint32_t pid = process_of(task);
     if (!bpf_map_lookup_elem(&processes, &pid)) return 0;
     uint64_t *seen = bpf_task_storage_get(&seen_switches, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     uint64_t switches = task->nvcsw + task->nivcsw + 1;
     struct bpf_thread thread = {
         .pid = pid,
-        .tid = (uint32_t)task->pid,
+        .tid = number_of(task),
         .cpu_ns = task->se.sum_exec_runtime,
         .run_delay_ns = task->sched_info.run_delay,
         .state = task->__state,
