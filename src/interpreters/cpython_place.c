@@ -55,7 +55,7 @@ static bool read_string(const struct cpython_offsets *offsets, uint64_t address,
 
 /* --- Line numbers ------------------------------------------------------------------------------------------------- */
 
-/* A line table, read piece by piece: tables have no limit. */
+/* A line table, read piece by piece: it can be much larger than a block. */
 struct table_reader {
     const struct process_memory *memory;
     struct interpreted_work *work;
@@ -163,7 +163,9 @@ static uint32_t find_line(const struct cpython_offsets *offsets, uint64_t table,
                           uint64_t instruction, const struct process_memory *memory, struct interpreted_work *work)
 {
     struct table_reader reader = {.memory = memory, .work = work, .address = table + BYTES_DATA};
-    if (!process_memory_read(memory, &work->pieces, table + BYTES_SIZE, &reader.left, sizeof(reader.left)))
+    enum { TABLE_BYTES_MAX = 4 << 20 };
+    if (!process_memory_read(memory, &work->pieces, table + BYTES_SIZE, &reader.left, sizeof(reader.left)) ||
+        reader.left > TABLE_BYTES_MAX)
         return first_line;
     if (offsets->lines == CPYTHON_LOCATIONS) return line_by_locations(&reader, first_line, instruction);
     return line_by_pairs(&reader, first_line, instruction, offsets->lines == CPYTHON_RANGES);

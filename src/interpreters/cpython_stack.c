@@ -146,7 +146,7 @@ static void note_record(struct walk *walk, uint64_t record)
 
 static enum interpreted_result walk_chain(struct walk *walk)
 {
-    enum { STEPS_MAX = 100000 };
+    enum { STEPS_MAX = 4 * INTERPRETED_FRAMES_MAX };
     const struct cpython_offsets *offsets = walk->offsets;
     bool ends_at_entry = true;
     for (unsigned i = 0; walk->frame != 0; i++) {

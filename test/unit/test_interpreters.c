@@ -1,0 +1,191 @@
+/* Stacks of CPython from stored memory (keep_python.c, test/data/python/sleeps.py), without an interpreter.
+ * SPDX-License-Identifier: MIT */
+#include "stored_memory.h"
+#include "test.h"
+
+#include "base/slice.h"
+#include "interpreters/cpython_offsets.h"
+#include "interpreters/merged_stack.h"
+
+#include <stdlib.h>
+
+static uint8_t file[STORED_BYTES_MAX];
+static size_t file_size;
+static struct stored_header header;
+static struct stored_piece pieces[STORED_PIECES_MAX];
+static uint8_t *piece_bytes;
+
+static bool gather(const struct process_memory *memory, const struct memory_pieces *wanted)
+{
+    (void)memory;
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct memory_range *from = &wanted->from[i];
+        size_t at = 0;
+        while (at < header.piece_count &&
+               (from->address < pieces[at].address || from->address - pieces[at].address > pieces[at].size ||
+                from->size > pieces[at].size - (from->address - pieces[at].address)))
+            at++;
+        if (at == header.piece_count) return false;
+        memcpy((void *)(uintptr_t)wanted->to[i].address,
+               piece_bytes + pieces[at].offset + (from->address - pieces[at].address), from->size);
+    }
+    return true;
+}
+
+static const struct process_memory stored = {.gather = gather};
+
+/* Reads the stored memory of VERSION. Returns the text at its end. */
+static const char *load(const char *version)
+{
+    char path[512];
+    (void)snprintf(path, sizeof(path), TEST_SOURCE_ROOT "/test/data/python/%s.memory", version);
+    FILE *in = fopen(path, "rb");
+    CHECK(in);
+    file_size = fread(file, 1, sizeof(file) - 1, in);
+    file[file_size] = '\0';
+    (void)fclose(in);
+    memcpy(&header, file, sizeof(header));
+    CHECK(header.piece_count > 0 && header.piece_count <= STORED_PIECES_MAX);
+    memcpy(pieces, file + sizeof(header), header.piece_count * sizeof(pieces[0]));
+    piece_bytes = file + sizeof(header) + header.piece_count * sizeof(pieces[0]);
+    const struct stored_piece *last = &pieces[header.piece_count - 1];
+    return (const char *)piece_bytes + last->offset + last->size;
+}
+
+static enum interpreter_attached attach(struct interpreter_state *state)
+{
+    static struct interpreted_work work;
+    *state = (struct interpreter_state){0};
+    return cpython.attach(&header.image, &stored, &work, state);
+}
+
+static char *stacks_of(const struct interpreter_state *state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    write_stacks(out, state, &stored);
+    (void)fclose(out);
+    return text;
+}
+
+static const char *const versions[] = {"3.8", "3.9", "3.10", "3.11", "3.12", "3.13"};
+enum { VERSIONS = sizeof(versions) / sizeof(versions[0]) };
+
+TEST(a_stack_of_each_version_has_its_functions_and_lines)
+{
+    for (size_t i = 0; i < VERSIONS; i++) {
+        struct interpreter_state state;
+        const char *expected = load(versions[i]);
+        CHECK_INT(attach(&state), INTERPRETER_ATTACHED);
+        char *text = stacks_of(&state);
+        CHECK_TEXT(text, expected);
+        CHECK(strstr(text, "réveil sleeps.py:7 from 6\n") && strstr(text, "key sleeps.py:23 from 21"));
+        CHECK(strstr(text, "descend sleeps.py:28 from 27\n<module> sleeps.py:32 from "));
+        free(text);
+    }
+}
+
+TEST(a_runtime_of_another_size_is_refused)
+{
+    CHECK(cpython_offsets_of(11, 166688));
+    CHECK(!cpython_offsets_of(11, 166696));
+    CHECK(!cpython_offsets_of(12, 166688));
+    CHECK(!cpython_offsets_of(7, 1464));
+    CHECK(!cpython_offsets_of(0, 0));
+}
+
+static uint64_t random_state = 1;
+
+static uint64_t random_number(void)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return random_state >> 33;
+}
+
+TEST(garbage_in_memory_ends_in_a_refusal_or_a_bounded_stack)
+{
+    enum { ROUNDS = 400 };
+    for (size_t i = 0; i < VERSIONS; i++) {
+        struct interpreter_state state;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            (void)load(versions[i]);
+            size_t piece_size = file_size - (size_t)(piece_bytes - file);
+            for (unsigned j = 0; j < 1u << round % 8; j++)
+                piece_bytes[random_number() % piece_size] = (uint8_t)random_number();
+            if (attach(&state) == INTERPRETER_ATTACHED) free(stacks_of(&state));
+        }
+    }
+}
+
+/* --- Merging ------------------------------------------------------------------------------------------------------ */
+
+enum { FIRST = 0x1000000, EVALUATION = 0x5000, LIBRARY = 0x9000, LIBC = 0xa000 };
+static const struct native_view view = {.interpreter = {EVALUATION, 0x1000}, .libc = {LIBC, 0x1000}};
+
+static size_t merge(const uint64_t *addresses, size_t count, const uint64_t *records, size_t record_count,
+                    const struct native_view *shown, bool has_root, uint64_t *merged)
+{
+    static struct interpreted_stack stack;
+    uint64_t stack_pointers[16];
+    for (size_t i = 0; i < count; i++) stack_pointers[i] = 100 * i;
+    stack.count = (uint32_t)record_count;
+    for (size_t i = 0; i < record_count; i++) stack.frames[i] = (struct interpreted_frame){.record = records[i]};
+    const struct native_stack native = {addresses, stack_pointers, count, has_root};
+    return merge_stacks(&native, &stack, shown, FIRST, merged, 16);
+}
+
+TEST(functions_stand_where_their_evaluation_is_and_libraries_between_them)
+{
+    const uint64_t addresses[] = {LIBC + 8, EVALUATION + 1, LIBRARY + 1, EVALUATION + 2, EVALUATION + 3, LIBC + 1};
+    const uint64_t records[] = {0, 150, 0, 350};
+    uint64_t merged[16];
+    CHECK_UINT(merge(addresses, 6, records, 4, &view, true, merged), 6);
+    const uint64_t expected[] = {LIBC + 8, FIRST, FIRST + 1, LIBRARY + 1, FIRST + 2, FIRST + 3};
+    for (size_t i = 0; i < 6; i++) CHECK_UINT(merged[i], expected[i]);
+}
+
+TEST(a_program_that_embeds_the_interpreter_keeps_its_own_callers)
+{
+    const uint64_t addresses[] = {EVALUATION + 1, EVALUATION + 2, LIBRARY + 1, LIBC + 1};
+    const uint64_t records[] = {50};
+    uint64_t merged[16];
+    CHECK_UINT(merge(addresses, 4, records, 1, &view, true, merged), 3);
+    CHECK_UINT(merged[1], LIBRARY + 1);
+    CHECK_UINT(merged[2], LIBC + 1);
+}
+
+TEST(native_frames_of_the_interpreter_are_shown_if_wanted)
+{
+    const uint64_t addresses[] = {EVALUATION + 1, EVALUATION + 2, LIBC + 1};
+    const uint64_t records[] = {0, 120};
+    const struct native_view all = {.interpreter = view.interpreter, .libc = view.libc, .shows_all = true};
+    uint64_t merged[16];
+    CHECK_UINT(merge(addresses, 3, records, 2, &all, true, merged), 5);
+    const uint64_t expected[] = {EVALUATION + 1, FIRST, FIRST + 1, EVALUATION + 2, LIBC + 1};
+    for (size_t i = 0; i < 5; i++) CHECK_UINT(merged[i], expected[i]);
+}
+
+TEST(a_record_in_no_native_frame_contradicts_a_whole_stack)
+{
+    const uint64_t addresses[] = {EVALUATION + 1, EVALUATION + 2};
+    const uint64_t records[] = {50, 40};
+    uint64_t merged[16];
+    CHECK_UINT(merge(addresses, 2, records, 2, &view, true, merged), 0);
+    CHECK_UINT(merge(addresses, 2, records, 2, &view, false, merged), 2);
+}
+
+TEST(without_records_each_function_has_a_native_frame_of_the_evaluation)
+{
+    const uint64_t addresses[] = {LIBC + 8, EVALUATION + 1, LIBRARY + 1, EVALUATION + 2, LIBC + 1};
+    const uint64_t records[] = {0, 0, 0};
+    const struct native_view old = {.interpreter = view.interpreter, .evaluation = {EVALUATION, 16}, .libc = view.libc};
+    uint64_t merged[16];
+    CHECK_UINT(merge(addresses, 5, records, 2, &old, true, merged), 4);
+    CHECK_UINT(merged[1], FIRST);
+    CHECK_UINT(merged[2], LIBRARY + 1);
+    CHECK_UINT(merged[3], FIRST + 1);
+    CHECK_UINT(merge(addresses, 5, records, 3, &old, true, merged), 0);
+}
+
+TEST_MAIN()
