@@ -373,7 +373,7 @@ def a_stripped_static_go_program_has_complete_stacks():
 
 
 @case
-def a_recorder_in_another_namespace_of_process_numbers_finds_its_processes():
+def a_recorder_with_process_numbers_of_its_own_finds_processes():
     """The kernel's programs see the numbers of the initial namespace."""
     needs("bpf")
     script = '"$1" & "$2" record --engine bpf -p $! -d 1 -o x.pb.gz && kill $!'
