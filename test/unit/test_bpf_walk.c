@@ -106,6 +106,27 @@ static bool sample_now(uint32_t repeat)
     return received.count == 1 && received.sample.pid == (uint32_t)getpid();
 }
 
+static bool is_emulated;
+
+/* Gives the kernel the modules of this process. */
+static void identify(void)
+{
+    dl_iterate_phdr(add_object, NULL);
+    for (uint32_t i = 0; i < module_count; i++) CHECK(bpf_programs_load_table(programs, i, &tables[i]));
+    qsort(modules, module_count, sizeof(modules[0]), by_start);
+    bpf_programs_write_modules(programs, 0, modules, module_count);
+    CHECK(bpf_programs_set_process(programs, (uint32_t)getpid(), &process));
+    CHECK(sample_now(1)); /* says how the kernel identifies this process */
+    CHECK_UINT(received.sample.is_known, 0);
+    uint64_t frame = (uint64_t)(uintptr_t)__builtin_frame_address(0), sp = received.registers[MACHINE_SP];
+    is_emulated = sp > frame || frame - sp > 1 << 16; /* valgrind, for example */
+    process = (struct bpf_process_entry){.count = module_count,
+                                         .version = 1,
+                                         .start_boottime = received.sample.start_boottime,
+                                         .self_exec_id = received.sample.self_exec_id};
+    CHECK(bpf_programs_set_process(programs, (uint32_t)getpid(), &process));
+}
+
 /* Loads the programs, and gives them the modules of this process once. */
 static void prepare(void)
 {
@@ -115,19 +136,8 @@ static void prepare(void)
         if (is_needed && strcmp(is_needed, "1") == 0) TEST_FAIL("%s", problem);
         SKIP(problem);
     }
-    if (module_count > 0) return;
-    dl_iterate_phdr(add_object, NULL);
-    for (uint32_t i = 0; i < module_count; i++) CHECK(bpf_programs_load_table(programs, i, &tables[i]));
-    qsort(modules, module_count, sizeof(modules[0]), by_start);
-    bpf_programs_write_modules(programs, 0, modules, module_count);
-    CHECK(bpf_programs_set_process(programs, (uint32_t)getpid(), &process));
-    CHECK(sample_now(1)); /* says how the kernel identifies this process */
-    CHECK_UINT(received.sample.is_known, 0);
-    process = (struct bpf_process_entry){.count = module_count,
-                                         .version = 1,
-                                         .start_boottime = received.sample.start_boottime,
-                                         .self_exec_id = received.sample.self_exec_id};
-    CHECK(bpf_programs_set_process(programs, (uint32_t)getpid(), &process));
+    if (module_count == 0) identify();
+    if (is_emulated) SKIP("the stack that the kernel sees is that of an emulator");
 }
 
 /* --- Known stacks ------------------------------------------------------------------------------------------------- */
