@@ -16,7 +16,8 @@ enum {
     TICKS_A_LISTING = 16, /* ticks between two listings of the interpreter's threads, if nothing is new */
 };
 
-/* The sampler thread's alone, but PROCESS, which handlers read once threads have it. */
+/* The sampler thread's alone, but PROCESS, which handlers read once threads have it: it is never emptied, because a
+ * handler of an earlier start can still be reading. */
 static struct {
     struct interpreted_process process;
     enum interpreter_attached attached;
@@ -50,7 +51,6 @@ static const struct process_memory own_memory = {.gather = gather_own};
 void interpreted_threads_reset(void)
 {
     place_table_clear(&found.places);
-    found.process = (struct interpreted_process){0};
     found.attached = INTERPRETER_ABSENT;
     found.images_seen = 0;
     found.listed_tick = found.changed_tick = 0;

@@ -24,6 +24,8 @@ void sample_requests_prepare(void)
 void sample_requests_forget(void)
 {
     for (uint32_t i = 0, end = atomic_exchange(&used_end, 0); i < end; i++) {
+        struct interpreted_request *interpreted = atomic_load(&requests[i]->interpreted);
+        if (interpreted) pages_free(interpreted, sizeof(*interpreted));
         pages_free(requests[i], sizeof(*requests[i]));
         requests[i] = NULL;
     }
