@@ -21,6 +21,7 @@
 #include "cli/record_library.h"
 #include "cli/record_outputs.h"
 #include "cli/record_run.h"
+#include "deliver/program_script.h"
 #include "report/completeness_text.h"
 #include "symbolize/index_store.h"
 
@@ -55,6 +56,8 @@ struct record {
     struct record_outputs outputs;
     struct run_options run;
     const char *release, *environment;
+    char script[NAME_MAX + 1]; /* name of the script that PROGRAM, an interpreter, runs; "": none */
+    pid_t own_pid;             /* parent of the program's process */
     char library[PATH_MAX], cache_directory[PATH_MAX];
     bool has_folder, has_run; /* state that record_end has to end */
     int exit_status;          /* status, unless the program has run */
@@ -192,6 +195,13 @@ static void note_deleted(struct record *record, const struct profile *profile)
     }
 }
 
+/* Names the release of the program's own process by its script; other processes may run other scripts. */
+static void add_script(const struct record *record, struct profile *profile)
+{
+    bool is_first = strtol(profile_metadata_text(profile, "parent_pid"), NULL, 10) == record->own_pid;
+    if (is_first && record->script[0]) profile_add_metadata_text(profile, "script", record->script);
+}
+
 static void take_recording(struct record *record, struct profile *all, const char *name)
 {
     struct buffer bytes;
@@ -213,6 +223,7 @@ static void take_recording(struct record *record, struct profile *all, const cha
         record->sampled_cpu_ns += process_starts_add(&record->starts, &profile, pid, before);
         if (was_sampled) {
             count_process(record, &profile);
+            add_script(record, &profile);
             if (record->release) profile.release = profile_text(&profile, record->release);
             if (record->environment) profile.environment = profile_text(&profile, record->environment);
             /* Some outputs hold one process in each file. */
@@ -561,11 +572,23 @@ static void record_attached(struct record *record, const struct record_arguments
     if (record->has_run) write_kept(record);
 }
 
+static void note_script(struct record *record, char **command)
+{
+    struct buffer arguments;
+    buffer_init(&arguments, 1 << 20);
+    for (char **word = command; *word; word++) buffer_append(&arguments, *word, strlen(*word) + 1);
+    struct slice script = program_script(path_base_name_text(command[0]), buffer_slice(&arguments));
+    (void)snprintf(record->script, sizeof(record->script), "%.*s", SLICE_ARGUMENTS(script));
+    record->own_pid = getpid();
+    buffer_fini(&arguments);
+}
+
 /* Returns early where something fails: record_end stops and frees whatever was begun. */
 static void record_begin(struct record *record, const struct record_arguments *arguments, char **command)
 {
     record->exit_status = EXIT_FAILED;
     record->command = command[0];
+    note_script(record, command);
     record->program = run_find_program(command[0]);
     if (!record->program || !prepare_outputs(record, arguments) || !prepare_run(record)) return;
     if (record->watcher) record->run.started = note_started;

@@ -2,16 +2,10 @@
 #ifndef OFFBEAT_SDK_PROGRAM_NAME_H
 #define OFFBEAT_SDK_PROGRAM_NAME_H
 
-#include "base/slice.h"
-
 #include <limits.h>
 
 /* Writes the name that was started, without folders: the name of a link, not of the file that it names; of an
  * interpreter, the script. "" if it is not known. Returns true if it is a script. */
 bool program_name(char ret_name[NAME_MAX + 1]);
-
-/* Returns the script among ARGUMENTS, the arguments of the interpreter NAME with a NUL after each, its own name first.
- * Empty if NAME is no interpreter, or runs no file. */
-struct slice program_script(const char *name, struct slice arguments);
 
 #endif

@@ -232,6 +232,18 @@ def every_envelope_holds_one_chunk_that_a_strict_server_accepts():
         check(done.returncode == 0, f"{path.name}: {text(done.stdout)} {text(done.stderr)}")
 
 
+@short
+@case
+def the_release_of_an_interpreter_is_the_name_of_its_script():
+    with Folder() as folder:
+        (folder / "works.pl").write_text("for (my $i = 0; $i < 3e6; $i++) { }\n", encoding="ascii")
+        for arguments, name in (([folder / "works.pl"], "works.pl"), (["-e", "for (my $i = 0; $i < 3e6; $i++) { }"], "perl")):
+            done = OFFBEAT.record(folder, "perl", *arguments)
+            check_equal(done.returncode, 0, f"status ({text(done.stderr)})")
+            chunk = envelope_chunks(folder / "x.envelope")[0]
+            check_equal(chunk["release"].partition("@")[0], name, f"release with {arguments}")
+
+
 @case
 def a_program_without_build_id_has_image_and_release_FMT_9_V2_12():
     with Folder() as folder:

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "sdk/program_name.h"
+#include "deliver/program_script.h"
 #include "sdk/settings.h"
 
 #include <stdlib.h>
