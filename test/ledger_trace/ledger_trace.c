@@ -6,7 +6,7 @@
  * ">" a record that it wrote, "=" a state after the call. SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 
 #include <stdlib.h>
 #include <string.h>

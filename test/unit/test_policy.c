@@ -1,6 +1,8 @@
 /* Drives the policy of the sampler (run/policy.h) with timers that answer as a case says. SPDX-License-Identifier: MIT
  */
 #include "sampler/run/policy.h"
+#include "sampler/run/timer.h"
+#include "sampler/run/cpu_clock_timer.h"
 #include "test.h"
 
 enum { MS = 1000000, PERIOD_NS = 10 * MS, STARTER = 7 };

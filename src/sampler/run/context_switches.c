@@ -1,7 +1,7 @@
 /* Counts a thread's waits for a processor after wake-ups and after preemptions, where no timer records its context
  * switches, by the kernel's counts of these (/proc/self/task/TID/status). After each voluntary switch the thread sleeps
  * and then waits; after each other one it waits. SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/context_switches.h"
 
 #include "base/unsigned.h"
 #include "sampler/kernel/process_info.h"

@@ -6,7 +6,10 @@
  * chosen at random and stands for all of them; each stands for the time between two ticks. So no place has more weight
  * because the thread sleeps before or after it. If the ticks do not meet the thread, the sampler thread sends signals.
  * SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/cpu_clock_timer.h"
+
+#include "sampler/run/run_queue_waits.h"
+#include "sampler/run/timer.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"

@@ -4,6 +4,11 @@
 #include "base/kernel.h"
 #include "base/unsigned.h"
 #include "sampler/run/taken_stacks.h"
+#include "sampler/run/thread_time.h"
+#include "sampler/run/idle_threads.h"
+#include "sampler/run/short_lived_threads.h"
+#include "sampler/run/timer.h"
+#include "sampler/run/cpu_clock_timer.h"
 
 uint64_t ended_threads_unseen_cpu_ns(const struct sampler *sampler)
 {

@@ -3,7 +3,7 @@
  * the thread still sleeps. Any user may have pages as long as perf_event_paranoid is at most 2; each one counts against
  * the user's share of locked memory, and costs its thread about 0.7 µs at every context switch, so that threads which
  * wake up often lose it again. SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/idle_threads.h"
 
 #include "base/kernel.h"
 #include "base/pages.h"

@@ -4,7 +4,7 @@
 #ifndef OFFBEAT_SAMPLER_INTERPRETED_THREADS_H
 #define OFFBEAT_SAMPLER_INTERPRETED_THREADS_H
 
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 #include "sampler/run/remote_unwind.h"
 
 /* Forgets everything, at a start of the sampler. */

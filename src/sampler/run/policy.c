@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/run/policy.h"
+#include "sampler/run/timer.h"
+#include "sampler/run/cpu_clock_timer.h"
 
 uint32_t policy_requests_max(const struct sampler *sampler, const struct target_thread *thread)
 {

@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_SAMPLER_POLICY_H
 #define OFFBEAT_SAMPLER_POLICY_H
 
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 
 /* The numbers of the policy, each with its reason. */
 enum policy_number {

@@ -4,7 +4,7 @@
 #ifndef OFFBEAT_SAMPLER_RECHECK_LIST_H
 #define OFFBEAT_SAMPLER_RECHECK_LIST_H
 
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 
 void recheck_list_clear(void);
 bool recheck_list_has_room(void);

@@ -4,6 +4,8 @@
 #include "sampler/run/interpreted_threads.h"
 #include "sampler/run/policy.h"
 #include "sampler/run/walk_tables.h"
+#include "sampler/run/thread_time.h"
+#include "sampler/run/timer.h"
 
 /* Returns REMOTE_WALKED if the stack was read and written, REMOTE_PENDING if it needs a table that is being built. */
 static enum remote_unwind_result read_blocked(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)

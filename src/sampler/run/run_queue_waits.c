@@ -8,7 +8,9 @@
 #include "sampler/run/remote_unwind.h"
 #include "sampler/source/chance.h"
 #include "sampler/kernel/vdso_clock.h"
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/run_queue_waits.h"
+
+#include "sampler/run/timer.h"
 #include "sampler/kernel/process_info.h"
 
 enum {

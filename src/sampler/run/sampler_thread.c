@@ -1,6 +1,11 @@
 /* The sampler thread: a tick every period, at which every thread is scanned (tick.c).
  * SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/cpu_clock_timer.h"
+#include "sampler/run/short_lived_threads.h"
+#include "sampler/run/thread_time.h"
+#include "sampler/run/tick.h"
+#include "sampler/run/tick_schedule.h"
+#include "sampler/run/timer.h"
 #include "sampler/run/ended_threads.h"
 #include "sampler/run/taken_stacks.h"
 

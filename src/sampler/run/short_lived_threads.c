@@ -2,7 +2,7 @@
  * them, and their stacks stand for the others with the same start routine. Time without a stack has the name of the
  * routine. SPDX-License-Identifier: MIT */
 #include "base/unsigned.h"
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/short_lived_threads.h"
 #include "sampler/run/ended_threads.h"
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */

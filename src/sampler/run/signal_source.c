@@ -7,6 +7,8 @@
 #include "sampler/run/signal_choice.h"
 #include "sampler/source/signal_gate.h"
 #include "sampler/run/walk_tables.h"
+#include "sampler/run/timer.h"
+#include "sampler/run/run_queue_waits.h"
 
 /* Opens a timer for THREAD, which cannot receive a signal. A thread that blocks signals for a moment, for example while
  * it starts, gets time: its next stack counts for the CPU time until then. */

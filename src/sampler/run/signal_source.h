@@ -6,7 +6,7 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_SOURCE_H
 #define OFFBEAT_SAMPLER_SIGNAL_SOURCE_H
 
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 
 /* Gives up the request to THREAD if it blocks the signal. A thread that gets a processor runs the handler first, unless
  * it blocks the signal, or is in a long system call, at whose end it replies. CPU_NS was read before the request is

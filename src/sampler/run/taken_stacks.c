@@ -6,6 +6,10 @@
 #include "sampler/kernel/process_info.h"
 #include "sampler/run/remote_unwind.h"
 #include "sampler/run/walk_tables.h"
+#include "sampler/run/thread_time.h"
+#include "sampler/run/timer.h"
+#include "sampler/run/run_queue_waits.h"
+#include "sampler/run/cpu_clock_timer.h"
 
 /* Walks the stack of SAMPLE. Returns false if it is not available yet, or never will be. A stack in our own handler is
  * not used: the reply has the place that the handler interrupted, and the kernel's copy does not reach there. */

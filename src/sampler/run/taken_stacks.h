@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_SAMPLER_TAKEN_STACKS_H
 #define OFFBEAT_SAMPLER_TAKEN_STACKS_H
 
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 
 /* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
  * stack where it waited for a processor, by the reply to a request, or NULL. */

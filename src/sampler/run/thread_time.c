@@ -1,5 +1,9 @@
 /* Tells a thread's ledger what was observed, and notes what it has written.  SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/thread_time.h"
+
+#include "sampler/run/context_switches.h"
+#include "sampler/run/run_queue_waits.h"
+#include "sampler/run/timer.h"
 
 #include "sampler/kernel/process_info.h"
 

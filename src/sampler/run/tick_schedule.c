@@ -1,5 +1,5 @@
 /* Decides when the next tick comes, and which periods have none.  SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/tick_schedule.h"
 
 #include "base/unsigned.h"
 #include "sampler/source/chance.h"

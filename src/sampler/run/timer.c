@@ -3,7 +3,9 @@
  * one in each period of the thread's CPU time. The period is drawn at random around the requested one, and drawn again
  * after some samples, so that no program is in step with it. A timer makes each context switch of its thread slightly
  * more expensive, so threads that sleep lose it again. SPDX-License-Identifier: MIT */
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/timer.h"
+
+#include "sampler/run/cpu_clock_timer.h"
 
 #include "base/kernel.h"
 #include "base/seccomp_filter.h"

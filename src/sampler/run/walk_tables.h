@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_SAMPLER_WALK_TABLES_H
 #define OFFBEAT_SAMPLER_WALK_TABLES_H
 
-#include "sampler/run/sampler_private.h"
+#include "sampler/run/sampler_state.h"
 
 /* Builds the table of the new module that a walk has reached at its last address. */
 enum modules_result walk_table_build(struct sampler *sampler, const uint64_t *addresses, size_t count);
