@@ -83,6 +83,7 @@ struct record {
     struct attach_options attach;
     struct attachment *attachment; /* processes that are recorded from outside; NULL: none */
     char attached_name[PATH_MAX];
+    bool is_outside; /* true if the command is recorded from outside */
 };
 
 struct record_arguments {
@@ -377,11 +378,11 @@ static void print_no_sample(const struct record *record)
 
 static void print_why_empty(const struct record *record, const struct missing *missing)
 {
-    if (record->recordings.count == 0 && missing->processes.count == 0) {
+    if (record->recordings.count == 0 && missing->processes.count == 0 && !record->is_outside) {
         message("%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not "
                 "waited for: a daemon must stay in the foreground",
                 record->command, record->run.library);
-    } else if (record->recordings.count > 0 && record->stack_count == 0 && missing->processes.count == 0) {
+    } else if (record->stack_count == 0 && missing->processes.count == 0) {
         print_no_sample(record);
     }
 }
@@ -505,8 +506,57 @@ static bool prepare_outputs(struct record *record, const struct record_arguments
     return record_outputs_check(outputs);
 }
 
+static void prepare_attach_options(struct record *record)
+{
+    struct attach_options *attach = &record->attach;
+    attach->frequency_hz = record->run.frequency_hz;
+    attach->duration_ns = record->run.duration_ns;
+    attach->is_cpu_mode = record->run.is_cpu_mode;
+    attach->no_children = record->run.no_children;
+    attach->directory = record->folder.path;
+    attach->image_directory = record_folder_arrange_images(&record->folder);
+    attach->cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
+}
+
+static void attach_started(void *context, pid_t pid)
+{
+    const struct record *record = context;
+    attach_add(record->attachment, pid);
+}
+
+static uint64_t attach_work_of(void *context)
+{
+    const struct record *record = context;
+    return attach_work(record->attachment);
+}
+
+static void write_attached_meanwhile(void *context, bool has_ended)
+{
+    const struct record *record = context;
+    if (has_ended)
+        attach_end(record->attachment);
+    else
+        attach_flush(record->attachment);
+    write_meanwhile(context, has_ended);
+}
+
+/* Prepares the recording of a program from outside. */
+static bool prepare_run_outside(struct record *record)
+{
+    record->has_folder = record_folder_make(&record->folder);
+    if (!record->has_folder) return false;
+    prepare_attach_options(record);
+    record->attachment = attach_open(&record->attach);
+    record->run.directory = record->folder.path;
+    record->run.started = attach_started;
+    record->run.work = attach_work_of;
+    record->run.write = write_attached_meanwhile;
+    return record->attachment != NULL;
+}
+
 static bool prepare_run(struct record *record)
 {
+    if (record->is_outside) return prepare_run_outside(record);
     if (!record_library_find(record->library)) return false;
     record->has_folder = record_folder_make(&record->folder);
     if (!record->has_folder || !record_folder_add_library(&record->folder, record->library)) return false;
@@ -517,7 +567,7 @@ static bool prepare_run(struct record *record)
     return true;
 }
 
-static void note_started(void *context)
+static void note_started(void *context, pid_t pid)
 {
     const struct record *record = context;
     record->watcher->started(record->watcher->context, &record->folder);
@@ -551,13 +601,7 @@ static bool prepare_attach(struct record *record, const struct record_arguments 
     if (!prepare_outputs(record, arguments)) return false;
     record->has_folder = record_folder_make(&record->folder);
     if (!record->has_folder) return false;
-    attach->frequency_hz = record->run.frequency_hz;
-    attach->duration_ns = record->run.duration_ns;
-    attach->is_cpu_mode = record->run.is_cpu_mode;
-    attach->no_children = record->run.no_children;
-    attach->directory = record->folder.path;
-    attach->image_directory = record_folder_arrange_images(&record->folder);
-    attach->cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
+    prepare_attach_options(record);
     attach->write = write_attached;
     attach->context = record;
     return true;
@@ -589,7 +633,7 @@ static void record_begin(struct record *record, const struct record_arguments *a
     record->exit_status = EXIT_FAILED;
     record->command = command[0];
     note_script(record, command);
-    record->program = run_find_program(command[0]);
+    record->program = run_find_program(command[0], !record->is_outside);
     if (!record->program || !prepare_outputs(record, arguments) || !prepare_run(record)) return;
     if (record->watcher) record->run.started = note_started;
     record->run.context = record;
@@ -597,6 +641,7 @@ static void record_begin(struct record *record, const struct record_arguments *a
     if (!record->has_run) return;
     if (record->watcher) record->watcher->ended(record->watcher->context);
     if (record->is_written) return;
+    if (record->attachment) attach_end(record->attachment);
     print_end(command[0], record->result.status);
     write_kept(record);
 }
@@ -719,6 +764,7 @@ int command_record(int argc, char **argv)
     record.run.is_cpu_mode = mode == 1;
     record.run.write = write_meanwhile;
     record.attach.engine = engine_names[engine];
+    record.is_outside = engine > ENGINE_INSIDE && !attach_is_wanted(&record.attach);
     if (!check_use(&record, &command, engine)) return EXIT_WRONG_USE;
     if (attach_is_wanted(&record.attach))
         record_attached(&record, &arguments);

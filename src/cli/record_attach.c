@@ -2,6 +2,7 @@
 #include "cli/record_attach.h"
 
 #include "base/clocks.h"
+#include "base/unsigned.h"
 #include "cli/message.h"
 #include "recorder/engines.h"
 #include "recorder/recorder.h"
@@ -124,6 +125,20 @@ static int wait_for_signal(const sigset_t *signals, uint64_t until_ns)
     return number > 0 ? number : 0;
 }
 
+uint64_t attach_work(struct attachment *attachment)
+{
+    struct recorder *recorder = attachment->recorder;
+    if (recorder_process_count(recorder) == 0) return UINT64_MAX;
+    if (clock_monotonic_ns() >= recorder_next_ns(recorder)) recorder_tick(recorder);
+    recorder_work(recorder, recorder_next_ns(recorder));
+    return difference(recorder_next_ns(recorder), clock_monotonic_ns());
+}
+
+void attach_flush(struct attachment *attachment)
+{
+    recorder_flush(attachment->recorder);
+}
+
 /* Records until the end. */
 static void record_until_end(struct attachment *attachment, const struct attach_options *options,
                              const sigset_t *signals)
@@ -136,7 +151,7 @@ static void record_until_end(struct attachment *attachment, const struct attach_
         recorder_work(recorder, next_ns);
         int number = wait_for_signal(signals, next_ns);
         if (number == SIGUSR1 || number == SIGQUIT) {
-            recorder_flush(recorder);
+            attach_flush(attachment);
             options->write(options->context);
         } else if (number != 0) {
             break;
@@ -144,36 +159,41 @@ static void record_until_end(struct attachment *attachment, const struct attach_
             recorder_tick(recorder);
         }
     }
-    recorder_end(recorder);
 }
 
 /* CPU time is counted by clocks: lost stacks make shares less exact, and no time smaller. */
-static void print_losses(const struct recorder *recorder)
+void attach_end(struct attachment *attachment)
 {
     struct engine_losses losses = {0};
-    recorder_losses(recorder, &losses);
+    recorder_end(attachment->recorder);
+    recorder_losses(attachment->recorder, &losses);
     uint64_t lost = losses.stacks_lost + losses.runs_missed;
     if (lost > 0)
         message("%llu stacks of running threads were lost, because the machine is overloaded; lower --frequency",
                 (unsigned long long)lost);
 }
 
+void attach_add(struct attachment *attachment, pid_t pid)
+{
+    struct engine_denial denial;
+    struct task_status status;
+    (void)recorder_add(attachment->recorder, pid, &denial);
+    bool is_zombie = denial.reason[0] && task_read_status(pid, &status) && status.state == 'Z';
+    if (denial.reason[0] && !is_zombie) print_denial("", &denial);
+}
+
 /* Adds the processes to the recorder. A process that is gone or denied is named; the others are recorded. */
 static bool add_all(struct attachment *attachment)
 {
-    struct engine_denial denial;
-    for (size_t i = 0; i < attachment->count; i++) {
-        (void)recorder_add(attachment->recorder, attachment->pids[i], &denial);
-        if (denial.reason[0]) print_denial("", &denial);
-    }
+    for (size_t i = 0; i < attachment->count; i++) attach_add(attachment, attachment->pids[i]);
     recorder_find(attachment->recorder);
     if (recorder_process_count(attachment->recorder) == 0 && attachment->count == 0)
         message("no process has that name, user and control group, or this user may not record it");
     return recorder_process_count(attachment->recorder) > 0;
 }
 
-/* Begins with the best engine that can be used, or with the one that was asked for. Returns false after one line. */
-static bool begin(struct attachment *attachment, struct attach_options *options)
+/* Opens the best engine that can be used, or the one that was asked for. Returns false after one line. */
+static bool open_engine(struct attachment *attachment, struct attach_options *options)
 {
     struct engine_denial denial = {0}, first = {0};
     char text[64];
@@ -183,7 +203,7 @@ static bool begin(struct attachment *attachment, struct attach_options *options)
         if (engines_probe(engine, &denial)) attachment->recorder = make_recorder(options, engine, &denial);
         (void)snprintf(text, sizeof(text), "recording by %s, because ", engine->name);
         if (attachment->recorder && first.reason[0]) print_denial(text, &first);
-        if (attachment->recorder) return add_all(attachment);
+        if (attachment->recorder) return true;
         if (!first.reason[0]) first = denial;
     }
     (void)snprintf(text, sizeof(text), "no engine can record%s%s: ", options->engine ? " by " : "",
@@ -200,9 +220,9 @@ bool attach_run(struct attachment *attachment, struct attach_options *options, u
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
     (void)sigprocmask(SIG_BLOCK, &signals, &before);
     uint64_t start_ns = clock_monotonic_ns();
-    bool is_recorded = begin(attachment, options);
+    bool is_recorded = open_engine(attachment, options) && add_all(attachment);
     if (is_recorded) record_until_end(attachment, options, &signals);
-    if (is_recorded) print_losses(attachment->recorder);
+    if (is_recorded) attach_end(attachment);
     *ret_wall_ns = clock_monotonic_ns() - start_ns;
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return is_recorded;
@@ -213,4 +233,12 @@ void attach_free(struct attachment *attachment)
     if (!attachment) return;
     recorder_free(attachment->recorder);
     free(attachment);
+}
+
+struct attachment *attach_open(struct attach_options *options)
+{
+    struct attachment *attachment = calloc(1, sizeof(*attachment));
+    if (attachment && open_engine(attachment, options)) return attachment;
+    attach_free(attachment);
+    return NULL;
 }

@@ -38,6 +38,21 @@ struct attachment *attach_find(struct attach_options *options, char ret_name[PAT
 /* Records the processes until they end, the time is over, or Ctrl-C. Returns false after one line on standard error. */
 bool attach_run(struct attachment *attachment, struct attach_options *options, uint64_t *ret_wall_ns);
 
+/* Opens the engine for a program that will be started. Returns NULL after one line on standard error. */
+struct attachment *attach_open(struct attach_options *options);
+
+/* Begins to record process PID. A line on standard error says why it cannot be recorded. */
+void attach_add(struct attachment *attachment, pid_t pid);
+
+/* Samples if it is time. Returns the nanoseconds until the next call; UINT64_MAX if no process is left. */
+uint64_t attach_work(struct attachment *attachment);
+
+/* Writes all that was recorded so far to the recordings. */
+void attach_flush(struct attachment *attachment);
+
+/* Ends the recordings. */
+void attach_end(struct attachment *attachment);
+
 /* Frees ATTACHMENT, which may be NULL, when the profile is written. */
 void attach_free(struct attachment *attachment);
 

@@ -5,6 +5,7 @@
 #include "base/clocks.h"
 #include "base/environment.h"
 #include "base/percent.h"
+#include "base/unsigned.h"
 #include "binary/preload_check.h"
 #include "cli/message.h"
 #include "cli/record_library.h"
@@ -70,7 +71,9 @@ static bool check_preload(const char *path)
             (void)snprintf(current, sizeof(current), "%s", interpreter);
             continue;
         case PRELOAD_STATIC:
-            message("%s is statically linked, so the sampler cannot be loaded into it; link it dynamically", current);
+            message("%s is statically linked, so the sampler cannot be loaded into it; --engine bpf records it from "
+                    "outside",
+                    current);
             return false;
         case PRELOAD_PRIVILEGED:
             message("%s gains privileges when it starts, so the system does not let the sampler be loaded into it; "
@@ -88,7 +91,7 @@ static bool check_preload(const char *path)
     return true;
 }
 
-char *run_find_program(const char *program)
+char *run_find_program(const char *program, bool is_preloaded)
 {
     char *path = strchr(program, '/') ? strdup(program) : find_in_path(program);
     if (!path) {
@@ -98,7 +101,7 @@ char *run_find_program(const char *program)
     if (!is_program(path)) {
         message("cannot run %s: %s", path,
                 access(path, F_OK) ? "there is no such file" : "it is not an executable file");
-    } else if (check_preload(path)) {
+    } else if (!is_preloaded || check_preload(path)) {
         return path;
     }
     free(path);
@@ -166,7 +169,7 @@ struct inherited {
 _Noreturn static void become_program(const char *path, char *const *arguments, const struct run_options *options,
                                      const struct inherited *inherited, int failure)
 {
-    set_environment(options);
+    if (options->library) set_environment(options);
     if (options->stdout_is_taken) (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)sigaction(SIGCHLD, &inherited->of_children, NULL);
     if (inherited->ignores_quit) (void)signal(SIGQUIT, SIG_IGN);
@@ -309,6 +312,7 @@ static void wait_for(struct running *running, const sigset_t *signals)
     while (!has_ended(running)) {
         siginfo_t information = {0};
         uint64_t wait_ns = running->descendants ? descendants_scan(running->descendants, running->child) : UINT64_MAX;
+        if (running->options->work) wait_ns = least(wait_ns, running->options->work(running->options->context));
         uint64_t left_ns = ns_until(running->sampled_until_ns);
         if (left_ns == 0) {
             end_sampling(running);
@@ -355,7 +359,7 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     (void)close(failure[1]);
     if (child > 0) errno_value = read_failure(failure[0]);
     (void)close(failure[0]);
-    if (child > 0 && errno_value == 0 && options->started) options->started(options->context);
+    if (child > 0 && errno_value == 0 && options->started) options->started(options->context, child);
     struct running running = {.child = child,
                               .options = options,
                               .descendants = errno_value == 0 ? descendants : NULL,

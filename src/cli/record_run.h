@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 struct run_options {
-    const char *directory;       /* folder of recordings; absolute */
-    const char *cache_directory; /* folder of frame tables; NULL: none */
-    const char *library;         /* liboffbeat.so; absolute */
+    const char *directory;           /* folder of recordings; absolute */
+    const char *cache_directory;     /* folder of frame tables; NULL: none */
+    const char *library;             /* liboffbeat.so; absolute; NULL: the program is recorded from outside */
+    uint64_t (*work)(void *context); /* samples from outside; returns the ns until the next call; may be NULL */
     uint64_t frequency_hz;
     bool shows_interpreter; /* true if stacks keep the native frames of an interpreter */
     uint64_t cpu_max_ppm;   /* part of a processor for each process; 0: the usual part */
@@ -19,16 +20,17 @@ struct run_options {
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;
     bool stdout_is_taken; /* standard output is for a profile: the program's output is sent to standard error */
-    void (*started)(void *context); /* function to call when the program runs, with signals blocked; may be NULL */
+    void (*started)(void *context,
+                    pid_t pid); /* function to call when the program runs, with signals blocked; may be NULL */
     /* Function that writes a profile while the program runs: what was sampled so far, or, if HAS_ENDED, everything,
      * because DURATION_NS are over. Called with signals blocked; NULL: none, and SIGUSR1 is passed on. */
     void (*write)(void *context, bool has_ended);
     void *context;
 };
 
-/* The place of PROGRAM as a shell would find it, checked that liboffbeat.so can be preloaded into it. NULL after one
- * line on standard error. The caller frees. */
-char *run_find_program(const char *program);
+/* The place of PROGRAM as a shell would find it; if IS_PRELOADED, checked that liboffbeat.so can be preloaded into it.
+ * NULL after one line on standard error. The caller frees. */
+char *run_find_program(const char *program, bool is_preloaded);
 
 struct run_result {
     int status;          /* status from waitpid */

@@ -195,6 +195,18 @@ static void keep_table(const struct code_files *files, const struct code_file *f
     (void)frame_table_save(&file->table, path, slice_of(file->build_id, file->build_id_size));
 }
 
+static void complete(struct code_files *files, struct code_file *file)
+{
+    bool is_built = frame_build_take(file->build, &file->table) == FRAME_BUILD_SUCCEEDED;
+    frame_build_free(file->build);
+    frame_sections_free(&file->sections);
+    file->build = NULL;
+    file->has_lookup = false;
+    file->state = is_built ? CODE_FILE_HAS_TABLE : CODE_FILE_WITHOUT_TABLE;
+    files->building--;
+    if (is_built) keep_table(files, file);
+}
+
 void code_file_prepare(struct code_files *files, struct code_file *file)
 {
     if (file->state != CODE_FILE_NEW) return;
@@ -209,18 +221,11 @@ void code_file_prepare(struct code_files *files, struct code_file *file)
     if (!file->build) return;
     file->state = CODE_FILE_LOOKED_UP;
     files->building++;
-}
-
-static void complete(struct code_files *files, struct code_file *file)
-{
-    bool is_built = frame_build_take(file->build, &file->table) == FRAME_BUILD_SUCCEEDED;
-    frame_build_free(file->build);
-    frame_sections_free(&file->sections);
-    file->build = NULL;
-    file->has_lookup = false;
-    file->state = is_built ? CODE_FILE_HAS_TABLE : CODE_FILE_WITHOUT_TABLE;
-    files->building--;
-    if (is_built) keep_table(files, file);
+    if (file->has_lookup) return;
+    /* The first walk would end here, and that of a thread that stays blocked is the only one. */
+    while (frame_build_step(file->build)) {
+    }
+    complete(files, file);
 }
 
 /* Returns the smallest file whose table is being built: the others wait for it only shortly. */

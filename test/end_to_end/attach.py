@@ -155,6 +155,19 @@ def blocked_threads_are_exact_by_any_engine():
             check(rows["is_deep"]["total"] == deep > 0.9e9, f"{engine}: {deep} ns in the recursion")
 
 
+@case
+def a_static_command_is_recorded_from_outside_and_its_status_kept():
+    static = OFFBEAT.build / "test/end_to_end/behaves_static"
+    with Folder() as folder:
+        refused = offbeat(folder, "record", "--", static)
+        check("--engine bpf records it from outside" in text(refused.stderr), text(refused.stderr))
+        for engine in ("bpf", "perf"):
+            needs(engine)
+            done = offbeat(folder, "record", "--engine", engine, "-o", "x.pb.gz", "--", PROGRAM.with_name("attached_static"), "1")
+            check_equal(done.returncode, 7, text(done.stderr))
+            check(top(folder)["waits_forever"]["total"] > 0.5e9, text(done.stderr))
+
+
 # --- code that its path does not lead to ---------------------------------------------------------------------------------
 
 def check_names(program_pid, folder):

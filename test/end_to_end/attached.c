@@ -1,9 +1,10 @@
-/* A program that runs until it is killed, to be recorded from outside. One thread spends 70 % of its CPU time in one
- * function and 30 % in another, by its own CPU clock; one sleeps below a known stack; one is at the end of a deep
- * recursion. SPDX-License-Identifier: MIT */
+/* A program that runs until it is killed, or for some seconds (its argument), to be recorded from outside. One thread
+ * spends 70 % of its CPU time in one function and 30 % in another, by its own CPU clock; one sleeps below a known
+ * stack; one is at the end of a deep recursion. SPDX-License-Identifier: MIT */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,11 +74,13 @@ FRAME static void sleeps_briefly(void)
     STAY_A_FRAME();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t burning, deep;
     if (pthread_create(&burning, NULL, burns, NULL) != 0 || pthread_create(&deep, NULL, is_deep, NULL) != 0) return 1;
     (void)puts("ready");
     (void)fflush(stdout);
-    for (;;) sleeps_briefly();
+    uint64_t end_s = argc > 1 ? (uint64_t)time(NULL) + 1 + (uint64_t)atoi(argv[1]) : UINT64_MAX;
+    while ((uint64_t)time(NULL) < end_s) sleeps_briefly();
+    return 7;
 }
