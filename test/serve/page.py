@@ -242,6 +242,31 @@ def transactions_of_a_name_are_counted_and_added_up():
 
 
 @case
+def a_function_is_merged_collapsed_dropped_or_focused_until_back():
+    with opened() as browser:
+        ready(browser)
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=profile&service=shop")
+        before = boxes(browser)
+        browser.press("m")
+        browser.wait("document.querySelector('.status').textContent.startsWith('select a function first')")
+        for key, parameter, gone, there in (("m", "hide", {"render"}, {"template", "serve"}), ("k", "prune_from", {"template", "highlight"}, {"render", "serve"}),
+                                            ("x", "ignore", {"render", "template"}, {"serve", "parse"}), ("f", "show_from", {"serve", "main", "idle"}, {"render", "template"})):
+            browser.press("1")
+            for step, name in (("ArrowDown", "all"), ("ArrowDown", "main"), ("ArrowDown", "serve"), ("ArrowDown", "read_request"), ("ArrowRight", "render")):
+                browser.press(step)
+                browser.wait(f"document.querySelector('.view.flame [aria-selected=true]')?.textContent.startsWith('{name}:')")
+            browser.press(key)
+            browser.wait(f"new URLSearchParams(location.search).get('{parameter}') === '^render$'")
+            after = boxes(browser)
+            check(not gone & set(after) and there <= set(after), f"{parameter}: {sorted(after)}")
+            check_equal(after["all"], top(browser.server, f"service=shop&{parameter}=^render$")["total"], f"total of {parameter}")
+            browser.run("history.back()")
+            browser.wait(f"!new URLSearchParams(location.search).has('{parameter}')")
+            check_equal(boxes(browser), before, f"after the way back from {parameter}")
+        check_quiet(browser)
+
+
+@case
 def two_services_are_compared():
     with opened() as browser:
         ready(browser)

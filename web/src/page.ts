@@ -22,11 +22,17 @@ const COLOUR_TITLES = { package: "by package", system: "application or system", 
 
 const THREADS_MAX = 5000; // in the list
 
+// Changes of all stacks with a function, by the server's parameter that makes them.
+export type Transform = "hide" | "prune_from" | "ignore" | "show_from";
+const TRANSFORMS: [transform: Transform, key: string, text: string][] =
+  [["hide", "m", "merge into its callers (m)"], ["prune_from", "k", "collapse what it calls (k)"], ["ignore", "x", "drop its samples (x)"], ["show_from", "f", "focus: it is the root (f)"]];
+
 // What else the page may show.
 export interface More {
   spans?: Span[]; // above the flamechart
   source?: Source; // where a server computes files
   host?: Host; // of one profile
+  transform?: (transform: Transform, name: string) => void; // where a server computes that
 }
 
 export class Page implements App {
@@ -142,6 +148,7 @@ export class Page implements App {
       colours: choice("Colours", COLOURS.map((mode) => [mode, COLOUR_TITLES[mode]]), (value) => this.update({ colours: value as State["colours"] })),
       order: choice("Order", [["heavy", "largest first"], ["name", "by name"]], (value) => this.update({ order: value as State["order"], zoom: null })),
       inverted: button("Inverted", "callers inside (i)", () => this.update({ inverted: !this.state.inverted, zoom: null, path: [] })),
+      transform: choice("Selected function", [["", "Selected function …"], ...TRANSFORMS.map(([transform, , text]) => [transform, text] as [string, string])], (value) => this.transform(value as Transform)),
       up: button("Upwards", "the root below, as flames rise (u)", () => this.update({ up: !this.state.up })),
       sides: button("Side by side", "the base beside it (b)", () => this.update({ sides: !this.state.sides })),
     };
@@ -154,7 +161,7 @@ export class Page implements App {
     const icons = make("div", { class: "icons" }, button("⤓", "export (e)", () => this.showExport()), button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
     return make("header", {}, make("div", { class: "bar" }, make("h1", { title: safe(profile.title) }, safe(profile.title, 80) || "profile"),
                                    this.live, make("span", { class: "facts" }, facts), tabs, make("span", { class: "search" }, this.searchResult, ...this.matchButtons, this.search), icons),
-                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.up, controls.sides, controls.order, controls.colours, this.chips));
+                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.up, controls.sides, controls.order, controls.colours, controls.transform, this.chips));
   }
 
   private showControls(): void {
@@ -164,6 +171,8 @@ export class Page implements App {
     const isTree = state.view === "flame" || state.view === "tree", hasBoxes = isTree || state.view === "sandwich";
     this.tabs[VIEWS.indexOf("source")].hidden = !this.host?.isServed;
     controls.inverted.hidden = !isTree;
+    controls.transform.hidden = !this.more.transform || state.view === "time";
+    (controls.transform as HTMLSelectElement).value = "";
     controls.up.hidden = state.view !== "flame";
     controls.up.setAttribute("aria-pressed", String(state.up));
     controls.sides.hidden = !profile.isDiff || state.view !== "flame";
@@ -339,9 +348,22 @@ export class Page implements App {
     else if (key === "N") void this.goToMatch(-1);
     else if (key === "e") this.showExport();
     else if (key === "l" && !this.live.hidden) this.pause();
+    else if (this.more.transform && TRANSFORMS.some(([, own]) => own === key)) this.transform(TRANSFORMS.find(([, own]) => own === key)![0]);
     else if (key === "y" || key === "Y" || key === "p") void this.copy(key);
     else return false;
     return true;
+  }
+
+  // A step that the button "back" undoes.
+  private transform(transform: Transform): void {
+    const path = this.views[this.state.view].path, func = path[path.length - 1], name = func === undefined ? undefined : this.profile.names[func];
+    (this.controls.transform as HTMLSelectElement).value = "";
+    if (name === undefined) {
+      this.announce("select a function first: arrows, or a click");
+      return;
+    }
+    this.update({ path: [], zoom: null, func: -1 }, true); // numbers of functions are those of this profile
+    this.more.transform!(transform, name);
   }
 
   // y: the name of the selected function, p: its file and line, Y: the stack, the outermost function first.

@@ -2,7 +2,7 @@
 import type { Kind, Parameters } from "./api";
 import { Client } from "./client";
 import { button, choice, make } from "./dom";
-import { Page } from "./page";
+import { Page, Transform } from "./page";
 import type { Profile, Span } from "./protocol";
 import type { ServerApp, ServerView } from "./server_page";
 import { baseOf, hasBase, selectionOf, ServerState } from "./server_state";
@@ -25,6 +25,7 @@ type TypeOfServer = Kind & { is_default: boolean };
 const FILTERS: [name: "service" | "environment" | "release" | "host" | "transaction", list: string, label: string][] =
   [["service", "services", "Service"], ["environment", "environments", "Environment"], ["release", "releases", "Release"], ["host", "hosts", "Host"],
    ["transaction", "transactions", "Transaction"]];
+const STEPS: [name: "hide" | "prune_from" | "show_from", text: string][] = [["hide", "merged"], ["prune_from", "collapsed"], ["show_from", "root"]];
 const SPANS_MAX = 2000, AROUND = 0.5, SUGGESTIONS_MAX = 300, LIST_MAX = 10000;
 
 export class ProfileView implements ServerView {
@@ -79,7 +80,7 @@ export class ProfileView implements ServerView {
       Object.assign(profile, { release: state.release, environment: state.environment }); // a sum may have several
       if (this.isSession && !/view=/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search + `#v=1&view=time${windowText(state, profile)}`);
       this.suggest(profile);
-      this.page = new Page(this.client, profile, this.place, { spans: spansOnAxis(spans, profile), source: { api, parameters } });
+      this.page = new Page(this.client, profile, this.place, { spans: spansOnAxis(spans, profile), source: { api, parameters }, transform: (transform, name) => this.transform(transform, name) });
     } catch (error) {
       if (state === this.app.state) this.showNothing(error as Error);
       throw error;
@@ -105,7 +106,7 @@ export class ProfileView implements ServerView {
   private showNothing(error: Error): void {
     if (error.name === "AbortError") return;
     const wider = button("Show all of the time", "without a range", () => this.app.go({ from: "", to: "", base_from: "", base_to: "" }, true));
-    const unfiltered = button("Without filters", "only the service and the range", () => this.app.go({ environment: "", release: "", host: "", transaction: "", thread: "", tag_focus: "", focus: "", ignore: "" }, true));
+    const unfiltered = button("Without filters", "only the service and the range", () => this.app.go({ environment: "", release: "", host: "", transaction: "", thread: "", tag_focus: "", focus: "", ignore: "", hide: "", prune_from: "", show_from: "" }, true));
     this.place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "There is no profile to show"), make("p", {}, error.message), make("p", {}, wider, unfiltered)));
   }
 
@@ -147,6 +148,7 @@ export class ProfileView implements ServerView {
     parts.push(this.rule, this.filter("tag_focus", "Label", "only samples with this label: key=value, or a regular expression"),
                this.filter("focus", "Focus", "only stacks with a function that this regular expression matches"),
                this.filter("ignore", "Ignore", "no stacks with a function that this regular expression matches"));
+    parts.push(...this.transforms());
     if (!this.isSession) parts.push(this.range(), this.comparison(lists));
     this.bar.replaceChildren(...parts);
   }
@@ -166,8 +168,19 @@ export class ProfileView implements ServerView {
 
   // Offers the names of functions in the fields for them, as expressions that match nothing else.
   private suggest(profile: Profile): void {
-    const names = profile.names.slice(0, SUGGESTIONS_MAX).map((name) => `^${name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
-    this.functions.replaceChildren(...names.map((value) => make("option", { value: safe(value) })));
+    this.functions.replaceChildren(...profile.names.slice(0, SUGGESTIONS_MAX).map((name) => make("option", { value: safe(expressionOf(name)) })));
+  }
+
+  // One more function is merged, collapsed or dropped; the root is another one.
+  private transform(transform: Transform, name: string): void {
+    const before = transform === "show_from" ? "" : this.app.state[transform];
+    this.app.go({ [transform]: before ? `${before}|${expressionOf(name)}` : expressionOf(name) } as Partial<ServerState>, true);
+  }
+
+  private transforms(): HTMLElement[] {
+    const { state } = this.app;
+    return STEPS.filter(([name]) => state[name] !== "")
+      .map(([name, text]) => button(`${text} ${safe(state[name].replace(/[\\^$]/g, ""), 60)} ✕`, "undo", () => this.app.go({ [name]: "" } as Partial<ServerState>, true)));
   }
 
   private range(): HTMLElement {
@@ -208,6 +221,11 @@ export class ProfileView implements ServerView {
     swap.hidden = !hasBase(state) || (state.base_release !== "" && state.release === "" && state.base_service === "");
     return make("span", { class: "comparison" }, select, swap);
   }
+}
+
+// A regular expression that matches NAME alone.
+function expressionOf(name: string): string {
+  return `^${name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`;
 }
 
 // How the number came about, where it is no sum.

@@ -5,7 +5,7 @@ export type Place = "services" | "profile" | "sessions" | "ingest";
 export const PLACES: Place[] = ["services", "profile", "sessions", "ingest"];
 
 // Names as the server's parameters. Times are seconds since 1970.
-const NAMES = ["project", "from", "to", "service", "environment", "release", "host", "type", "transaction", "thread", "tag_focus", "focus", "ignore", "profiler", "chunk", "trace", "span",
+const NAMES = ["project", "from", "to", "service", "environment", "release", "host", "type", "transaction", "thread", "tag_focus", "focus", "ignore", "hide", "prune_from", "show_from", "profiler", "chunk", "trace", "span",
                "base_from", "base_to", "base_service", "base_release", "base_environment", "base_host"] as const;
 type Name = (typeof NAMES)[number];
 
@@ -26,8 +26,8 @@ export function serverStateText(state: ServerState): string {
 
 // What chooses chunks and filters their samples.
 export function selectionOf(state: ServerState): Parameters {
-  const { from, to, service, environment, release, host, type, transaction, thread, tag_focus, focus, ignore, profiler, chunk, trace, span } = state;
-  return { from, to, service, environment, release, host, type, transaction, thread, tag_focus, focus, ignore, profiler, chunk, trace, span };
+  const { from, to, service, environment, release, host, type, transaction, thread, tag_focus, focus, ignore, hide, prune_from, show_from, profiler, chunk, trace, span } = state;
+  return { from, to, service, environment, release, host, type, transaction, thread, tag_focus, focus, ignore, hide, prune_from, show_from, profiler, chunk, trace, span };
 }
 
 export function hasBase(state: ServerState): boolean {
