@@ -294,10 +294,6 @@ enum status store_start_token(struct store *store, enum store_role role, char re
     if (is_valid) (void)snprintf(ret_token, STORE_KEY_SIZE, "%.*s", SLICE_ARGUMENTS(buffer_slice(&text)));
     buffer_fini(&text);
     if (is_valid) return STATUS_OK;
-    sqlite3_stmt *remove = control_begin(store, "DELETE FROM key WHERE role=? AND name=?");
-    sql_bind_u64(remove, 1, role);
-    sql_bind_slice(remove, 2, slice_of_text(START_TOKEN_NAME));
-    enum status status = control_end(store, remove, sqlite3_step(remove), "cannot revoke a token", error);
-    if (status == STATUS_OK) status = store_add_key(store, &key, ret_token, error);
+    enum status status = store_add_key(store, &key, ret_token, error);
     return status == STATUS_OK ? write_start_token(store, role, ret_token, error) : status;
 }

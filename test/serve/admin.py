@@ -127,7 +127,7 @@ def tokens_of_the_start_are_the_same_until_they_are_revoked():
             check_equal(server.stop(), 0, "exit status")
         check_equal((tokens[0], tokens[2]), (tokens[1], rotated), "tokens of the first starts")
         check_equal(len(set(tokens)), 4, "different tokens")
-        check_equal(len([one for one in admin(folder, "keys")["keys"] if one["role"] == "read"]), 1, "read tokens that are valid")
+        check_equal(len([one for one in admin(folder, "keys")["keys"] if one["role"] == "read"]), 2, "read tokens: a lost one stays valid until it is revoked")
 
 
 @case
