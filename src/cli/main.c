@@ -21,7 +21,8 @@ struct command {
 
 /* clang-format off */
 static const struct command commands[] = {
-    {"record",       command_record,       "runs a program and writes its profile"},
+    {"record",       command_record,       "profiles a program that it runs, or that runs already (-p)"},
+    {"doctor",       command_doctor,       "what can be recorded on this machine, and what is missing"},
     {"top",          command_report,       "the hottest functions"},
     {"tree",         command_report,       "callers and callees of each function"},
     {"peek",         command_report,       "callers and callees of the functions that match"},
@@ -43,7 +44,6 @@ static const struct command commands[] = {
     {"send",         command_send,         "sends envelopes to a server"},
     {"serve",        command_serve,        "stores profiles and answers over HTTP"},
     {"store",        command_store,        "checks, repairs and copies the data of serve"},
-    {"doctor",       command_doctor,       "what can be recorded on this machine, and what is missing"},
     {"upload-debug", command_upload_debug, "gives a server the debug files that name its profiles"},
 };
 /* clang-format on */

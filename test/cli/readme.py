@@ -17,8 +17,8 @@ SKIPPED = re.compile(r'offbeat (view|serve|send|upload-debug)\b|perf\.data|"\$ur
 
 
 def commands_of(document):
-    """Each indented line that runs offbeat. Prints the lines that it leaves out."""
-    lines = re.findall(r"^    (offbeat .*)$", document, re.MULTILINE)
+    """Each indented line that runs offbeat, with the program in the background that it is about. Prints what it leaves out."""
+    lines = re.findall(r"^    ((?:log_indexer .*&\n    )?offbeat .*)$", document, re.MULTILINE)
     print(*(f"# left out: {line}" for line in lines if SKIPPED.search(line)), sep="\n")
     return [line for line in lines if not SKIPPED.search(line)]
 
