@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -23,27 +24,50 @@ enum {
 
 /* --- Beginning ---------------------------------------------------------------------------------------------------- */
 
+/* Sets the remedy for missing rights over process PID. */
+static void advise_rights(struct engine_denial *denial, pid_t pid)
+{
+    if (geteuid() == 0)
+        (void)snprintf(denial->remedy, sizeof(denial->remedy), "give this root user CAP_SYS_PTRACE");
+    else
+        (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo offbeat record -p %d", (int)pid);
+}
+
 /* Says why process PID cannot be recorded, by errno. */
 static void deny(struct engine_denial *denial, pid_t pid)
 {
     bool is_denied = errno == EACCES || errno == EPERM;
     (void)snprintf(denial->reason, sizeof(denial->reason),
-                   is_denied ? "process %d belongs to another user, or is "
-                               "protected: set-user-ID, or not dumpable"
+                   is_denied ? "process %d belongs to another user, or is protected: set-user-ID, or not dumpable"
                              : "there is no process %d",
                    (int)pid);
-    if (is_denied) (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo offbeat record -p %d", (int)pid);
+    if (is_denied) advise_rights(denial, pid);
 }
 
-/* Says why the memory of process PID, whose files can be read, cannot be read. */
+static bool is_own(pid_t pid)
+{
+    char path[32];
+    struct stat status;
+    (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return stat(path, &status) == 0 && status.st_uid == geteuid();
+}
+
+/* Says why the memory of process PID, whose list of mappings can be read, cannot be read. */
 static void warn_of_blocked_threads(struct engine_denial *denial, pid_t pid)
 {
     char text[256];
     if (task_read_text(pid, "syscall", text, sizeof(text)) > 0 || (errno != EACCES && errno != EPERM)) return;
+    if (is_own(pid)) {
+        (void)snprintf(denial->reason, sizeof(denial->reason),
+                       "process %d: the stacks of blocked threads cannot be read, because of kernel.yama.ptrace_scope",
+                       (int)pid);
+        (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo sysctl kernel.yama.ptrace_scope=0");
+        return;
+    }
     (void)snprintf(denial->reason, sizeof(denial->reason),
-                   "process %d: the stacks of blocked threads cannot be read, because of kernel.yama.ptrace_scope",
+                   "process %d belongs to another user: its files and the stacks of its blocked threads cannot be read",
                    (int)pid);
-    (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo sysctl kernel.yama.ptrace_scope=0");
+    advise_rights(denial, pid);
 }
 
 static void read_executable(struct recorded_process *process)

@@ -117,6 +117,21 @@ def a_process_of_another_user_is_denied_with_the_reason():
 
 
 @case
+def a_root_user_without_rights_is_not_told_to_become_root():
+    user = user_without_rights()
+    if not user:
+        skip("needs root, to be another user")
+    with Folder() as folder, subprocess.Popen(["sleep", "60"], **user) as other:
+        try:
+            done = run("setpriv", "--bounding-set=-sys_ptrace", OFFBEAT.program, "record", "-p", str(other.pid), "-d", "0.1", cwd=folder)
+        finally:
+            other.kill()
+    said = text(done.stderr)
+    check(f"process {other.pid} belongs to another user" in said and "CAP_SYS_PTRACE" in said, said)
+    check("sudo" not in said and "yama" not in said, said)
+
+
+@case
 def each_engine_degrades_to_the_next_one():
     needs("perf")
     with Folder() as folder, Running() as program:
@@ -420,4 +435,4 @@ def a_killed_recorder_leaves_nothing_in_the_kernel():
         check(program.poll() is None, "the program has ended")
 
 
-main()
+main(sys.argv[2] if len(sys.argv) > 2 else "")
