@@ -46,12 +46,11 @@ enum status query_filter(const struct query *query, struct profile *profile, str
     return status;
 }
 
-/* Merges the selection of the parameters with PREFIX into PROFILE, which it initialises, and filters it. */
+/* Merges the selection of the parameters with PREFIX into PROFILE, which is empty, and filters it. */
 static enum status merge_selection(struct query *query, const char *prefix, bool keeps_times, struct profile *profile,
                                    struct error *error)
 {
     struct selection selection;
-    profile_init(profile);
     enum status status = selection_read(query, prefix, &selection, error);
     if (status == STATUS_OK) status = selection_merge(query, &selection, keeps_times, profile, error);
     return status == STATUS_OK ? query_filter(query, profile, error) : status;
@@ -76,6 +75,7 @@ void query_name_functions(struct profile *profile)
 
 enum status query_prepare(struct query *query, struct profile *profile, size_t *ret_column, struct error *error)
 {
+    profile_init(profile);
     enum status status = merge_selection(query, "", false, profile, error);
     if (status == STATUS_OK) status = choose_value(query, profile, ret_column, error);
     if (status == STATUS_OK) query_name_functions(profile);
@@ -87,6 +87,7 @@ enum status query_prepare(struct query *query, struct profile *profile, size_t *
 enum status query_pprof(struct query *query, struct buffer *out, struct error *error)
 {
     struct profile profile;
+    profile_init(&profile);
     query->detail = DETAIL_LABELS;
     enum status status = merge_selection(query, "", false, &profile, error);
     if (status == STATUS_OK) status = format_pprof.encode(&profile, out, error);
@@ -104,6 +105,7 @@ enum status query_export(struct query *query, struct buffer *out, struct error *
                          "format: one of pprof, speedscope, collapsed, firefox, sentry-v2 is needed");
     bool keeps_times = format->needs_timestamps || format->sentry_version == 2;
     query->detail = keeps_times ? DETAIL_ALL : DETAIL_LABELS;
+    profile_init(&profile);
     enum status status = merge_selection(query, "", keeps_times, &profile, error);
     if (status == STATUS_OK && format->needs_full_names) profile_give_full_names(&profile, true);
     if (status == STATUS_OK) status = format_encode(&profile, format, out, error);
@@ -203,8 +205,9 @@ static enum status prepare_with_base(struct query *query, struct profile *profil
 {
     struct profile base;
     query->detail = DETAIL_STACKS;
-    enum status status = merge_selection(query, "", false, profile, error);
+    profile_init(profile);
     profile_init(&base);
+    enum status status = merge_selection(query, "", false, profile, error);
     if (status == STATUS_OK) status = merge_selection(query, "base_", false, &base, error);
     if (status == STATUS_OK) status = add_base(profile, &base, error);
     profile_fini(&base);

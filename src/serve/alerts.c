@@ -163,9 +163,7 @@ static struct request *ask(struct alerts *alerts, struct alert_rule *rule, const
 
 static void free_request(struct request *request)
 {
-    kind_choice_fini(&request->query.kind);
-    buffer_fini(&request->body);
-    buffer_fini(&request->answer);
+    request_free_answer(request);
     free(request);
 }
 

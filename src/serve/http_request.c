@@ -155,6 +155,13 @@ static struct query *query_of(struct request *request)
     return query;
 }
 
+void request_free_answer(struct request *request)
+{
+    kind_choice_fini(&request->query.kind);
+    buffer_fini(&request->body);
+    buffer_fini(&request->answer);
+}
+
 void request_query(struct request *request, query_answer *answer, const char *content_type)
 {
     struct error error = {0};

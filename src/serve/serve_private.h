@@ -252,6 +252,8 @@ enum status body_open_file(struct request *request, struct slice bytes, struct b
 enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error);
 void decode_budget_release(struct request *request); /* releases the whole budget of REQUEST */
 
+/* Frees what receiving and answering REQUEST took; the parameters and headers are the caller's. */
+void request_free_answer(struct request *request);
 /* Answers with what ANSWER computes from the request's query. */
 void request_query(struct request *request, query_answer *answer, const char *content_type);
 /* Reads the selection of a list, limited to a kind that the parameter "type" names; false: answered. */

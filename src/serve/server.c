@@ -93,9 +93,7 @@ static void request_free(struct request *request)
     free(request->authorization);
     free(request->encoding);
     free(request->content);
-    kind_choice_fini(&request->query.kind);
-    buffer_fini(&request->body);
-    buffer_fini(&request->answer);
+    request_free_answer(request);
     free(request);
 }
 

@@ -167,8 +167,7 @@ static void give(struct slice rest)
     buffer_init(&request->answer, ANSWER_BYTES_MAX);
     if (query) take_parameters(request, query);
     run(request, rest);
-    buffer_fini(&request->body);
-    buffer_fini(&request->answer);
+    request_free_answer(request);
     free(request);
 }
 
