@@ -102,12 +102,26 @@ static const struct table_layout layouts[] = {
     {14, 5, 6, 8, 9, 22, 31, 39},
 };
 
+static bool is_inside(uint64_t offset, uint64_t field, uint64_t size)
+{
+    return field <= size && offset <= size - field;
+}
+
 /* Returns true if each of the COUNT offsets after WORDS[SIZE] leaves room for FIELD bytes in the size that is there. */
 static bool are_inside(const uint64_t *words, uint32_t size, uint32_t count, uint64_t field)
 {
     if (words[size] > OFFSET_MAX) return false;
     for (uint32_t i = 1; i <= count; i++) {
-        if (words[size + i] + field > words[size]) return false;
+        if (!is_inside(words[size + i], field, words[size])) return false;
+    }
+    return true;
+}
+
+/* Returns true if the COUNT offsets after CODE are in the part of a code object that a key is of: from its type on. */
+static bool are_in_key(const uint64_t *code, uint32_t count)
+{
+    for (uint32_t i = 1; i <= count; i++) {
+        if (code[i] < sizeof(uint64_t) || code[i] > INTERPRETED_CODE_BYTES) return false;
     }
     return true;
 }
@@ -117,13 +131,15 @@ static bool is_credible(const uint64_t *words, const struct table_layout *layout
     enum { THREAD_FIELDS = 6, FRAME_FIELDS = 4, CODE_FIELDS = 5, MINOR_SHIFT = 16, MINOR_MASK = 0xff };
     uint64_t interpreter_size = words[layout->interpreter_size];
     return (words[VERSION] >> MINOR_SHIFT & MINOR_MASK) == layout->minor &&
-           words[layout->interpreters] + sizeof(uint64_t) <= runtime_size && interpreter_size <= INTERPRETER_MAX &&
-           words[layout->interpreter_next] + sizeof(uint64_t) <= interpreter_size &&
-           words[layout->threads] + sizeof(uint64_t) <= interpreter_size &&
+           is_inside(words[layout->interpreters], sizeof(uint64_t), runtime_size) &&
+           interpreter_size <= INTERPRETER_MAX &&
+           is_inside(words[layout->interpreter_next], sizeof(uint64_t), interpreter_size) &&
+           is_inside(words[layout->threads], sizeof(uint64_t), interpreter_size) &&
            are_inside(words, layout->thread_size, THREAD_FIELDS, sizeof(uint64_t)) &&
            are_inside(words, layout->frame_size, FRAME_FIELDS, sizeof(uint64_t)) &&
            words[layout->frame_size + FRAME_FIELDS + 1] < words[layout->frame_size] &&
            are_inside(words, layout->code_size, CODE_FIELDS, sizeof(uint32_t)) &&
+           are_in_key(words + layout->code_size, CODE_FIELDS) &&
            words[layout->code_size + 9] <= words[layout->code_size];
 }
 
@@ -173,7 +189,9 @@ const struct cpython_offsets *cpython_offsets_read(uint32_t minor, const struct 
     if (memcmp(words, "xdebugpy", sizeof(words[COOKIE])) != 0 || words[FREE_THREADED] != 0) return NULL;
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         if (layouts[i].minor != minor || !is_credible(words, &layouts[i], runtime->size)) continue;
-        take_over(words, &layouts[i], &of_layouts[i]);
+        struct cpython_offsets offsets;
+        take_over(words, &layouts[i], &offsets);
+        of_layouts[i] = offsets; /* at once: a handler may be reading the same ones */
         return &of_layouts[i];
     }
     return NULL;

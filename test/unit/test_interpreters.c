@@ -95,6 +95,24 @@ TEST(a_runtime_of_another_size_is_refused)
     CHECK(!cpython_offsets_of(0, 0));
 }
 
+TEST(a_table_of_offsets_that_leave_their_structures_is_refused)
+{
+    enum { INTERPRETERS = 5, INTERPRETER_NEXT = 8, THREAD_NEXT = 21, FRAME_PREVIOUS = 29, CODE_FILE = 35, CODE_NAME };
+    static const struct {
+        unsigned word;
+        uint64_t value;
+    } wrong[] = {{INTERPRETERS, UINT64_MAX - 3},   {INTERPRETER_NEXT, UINT64_MAX - 3}, {THREAD_NEXT, UINT64_MAX - 3},
+                 {FRAME_PREVIOUS, UINT64_MAX - 3}, {CODE_FILE, UINT64_MAX - 3},        {CODE_NAME, 0}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct interpreter_state state;
+        (void)load("3.13");
+        uint8_t *table = memmem(piece_bytes, file_size - (size_t)(piece_bytes - file), "xdebugpy", 8);
+        CHECK(table);
+        memcpy(table + wrong[i].word * sizeof(uint64_t), &wrong[i].value, sizeof(uint64_t));
+        CHECK_INT(attach(&state), INTERPRETER_UNKNOWN);
+    }
+}
+
 static uint64_t random_state = 1;
 
 static uint64_t random_number(void)
