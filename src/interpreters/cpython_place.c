@@ -12,11 +12,14 @@ enum { STRING_LENGTH = 16, STRING_STATE = 32, BYTES_SIZE = 16, BYTES_DATA = 32 }
 /* The bits of a string's state. */
 enum { STATE_KIND_SHIFT = 2, STATE_KIND_MASK = 7, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
 
+/* Returns the character at INDEX. Python's strings may have halves of surrogate pairs, which UTF-8 has not. */
 static uint32_t character_at(const uint8_t *bytes, unsigned width, size_t index)
 {
+    enum { REPLACEMENT = 0xFFFD };
     uint32_t value = 0;
     __builtin_memcpy(&value, bytes + index * width, width);
-    return value;
+    bool is_character = value < 0xD800 || (value > 0xDFFF && value <= 0x10FFFF);
+    return is_character ? value : REPLACEMENT;
 }
 
 /* Copies the string at ADDRESS to TEXT as UTF-8; a longer one ends with "…". */

@@ -129,8 +129,8 @@ static void add_frame(struct walk *walk, uint64_t code, uint64_t instruction)
         return;
     }
     uint64_t start = code + walk->offsets->code.instructions;
-    if (walk->offsets->frame.instruction_unit)
-        instruction = (instruction & INT32_MAX) * walk->offsets->frame.instruction_unit;
+    if (walk->offsets->frame.instruction_unit) /* -1: the frame has not begun */
+        instruction = (int32_t)instruction > 0 ? (instruction & INT32_MAX) * walk->offsets->frame.instruction_unit : 0;
     else
         instruction = instruction > start ? instruction - start : 0;
     stack->frames[stack->count++] = (struct interpreted_frame){.code = code, .instruction = instruction};
