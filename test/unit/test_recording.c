@@ -135,6 +135,28 @@ TEST(a_recording_that_is_cut_anywhere_is_good_up_to_there)
     free((void *)(uintptr_t)bytes.data);
 }
 
+static void write_number(void)
+{
+    static const uint64_t stack[] = {0x401234, RECORDING_PLACES + 7, 0x405678};
+    recording_tick(&writer, 1000000);
+    recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000000}, 0, stack, 3, &last[0]);
+}
+
+TEST(a_number_that_a_walk_took_for_an_address_is_no_place)
+{
+    struct slice bytes = recording_of(RECORDING_CPU, write_number);
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 1);
+    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 3);
+    struct stack_id caller = profile_stack(&profile, profile.samples.stack[0]).parent;
+    struct location_id place = profile_stack(&profile, caller).location;
+    CHECK_UINT(profile.locations.items[place.index].address, RECORDING_PLACES + 6);
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
+}
+
 TEST(frames_that_came_before_take_a_byte)
 {
     static const uint64_t one[] = {0x401234, 0x405678, 0x409abc}, other[] = {0x40aaaa, 0x40bbbb, 0x409abc};

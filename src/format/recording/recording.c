@@ -282,16 +282,15 @@ static struct mapping_id mapping_of(struct replay *replay, uint64_t address)
     return gone;
 }
 
-static struct location_id place_at(struct replay *replay, uint64_t number)
+/* Returns true if ADDRESS stands for a place. Without one it is a number that a walk took for a return address. */
+static bool is_place(const struct replay *replay, uint64_t address)
 {
-    if (number < replay->places.count) return replay->places.items[number];
-    replay_fail(replay);
-    return (struct location_id){0};
+    return address - RECORDING_PLACES < replay->places.count;
 }
 
 static struct location_id location_of(struct replay *replay, uint64_t address)
 {
-    if (recording_is_place(address)) return place_at(replay, address - RECORDING_PLACES);
+    if (is_place(replay, address)) return replay->places.items[address - RECORDING_PLACES];
     size_t place = (address ^ address >> 13) % 8192;
     if (replay->cache.addresses[place] == address && replay->cache.epoch[place] == replay->epoch) {
         return replay->cache.ids[place];
@@ -338,7 +337,7 @@ static struct stack_id stack_of(struct replay *replay, struct replayed_thread *t
     else if (outcome != 0)
         stack = profile_add_stack(replay->profile, stack, named_location(replay, incomplete_names[outcome]));
     for (size_t i = fresh; i > 0; i--) {
-        bool is_exact = i == 1 || recording_is_place(thread->addresses[i - 1]); /* the others are return addresses */
+        bool is_exact = i == 1 || is_place(replay, thread->addresses[i - 1]); /* the others are return addresses */
         uint64_t address = thread->addresses[i - 1] - !is_exact;
         stack = profile_add_stack(replay->profile, stack, location_of(replay, address));
         thread->stacks[i - 1] = stack;

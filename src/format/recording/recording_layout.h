@@ -16,7 +16,6 @@
 #ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 #define OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Parts of a thread's time. The sum is the wall clock's. Whole microseconds, which take half the bytes. */
@@ -80,11 +79,6 @@ enum recording_kind {
  */
 #define RECORDING_PLACES (UINT64_C(1) << 58)
 enum { RECORDING_PLACES_MAX = 1 << 20 };
-
-static inline bool recording_is_place(uint64_t address)
-{
-    return address - RECORDING_PLACES < RECORDING_PLACES_MAX;
-}
 
 enum recording_interpreter {
     RECORDING_INTERPRETER_READ,    /* samples have its functions */

@@ -195,11 +195,11 @@ static void write_places(struct sampler *sampler, const struct interpreted_stack
 {
     const struct place_listener listener = {.function = write_function, .line = write_line, .context = sampler->writer};
     for (size_t i = 0; i < count; i++) {
-        if (!recording_is_place(addresses[i])) continue;
+        uint64_t frame = addresses[i] - RECORDING_PLACES;
+        if (frame >= stack->count) continue; /* a native frame */
         bool is_gone;
-        uint32_t number =
-            place_table_number(&found.places, &found.process.state, &stack->frames[addresses[i] - RECORDING_PLACES],
-                               &own_memory, &found.work, &listener, &is_gone);
+        uint32_t number = place_table_number(&found.places, &found.process.state, &stack->frames[frame], &own_memory,
+                                             &found.work, &listener, &is_gone);
         sampler->counters[RECORDING_INTERPRETED_GONE] += is_gone;
         addresses[i] = RECORDING_PLACES + number;
     }
