@@ -14,6 +14,7 @@ enum {
     INTERPRETED_THREADS_MAX = 4096,
     TICKS_OF_CHANGE = 4,  /* listings after a change: the interpreter describes a thread some time after it begins */
     TICKS_A_LISTING = 16, /* ticks between two listings of the interpreter's threads, if nothing is new */
+    LISTED_A_TICK = 64,   /* threads that a tick may list: each takes five system calls */
 };
 
 /* The sampler thread's alone, but PROCESS, which handlers read once threads have it: it is never emptied, because a
@@ -79,8 +80,8 @@ static void write_interpreter(struct sampler *sampler)
     const char *end = name + sizeof(name);
     const struct interpreter_state *state = &found.process.state;
     if (found.attached != INTERPRETER_ATTACHED && found.attached != INTERPRETER_UNKNOWN) return;
-    char *at = plain_text(plain_text(name, end, state->interpreter->name), end, " 3.");
-    at = plain_number(at, end, state->minor, 10);
+    char *at = plain_text(plain_text(name, end, state->interpreter->name), end, " 3");
+    if (state->minor) at = plain_number(plain_text(at, end, "."), end, state->minor, 10);
     if (state->patch) (void)plain_number(plain_text(at, end, "."), end, state->patch, 10);
     bool is_read = found.attached == INTERPRETER_ATTACHED;
     recording_interpreter(sampler->writer, is_read ? RECORDING_INTERPRETER_READ : RECORDING_INTERPRETER_UNKNOWN, name);
@@ -108,18 +109,22 @@ static void examine(struct sampler *sampler, const struct module *module)
     if (result != INTERPRETER_LATER) write_interpreter(sampler);
 }
 
-/* Looks for an interpreter in the modules that were not examined yet, a few at each tick. */
+/* Looks for an interpreter in the modules that were not examined yet, a few at each tick; or, if there is one that has
+ * not begun, in its module alone. */
 static void look_for_interpreter(struct sampler *sampler)
 {
     const struct module *items = sampler->modules.items.items;
     uint32_t end = (uint32_t)least(sampler->modules.next_number, found.images_seen + IMAGES_A_TICK);
+    bool is_late = found.attached == INTERPRETER_LATER;
     found.attached = INTERPRETER_ABSENT;
-    for (size_t i = 0; i < sampler->modules.items.count && found.images_seen < end; i++) {
-        if (items[i].number < found.images_seen || items[i].number >= end || items[i].image_size == 0) continue;
+    for (size_t i = 0; i < sampler->modules.items.count && (is_late || found.images_seen < end); i++) {
+        bool is_wanted = is_late ? items[i].image_start == found.process.view.interpreter.address
+                                 : items[i].number >= found.images_seen && items[i].number < end;
+        if (!is_wanted || items[i].image_size == 0) continue;
         examine(sampler, &items[i]);
         if (found.attached != INTERPRETER_ABSENT) return;
     }
-    found.images_seen = end;
+    if (!is_late) found.images_seen = end;
 }
 
 /* --- Its threads -------------------------------------------------------------------------------------------------- */
@@ -171,7 +176,8 @@ void interpreted_threads_refresh(struct sampler *sampler)
     if (found.attached != INTERPRETER_ATTACHED) return;
     if (sampler->threads.count != found.thread_count) found.changed_tick = sampler->tick.number;
     bool is_new = !found.has_threads || sampler->tick.number < found.changed_tick + TICKS_OF_CHANGE;
-    if (!is_new && sampler->tick.number < found.listed_tick + TICKS_A_LISTING) return;
+    uint64_t pause = greatest(is_new ? 1 : TICKS_A_LISTING, found.thread_count / LISTED_A_TICK);
+    if (sampler->tick.number < found.listed_tick + pause) return;
     found.listed_tick = sampler->tick.number;
     found.thread_count = sampler->threads.count;
     list_interpreted_threads(sampler);

@@ -6,7 +6,7 @@
 #include "format/recording/recording_layout.h"
 #include "interpreters/merged_stack.h"
 
-enum { INTERPRETED_STACKS_MAX = 8 };
+enum { INTERPRETED_STACKS_MAX = 5 };
 
 /* An interpreter in this process. Immutable once a request refers to it. */
 struct interpreted_process {
