@@ -11,21 +11,20 @@
 #include "recorder/task_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    PAGE_BYTES = 4096,
-    RING_PAGES_MAX = 256,
-    RING_PAGES_MIN = 8,
+    RING_BYTES_MAX = 1 << 20,
+    RING_BYTES_MIN = 32 << 10,
     STACK_BYTES = 8 << 10,
     RECORD_BYTES_MAX = 1 << 16,
     PROCESSORS_MAX = 1 << 13,
@@ -51,8 +50,8 @@ struct engine {
     struct engine_options options;
     bool excludes_kernel;
     unsigned processor_count;
-    size_t ring_pages;
-    struct ring *rings; /* rings by processor */
+    size_t page_bytes, ring_bytes; /* size of a page, and of the data of the next ring */
+    struct ring *rings;            /* rings by processor */
     uint64_t lost;
     _Alignas(uint64_t) uint8_t record[RECORD_BYTES_MAX]; /* a record that goes around the end of its ring */
 };
@@ -104,6 +103,10 @@ static void deny(struct engine_denial *denial, int error)
         (void)snprintf(denial->reason, sizeof(denial->reason),
                        "the limit of open files is too low for an event per thread and processor");
         (void)snprintf(denial->remedy, sizeof(denial->remedy), "ulimit -n 100000");
+    } else if (error == ENOBUFS) {
+        (void)snprintf(denial->reason, sizeof(denial->reason),
+                       "other programs of this user use up kernel.perf_event_mlock_kb, the memory for perf's buffers");
+        (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo sysctl kernel.perf_event_mlock_kb=4096");
     } else {
         (void)snprintf(denial->reason, sizeof(denial->reason), "perf_event_open: %s", strerror(error));
     }
@@ -142,15 +145,15 @@ static bool sees_user_code_only(const struct engine *engine)
 /* Makes the ring of a processor in the event DESCRIPTOR. Locked memory is limited: half the size is tried next. */
 static bool make_ring(struct engine *engine, struct ring *ring, int descriptor)
 {
-    for (size_t pages = engine->ring_pages; pages >= RING_PAGES_MIN; pages /= 2) {
-        size_t size = pages * PAGE_BYTES;
-        void *shared = mmap(NULL, PAGE_BYTES + size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    for (size_t size = engine->ring_bytes; size >= greatest(RING_BYTES_MIN, engine->page_bytes); size /= 2) {
+        void *shared = mmap(NULL, engine->page_bytes + size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
         if (shared == MAP_FAILED && errno != EPERM) return false;
         if (shared == MAP_FAILED) continue;
-        engine->ring_pages = pages;
+        engine->ring_bytes = size;
         *ring = (struct ring){.control = shared, .size = size, .descriptor = descriptor};
         return true;
     }
+    errno = ENOBUFS; /* EPERM is for rights that are missing */
     return false;
 }
 
@@ -160,7 +163,7 @@ static bool join_ring(struct engine *engine, int processor, int descriptor)
     struct ring *ring = &engine->rings[processor];
     if (ring->control) return ioctl(descriptor, PERF_EVENT_IOC_SET_OUTPUT, ring->descriptor) == 0;
     /* The event that has the ring outlives its process: it is closed with the engine. */
-    int kept = dup(descriptor);
+    int kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (kept < 0) return false;
     if (make_ring(engine, ring, kept)) return true;
     int errno_value = errno;
@@ -309,7 +312,7 @@ static void deliver_record(struct engine *engine, const struct perf_event_header
 /* Returns the record at OFFSET of RING, in one piece. */
 static const struct perf_event_header *record_at(struct engine *engine, const struct ring *ring, uint64_t offset)
 {
-    const uint8_t *data = (const uint8_t *)ring->control + PAGE_BYTES;
+    const uint8_t *data = (const uint8_t *)ring->control + engine->page_bytes;
     size_t place = (size_t)(offset & (ring->size - 1));
     const struct perf_event_header *header = (const struct perf_event_header *)(const void *)(data + place);
     size_t size = header->size, before_end = ring->size - place;
@@ -346,20 +349,11 @@ static void close_engine(struct engine *engine)
     if (!engine) return;
     for (unsigned i = 0; engine->rings && i < engine->processor_count; i++) {
         if (!engine->rings[i].control) continue;
-        (void)munmap(engine->rings[i].control, PAGE_BYTES + engine->rings[i].size);
+        (void)munmap(engine->rings[i].control, engine->page_bytes + engine->rings[i].size);
         (void)close(engine->rings[i].descriptor);
     }
     free(engine->rings);
     free(engine);
-}
-
-/* One descriptor for each thread and processor is needed. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static struct engine *open_engine(const struct engine_options *options, struct engine_denial *ret_denial)
@@ -371,10 +365,10 @@ static struct engine *open_engine(const struct engine_options *options, struct e
         return NULL;
     }
     engine->options = *options;
-    engine->ring_pages = RING_PAGES_MAX;
+    engine->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    engine->ring_bytes = RING_BYTES_MAX;
     engine->processor_count = processors > 0 && processors < PROCESSORS_MAX ? (unsigned)processors : 1;
     engine->rings = calloc(engine->processor_count, sizeof(*engine->rings));
-    raise_descriptor_limit();
     if (engine->rings && try_event(engine, ret_denial)) return engine;
     close_engine(engine);
     return NULL;

@@ -2,7 +2,6 @@
 #include "recorder/process_code.h"
 
 #include "base/clocks.h"
-#include "recorder/remote_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,11 +27,16 @@ struct listing {
     char path[PATH_MAX];
 };
 
+static uint64_t page_of(uint64_t address)
+{
+    return address & -(uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static const struct elf_segment *segment_at_offset(const struct code_file *file, const struct maps_entry *entry)
 {
     for (size_t i = 0; i < file->elf.segment_count; i++) {
         const struct elf_segment *segment = &file->elf.segments[i];
-        uint64_t start = segment->file_offset & ~(uint64_t)(REMOTE_PAGE_BYTES - 1);
+        uint64_t start = page_of(segment->file_offset);
         uint64_t end = segment->file_offset + segment->file_size;
         bool is_mapped = entry->file_offset >= start && entry->file_offset < end;
         if (is_mapped && segment->is_executable == entry->is_executable) return segment;
@@ -126,7 +130,7 @@ static void add_moved_code(struct listing *listing, const struct maps_entry *ent
     uint64_t bias = load_bias(first, &listing->first);
     for (size_t i = 0; i < file->elf.segment_count; i++) {
         const struct elf_segment *segment = &file->elf.segments[i];
-        uint64_t start = bias + segment->address, page = start & ~(uint64_t)(REMOTE_PAGE_BYTES - 1);
+        uint64_t start = bias + segment->address, page = page_of(start);
         bool is_there = entry->start >= page && entry->start < start + segment->memory_size;
         if (segment->is_executable && is_there) add_module(listing, file, segment, bias, listing->path);
     }

@@ -4,7 +4,6 @@
 #include "base/clocks.h"
 #include "base/unsigned.h"
 #include "recorder/recorder.h"
-#include "recorder/remote_memory.h"
 #include "recorder/task_files.h"
 
 #include <errno.h>
@@ -122,7 +121,7 @@ static void write_usage(struct recorded_process *process)
     }
     recording_begin(process->writer, RECORDING_USAGE, 32);
     recording_number(process->writer, difference(process->cpu_ns, process->first_cpu_ns));
-    recording_number(process->writer, pages * REMOTE_PAGE_BYTES);
+    recording_number(process->writer, pages * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
 static bool begin_recording(struct recorded_process *process, const struct recorder_options *options,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 enum {
     BUCKETS = 1 << 12,
@@ -468,10 +469,21 @@ static bool watch(struct recorder *recorder, struct recorded_process *process, s
     return false;
 }
 
+/* Engines need descriptors for each process, thread or processor, and files of code stay open. A program that this
+ * process has started before keeps its own limit. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *ret_denial)
 {
     *ret_denial = (struct engine_denial){0};
     if (find_process(recorder, pid)) return true;
+    raise_descriptor_limit();
     const struct tick tick = {.period_ns = recorder->period_ns,
                               .is_cpu_mode = recorder->options.is_cpu_mode,
                               .sees_running = recorder->options.engine->sees_running,

@@ -3,6 +3,8 @@
 
 #include <sys/uio.h>
 
+enum { PAGE_BYTES_MIN = 4096 };
+
 size_t remote_read(pid_t pid, uint64_t address, void *bytes, size_t size)
 {
     size_t done = 0;
@@ -17,7 +19,7 @@ size_t remote_read(pid_t pid, uint64_t address, void *bytes, size_t size)
 static bool copy_from(struct unwind_memory *memory, uint64_t address)
 {
     struct remote_stack *stack = memory->context;
-    uint64_t page_end = (address | (REMOTE_PAGE_BYTES - 1)) + 1;
+    uint64_t page_end = (address | (PAGE_BYTES_MIN - 1)) + 1;
     size_t in_page = (size_t)(page_end - address), size = sizeof(stack->words);
     size_t got = remote_read(stack->pid, address, stack->words, size);
     if (got == 0) got = remote_read(stack->pid, address, stack->words, in_page);

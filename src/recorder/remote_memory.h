@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { REMOTE_BLOCK_BYTES = 16 << 10, REMOTE_PAGE_BYTES = 4096 };
+enum { REMOTE_BLOCK_BYTES = 16 << 10 };
 
 /* Copies up to SIZE bytes at ADDRESS of process PID, up to the first page that cannot be read. Returns their number. */
 size_t remote_read(pid_t pid, uint64_t address, void *bytes, size_t size);
