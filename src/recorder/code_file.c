@@ -144,7 +144,6 @@ static struct code_file *add_file(struct code_files *files, uint64_t hash, pid_t
     struct code_file *file = ARRAY_RESERVE(&files->items, 1, CODE_FILES_MAX) ? new_file(pid, entry) : NULL;
     if (!file) return NULL;
     file->number = (uint32_t)files->items.count;
-    files->denied_count += file->elf.segment_count == 0;
     if (!index_table_add(&files->by_identity, hash, file->number)) {
         free_file(file);
         return NULL;
@@ -243,12 +242,15 @@ static struct code_file *next_to_build(const struct code_files *files)
 bool code_files_work(struct code_files *files, uint64_t until_ns)
 {
     bool is_completed = false;
+    struct code_file *file = NULL;
     while (files->building > 0 && clock_monotonic_ns() < until_ns) {
-        struct code_file *file = next_to_build(files);
+        if (!file) file = next_to_build(files);
         bool has_more = true;
         for (unsigned i = 0; i < STEPS_A_CLOCK && has_more; i++) has_more = frame_build_step(file->build);
-        if (!has_more) complete(files, file);
-        is_completed |= !has_more;
+        if (has_more) continue;
+        complete(files, file);
+        is_completed = true;
+        file = NULL;
     }
     return is_completed;
 }

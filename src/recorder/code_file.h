@@ -55,7 +55,6 @@ struct code_files {
     struct index_table by_identity;
     const char *cache_directory; /* folder of tables that were built before; NULL: none */
     size_t building;             /* number of files whose tables are being built */
-    uint64_t denied_count;       /* files that could not be opened */
 };
 
 void code_files_fini(struct code_files *files);

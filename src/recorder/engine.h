@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { ENGINE_FRAMES_MAX = 1024, ENGINE_STACK_BYTES_MAX = 64 << 10, ENGINE_DENIAL_SIZE = 256 };
+enum { ENGINE_DENIAL_SIZE = 256 };
 
 /* --- Processes, which the recorder maintains ------------------------------------------------------------------------
  */

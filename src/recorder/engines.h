@@ -4,8 +4,6 @@
 
 #include "recorder/engine.h"
 
-enum { ENGINES_MAX = 3 };
-
 /* Environment variable with names of engines whose probes fail: a switch for tests. */
 #define ENGINES_DENIED "OFFBEAT_DENIED_ENGINES"
 
