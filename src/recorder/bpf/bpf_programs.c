@@ -18,7 +18,7 @@
 #include <bpf/libbpf.h>
 #include <sampler_bpf.skel.h>
 
-enum { CHANGE_PROGRAMS = 4, THREADS_AT_ONCE = 64 };
+enum { CHANGE_PROGRAMS = 4, THREADS_AT_ONCE = 64, RECORDS_AT_ONCE = 1 << 16 };
 
 struct bpf_programs {
     struct sampler_bpf *object;
@@ -29,6 +29,7 @@ struct bpf_programs {
     int timer_count;
     struct bpf_link *changes[CHANGE_PROGRAMS];
     const struct bpf_receiver *receiver; /* receiver of the current read */
+    unsigned records_left;               /* records that the current read may take */
 };
 
 static int keep_quiet(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -52,16 +53,16 @@ static void receive_sample(const struct bpf_receiver *receiver, const struct bpf
 
 static int receive_record(void *context, void *record, size_t size)
 {
-    const struct bpf_programs *programs = context;
+    struct bpf_programs *programs = context;
     const struct bpf_receiver *receiver = programs->receiver;
-    uint32_t kind;
-    if (size < sizeof(kind)) return 0;
-    memcpy(&kind, record, sizeof(kind));
+    uint32_t kind = BPF_SAMPLE;
+    if (size >= sizeof(kind)) memcpy(&kind, record, sizeof(kind));
     if (kind == BPF_SAMPLE)
         receive_sample(receiver, record, size);
     else if (size >= sizeof(struct bpf_change))
         receiver->change(receiver->context, record);
-    return 0;
+    programs->records_left--;
+    return programs->records_left > 0 ? 0 : -1; /* a read ends although processors go on sending */
 }
 
 /* Opens what user space reads and writes of the loaded object. */
@@ -119,7 +120,6 @@ struct bpf_programs *bpf_programs_load(bool follows_children, char *ret_problem)
     struct bpf_programs *programs = calloc(1, sizeof(*programs));
     if (!programs) abort();
     libbpf_set_print(keep_quiet);
-    programs->object = sampler_bpf__open();
     int error = load_object(programs, follows_children, true);
     if (error != 0) error = load_object(programs, follows_children, false);
     if (error == 0 && !open_maps(programs)) error = -errno;
@@ -196,6 +196,7 @@ bool bpf_programs_start(struct bpf_programs *programs, uint64_t period_ns, char 
 void bpf_programs_read(struct bpf_programs *programs, const struct bpf_receiver *receiver)
 {
     programs->receiver = receiver;
+    programs->records_left = RECORDS_AT_ONCE;
     (void)ring_buffer__consume(programs->ring);
 }
 

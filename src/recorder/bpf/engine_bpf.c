@@ -48,11 +48,14 @@ static const char grant_command[] =
 
 static void deny(struct engine_denial *ret_denial, int error, const char *reason)
 {
-    bool is_right = error == EPERM || error == EACCES;
+    bool is_right = error == EPERM || error == EACCES, is_root = geteuid() == 0;
+    const char *missing = is_root
+                              ? "CAP_BPF and CAP_PERFMON are missing in this container, or the kernel is locked down"
+                              : "the capabilities CAP_BPF and CAP_PERFMON are missing";
+    const char *remedy = is_root ? "docker run --cap-add BPF --cap-add PERFMON …" : grant_command;
     *ret_denial = (struct engine_denial){.reason = ""};
-    (void)snprintf(ret_denial->reason, sizeof(ret_denial->reason), "%s",
-                   is_right ? "the capabilities CAP_BPF and CAP_PERFMON are missing" : reason);
-    if (is_right) (void)snprintf(ret_denial->remedy, sizeof(ret_denial->remedy), "%s", grant_command);
+    (void)snprintf(ret_denial->reason, sizeof(ret_denial->reason), "%s", is_right ? missing : reason);
+    if (is_right) (void)snprintf(ret_denial->remedy, sizeof(ret_denial->remedy), "%s", remedy);
 }
 
 static bool probe(struct engine_denial *ret_denial)
