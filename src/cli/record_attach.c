@@ -105,6 +105,7 @@ static struct recorder *make_recorder(struct attach_options *options, const stru
         .frequency_hz = options->frequency_hz,
         .is_cpu_mode = options->is_cpu_mode,
         .follows_children = !options->no_children,
+        .watches_all = options->choice.takes_all,
         .wants = process_choice_is_given(&options->choice) ? wants : NULL,
         .context = &options->choice,
         .directory = options->directory,

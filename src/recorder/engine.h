@@ -105,9 +105,8 @@ struct engine_sink {
 struct engine_options {
     uint64_t period_ns;
     bool is_cpu_mode;      /* true if only CPU time counts, and threads are not observed at ticks */
-    bool watches_all;      /* all processes of the machine, by one event per processor where the engine can */
+    bool watches_all;      /* true if nearly all processes of the machine are watched */
     bool follows_children; /* true if new processes of those that are watched are reported */
-    bool samples_kernel;   /* kernel stacks, too */
     size_t processes_max;  /* processes at a time */
 };
 

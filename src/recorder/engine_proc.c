@@ -33,7 +33,8 @@ struct proc_thread {
 
 struct proc_process {
     struct watched_process *watched;
-    ARRAY_OF(struct proc_thread) threads;
+    ARRAY_OF(struct proc_thread) threads; /* list in the order of the kernel, mostly */
+    size_t next;                          /* place of the thread that the listing shows next, if nothing has changed */
     uint64_t listed_ns;
     nlink_t links; /* links of the folder of threads: their number plus two */
     char directory[48];
@@ -58,10 +59,12 @@ static void close_files(struct proc_thread *thread)
 static bool note_thread(void *context, pid_t tid)
 {
     struct proc_process *process = context;
-    for (size_t i = 0; i < process->threads.count; i++) {
-        struct proc_thread *thread = &process->threads.items[i];
-        if (thread->tid != tid) continue;
-        thread->is_listed = true;
+    size_t count = process->threads.count;
+    for (size_t i = 0; i < count; i++) {
+        size_t place = (process->next + i) % count;
+        if (process->threads.items[place].tid != tid) continue;
+        process->threads.items[place].is_listed = true;
+        process->next = place + 1;
         return true;
     }
     (void)ARRAY_PUSH(&process->threads, THREADS_MAX,
@@ -78,6 +81,7 @@ static void list_threads(struct proc_process *process, uint64_t now_ns)
     process->listed_ns = now_ns;
     process->links = is_there ? facts.st_nlink : 0;
     for (size_t i = 0; i < process->threads.count; i++) process->threads.items[i].is_listed = false;
+    process->next = 0;
     (void)task_list(process->directory, note_thread, process);
 }
 

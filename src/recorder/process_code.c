@@ -110,7 +110,8 @@ static void add_module(struct listing *listing, struct code_file *file, const st
                                     .end = bias + segment->address + segment->memory_size,
                                     .base = bias + file->image_vmaddr,
                                     .file = file};
-    if (listing->found.count > 0 && listing->found.items[listing->found.count - 1].end > module.start) return;
+    bool overlaps = listing->found.count > 0 && listing->found.items[listing->found.count - 1].end > module.start;
+    if (overlaps || module.end <= module.start) return; /* sizes in a file may be anything */
     const struct process_module *known = known_module(listing->code, module.start);
     bool is_known = known && known->start == module.start && known->end == module.end && known->file == file;
     module.number = is_known ? known->number : listing->code->next_number;
@@ -189,28 +190,32 @@ const struct process_module *process_code_module(const struct process_code *code
     return last && address < last->end ? last : NULL;
 }
 
-bool process_code_list(struct process_code *code, struct code_files *files, pid_t pid, const char *image_directory,
-                       struct recording_writer *writer)
+/* Reads all mappings. Returns false if there is none, with errno. */
+static bool read_mappings(struct listing *listing)
 {
     char path[64];
     static char buffer[MAPS_BUFFER_BYTES]; /* one recorder lists at a time */
     struct maps_entry entry;
-    struct listing listing = {
-        .code = code, .files = files, .pid = pid, .image_directory = image_directory, .writer = writer};
-    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)listing->pid);
     struct maps_reader reader = {
         .descriptor = open(path, O_RDONLY | O_CLOEXEC), .buffer = buffer, .size = sizeof(buffer)};
-    code->listed_ns = clock_monotonic_ns();
     if (reader.descriptor < 0) return false;
-    size_t mappings = 0;
-    code->generated.count = 0;
-    for (; maps_next(&reader, &entry); mappings++) add_mapping(&listing, &entry);
+    bool has_any = false;
+    listing->code->generated.count = 0;
+    for (; maps_next(&reader, &entry); has_any = true) add_mapping(listing, &entry);
     (void)close(reader.descriptor);
-    if (mappings == 0) { /* the process has ended, or is about to */
-        free(listing.found.items);
-        errno = ESRCH;
-        return false;
-    }
+    if (!has_any) errno = ESRCH;
+    return has_any;
+}
+
+bool process_code_list(struct process_code *code, struct code_files *files, pid_t pid, const char *image_directory,
+                       struct recording_writer *writer)
+{
+    struct listing listing = {
+        .code = code, .files = files, .pid = pid, .image_directory = image_directory, .writer = writer};
+    code->listed_ns = clock_monotonic_ns();
+    /* A process that calls exec after the file was opened has no mappings there: the second look shows the new ones. */
+    if (!read_mappings(&listing) && (errno != ESRCH || !read_mappings(&listing))) return false;
     write_gone(code, &listing);
     free(code->modules.items);
     code->modules.items = listing.found.items;
@@ -254,9 +259,10 @@ void process_code_update(struct process_code *code)
     struct unwind_module *walked = calloc(count + 1, sizeof(*walked));
     struct frame_lookup *lookups = calloc(count + 1, sizeof(*lookups));
     if (!code->cache) code->cache = calloc(1, sizeof(*code->cache));
-    if (!walked || !lookups) { /* walks use the list before */
+    if (!walked || !lookups) { /* the list before may lead to call frame information that is freed */
         free(walked);
         free(lookups);
+        code->list.count = 0;
         return;
     }
     for (size_t i = 0; i < count; i++) walked[i] = walked_module(&code->modules.items[i], &lookups[i]);
@@ -268,6 +274,18 @@ void process_code_update(struct process_code *code)
     if (code->cache) memset(code->cache, 0, sizeof(*code->cache));
     code->list =
         (struct unwind_modules){.items = walked, .count = count, .generation = code->generation, .cache = code->cache};
+}
+
+bool process_code_is_current(const struct process_code *code)
+{
+    if (code->list.count != code->modules.count) return false;
+    for (size_t i = 0; i < code->list.count; i++) {
+        struct frame_lookup lookup;
+        const struct unwind_module *walked = &code->walked[i], ready = walked_module(&code->modules.items[i], &lookup);
+        bool is_same = walked->table == ready.table && !walked->lookup == !ready.lookup;
+        if (!is_same || walked->is_pending != ready.is_pending) return false;
+    }
+    return true;
 }
 
 /* Another process may have prepared the file meanwhile. */

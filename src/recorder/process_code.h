@@ -23,19 +23,18 @@ struct process_code {
 
 void process_code_fini(struct process_code *code);
 
-/* Lists the code of process PID again and writes what is new and gone to WRITER. Returns false if its mappings cannot
- * be read: the process has ended, or this user may not. */
+/* Lists the code of process PID again and writes what is new and gone to WRITER. Returns false, with errno, if its
+ * mappings cannot be read: the process has ended (ENOENT or ESRCH), or this user may not. */
 bool process_code_list(struct process_code *code, struct code_files *files, pid_t pid, const char *image_directory,
                        struct recording_writer *writer);
-
-/* Writes all modules to a new recording. */
-void process_code_write(const struct process_code *code, struct recording_writer *writer);
 
 /* Returns the module that holds ADDRESS, or NULL. */
 const struct process_module *process_code_module(const struct process_code *code, uint64_t address);
 
 /* Makes walks use the tables that are ready by now. */
 void process_code_update(struct process_code *code);
+/* Returns true if walks use all tables that are ready. */
+bool process_code_is_current(const struct process_code *code);
 
 /* Prepares the module at ADDRESS, where a walk has met no rules. Returns true if a second walk can go on there. */
 bool process_code_prepare(struct process_code *code, struct code_files *files, uint64_t address);

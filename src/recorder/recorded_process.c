@@ -35,11 +35,16 @@ static void advise_rights(struct engine_denial *denial, pid_t pid)
 /* Says why process PID cannot be recorded, by errno. */
 static void deny(struct engine_denial *denial, pid_t pid)
 {
-    bool is_denied = errno == EACCES || errno == EPERM;
-    (void)snprintf(denial->reason, sizeof(denial->reason),
-                   is_denied ? "process %d belongs to another user, or is protected: set-user-ID, or not dumpable"
-                             : "there is no process %d",
-                   (int)pid);
+    int error = errno;
+    bool is_denied = error == EACCES || error == EPERM, has_ended = error == ENOENT || error == ESRCH;
+    if (is_denied)
+        (void)snprintf(denial->reason, sizeof(denial->reason),
+                       "process %d belongs to another user, or is protected: set-user-ID, or not dumpable", (int)pid);
+    else if (has_ended)
+        (void)snprintf(denial->reason, sizeof(denial->reason), "there is no process %d", (int)pid);
+    else
+        (void)snprintf(denial->reason, sizeof(denial->reason), "process %d cannot be read: %s", (int)pid,
+                       strerror(error));
     if (is_denied) advise_rights(denial, pid);
 }
 
@@ -105,7 +110,7 @@ static void write_start(struct recorded_process *process, const struct recorder_
         .path = process->executable,
     };
     recording_process(process->writer, &record);
-    process->tick.time_ns = process->usage_ns = process->checked_ns = now_ns;
+    process->tick.time_ns = process->usage_ns = now_ns;
 }
 
 /* Writes the CPU time since the recording began, and the memory. */
@@ -157,10 +162,19 @@ struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_o
     process->tick.writer = process->writer;
     if (begin_recording(process, options, files, ret_denial)) return process;
     deny(ret_denial, pid);
+    recorded_process_discard(process);
+    return NULL;
+}
+
+void recorded_process_discard(struct recorded_process *process)
+{
+    if (process->writer->is_created) { /* its list of modules was larger than the buffer */
+        recording_writer_release(process->writer);
+        (void)unlink(process->writer->path);
+    }
     process_code_fini(&process->code);
     free(process->writer);
     free(process);
-    return NULL;
 }
 
 /* --- Ending ------------------------------------------------------------------------------------------------------- */
@@ -205,11 +219,17 @@ bool recorded_process_refresh(struct recorded_process *process, const struct rec
     struct process_code *code = &process->code;
     uint64_t pause_ns = process->needs_listing ? process->relist_pause_ns : CHECK_NS;
     if (now_ns < code->listed_ns + pause_ns) return false;
+    if (!process->needs_listing && !process->has_run) { /* it could not change its code */
+        struct task_status status;
+        process->has_ended |= !task_read_status(process->watched.pid, &status) || status.state == 'Z';
+        code->listed_ns = now_ns;
+        return false;
+    }
     size_t module_count = code->modules.count, generated_count = code->generated.count;
     uint32_t next_number = code->next_number;
-    process->needs_listing = false;
-    process->has_ended |=
-        !process_code_list(code, files, process->watched.pid, options->image_directory, process->writer);
+    process->needs_listing = process->has_run = false;
+    if (!process_code_list(code, files, process->watched.pid, options->image_directory, process->writer))
+        process->has_ended |= errno == ENOENT || errno == ESRCH;
     bool has_changed = module_count != code->modules.count || generated_count != code->generated.count ||
                        next_number != code->next_number;
     uint64_t longer_ns = least(2 * process->relist_pause_ns, CHECK_NS);

@@ -9,6 +9,7 @@ struct recorder_options;
 
 struct recorded_process {
     struct watched_process watched; /* description for the engines */
+    struct recorded_process *next;  /* next process of the same bucket */
     struct process_code code;
     struct recording_writer *writer;
     ARRAY_OF(struct recorded_thread *) threads;
@@ -16,8 +17,8 @@ struct recorded_process {
     struct tick tick;
     uint64_t first_cpu_ns, cpu_ns; /* CPU time of the process when the recording began, and at the last look */
     uint64_t usage_ns;             /* time of the last record of usage, CLOCK_MONOTONIC */
-    uint64_t checked_ns;           /* time of the last check of its code */
     bool needs_listing;            /* true if a stack was at an address in no module */
+    bool has_run;                  /* true if one of its threads has run since its code was listed */
     uint64_t relist_pause_ns; /* time between two listings that stacks ask for; longer while they find nothing new */
     bool has_ended;
     uint64_t ticks, ticks_missed, stacks, blocked_stacks;
@@ -29,10 +30,13 @@ struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_o
                                               const struct tick *tick, struct code_files *files,
                                               struct engine_denial *ret_denial);
 
+/* Frees PROCESS, of which nothing was sampled, and leaves no recording. */
+void recorded_process_discard(struct recorded_process *process);
+
 /* Ends the recording with the counters. ENGINE is an enum recording_engine. */
 void recorded_process_free(struct recorded_process *process, uint64_t engine);
 
-/* Lists its code again if it is time, or if a stack needs it. Returns true if something has changed. */
+/* Lists its code again if it is time, or if a stack needs it. Returns true if it did: PROCESS has new lists. */
 bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,
                               struct code_files *files, uint64_t now_ns);
 

@@ -35,6 +35,7 @@ struct recorder {
     struct engine *engine, *observer;
     struct code_files files;
     ARRAY_OF(struct recorded_process *) processes;
+    struct recorded_process *by_pid[BUCKETS];
     struct recorded_thread *threads[BUCKETS];
     ARRAY_OF(struct queued_stack) stacks; /* stacks of the open tick */
     ARRAY_OF(uint64_t) addresses;
@@ -81,10 +82,23 @@ static void forget_thread(struct recorder *recorder, const struct recorded_threa
 
 static struct recorded_process *find_process(const struct recorder *recorder, pid_t pid)
 {
-    for (size_t i = 0; i < recorder->processes.count; i++) {
-        if (recorder->processes.items[i]->watched.pid == pid) return recorder->processes.items[i];
-    }
-    return NULL;
+    struct recorded_process *process = recorder->by_pid[(unsigned)pid % BUCKETS];
+    while (process && process->watched.pid != pid) process = process->next;
+    return process;
+}
+
+static void note_process(struct recorder *recorder, struct recorded_process *process)
+{
+    struct recorded_process **bucket = &recorder->by_pid[(unsigned)process->watched.pid % BUCKETS];
+    process->next = *bucket;
+    *bucket = process;
+}
+
+static void forget_process(struct recorder *recorder, const struct recorded_process *process)
+{
+    struct recorded_process **at = &recorder->by_pid[(unsigned)process->watched.pid % BUCKETS];
+    while (*at && *at != process) at = &(*at)->next;
+    if (*at) *at = process->next;
 }
 
 /* --- Walks -------------------------------------------------------------------------------------------------------- */
@@ -227,6 +241,7 @@ static void take_thread(void *context, const struct engine_thread *seen)
         thread->has_ended = true;
         return;
     }
+    process->has_run = true;
     if (thread->is_known)
         thread_times_add(thread, &process->tick, seen);
     else
@@ -266,6 +281,7 @@ static void list_again(struct recorder *recorder, struct recorded_process *proce
     if (count > 0) memcpy(old.modules.items, process->code.modules.items, count * sizeof(*old.modules.items));
     old.modules.count = count;
     process->code.listed_ns = 0;
+    process->has_run = true;
     (void)recorded_process_refresh(process, &recorder->options, &recorder->files, clock_monotonic_ns());
     drop_outdated_stacks(recorder, process, &old);
     process_code_fini(&old);
@@ -340,12 +356,18 @@ static uint64_t engine_number(const struct recorder *recorder)
     return sees_user_code_only(recorder) ? RECORDING_ENGINE_PERF_USER : RECORDING_ENGINE_PERF;
 }
 
-static void end_process(struct recorder *recorder, struct recorded_process *process)
+static void unwatch(struct recorder *recorder, struct recorded_process *process)
 {
     recorder->options.engine->remove_process(recorder->engine, &process->watched);
     if (recorder->observer != recorder->engine)
         recorder->observer_ops->remove_process(recorder->observer, &process->watched);
+}
+
+static void end_process(struct recorder *recorder, struct recorded_process *process)
+{
+    unwatch(recorder, process);
     for (size_t i = 0; i < process->threads.count; i++) forget_thread(recorder, process->threads.items[i]);
+    forget_process(recorder, process);
     recorded_process_free(process, engine_number(recorder));
 }
 
@@ -440,8 +462,10 @@ void recorder_work(struct recorder *recorder, uint64_t until_ns)
 {
     if (!code_files_work(&recorder->files, until_ns)) return;
     for (size_t i = 0; i < recorder->processes.count; i++) {
-        process_code_update(&recorder->processes.items[i]->code);
-        show_code(recorder, recorder->processes.items[i]);
+        struct recorded_process *process = recorder->processes.items[i];
+        if (process_code_is_current(&process->code)) continue;
+        process_code_update(&process->code);
+        show_code(recorder, process);
     }
 }
 
@@ -492,11 +516,12 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
         recorded_process_new(pid, &recorder->options, &tick, &recorder->files, ret_denial);
     if (!process) return false;
     bool is_watched = watch(recorder, process, ret_denial);
-    if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) return true;
-    if (is_watched)
-        end_process(recorder, process);
-    else
-        recorded_process_free(process, engine_number(recorder));
+    if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) {
+        note_process(recorder, process);
+        return true;
+    }
+    if (is_watched) unwatch(recorder, process);
+    recorded_process_discard(process);
     return false;
 }
 
@@ -505,6 +530,7 @@ static bool open_engines(struct recorder *recorder, struct engine_denial *ret_de
     const struct engine_ops *ops = recorder->options.engine;
     const struct engine_options options = {.period_ns = recorder->period_ns,
                                            .is_cpu_mode = recorder->options.is_cpu_mode,
+                                           .watches_all = recorder->options.watches_all,
                                            .follows_children = recorder->options.follows_children,
                                            .processes_max = RECORDER_PROCESSES_MAX};
     recorder->engine = ops->open(&options, ret_denial);

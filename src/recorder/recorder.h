@@ -15,6 +15,7 @@ struct recorder_options {
     uint64_t frequency_hz;
     bool is_cpu_mode;
     bool follows_children;
+    bool watches_all; /* true if WANTS takes nearly all processes of the machine */
     /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */
     bool (*wants)(void *context, pid_t pid, const char *name);
     void *context;

@@ -13,11 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ENDS_MAX = 1 << 16 };
+enum { ENDS_MAX = 1 << 16, BUCKETS = 1 << 12 };
 
 /* A process in the kernel. */
 struct bpf_process {
     struct watched_process *watched;
+    struct bpf_process *next;       /* next process of the same bucket */
     struct bpf_process_entry entry; /* entry in the kernel */
     bool is_identified;
     uint32_t mapping_count;           /* number of mappings before its modules were listed */
@@ -33,6 +34,7 @@ struct engine {
     bool has_timer;
     struct entry_places places;
     ARRAY_OF(struct bpf_process *) processes;
+    struct bpf_process *by_pid[BUCKETS];
     uint32_t last_version;
     bool is_loaded[BPF_TABLES_MAX];   /* true for the numbers of files whose tables are in the kernel */
     const struct engine_sink *sink;   /* sink of the current call */
@@ -108,10 +110,16 @@ static struct engine *open_engine(const struct engine_options *options, struct e
 
 static struct bpf_process *find_process(const struct engine *engine, uint32_t pid)
 {
-    for (size_t i = 0; i < engine->processes.count; i++) {
-        if ((uint32_t)engine->processes.items[i]->watched->pid == pid) return engine->processes.items[i];
-    }
-    return NULL;
+    struct bpf_process *process = engine->by_pid[pid % BUCKETS];
+    while (process && (uint32_t)process->watched->pid != pid) process = process->next;
+    return process;
+}
+
+static void forget_process(struct engine *engine, const struct bpf_process *process)
+{
+    struct bpf_process **at = &engine->by_pid[(uint32_t)process->watched->pid % BUCKETS];
+    while (*at != process) at = &(*at)->next;
+    *at = process->next;
 }
 
 /* Returns the number of FILE's table in the kernel, which may come later. */
@@ -246,6 +254,7 @@ static void remove_process(struct engine *engine, struct watched_process *watche
         engine->processes.items[i] = engine->processes.items[--engine->processes.count];
         break;
     }
+    forget_process(engine, process);
     free_process(process);
     watched->engine_data = NULL;
 }
@@ -280,6 +289,8 @@ static bool add_process(struct engine *engine, struct watched_process *watched, 
     if (!process || !ARRAY_PUSH(&engine->processes, BPF_PROCESSES_MAX, process)) abort();
     process->watched = watched;
     process->iterator = -1;
+    process->next = engine->by_pid[(uint32_t)watched->pid % BUCKETS];
+    engine->by_pid[(uint32_t)watched->pid % BUCKETS] = process;
     watched->engine_data = process;
     identify_child(engine, process);
     struct bpf_process_entry unidentified = {.version = 0};
