@@ -231,6 +231,13 @@ static void read_blocked(struct recorder *recorder, struct recorded_thread *thre
     thread_times_write_blocked(thread, &process->tick, &walked);
 }
 
+static void take_name(const struct recorded_process *process, struct recorded_thread *thread, const char *name)
+{
+    if (name[0] == '\0' || strcmp(name, thread->name) == 0) return;
+    (void)snprintf(thread->name, sizeof(thread->name), "%s", name);
+    recording_thread(process->writer, thread->number, thread->tid, thread->name);
+}
+
 static void take_thread(void *context, const struct engine_thread *seen)
 {
     struct recorder *recorder = context;
@@ -242,10 +249,11 @@ static void take_thread(void *context, const struct engine_thread *seen)
         return;
     }
     process->has_run = true;
+    take_name(process, thread, seen->name);
     if (thread->is_known)
         thread_times_add(thread, &process->tick, seen);
     else
-        thread_times_begin(thread, &process->tick, seen);
+        thread_times_begin(thread, &process->tick, seen, process->ticks > 1);
     thread->is_running = seen->state == THREAD_RUNNING;
     if (process->tick.is_cpu_mode) return;
     if (seen->state == THREAD_BLOCKED && seen->has_registers) read_blocked(recorder, thread, seen);

@@ -14,8 +14,10 @@ enum {
 #define LENT_NS_MAX ((uint64_t)10000000) /* age of the kernel's count of a running thread */
 #define UNREADABLE_NS SECOND_NS          /* time after which blocked time without a stack is written */
 
-void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen)
+void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen,
+                        bool is_new)
 {
+    if (is_new) thread->unwritten.cpu_ns = least(seen->cpu_ns, difference(tick->time_ns, tick->previous_ns));
     thread->time_ns = tick->time_ns;
     thread->cpu_ns = seen->cpu_ns;
     thread->run_delay_ns = seen->run_delay_ns;
@@ -184,16 +186,18 @@ void thread_times_close(struct recorded_thread *thread, const struct tick *tick)
     struct recording_time cpu = {.cpu_ns = take(&thread->unwritten.cpu_ns, UINT64_MAX)};
     struct recording_time rest = {.runnable_ns = take(&thread->unwritten.runnable_ns, UINT64_MAX),
                                   .blocked_ns = take(&thread->unwritten.blocked_ns, UINT64_MAX)};
-    enum recording_loss loss = tick->sees_running ? RECORDING_LOST_LATE : RECORDING_LOST_RUNNING;
-    if (thread->has_running || thread->has_blocked)
-        write_more(thread, tick, thread->has_running ? RECORDING_OF_RUNNING : RECORDING_OF_BLOCKED, cpu);
+    bool has_stack = thread->has_running || thread->has_blocked;
+    bool is_only_blocked = thread->has_blocked && !thread->has_running;
+    bool has_run = thread->has_ended || thread->is_running;
+    if (tick->is_cpu_mode) rest = (struct recording_time){0};
+    /* Without a stack, the reader takes RECORDING_MORE for a thread that was too short to be sampled. */
+    if (has_stack || tick->sees_running)
+        write_more(thread, tick, is_only_blocked ? RECORDING_OF_BLOCKED : RECORDING_OF_RUNNING, cpu);
     else
-        write_lost(thread, tick, loss, cpu);
-    if (thread->has_blocked)
-        write_more(thread, tick, RECORDING_OF_BLOCKED, rest);
-    else if (thread->has_running)
-        write_more(thread, tick, RECORDING_OF_RUNNING, rest);
+        write_lost(thread, tick, RECORDING_LOST_RUNNING, cpu);
+    if (has_stack || (has_run && tick->sees_running))
+        write_more(thread, tick, thread->has_blocked ? RECORDING_OF_BLOCKED : RECORDING_OF_RUNNING, rest);
     else
-        write_lost(thread, tick, loss, rest);
+        write_lost(thread, tick, has_run ? RECORDING_LOST_RUNNING : RECORDING_LOST_UNREADABLE, rest);
     thread_times_end_tick(thread, tick);
 }

@@ -44,8 +44,10 @@ struct walked_stack {
     enum unwind_outcome outcome;
 };
 
-/* Begins with the clocks of SEEN: time before it is not written. */
-void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen);
+/* Begins with the clocks of SEEN: time before it is not written, except for CPU time since the previous tick if THREAD
+ * IS_NEW since then. */
+void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen,
+                        bool is_new);
 
 /* Adds the time up to the tick by the clocks of SEEN; NULL: THREAD was blocked. */
 void thread_times_add(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen);
