@@ -4,6 +4,7 @@
 #include "base/clocks.h"
 #include "base/unsigned.h"
 #include "cli/message.h"
+#include "cli/record_run.h"
 #include "recorder/engines.h"
 #include "recorder/recorder.h"
 #include "recorder/task_files.h"
@@ -140,8 +141,8 @@ void attach_flush(struct attachment *attachment)
     recorder_flush(attachment->recorder);
 }
 
-/* Records until the end. */
-static void record_until_end(struct attachment *attachment, const struct attach_options *options,
+/* Records until the end. Returns true if a signal ended it. */
+static bool record_until_end(struct attachment *attachment, const struct attach_options *options,
                              const sigset_t *signals)
 {
     struct recorder *recorder = attachment->recorder;
@@ -155,11 +156,12 @@ static void record_until_end(struct attachment *attachment, const struct attach_
             attach_flush(attachment);
             options->write(options->context);
         } else if (number != 0) {
-            break;
+            return true;
         } else {
             recorder_tick(recorder);
         }
     }
+    return false;
 }
 
 /* CPU time is counted by clocks: lost stacks make shares less exact, and no time smaller. */
@@ -217,14 +219,18 @@ bool attach_run(struct attachment *attachment, struct attach_options *options, u
 {
     static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
     sigset_t signals, before;
+    struct sigaction hangup;
     (void)sigemptyset(&signals);
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(&signals, watched[i]);
+    bool ignores_hangup = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
+    if (ignores_hangup) (void)sigdelset(&signals, SIGHUP); /* nohup(1) */
     (void)sigprocmask(SIG_BLOCK, &signals, &before);
     uint64_t start_ns = clock_monotonic_ns();
     bool is_recorded = open_engine(attachment, options) && add_all(attachment);
-    if (is_recorded) record_until_end(attachment, options, &signals);
+    bool was_signalled = is_recorded && record_until_end(attachment, options, &signals);
     if (is_recorded) attach_end(attachment);
     *ret_wall_ns = clock_monotonic_ns() - start_ns;
+    run_take_signals(&signals, was_signalled);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return is_recorded;
 }

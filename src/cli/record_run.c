@@ -325,9 +325,12 @@ static void wait_for(struct running *running, const sigset_t *signals)
         was_signalled |= number > 0 && number != SIGCHLD && number != SIGCONT;
         if (number > 0) handle_signal(running, number, &information);
     }
-    /* A signal meant for both of us must not end us now, before the files are written. timeout(1), for one, signals its
-     * child first and then its process group: a signal this soon is not a second request. */
-    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(running->result->status) ? SAME_STOP_NS : 0};
+    run_take_signals(signals, was_signalled || WIFSIGNALED(running->result->status));
+}
+
+void run_take_signals(const sigset_t *signals, bool was_signalled)
+{
+    const struct timespec soon = {.tv_nsec = was_signalled ? SAME_STOP_NS : 0};
     for (unsigned i = 0; i < SAME_STOP_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
     }
 }

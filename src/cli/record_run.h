@@ -5,6 +5,7 @@
 
 #include "cli/descendants.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,6 +32,11 @@ struct run_options {
 /* The place of PROGRAM as a shell would find it; if IS_PRELOADED, checked that liboffbeat.so can be preloaded into it.
  * NULL after one line on standard error. The caller frees. */
 char *run_find_program(const char *program, bool is_preloaded);
+
+/* Takes SIGNALS, which are blocked, at the end of a recording, and those that follow soon if WAS_SIGNALLED: a signal
+ * meant for both this process and the program must not end this process before the files are written. timeout(1), for
+ * one, signals its child first and then its process group: a signal this soon is not a second request. */
+void run_take_signals(const sigset_t *signals, bool was_signalled);
 
 struct run_result {
     int status;          /* status from waitpid */

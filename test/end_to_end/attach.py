@@ -276,6 +276,21 @@ def signals_write_the_profile_so_far_and_end_it():
 
 
 @case
+def signals_to_the_whole_group_do_not_stop_the_writing():
+    """timeout(1) signals its child, and then its group. nohup(1) has its program ignore SIGHUP."""
+    with Folder() as folder, Running() as program:
+        record = (OFFBEAT.build / "offbeat", "record", "--engine", "proc", "-p", str(program.pid))
+        ended = run("timeout", "1", *record, "-o", "x.pb.gz", cwd=folder)
+        check("samples of" in text(ended.stderr) and (folder / "x.pb.gz").exists(), text(ended.stderr))
+        script = 'trap "" HUP; "$@" & sleep 0.5; kill -HUP $!; wait $!'
+        ended = run("sh", "-c", script, "sh", *record, "-d", "1.5", "-o", "y.pb.gz", cwd=folder)
+        check_equal(ended.returncode, 0, text(ended.stderr))
+        done = offbeat(folder, "top", "--json", "--sample-index", "blocked", "y.pb.gz")
+        waited = {row["name"]: row["total"] for row in json.loads(done.stdout)["functions"]}["waits_forever"]
+        check(waited > 1.2e9, f"SIGHUP has ended the recording after {waited} ns")
+
+
+@case
 def the_end_of_the_process_ends_the_recording():
     with Folder() as folder, Running() as program:
         recorder = Recorder(folder, program)
