@@ -36,6 +36,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DURATION_NS_MIN ((uint64_t)1000000)
@@ -363,8 +364,8 @@ static void print_no_sample(const struct record *record)
     uint64_t period_ns = 1000000000 / record->run.frequency_hz;
     double seconds = (double)record->result.wall_ns / 1e9, cpu_seconds = (double)record->result.cpu_ns / 1e9;
     if (record->result.wall_ns <= FIRST_SAMPLE_PERIODS * period_ns)
-        message(record->is_running ? "no sample of %s was taken; one is taken every %.1f ms"
-                                   : "%s ended before the first sample; one is taken every %.1f ms",
+        message(record->is_running || !record->program ? "no sample of %s was taken; one is taken every %.1f ms"
+                                                       : "%s ended before the first sample; one is taken every %.1f ms",
                 command, (double)period_ns / 1e6);
     else if (record->run.is_cpu_mode && record->result.cpu_ns <= FIRST_SAMPLE_PERIODS * period_ns)
         message("%s used too little CPU time for a sample (%.3f s); --mode wall samples waiting, too", command,
@@ -392,7 +393,8 @@ static void write_outputs(struct record *record, struct profile *all)
 {
     struct missing missing;
     find_missing(record, &missing);
-    if (record->is_running) record->result.cpu_ns = record->sampled_cpu_ns + missing.processes.cpu_ns;
+    if (record->is_running || !record->program)
+        record->result.cpu_ns = record->sampled_cpu_ns + missing.processes.cpu_ns;
     add_missing(&missing, all);
     if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
     progress_end(&record->decoding.progress);
@@ -455,6 +457,21 @@ static void write_with_room(struct record *record)
 
 /* --- While the program runs --------------------------------------------------------------------------------------- */
 
+/* Waits for WRITER and returns its status. If the recording GOES_ON, samples from outside are taken meanwhile. */
+static int await_writer(const struct record *record, pid_t writer, bool goes_on)
+{
+    const uint64_t pause_ns_max = 10000000;
+    bool samples = record->attachment && goes_on;
+    int status = 0;
+    for (;;) {
+        pid_t ended = waitpid(writer, &status, samples ? WNOHANG : 0);
+        if (ended > 0 || (ended < 0 && errno != EINTR)) return status;
+        if (!samples) continue;
+        const struct timespec pause = {.tv_nsec = (long)least(attach_work(record->attachment), pause_ns_max)};
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 /* Writes a profile in another process, so that the one at the end does not count anything twice. This process waits:
  * signals come later. */
 static void write_meanwhile(void *context, bool has_ended)
@@ -470,8 +487,7 @@ static void write_meanwhile(void *context, bool has_ended)
         _exit(record->is_failed ? EXIT_FAILED : EXIT_SUCCESS);
     }
     if (writer < 0) message("cannot start a process that writes the profile: %s", strerror(errno));
-    while (writer > 0 && waitpid(writer, &status, 0) < 0 && errno == EINTR) {
-    }
+    if (writer > 0) status = await_writer(record, writer, !has_ended);
     if (!has_ended || writer < 0) return;
     record->is_written = true;
     record->is_failed = !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS;
