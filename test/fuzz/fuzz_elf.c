@@ -1,5 +1,6 @@
 /* Whatever an ELF file says of itself, reading it stays inside of its bytes.  SPDX-License-Identifier: MIT */
 #include "binary/elf_file.h"
+#include "binary/go_functions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (section) (void)elf_file_read_section(&file, section, &bytes, NULL);
         buffer_fini(&bytes);
     }
+    struct go_function function = {.name = "runtime.mcall"};
+    (void)go_functions_find(&file, &function, 1);
     elf_file_close(&file);
     return 0;
 }
