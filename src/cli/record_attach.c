@@ -225,8 +225,8 @@ bool attach_run(struct attachment *attachment, struct attach_options *options, u
     bool ignores_hangup = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
     if (ignores_hangup) (void)sigdelset(&signals, SIGHUP); /* nohup(1) */
     (void)sigprocmask(SIG_BLOCK, &signals, &before);
-    uint64_t start_ns = clock_monotonic_ns();
     bool is_recorded = open_engine(attachment, options) && add_all(attachment);
+    uint64_t start_ns = clock_monotonic_ns(); /* engines take seconds to open */
     bool was_signalled = is_recorded && record_until_end(attachment, options, &signals);
     if (is_recorded) attach_end(attachment);
     *ret_wall_ns = clock_monotonic_ns() - start_ns;
