@@ -5,6 +5,7 @@
 #include "store/store_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define VICTIMS "(SELECT id FROM victim)"
 #define ROLLUPS                                                                                                        \
@@ -68,11 +69,9 @@ static enum status delete_rows(struct day *day, const struct store_query *query,
     return status;
 }
 
-static bool has_rows(struct day *day, const struct store_query *query)
+/* Returns whether SQL finds a row; true also if it fails, so that the deletion says why. */
+static bool has_row(struct day *day, const char *sql, const struct store_query *query)
 {
-    static const char sql[] =
-        "SELECT 1 WHERE EXISTS(SELECT 1 FROM chunk" WHERE_CHUNK ") OR EXISTS(SELECT 1 FROM span" WHERE_TIME WHERE_NAMES
-        ") OR EXISTS(SELECT 1 FROM outcome WHERE project=?1)";
     sqlite3_stmt *row = NULL;
     bool is_found = sqlite3_prepare_v2(day->db, sql, -1, &row, NULL) != SQLITE_OK;
     if (!is_found) query_bind(row, query);
@@ -81,7 +80,16 @@ static bool has_rows(struct day *day, const struct store_query *query)
     return is_found;
 }
 
-/* The room is given back to the disk while others write: only this thread changes files of earlier days for long. */
+/* Returns whether there is something to delete: else the file need not be written again. */
+static bool has_rows(struct day *day, const struct store_query *query)
+{
+    return has_row(day, "SELECT 1 FROM chunk" WHERE_CHUNK, query) ||
+           (query->host.size == 0 && has_row(day, "SELECT 1 FROM span" WHERE_TIME WHERE_NAMES, query)) ||
+           (is_whole_project(query) && (has_row(day, "SELECT 1 FROM outcome WHERE project=?1", query) ||
+                                        has_row(day, "SELECT 1 FROM rejected WHERE project=?1", query)));
+}
+
+/* The room is given back to the disk while others write, but not into this file: they would give up after BUSY_MS. */
 enum status delete_in_day(struct store *store, const char *name, const struct store_query *query, uint64_t *chunks,
                           struct error *error)
 {
@@ -92,10 +100,12 @@ enum status delete_in_day(struct store *store, const char *name, const struct st
         (void)pthread_mutex_lock(&store->writer_lock);
         status = delete_rows(&day, query, chunks, &problem);
         known_dictionaries_clear(&store->dictionaries);
-        (void)pthread_mutex_unlock(&store->writer_lock);
+        bool is_written = strcmp(store->today.name, name) == 0;
+        if (!is_written) (void)pthread_mutex_unlock(&store->writer_lock);
         if (status == STATUS_OK &&
             sqlite3_exec(day.db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
             status = sql_failed(day.db, &problem, name);
+        if (is_written) (void)pthread_mutex_unlock(&store->writer_lock);
     }
     day_close(&day);
     if (status != STATUS_OK && error) *error = problem;
