@@ -249,18 +249,6 @@ static enum status read_role(const struct admin_call *call, enum store_role *ret
                      text);
 }
 
-struct key_search {
-    uint64_t id;
-    struct store_key key;
-};
-
-static bool compare_key(void *context, const struct store_key *key)
-{
-    struct key_search *search = context;
-    if (key->id == search->id) search->key = *key;
-    return key->id != search->id;
-}
-
 /* Writes SECRET, which is shown once: as a DSN if it writes, else as a token. */
 static void write_secret(const struct admin_call *call, struct buffer *answer, const struct store_key *key,
                          const char *secret)
@@ -315,12 +303,12 @@ static enum status revoke_key(const struct admin_call *call, struct buffer *answ
 static enum status rotate_key(const struct admin_call *call, struct buffer *answer, struct error *error)
 {
     struct json_writer json = json_writer_of(answer);
-    struct key_search search;
+    struct store_key key;
+    uint64_t id;
     char secret[STORE_KEY_SIZE];
-    enum status status = read_id(call, "key", &search.id, error);
-    if (status == STATUS_OK) status = store_rotate_key(call->store, search.id, secret, error);
-    if (status == STATUS_OK) status = store_each_key(call->store, compare_key, &search, error);
-    if (status == STATUS_OK) write_secret(call, answer, &search.key, secret);
+    enum status status = read_id(call, "key", &id, error);
+    if (status == STATUS_OK) status = store_rotate_key(call->store, id, &key, secret, error);
+    if (status == STATUS_OK) write_secret(call, answer, &key, secret);
     return finish(&json, status, error);
 }
 

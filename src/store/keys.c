@@ -143,29 +143,20 @@ static enum status write_start_token(const struct store *store, enum store_role 
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
-static bool has_project(struct store *store, uint64_t project)
-{
-    sqlite3_stmt *find = control_begin(store, "SELECT 1 FROM project WHERE id=?");
-    sql_bind_u64(find, 1, project);
-    int code = sqlite3_step(find);
-    (void)control_end(store, find, code, "", NULL);
-    return code == SQLITE_ROW;
-}
-
 enum status store_add_key(struct store *store, const struct store_key *key, char ret_secret[STORE_KEY_SIZE],
                           struct error *error)
 {
     char secret[UUID_TEXT_SIZE], checksum[SECRET_SIZE];
-    if (key->project && !has_project(store, key->project))
-        return error_set(error, STATUS_NOT_FOUND, 0, "there is no project with that number");
     if (!uuid_new(secret)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
-    sqlite3_stmt *add = control_begin(store, "INSERT INTO key(project,role,name,secret,created_ns) VALUES(?,?,?,?,?)");
+    sqlite3_stmt *add =
+        control_begin(store, "INSERT INTO key(project,role,name,secret,created_ns) SELECT ?1,?2,?3,?4,?5 WHERE ?1=0 OR "
+                             "EXISTS(SELECT 1 FROM project WHERE id=?1)");
     sql_bind_u64(add, 1, key->project);
     sql_bind_u64(add, 2, key->role);
     sql_bind_slice(add, 3, slice_of_text(key->name));
     sql_bind_slice(add, 4, stored_secret(slice_of_text(secret), key->role, checksum));
     sql_bind_u64(add, 5, clock_utc_ns());
-    enum status status = control_end(store, add, sqlite3_step(add), "cannot add a key", error);
+    enum status status = run_change(store, add, "project", error);
     if (status == STATUS_OK) (void)memcpy(ret_secret, secret, STORE_KEY_SIZE);
     return status;
 }
@@ -216,9 +207,10 @@ static bool compare_key(void *context, const struct store_key *key)
     return false;
 }
 
-enum status store_rotate_key(struct store *store, uint64_t key, char ret_secret[STORE_KEY_SIZE], struct error *error)
+enum status store_rotate_key(struct store *store, uint64_t id, struct store_key *ret_key,
+                             char ret_secret[STORE_KEY_SIZE], struct error *error)
 {
-    struct key_search search = {.id = key};
+    struct key_search search = {.id = id};
     char secret[UUID_TEXT_SIZE], checksum[SECRET_SIZE];
     if (!uuid_new(secret)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
     enum status status = store_each_key(store, compare_key, &search, error);
@@ -226,12 +218,14 @@ enum status store_rotate_key(struct store *store, uint64_t key, char ret_secret[
     sqlite3_stmt *set = control_begin(store, "UPDATE key SET secret=?,created_ns=? WHERE id=?");
     sql_bind_slice(set, 1, stored_secret(slice_of_text(secret), search.key.role, checksum));
     sql_bind_u64(set, 2, clock_utc_ns());
-    sql_bind_u64(set, 3, key);
+    sql_bind_u64(set, 3, id);
     status = run_change(store, set, "key", error);
     if (status == STATUS_OK && strcmp(search.key.name, START_TOKEN_NAME) == 0)
         status = write_start_token(store, search.key.role, secret, error);
-    if (status == STATUS_OK) (void)memcpy(ret_secret, secret, STORE_KEY_SIZE);
-    return status;
+    if (status != STATUS_OK) return status;
+    *ret_key = search.key;
+    (void)memcpy(ret_secret, secret, STORE_KEY_SIZE);
+    return STATUS_OK;
 }
 
 /* --- Access ------------------------------------------------------------------------------------------------------- */

@@ -227,8 +227,9 @@ enum status store_each_key(struct store *store, store_visit_key *visit, void *co
 /* Each gives STATUS_NOT_FOUND if there is no such key. */
 enum status store_rename_key(struct store *store, uint64_t key, const char *name, struct error *error);
 enum status store_revoke_key(struct store *store, uint64_t key, struct error *error);
-/* Replaces the secret; that of before is valid no more. */
-enum status store_rotate_key(struct store *store, uint64_t key, char ret_secret[STORE_KEY_SIZE], struct error *error);
+/* Replaces the secret of the key ID; that of before is valid no more. */
+enum status store_rotate_key(struct store *store, uint64_t id, struct store_key *ret_key,
+                             char ret_secret[STORE_KEY_SIZE], struct error *error);
 
 enum store_access { STORE_NO_ACCESS, STORE_OTHER_PROJECT, STORE_ACCESS };
 /* Whether KEY may write to PROJECT, or TOKEN do there what ROLE may. */
