@@ -19,7 +19,9 @@
 enum {
     WORD_SIZE = 256,
     FUNCTIONS_SHOWN = 10,
-    TEXT_BYTES_MAX = 8192,
+    TEXT_BYTES_MAX = 4096,
+    BODY_BYTES_MAX = 65536, /* a byte of a name takes up to 6 in JSON */
+    REASON_SIZE = 256,
     TRIES = 3,
     CONNECT_SECONDS = 5,
     ANSWER_SECONDS = 10,
@@ -109,6 +111,8 @@ static enum status parse_rule(const char *text, struct alert_rule *rule, struct 
     while (status == STATUS_OK && take_word(&text, word)) {
         has_regression |= strcmp(word, "regression") == 0;
         status = read_word(word, rule, &minutes, error);
+        if (strlen(word) == WORD_SIZE - 1) /* the rest is cut off */
+            status = error_set(error, STATUS_MALFORMED, 0, "\"%.80s…\" is longer than %d bytes", word, WORD_SIZE - 2);
     }
     if (status != STATUS_OK) return status;
     (void)snprintf(rule->seconds, sizeof(rule->seconds), "%" PRIu64, minutes * 60);
@@ -331,7 +335,8 @@ static void write_notification(const struct alerts *alerts, const struct alert_r
     json_end_object(&json);
 }
 
-static bool post_once(const struct alerts *alerts, const struct buffer *body)
+/* False, with REASON, if the hook did not accept BODY. */
+static bool post_once(const struct alerts *alerts, const struct buffer *body, char reason[REASON_SIZE])
 {
     const struct curl_library *curl = alerts->curl;
     CURL *easy = curl->easy_init();
@@ -351,11 +356,15 @@ static bool post_once(const struct alerts *alerts, const struct buffer *body)
                   curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, watch_end) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_XFERINFODATA, alerts) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop_answer) == CURLE_OK;
-    bool is_done = is_set && curl->easy_perform(easy) == CURLE_OK &&
-                   curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status / 100 == 2;
+    CURLcode code = is_set ? curl->easy_perform(easy) : CURLE_FAILED_INIT;
+    if (code == CURLE_OK) code = curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_OK)
+        (void)snprintf(reason, REASON_SIZE, "status %ld", status);
+    else
+        (void)snprintf(reason, REASON_SIZE, "%s", curl->easy_strerror(code));
     curl->slist_free_all(headers);
     if (easy) curl->easy_cleanup(easy);
-    return is_done;
+    return code == CURLE_OK && status / 100 == 2;
 }
 
 /* Waits for SECONDS, or until the server ends: then false. */
@@ -370,16 +379,17 @@ static bool wait_seconds(const struct alerts *alerts, uint64_t seconds)
 static void notify(struct alerts *alerts, struct alert_rule *rule)
 {
     struct buffer body;
-    buffer_init(&body, TEXT_BYTES_MAX);
+    char reason[REASON_SIZE] = "not enough memory";
+    buffer_init(&body, BODY_BYTES_MAX);
     write_notification(alerts, rule, &body);
-    rule->is_sent = body.failed;
-    for (unsigned i = 0; i < TRIES && !rule->is_sent; i++) {
+    for (unsigned i = 0; i < TRIES && !body.failed && !rule->is_sent; i++) {
         if (i > 0 && !wait_seconds(alerts, 1U << (i - 1))) break;
-        rule->is_sent = post_once(alerts, &body);
+        rule->is_sent = post_once(alerts, &body, reason);
     }
     if (!rule->is_sent && !atomic_load(&alerts->server->is_ending))
-        server_log(alerts->server, "the web hook did not accept the alert %s; it is sent again after the next check",
-                   rule->name);
+        server_log(alerts->server,
+                   "the web hook did not accept the alert %s (%s); it is sent again after the next check", rule->name,
+                   reason);
     buffer_fini(&body);
 }
 
@@ -421,7 +431,7 @@ enum status alerts_start(struct server *server, struct alerts **ret_alerts, stru
     for (size_t i = 0; i < options->alert_count && status == STATUS_OK; i++) {
         struct alert_rule *rule = &alerts->rules[alerts->rule_count];
         status = parse_rule(options->alerts[i], rule, error);
-        buffer_init(&rule->text, TEXT_BYTES_MAX / 2);
+        buffer_init(&rule->text, TEXT_BYTES_MAX);
         rule->is_sent = true; /* nothing is to be said while it does not fire */
         alerts->rule_count++;
     }
@@ -457,7 +467,7 @@ void alerts_write_metrics(struct alerts *alerts, struct buffer *out)
     for (size_t i = 0; i < alerts->rule_count; i++) {
         buffer_append_text(out, "offbeat_alert_firing{name=\"");
         for (const char *c = alerts->rules[i].name; *c; c++)
-            buffer_append_format(out, *c == '\\' || *c == '"' ? "\\%c" : "%c", *c);
+            buffer_append_format(out, strchr("\\\"\n", *c) ? "\\%c" : "%c", *c == '\n' ? 'n' : *c);
         buffer_append_format(out, "\"} %d\n", alerts->rules[i].is_firing);
     }
     (void)pthread_mutex_unlock(&alerts->lock);

@@ -3,6 +3,7 @@ import contextlib
 import http.server
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -114,11 +115,23 @@ def a_hook_that_does_not_answer_delays_neither_the_server_nor_its_end():
 
 
 @case
+def the_log_says_why_the_hook_did_not_accept():
+    with hook(*[404] * 20) as (url, _):
+        for address, reason in ((url, "status 404"), ("gopher://127.0.0.1", "nsupported protocol")):
+            with running(OFFBEAT, "--alert", "name=a service=shop function=work share>1", "--alert-webhook", address, "--alert-seconds", "1") as server:
+                server.upload(b"main;work 30\n", "service=shop")
+                deadline = time.time() + 60
+                while "did not accept" not in server.said() and time.time() < deadline:
+                    time.sleep(0.05)
+                check(re.search(rf"did not accept the alert a \([^)]*{reason}", server.said()), server.said())
+
+
+@case
 def a_wrong_rule_is_named():
     for rule in ("", "name=x", "name=x service=y", "service=y function=f share>5", "name=x service=y function=f", "name=x service=y share>5",
                  "name=x service=y function=f share>0", "name=x service=y function=f share>100", "name=x service=y function=f share>5x",
                  "name=x service=y regression function=f share>5", "name=x service=y regression minutes=0", "name=x service=y regression project=0",
-                 "name=x service=y regression more"):
+                 "name=x service=y regression more", f"name=x service=y share>5 function={'f' * 250}"):
         done = subprocess.run([OFFBEAT, "serve", "--alert", rule, "--data", "/nowhere"], capture_output=True, text=True, timeout=60)
         check_equal((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), f"{rule!r}: {done.stderr}")
         check(done.stderr.startswith(f"offbeat: serve: --alert {rule}: "), done.stderr)
