@@ -46,3 +46,15 @@ enum status admin_listen(struct server *server, struct error *error)
     if (!server->admin && file >= 0) (void)close(file);
     return status;
 }
+
+void admin_stop(struct server *server)
+{
+    struct sockaddr_un address;
+    int folder;
+    if (!server->admin) return;
+    if (admin_socket_address(server->options.admin_folder, &address, &folder)) {
+        (void)unlink(address.sun_path);
+        (void)close(folder);
+    }
+    server->workers.http->stop_daemon(server->admin);
+}

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+/* google.rpc.Status: what a client of OTLP reads. Its code is that of gRPC; clients decide by the status of HTTP. */
 static void write_otlp_error(struct request *request, const char *text)
 {
     enum { STATUS_MESSAGE = 2 };

@@ -141,9 +141,9 @@ struct server {
     struct decode_budget decode_budget;
     struct rates rates;
     struct metrics metrics;
-    struct symbols *symbols;     /* NULL: there are no names from debug files */
-    struct assembler *assembler; /* NULL: the same */
-    struct alerts *alerts;       /* NULL: there are no rules */
+    struct symbols *symbols;       /* NULL: there are no names from debug files */
+    struct assembler *assembler;   /* NULL: the same */
+    struct alerts *_Atomic alerts; /* NULL: there are no rules, or not yet */
 
     atomic_ullong failed_ns; /* monotonic time of the last line about what cannot be stored; 0: none */
     atomic_bool is_ending;   /* queries that compute give up */
@@ -163,8 +163,9 @@ unsigned workers_start(struct workers *workers, const struct http_library *http,
 /* Adds REQUEST and suspends its connection until it is answered. False if too many wait. */
 bool workers_add(struct workers *workers, struct request *request);
 bool workers_are_idle(struct workers *workers);
-/* Returns when all requests that were added are answered. */
+/* Returns when all requests that were added are answered. Others are refused until workers_fini. */
 void workers_stop(struct workers *workers);
+void workers_fini(struct workers *workers);
 
 /* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query
  * that computes, so that others run. False if too many are suspended, or without a thread for the others. */
@@ -280,6 +281,8 @@ void debug_list(struct request *request);
 void administer(struct request *request);
 /* Opens the socket in options.admin_folder, and serves it. */
 enum status admin_listen(struct server *server, struct error *error);
+/* Removes the socket, and ends its daemon, if there is one. */
+void admin_stop(struct server *server);
 
 /* Whether PATH is a file of the page. */
 bool page_host_has(const char *path);

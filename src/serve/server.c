@@ -184,7 +184,6 @@ static enum MHD_Result send_answer(struct request *request)
     return result;
 }
 
-/* google.rpc.Status: what a client of OTLP reads. Its code is that of gRPC; clients decide by the status of HTTP. */
 /* --- Arrival ------------------------------------------------------------------------------------------------------ */
 
 static void reject_body(struct request *request, unsigned status, const char *detail)
@@ -519,7 +518,9 @@ enum status server_start(struct store *store, const struct serve_options *option
     unsigned count = workers_start(&server->workers, http, worker_count(options), answer_request);
     if (count == 0 && status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
     if (status == STATUS_OK) status = listen_on(server, error);
-    if (status == STATUS_OK) status = alerts_start(server, &server->alerts, error);
+    struct alerts *alerts = NULL;
+    if (status == STATUS_OK) status = alerts_start(server, &alerts, error);
+    server->alerts = alerts;
     if (status == STATUS_OK)
         server->has_maintenance_thread =
             pthread_create(&server->maintenance_thread, NULL, run_maintenance, server) == 0;
@@ -575,13 +576,14 @@ void server_stop(struct server *server)
     if (server->has_maintenance_thread) (void)pthread_join(server->maintenance_thread, NULL);
     alerts_stop(server->alerts);
     if (server->loopback) http->stop_daemon(server->loopback);
-    if (server->admin) http->stop_daemon(server->admin);
+    admin_stop(server);
     assembler_stop(server->assembler);
     symbols_free(server->symbols);
     if (server->daemon) http->stop_daemon(server->daemon);
     for (size_t i = 0; i < server->draining_count; i++) http->stop_daemon(server->draining[i]);
     pem_free(server->served);
     pem_free(server->unusable);
+    workers_fini(&server->workers);
     (void)pthread_mutex_destroy(&server->daemon_lock);
     connections_fini(&server->open_connections);
     metrics_fini(&server->metrics);

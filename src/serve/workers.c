@@ -157,6 +157,10 @@ void workers_stop(struct workers *workers)
     (void)pthread_cond_broadcast(&workers->has_jobs);
     (void)pthread_mutex_unlock(&workers->lock);
     for (unsigned i = 0; i < workers->thread_count; i++) (void)pthread_join(workers->threads[i], NULL);
+}
+
+void workers_fini(struct workers *workers)
+{
     (void)pthread_mutex_destroy(&workers->lock);
     (void)pthread_cond_destroy(&workers->has_jobs);
 }
