@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/public_url.h"
 #include "cli/serve_admin.h"
 #include "cli/serve_self.h"
 #include "cli/store_folder.h"
@@ -24,13 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-    DEFAULT_PORT = 7117,
-    ADDRESS_SIZE = 64,
-    LOG_LINE_BYTES_MAX = 1 << 17,
-    PEM_BYTES_MAX = 1 << 20,
-    PUBLIC_URL_SIZE = 256
-};
+enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64, LOG_LINE_BYTES_MAX = 1 << 17, PEM_BYTES_MAX = 1 << 20 };
 
 static void say(void *context, const char *text)
 {
@@ -108,7 +103,7 @@ static bool take_first(void *context, const struct store_project *project)
     return false;
 }
 
-/* Settings of all projects. */
+/* Tokens that a start prints. */
 struct tokens {
     char read[STORE_KEY_SIZE], upload[STORE_KEY_SIZE];
 };
@@ -164,6 +159,9 @@ static enum exit_status run_server(struct store *store, const struct serve_optio
         return EXIT_FAILED;
     }
     print_urls(server, &project, &tokens);
+    if (!options->public_url && (strcmp(options->address, "0.0.0.0") == 0 || strcmp(options->address, "::") == 0))
+        options->log(options->log_context, "other machines cannot use the host of these URLs; give the right URL with "
+                                           "--public-url URL");
     if (profiles_self && !serve_self_start(store, server, options)) {
         server_stop(server);
         return EXIT_FAILED;
@@ -178,19 +176,6 @@ static enum exit_status run_server(struct store *store, const struct serve_optio
 
 /* --- The command -----------------------------------------------------------------------------------------------------
  */
-
-/* Copies the URL where clients reach the server, without a slash at its end. False after a message. */
-static bool take_public_url(const char *url, char copy[PUBLIC_URL_SIZE])
-{
-    if (!url) return true;
-    bool is_url = (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) && !strpbrk(url, "@?# ");
-    int size = snprintf(copy, PUBLIC_URL_SIZE, "%s", url);
-    while (size > 0 && size < PUBLIC_URL_SIZE && copy[size - 1] == '/') copy[--size] = '\0';
-    if (is_url && size < PUBLIC_URL_SIZE && size > (int)strlen("https://")) return true;
-    message("serve: --public-url %.300s: a URL without user and parameters is needed, as https://profiles.example.org",
-            url);
-    return false;
-}
 
 /* False after a message. */
 static bool check_alerts(const struct option_texts *alerts, struct serve_options *serve)
@@ -351,10 +336,10 @@ int command_serve(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     if (!check_alerts(&alerts, &serve)) return EXIT_WRONG_USE;
-    if (!take_public_url(public_url, public)) return EXIT_WRONG_USE;
+    if (!public_url_take("serve", &public_url, public)) return EXIT_WRONG_USE;
     folder = store_folder_choose("serve", folder, path);
     if (!folder) return EXIT_WRONG_USE;
-    serve.public_url = public_url ? public : NULL;
+    serve.public_url = public_url;
     serve.admin_folder = folder;
     serve.keep_ns = keep_days * 86400 * SECOND_NS;
     serve.disk_bytes_max = disk_megabytes << 20;

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/public_url.h"
 #include "cli/store_folder.h"
 #include "serve/admin.h"
 #include "transport/curl_library.h"
@@ -363,13 +364,14 @@ int serve_admin(int argc, char **argv)
     };
     struct operands operands;
     struct parameter parameters[PARAMETERS_MAX];
-    struct admin_call call = {.base_url = public_url ? public_url : "http://127.0.0.1:7117", .parameters = parameters};
+    struct admin_call call = {.parameters = parameters};
     enum exit_status status;
-    char path[PATH_MAX];
+    char path[PATH_MAX], public[PUBLIC_URL_SIZE];
     bool is_parsed = options_parse(&syntax, argc, argv, &operands, &status);
     buffer_fini(&about);
     if (!is_parsed) return (int)status;
-    if (public_url) call.base_url = public_url;
+    if (!public_url_take("serve admin", &public_url, public)) return EXIT_WRONG_USE;
+    call.base_url = public_url ? public_url : "http://127.0.0.1:7117";
     const struct admin_command *command = admin_command_find(operands.items[0]);
     if (!command) {
         message("serve admin: there is no command %s; see offbeat serve admin --help", operands.items[0]);
