@@ -166,9 +166,10 @@ export class ProfileView implements ServerView {
     return field;
   }
 
-  // Offers the names of functions in the fields for them, as expressions that match nothing else.
+  // Offers the names of functions in the fields for them, as expressions that match nothing else. A name that would be
+  // shown cut is left out.
   private suggest(profile: Profile): void {
-    this.functions.replaceChildren(...profile.names.slice(0, SUGGESTIONS_MAX).map((name) => make("option", { value: safe(expressionOf(name)) })));
+    this.functions.replaceChildren(...profile.names.slice(0, SUGGESTIONS_MAX).map(expressionOf).filter((text) => text === safe(text)).map((value) => make("option", { value })));
   }
 
   // One more function is merged, collapsed or dropped; the root is another one.
