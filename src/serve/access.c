@@ -180,8 +180,14 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
 
 bool access_may_administer(struct request *request)
 {
-    if (request->is_local) request->is_known = true;
-    return request->is_local || access_may_read(request, STORE_ROLE_ADMIN, 0);
+    if (request->is_local) {
+        request->is_known = true;
+        return true;
+    }
+    /* A browser adds a password that it knows to the requests of other sites' pages, too. */
+    if (!begins_with(request->authorization, "bearer "))
+        return deny(request, 401, "a token with the role admin is needed, as a Bearer token");
+    return access_may_read(request, STORE_ROLE_ADMIN, 0);
 }
 
 /* --- Uploading ---------------------------------------------------------------------------------------------------- */

@@ -347,19 +347,19 @@ static enum status show_usage(const struct admin_call *call, struct buffer *answ
 
 /* clang-format off */
 const struct admin_command admin_commands[] = {
-    {"projects", {NULL}, "projects with their limits and DSNs", false, list_projects},
-    {"add-project", {"name"}, "a new project with a key; prints its DSN", true, add_project},
-    {"rename-project", {"project", "name"}, "another name for a project", true, rename_project},
-    {"limit-project", {"project"}, "keep its data as --keep and --disk say", true, limit_project},
-    {"delete-project", {"project"}, "delete a project with its keys and data", true, delete_project},
-    {"keys", {NULL}, "keys and tokens, without their secrets", false, list_keys},
-    {"add-key", {"project"}, "a new key of --role for a project, or for \"all\"; prints it", true, add_key},
-    {"rename-key", {"key", "name"}, "another name for a key", true, rename_key},
-    {"revoke-key", {"key"}, "end a key; it is invalid at once", true, revoke_key},
-    {"rotate-key", {"key"}, "replace the secret of a key; prints it", true, rotate_key},
-    {"delete", {"project"}, "delete the data of --service, --release, --host, --from, --to …", true, delete_data},
-    {"usage", {NULL}, "chunks, samples and bytes on disk of each service", false, show_usage},
-    {NULL, {NULL}, NULL, false, NULL},
+    {"projects", {NULL}, {NULL}, "projects with their limits and DSNs", false, list_projects},
+    {"add-project", {"name"}, {NULL}, "a new project with a key; prints its DSN", true, add_project},
+    {"rename-project", {"project", "name"}, {NULL}, "another name for a project", true, rename_project},
+    {"limit-project", {"project"}, {"keep", "disk"}, "keep its data as --keep and --disk say", true, limit_project},
+    {"delete-project", {"project"}, {NULL}, "delete a project with its keys and data", true, delete_project},
+    {"keys", {NULL}, {"project"}, "keys and tokens, without their secrets", false, list_keys},
+    {"add-key", {"project"}, {"role", "name"}, "a new key of --role for a project, or for \"all\"; prints it", true, add_key},
+    {"rename-key", {"key", "name"}, {NULL}, "another name for a key", true, rename_key},
+    {"revoke-key", {"key"}, {NULL}, "end a key; it is invalid at once", true, revoke_key},
+    {"rotate-key", {"key"}, {NULL}, "replace the secret of a key; prints it", true, rotate_key},
+    {"delete", {"project"}, {"service", "environment", "release", "host", "from", "to"}, "delete the data of --service, --release, --host, --from, --to …", true, delete_data},
+    {"usage", {NULL}, {"project"}, "chunks, samples and bytes on disk of each service", false, show_usage},
+    {NULL, {NULL}, {NULL}, NULL, false, NULL},
 };
 /* clang-format on */
 
@@ -370,6 +370,26 @@ const struct admin_command *admin_command_find(const char *name)
     return command->name ? command : NULL;
 }
 
+static bool is_among(const char *const *names, size_t names_max, const char *name)
+{
+    size_t i = 0;
+    while (i < names_max && names[i] && strcmp(names[i], name) != 0) i++;
+    return i < names_max && names[i];
+}
+
+/* Rejects a parameter that would be ignored: it may be what keeps a deletion from taking more. */
+static enum status check_parameter(const struct admin_command *command, const struct admin_call *call,
+                                   const struct parameter *parameter, struct error *error)
+{
+    const char *name = parameter->name;
+    if (!is_among(command->operands, ADMIN_OPERANDS_MAX, name) && !is_among(command->options, ADMIN_OPTIONS_MAX, name))
+        return error_set(error, STATUS_MALFORMED, 0, "%s takes no %.50s", command->name, name);
+    if (parameter_of(call, name) != parameter->value)
+        return error_set(error, STATUS_MALFORMED, 0, "%s: %s is given twice", command->name, name);
+    if (!parameter->value[0]) return error_set(error, STATUS_MALFORMED, 0, "%s: %s is empty", command->name, name);
+    return STATUS_OK;
+}
+
 enum status admin_run(const struct admin_command *command, const struct admin_call *call, struct buffer *answer,
                       struct error *error)
 {
@@ -378,7 +398,10 @@ enum status admin_run(const struct admin_command *command, const struct admin_ca
             return error_set(error, STATUS_MALFORMED, 0, "%s: the parameter %s is needed", command->name,
                              command->operands[i]);
     }
-    return command->run(call, answer, error);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < call->parameter_count && status == STATUS_OK; i++)
+        status = check_parameter(command, call, &call->parameters[i], error);
+    return status == STATUS_OK ? command->run(call, answer, error) : status;
 }
 
 bool admin_socket_address(const char *folder, struct sockaddr_un *address, int *ret_folder)

@@ -6,7 +6,7 @@
 
 #include "query/query.h"
 
-enum { ADMIN_ANSWER_BYTES_MAX = 16 << 20, ADMIN_OPERANDS_MAX = 2 };
+enum { ADMIN_ANSWER_BYTES_MAX = 16 << 20, ADMIN_OPERANDS_MAX = 2, ADMIN_OPTIONS_MAX = 6 };
 
 /* The socket in the data folder. */
 #define ADMIN_SOCKET "admin.sock"
@@ -21,6 +21,7 @@ struct admin_call {
 struct admin_command {
     const char *name;
     const char *operands[ADMIN_OPERANDS_MAX]; /* parameters that it needs; NULL: fewer */
+    const char *options[ADMIN_OPTIONS_MAX];   /* other parameters that it takes; NULL: fewer */
     const char *help;
     bool changes; /* whether it is a POST; the others are GET */
     enum status (*run)(const struct admin_call *call, struct buffer *answer, struct error *error);
@@ -30,7 +31,8 @@ struct admin_command {
 extern const struct admin_command admin_commands[];
 const struct admin_command *admin_command_find(const char *name); /* NULL: there is none */
 
-/* Runs COMMAND, and writes its answer as JSON. STATUS_MALFORMED: a parameter is missing or wrong. */
+/* Runs COMMAND, and writes its answer as JSON. STATUS_MALFORMED: a parameter is missing or wrong,
+ * or COMMAND takes none of that name. */
 enum status admin_run(const struct admin_command *command, const struct admin_call *call, struct buffer *answer,
                       struct error *error);
 

@@ -1,5 +1,6 @@
 """`offbeat serve admin`, and where the options of `offbeat serve` come from. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
+import base64
 import contextlib
 import json
 import os
@@ -137,7 +138,8 @@ def wrong_words_are_rejected():
                       ("add-key", "1", "--role", "metrics"), ("add-key", "1", "--role", "admin"), ("add-key",), ("add-project",), ("add-project", ""),
                       ("add-project", "x" * 64), ("rename-project", "7", "x"), ("rename-key", "99", "x"), ("revoke-key", "99"), ("rotate-key", "99"),
                       ("limit-project", "7"), ("limit-project", "1", "--keep", "x"), ("limit-project", "all"), ("delete", "1"), ("delete-project", "7"),
-                      ("delete", "1", "--from", "yesterday"), ("delete", "1", "--from", "20", "--to", "10"), ("keys", "1"), ("nothing",), ()):
+                      ("delete-project", "1", "--service", "shop"), ("delete", "1", "--service", "", "--to", "5"), ("projects", "--keep", "3"),
+                      ("add-project", "x", "--name", "y"), ("add-project", "x", "--public-url", "shop"), ("delete", "1", "--from", "yesterday"), ("delete", "1", "--from", "20", "--to", "10"), ("keys", "1"), ("nothing",), ()):
             done = administer(OFFBEAT, server.data, *words)
             check_equal((done.returncode, done.stdout), (2, ""), f"{words}: {done.stderr}")
             check(done.stderr.startswith("offbeat: "), done.stderr)
@@ -157,11 +159,26 @@ def a_token_with_the_role_admin_administers_and_reads():
         check_equal(names, ["default", "shop & bank"], "projects")
         for route in ("/api/1/chunks", "/api/projects", "/metrics", "/api/2/services"):
             check_equal(server.request("GET", route, headers=bearer(token)).status, 200, f"status of {route}")
-        for method, command, status in (("GET", "add-project?name=x", 405), ("POST", "projects", 405), ("POST", "nothing", 404), ("POST", "add-project", 400),
+        for method, command, status in (("GET", "add-project?name=x", 405), ("POST", "projects", 405), ("POST", "nothing", 404), ("POST", "add-project", 400), ("POST", "delete?project=1&service=shop&relese=1", 400),
                                         ("POST", "revoke-key?key=999", 404)):
             answer = server.request(method, f"/api/admin/{command}", headers=bearer(token))
             check_equal((answer.status, list(answer.json())), (status, ["detail"]), f"{method} {command}")
         check("admin: add-project" in server.said(), server.said())
+        password = {"Authorization": "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()}
+        check_equal((server.request("GET", "/api/1/chunks", headers=password).status,
+                     server.request("POST", "/api/admin/add-project?name=x", headers=password).status), (200, 401), "status of the token as a password")
+
+
+@case
+def the_socket_is_the_owners_and_a_stop_removes_it():
+    with with_and_without_a_server() as (server, folder):
+        socket = pathlib.Path(folder) / "admin.sock"
+        check_equal(socket.stat().st_mode & 0o777, 0o600, "mode")
+        server.kill()
+        check_equal(len(admin(folder, "projects")["projects"]), 1, "projects of a killed server")
+        server = Server(OFFBEAT, folder)
+        check_equal(server.stop(), 0, "exit status")
+        check(not socket.exists(), "the socket is there after the stop")
 
 
 # --- Deletion --------------------------------------------------------------------------------------------------------
