@@ -120,14 +120,21 @@ void thread_times_write_blocked(struct recorded_thread *thread, const struct tic
     thread->is_resting = true;
 }
 
+/* Writes a record of KIND for TIME. REASON says why it is lost, or whose stacks have it. */
+static void write_time(struct recorded_thread *thread, const struct tick *tick, enum recording_kind kind,
+                       unsigned reason, struct recording_time time)
+{
+    if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
+    recording_begin(tick->writer, kind, LOST_FIELDS * FIELD_BYTES);
+    recording_number(tick->writer, thread->number);
+    recording_number(tick->writer, reason);
+    recording_time(tick->writer, time);
+}
+
 static void write_lost(struct recorded_thread *thread, const struct tick *tick, enum recording_loss cause,
                        struct recording_time time)
 {
-    if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
-    recording_begin(tick->writer, RECORDING_LOST, LOST_FIELDS * FIELD_BYTES);
-    recording_number(tick->writer, thread->number);
-    recording_number(tick->writer, cause);
-    recording_time(tick->writer, time);
+    write_time(thread, tick, RECORDING_LOST, cause, time);
 }
 
 /* Writes CPU time for which the engine takes no stack: all of it, or the part inside the kernel. */
@@ -168,11 +175,7 @@ void thread_times_end_tick(struct recorded_thread *thread, const struct tick *ti
 static void write_more(struct recorded_thread *thread, const struct tick *tick, enum recording_share share,
                        struct recording_time time)
 {
-    if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
-    recording_begin(tick->writer, RECORDING_MORE, LOST_FIELDS * FIELD_BYTES);
-    recording_number(tick->writer, thread->number);
-    recording_number(tick->writer, share);
-    recording_time(tick->writer, time);
+    write_time(thread, tick, RECORDING_MORE, share, time);
 }
 
 void thread_times_write_stopped(struct recorded_thread *thread, const struct tick *tick)
