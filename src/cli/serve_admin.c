@@ -4,6 +4,7 @@
 #include "base/environment.h"
 #include "base/json_reader.h"
 #include "base/printable.h"
+#include "cli/error_detail.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/public_url.h"
@@ -168,15 +169,7 @@ static void append_encoded(struct buffer *url, const char *text)
 static enum status read_problem(struct slice answer, long status, struct error *error)
 {
     struct json_reader reader;
-    struct slice key, detail = slice_of_text("");
-    json_reader_init(&reader, answer);
-    json_object_begin(&reader);
-    while (json_object_next(&reader, &key)) {
-        if (slice_equals_text(key, "detail") && json_peek(&reader) == JSON_STRING)
-            detail = json_string(&reader);
-        else
-            json_skip(&reader);
-    }
+    struct slice detail = error_detail(&reader, answer);
     enum status result = error_set(error,
                                    status == 400   ? STATUS_MALFORMED
                                    : status == 404 ? STATUS_NOT_FOUND

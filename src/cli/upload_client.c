@@ -5,6 +5,7 @@
 #include "base/gzip.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
+#include "cli/error_detail.h"
 #include "cli/secrets.h"
 #include "transport/curl_library.h"
 #include "spool/dsn.h"
@@ -84,19 +85,10 @@ static void pause_ms(long milliseconds)
     (void)nanosleep(&pause, NULL);
 }
 
-/* Reads the server's words about an error: {"detail": "…"}. */
 static enum status reject_answer(struct upload_client *client, long status, struct error *error)
 {
     struct json_reader reader;
-    struct slice key, detail = slice_of(NULL, 0);
-    json_reader_init(&reader, buffer_slice(&client->answer));
-    json_object_begin(&reader);
-    while (json_object_next(&reader, &key)) {
-        if (slice_equals_text(key, "detail") && json_peek(&reader) == JSON_STRING)
-            detail = json_string(&reader);
-        else
-            json_skip(&reader);
-    }
+    struct slice detail = error_detail(&reader, buffer_slice(&client->answer));
     enum status result = error_set(error, status == 413 || status == 400 ? STATUS_MALFORMED : STATUS_IO, 0,
                                    "the server answered with status %ld%s%.*s", status, detail.size ? ": " : "",
                                    SLICE_ARGUMENTS(detail));
