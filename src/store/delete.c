@@ -112,8 +112,7 @@ enum status delete_in_day(struct store *store, const char *name, const struct st
     return status;
 }
 
-enum status store_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks,
-                         struct error *error)
+enum status days_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks, struct error *error)
 {
     char(*names)[DAY_NAME_SIZE];
     size_t count;

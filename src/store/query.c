@@ -161,8 +161,8 @@ static bool visit_chunk(void *context, sqlite3_stmt *row, struct error *error, e
     return walk->visit(walk->context, &chunk);
 }
 
-enum status store_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
-                             void *context, struct error *error)
+enum status days_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
+                            void *context, struct error *error)
 {
     struct chunk_walk chunk_walk = {.visit = visit, .context = context, .with_payload = query->with_payload};
     const char *sql = query->with_payload ? "SELECT " CHUNK_COLUMNS
@@ -219,8 +219,8 @@ static bool visit_span(void *context, sqlite3_stmt *row, struct error *error, en
     return visitor->span(visitor->context, &span);
 }
 
-enum status store_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,
-                            void *context, struct error *error)
+enum status days_each_span(struct store *store, const struct store_query *query, store_visit_span *visit, void *context,
+                           struct error *error)
 {
     struct row_visitor visitor = {.span = visit, .context = context};
     return walk(store, query,
@@ -249,8 +249,8 @@ static bool visit_rejected(void *context, sqlite3_stmt *row, struct error *error
     return visitor->rejected(visitor->context, &rejected);
 }
 
-enum status store_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
-                                void *context, struct error *error)
+enum status days_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
+                               void *context, struct error *error)
 {
     struct row_visitor visitor = {.rejected = visit, .context = context};
     return walk(
@@ -267,8 +267,8 @@ static bool visit_outcome(void *context, sqlite3_stmt *row, struct error *error,
     return visitor->outcome(visitor->context, &outcome);
 }
 
-enum status store_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
-                               void *context, struct error *error)
+enum status days_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
+                              void *context, struct error *error)
 {
     struct row_visitor visitor = {.outcome = visit, .context = context};
     return walk(store, query, "SELECT outcome,category,reason,quantity FROM outcome WHERE project=?1", visit_outcome,
@@ -341,8 +341,8 @@ static const char KINDS_OF_SERVICE[] =
     "found.kinds IS NOT NULL) SELECT kinds,0,0,0,0 FROM found WHERE kinds IS NOT NULL AND "
     "(EXISTS(" CHUNK_OF_KINDS " AND start_ns>=?2) OR EXISTS(" CHUNK_OF_KINDS "))";
 
-enum status store_each_value(struct store *store, const struct store_query *query, enum store_column column,
-                             store_visit_value *visit, void *context, struct error *error)
+enum status days_each_value(struct store *store, const struct store_query *query, enum store_column column,
+                            store_visit_value *visit, void *context, struct error *error)
 {
 #define VALUES_OF(column)                                                                                              \
     "SELECT " column ",min(start_ns),max(end_ns),count(*),sum(samples) FROM chunk" WHERE_CHUNK                         \

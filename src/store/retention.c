@@ -97,8 +97,8 @@ static void remove_rejected(struct store *store, const char *name, uint64_t befo
     day_close(&day);
 }
 
-enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
-                         uint64_t *ret_removed, struct error *error)
+enum status days_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
+                        uint64_t *ret_removed, struct error *error)
 {
     char(*names)[DAY_NAME_SIZE], oldest[DAY_NAME_SIZE];
     size_t count;

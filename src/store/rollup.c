@@ -465,7 +465,7 @@ static enum status update_day(struct store *store, struct day *day, uint64_t now
     return status;
 }
 
-enum status store_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error)
+enum status days_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error)
 {
     char(*names)[DAY_NAME_SIZE];
     size_t count;

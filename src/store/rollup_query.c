@@ -222,8 +222,8 @@ static enum status read_day(void *context, struct store *store, struct day *day,
                                       : status;
 }
 
-enum status store_each_rollup(struct store *store, const struct store_query *query,
-                              const struct store_rollup_visitor *visitor, struct error *error)
+enum status days_each_rollup(struct store *store, const struct store_query *query,
+                             const struct store_rollup_visitor *visitor, struct error *error)
 {
     struct adding adding = {.query = query,
                             .visitor = visitor,

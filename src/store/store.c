@@ -42,17 +42,27 @@ static enum status open_all_days(struct store *store, struct error *error)
     return status;
 }
 
-enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
-                       struct error *error)
+/* Makes the folder PATH, which is locked, with what each engine needs. */
+static enum status open_folder(struct store *store, const char *path, struct error *error)
 {
-    if (strlen(path) >= STORE_PATH_SIZE - 64) return error_set(error, STATUS_TOO_LARGE, 0, "the path is too long");
-    struct store *store = calloc(1, sizeof(*store));
-    if (!store) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     (void)snprintf(store->folder, sizeof(store->folder), "%s", path);
     file_make_folders_above(store->folder, 1);
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) return error_set_errno(error, "%s", path);
+    enum status status = lock_folder(path, &store->lock, error);
+    if (status == STATUS_OK) status = control_open(store, error);
+    if (status == STATUS_OK) status = debug_open(store, error);
+    return status;
+}
+
+/* Returns a store that is not open. NULL without memory, or if PATH is too long. */
+static struct store *store_new(const char *path, store_report *report, void *context, struct error *error)
+{
+    struct store *store = calloc(1, sizeof(*store));
+    if (!store || strlen(path) >= STORE_PATH_SIZE - 64) {
+        (void)(store ? error_set(error, STATUS_TOO_LARGE, 0, "the path is too long")
+                     : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory"));
         free(store);
-        return error_set_errno(error, "%s", path);
+        return NULL;
     }
     store->report = report;
     store->report_context = context;
@@ -64,31 +74,55 @@ enum status store_open(const char *path, store_report *report, void *context, st
     (void)pthread_mutex_init(&store->writer_lock, NULL);
     (void)pthread_cond_init(&store->has_work, NULL);
     (void)pthread_cond_init(&store->has_done, NULL);
-    enum status status = lock_folder(path, &store->lock, error);
-    if (status == STATUS_OK) status = control_open(store, error);
-    if (status == STATUS_OK) status = debug_open(store, error);
-    if (status == STATUS_OK) status = open_all_days(store, error);
-    if (status == STATUS_OK) {
-        store->has_writer = pthread_create(&store->writer, NULL, store_write, store) == 0;
-        if (!store->has_writer) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
-    }
-    if (status != STATUS_OK) {
-        store_close(store);
-        return status;
-    }
-    *ret_store = store;
-    return STATUS_OK;
+    return store;
 }
 
-static void close_days(struct store *store)
+static enum status start_writer(struct store *store, struct error *error)
+{
+    store->has_writer = pthread_create(&store->writer, NULL, store_write, store) == 0;
+    return store->has_writer ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
+}
+
+static enum status open_with(const char *path, const struct store_engine *engine, void *data, store_report *report,
+                             void *context, struct store **ret_store, struct error *error)
+{
+    struct store *store = store_new(path, report, context, error);
+    if (!store && data) engine->close(data);
+    if (!store) return STATUS_NO_MEMORY;
+    store->engine = engine;
+    store->engine_data = data ? data : store;
+    enum status status = open_folder(store, path, error);
+    if (status == STATUS_OK)
+        *ret_store = store;
+    else
+        store_close(store);
+    return status;
+}
+
+enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
+                       struct error *error)
+{
+    struct store *store;
+    enum status status = open_with(path, &days_engine, NULL, report, context, &store, error);
+    if (status != STATUS_OK) return status;
+    status = open_all_days(store, error);
+    if (status == STATUS_OK) status = start_writer(store, error);
+    if (status == STATUS_OK)
+        *ret_store = store;
+    else
+        store_close(store);
+    return status;
+}
+
+static void close_open_days(struct store *store)
 {
     day_close(&store->today);
     for (size_t i = 0; i < FILES_BEFORE_MAX; i++) day_close(&store->before[i]);
 }
 
-void store_close(struct store *store)
+void days_close(void *data)
 {
-    if (!store) return;
+    struct store *store = data;
     if (store->has_writer) {
         (void)pthread_mutex_lock(&store->queue_lock);
         store->is_closing = true;
@@ -96,8 +130,14 @@ void store_close(struct store *store)
         (void)pthread_mutex_unlock(&store->queue_lock);
         (void)pthread_join(store->writer, NULL);
     }
-    close_days(store);
+    close_open_days(store);
     known_dictionaries_clear(&store->dictionaries);
+}
+
+void store_close(struct store *store)
+{
+    if (!store) return;
+    store->engine->close(store->engine_data);
     if (store->control) (void)sqlite3_close(store->control);
     if (store->lock >= 0) (void)close(store->lock);
     (void)pthread_mutex_destroy(&store->control_lock);
@@ -186,12 +226,12 @@ static enum status open_today(struct store *store, uint64_t now_ns, struct error
     enum status status = choose_today(store, now_ns, name, error);
     if (status != STATUS_OK) return status;
     if (store->today.db && strcmp(store->today.name, name) == 0) return STATUS_OK;
-    close_days(store);
+    close_open_days(store);
     status = control_write_day(store, name, error);
     if (status == STATUS_OK) status = day_open(&store->today, store->folder, name, true, error);
     if (status == STATUS_OK) limit_log(store);
     if (status == STATUS_OK) status = open_before(store, error);
-    if (status != STATUS_OK) close_days(store);
+    if (status != STATUS_OK) close_open_days(store);
     return status;
 }
 
@@ -264,7 +304,7 @@ static enum status store_or_replace(struct store *store, struct waiting *group, 
         char name[DAY_NAME_SIZE];
         struct error ignored;
         (void)choose_today(store, group->batch->received_ns, name, &ignored);
-        close_days(store);
+        close_open_days(store);
         move_aside(store->folder, name, store->report, store->report_context);
         status = store_group(store, group, error);
     }
@@ -338,8 +378,8 @@ static enum status wait_for_commit(struct store *store, struct waiting *waiting,
     return waiting->status;
 }
 
-enum status store_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
-                      struct error *error)
+enum status days_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
+                     struct error *error)
 {
     struct waiting waiting = {.batch = batch};
     enum status status = pack_all(&waiting, error);

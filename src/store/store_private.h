@@ -5,6 +5,7 @@
 #include "base/clocks.h"
 #include "store/checked_file.h"
 #include "store/debug_files.h"
+#include "store/store_engine.h"
 #include "store/stack_dictionary.h"
 #include "store/store.h"
 
@@ -158,6 +159,8 @@ struct waiting {
 };
 
 struct store {
+    const struct store_engine *engine;
+    void *engine_data;       /* the store itself, for that of the days */
     uint64_t disk_bytes_max; /* 0: no limit; under WRITER_LOCK */
     char folder[STORE_PATH_SIZE];
     int lock;
@@ -259,6 +262,32 @@ uint64_t limits_longest_age(const struct project_limits *limits, uint64_t age_ns
 /* Removes what projects keep for a shorter time than the files. Takes the writer's lock for moments. */
 enum status limits_apply(struct store *store, const struct project_limits *limits, uint64_t now_ns, uint64_t age_ns,
                          uint64_t *removed, struct error *error);
+
+/* --- The engine of a file for each day ---------------------------------------------------------------------------- */
+
+extern const struct store_engine days_engine;
+enum status days_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
+                     struct error *error);
+enum status days_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
+                            void *context, struct error *error);
+enum status days_each_rollup(struct store *store, const struct store_query *query,
+                             const struct store_rollup_visitor *visitor, struct error *error);
+enum status days_each_span(struct store *store, const struct store_query *query, store_visit_span *visit, void *context,
+                           struct error *error);
+enum status days_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
+                               void *context, struct error *error);
+enum status days_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
+                              void *context, struct error *error);
+enum status days_each_value(struct store *store, const struct store_query *query, enum store_column column,
+                            store_visit_value *visit, void *context, struct error *error);
+enum status days_each_usage(struct store *store, uint64_t project, store_visit_usage *visit, void *context,
+                            struct error *error);
+enum status days_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks,
+                        struct error *error);
+enum status days_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
+                        uint64_t *ret_removed, struct error *error);
+enum status days_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
+void days_close(void *store);
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 

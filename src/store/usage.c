@@ -57,8 +57,8 @@ static enum status visit_sums(const struct usage_sum *sum, store_visit_usage *vi
     return status;
 }
 
-enum status store_each_usage(struct store *store, uint64_t project, store_visit_usage *visit, void *context,
-                             struct error *error)
+enum status days_each_usage(struct store *store, uint64_t project, store_visit_usage *visit, void *context,
+                            struct error *error)
 {
     struct usage_sum sum = {.project = project};
     const struct store_query all = {.project = project};

@@ -1,0 +1,35 @@
+/* An engine: the part of a store that keeps what arrives. Projects, keys, tokens and debug files are in the store's
+ * folder, whatever the engine is. The functions are those of store.h that have the same names.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_STORE_STORE_ENGINE_H
+#define OFFBEAT_STORE_STORE_ENGINE_H
+
+#include "store/store.h"
+
+struct store_engine {
+    enum status (*add)(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
+                       struct error *error);
+    enum status (*each_chunk)(struct store *store, const struct store_query *query, store_visit_chunk *visit,
+                              void *context, struct error *error);
+    enum status (*each_rollup)(struct store *store, const struct store_query *query,
+                               const struct store_rollup_visitor *visitor, struct error *error);
+    enum status (*each_span)(struct store *store, const struct store_query *query, store_visit_span *visit,
+                             void *context, struct error *error);
+    enum status (*each_rejected)(struct store *store, const struct store_query *query, store_visit_rejected *visit,
+                                 void *context, struct error *error);
+    enum status (*each_outcome)(struct store *store, const struct store_query *query, store_visit_outcome *visit,
+                                void *context, struct error *error);
+    enum status (*each_value)(struct store *store, const struct store_query *query, enum store_column column,
+                              store_visit_value *visit, void *context, struct error *error);
+    enum status (*each_usage)(struct store *store, uint64_t project, store_visit_usage *visit, void *context,
+                              struct error *error);
+    enum status (*delete)(struct store *store, const struct store_query *query, uint64_t *ret_chunks,
+                          struct error *error);
+    enum status (*expire)(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
+                          uint64_t *ret_removed, struct error *error);
+    enum status (*update_rollups)(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
+    /* Waits until everything that was added is on disk, and frees DATA. */
+    void (*close)(void *data);
+};
+
+#endif
