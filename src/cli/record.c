@@ -22,6 +22,7 @@
 #include "cli/record_outputs.h"
 #include "cli/record_run.h"
 #include "deliver/program_script.h"
+#include "profile/processes.h"
 #include "report/completeness_text.h"
 #include "symbolize/index_store.h"
 
@@ -136,6 +137,7 @@ static bool add_process(struct record *record, struct profile *all, struct profi
     labels.items[0].is_number = true;
     labels.items[1].key = "process";
     labels.items[1].text = profile_metadata_text(profile, "process");
+    processes_add_place(&labels, profile);
     struct error error;
     if (profile_merge(all, profile, &labels, &error) == STATUS_OK) return true;
     message("%s", error.message);

@@ -124,6 +124,17 @@ void processes_fini(struct processes *processes)
     *processes = (struct processes){0};
 }
 
+void processes_add_place(struct profile_extra_labels *labels, const struct profile *profile)
+{
+    static const char *const keys[] = {"unit", "container", "pod"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const char *name = profile_metadata_text(profile, keys[i]);
+        if (name[0] == '\0') continue;
+        labels->items[labels->count].key = keys[i];
+        labels->items[labels->count++].text = name;
+    }
+}
+
 struct profile_extra_labels processes_labels_of_one(const struct processes *processes, const struct profile *profile)
 {
     struct profile_extra_labels labels = {0};
@@ -138,6 +149,7 @@ struct profile_extra_labels processes_labels_of_one(const struct processes *proc
         labels.items[labels.count].key = PROCESS_NAME_LABEL;
         labels.items[labels.count++].text = profile_c_string(profile, process->name);
     }
+    processes_add_place(&labels, profile);
     return labels;
 }
 

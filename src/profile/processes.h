@@ -41,6 +41,9 @@ static inline uint32_t process_of_sample(const struct processes *processes, cons
  * PROFILE. */
 struct profile_extra_labels processes_labels_of_one(const struct processes *processes, const struct profile *profile);
 
+/* Adds the labels of the place of PROFILE's only process: its unit, container and pod, where its metadata name them. */
+void processes_add_place(struct profile_extra_labels *labels, const struct profile *profile);
+
 /* True if two processes are known. */
 bool processes_are_several(const struct processes *processes);
 

@@ -86,6 +86,21 @@ static void read_executable(struct recorded_process *process)
         process->executable[end - suffix] = '\0';
 }
 
+static void write_label(const struct recorded_process *process, const char *key, const char *value)
+{
+    if (value[0]) recording_label(process->writer, key, value);
+}
+
+/* Writes where the process belongs; ids of containers are as long as tools print them. */
+static void write_place(const struct recorded_process *process)
+{
+    struct process_place place = process->place;
+    if (strlen(place.container) == PROCESS_PLACE_ID_SIZE) place.container[PROCESS_PLACE_ID_SHOWN] = '\0';
+    write_label(process, "unit", place.unit);
+    write_label(process, "container", place.container);
+    write_label(process, "pod", place.pod);
+}
+
 static void write_start(struct recorded_process *process, const struct recorder_options *options,
                         const struct task_status *status)
 {
@@ -110,6 +125,8 @@ static void write_start(struct recorded_process *process, const struct recorder_
         .path = process->executable,
     };
     recording_process(process->writer, &record);
+    process_place_read(process->watched.pid, &process->place);
+    write_place(process);
     process->tick.time_ns = process->usage_ns = now_ns;
 }
 

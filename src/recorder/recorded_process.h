@@ -3,6 +3,7 @@
 #define OFFBEAT_RECORDER_RECORDED_PROCESS_H
 
 #include "recorder/process_code.h"
+#include "recorder/process_place.h"
 #include "recorder/thread_times.h"
 
 struct recorder_options;
@@ -22,6 +23,7 @@ struct recorded_process {
     uint64_t relist_pause_ns; /* time between two listings that stacks ask for; longer while they find nothing new */
     bool has_ended;
     uint64_t ticks, ticks_missed, stacks, blocked_stacks;
+    struct process_place place;
     char executable[4096];
 };
 

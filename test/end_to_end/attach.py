@@ -429,6 +429,28 @@ def a_recorder_with_process_numbers_of_its_own_finds_processes():
         check(rows["spends_seventy"]["total"] > 0, f"{sorted(rows)}")
 
 
+@case
+def samples_have_the_container_of_their_process():
+    identity = "3f2a9c1b7d10" + "5e" * 26
+    roots = [root for root in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup") if os.access(f"{root}/cgroup.procs", os.W_OK)]
+    if not roots:
+        skip("no unified hierarchy of control groups can be written")
+    group = pathlib.Path(roots[0]) / f"docker-{identity}.scope"
+    try:
+        group.mkdir()
+    except OSError as error:
+        skip(f"{group}: {error}")
+    try:
+        with Folder() as folder, Running() as program:
+            (group / "cgroup.procs").write_text(str(program.pid))
+            recorded(folder, "-d", "0.5", program=program)
+            check("3f2a9c1b7d10\n" in text(offbeat(folder, "tags", "x.pb.gz").stdout), "the label container")
+            check("container 3f2a9c1b7d10\n" in text(offbeat(folder, "info", "x.pb.gz").stdout), "the container")
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text(), "the program is still there")
+        group.rmdir()
+
+
 def kernel_programs():
     listed = subprocess.run(["/usr/sbin/bpftool", "prog", "list", "-j"], check=True, capture_output=True)
     return {program["id"] for program in json.loads(listed.stdout) if program.get("name") == "timer_tick"}

@@ -80,6 +80,7 @@ struct replay {
     struct process_id process;
     struct cursor cursor;
     bool has_start;
+    unsigned label_count;
     uint64_t mode, period_ns, now_ns;
     int64_t wall_offset_ns;
     uint64_t tick;                    /* the number of the open one; 0: there was none */
@@ -834,6 +835,20 @@ static void replay_line(struct replay *replay)
     replay->places.items[replay->places.count++] = profile_add_location(replay->profile, &location, &line, 1);
 }
 
+/* A writer has a few; the keys are names of the offbeat metadata. */
+static void replay_label(struct replay *replay)
+{
+    enum { LABELS_MAX = 64 };
+    struct profile *profile = replay->profile;
+    struct slice key = read_text(replay), value = read_text(replay);
+    if (replay->cursor.failed || key.size == 0 || replay->label_count++ == LABELS_MAX) {
+        replay_fail(replay);
+        return;
+    }
+    profile_add_metadata_text(profile, profile_c_string(profile, profile_string(profile, key)),
+                              profile_c_string(profile, profile_string(profile, value)));
+}
+
 static void replay_stop(struct replay *replay)
 {
     replay->counts.is_stopped = true;
@@ -861,6 +876,7 @@ static void replay_record(struct replay *replay)
         [RECORDING_INTERPRETER] = replay_interpreter,
         [RECORDING_FUNCTION] = replay_function,
         [RECORDING_LINE] = replay_line,
+        [RECORDING_LABEL] = replay_label,
     };
     uint8_t kind = cursor_u8(&replay->cursor);
     bool is_known = kind < sizeof(kinds) / sizeof(kinds[0]) && kinds[kind];

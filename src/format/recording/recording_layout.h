@@ -73,6 +73,7 @@ enum recording_kind {
     RECORDING_INTERPRETER,
     RECORDING_FUNCTION, /* number, first line, text name, text file: a function that an interpreter runs */
     RECORDING_LINE,     /* number, number of its function, line: a place that samples name */
+    RECORDING_LABEL,    /* text key, text value: what is known of the process, "unit" and "nginx.service" */
 };
 
 /* Addresses of places that an interpreter runs, in samples: this plus the number of RECORDING_LINE. No code is there.

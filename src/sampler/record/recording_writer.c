@@ -228,6 +228,13 @@ void recording_line(struct recording_writer *writer, uint32_t number, uint32_t f
     recording_number(writer, line);
 }
 
+void recording_label(struct recording_writer *writer, const char *key, const char *value)
+{
+    recording_begin(writer, RECORDING_LABEL, 2 * RECORDING_TEXT_MAX);
+    recording_text(writer, key, strlen(key));
+    recording_text(writer, value, strlen(value));
+}
+
 void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns)
 {
     write_number_of(writer, RECORDING_TICK, elapsed_ns);

@@ -69,6 +69,9 @@ void recording_module_gone(struct recording_writer *writer, uint32_t number);
 void recording_thread(struct recording_writer *writer, uint32_t number, pid_t tid, const char *name);
 void recording_thread_gone(struct recording_writer *writer, uint32_t number);
 
+/* Writes what is known of the process. KEY is a name of metadata; at most 64 of them. */
+void recording_label(struct recording_writer *writer, const char *key, const char *value);
+
 /* A function that an interpreter runs, and a line of one. Numbers count up from 0. */
 void recording_interpreter(struct recording_writer *writer, enum recording_interpreter state, const char *name);
 void recording_function(struct recording_writer *writer, uint32_t number, uint32_t first_line, const char *name,
