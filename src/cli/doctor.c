@@ -1,10 +1,12 @@
 /* offbeat doctor: which engines can record on this machine, by trying, and the rights and settings that decide it.
  * SPDX-License-Identifier: MIT */
 #include "base/buffer.h"
+#include "base/json_writer.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "recorder/engines.h"
+#include "recorder/rights.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,20 +18,43 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Appends which engines can be used. Returns true if one of them sees running threads. */
-static bool append_engines(struct buffer *out)
+/* A report as text, or as the members of a JSON object. */
+struct report {
+    struct buffer *out;
+    struct json_writer *json; /* NULL: text */
+};
+
+static void report_engine(const struct report *report, const char *name, const struct engine_denial *denial)
+{
+    bool works = denial->reason[0] == '\0';
+    if (report->json) {
+        json_begin_object(report->json);
+        json_member_text(report->json, "name", name);
+        json_member_bool(report->json, "works", works);
+        json_member_text(report->json, "reason", denial->reason);
+        json_member_text(report->json, "remedy", denial->remedy);
+        json_end_object(report->json);
+        return;
+    }
+    buffer_append_format(report->out, "  %-7s %s%s\n", name, works ? "works" : "does not work: ", denial->reason);
+    if (denial->remedy[0]) buffer_append_format(report->out, "          the remedy: %s\n", denial->remedy);
+}
+
+/* Reports which engines can be used. Returns true if one of them sees running threads. */
+static bool report_engines(const struct report *report)
 {
     bool sees_running = false;
     struct engine_denial denial;
-    buffer_append_text(out, "Engines\n");
+    if (report->json) json_begin_array_member(report->json, "engines");
+    if (!report->json) buffer_append_text(report->out, "Engines\n");
     for (size_t i = 0; engines_at(i); i++) {
         const struct engine_ops *engine = engines_at(i);
         bool works = engines_probe(engine, &denial);
         sees_running |= works && engine->sees_running;
-        buffer_append_format(out, "  %-7s %s%s\n", engine->name,
-                             works ? "works" : "does not work: ", works ? "" : denial.reason);
-        if (!works && denial.remedy[0]) buffer_append_format(out, "          the remedy: %s\n", denial.remedy);
+        if (works) denial = (struct engine_denial){0};
+        report_engine(report, engine->name, &denial);
     }
+    if (report->json) json_end_array(report->json);
     return sees_running;
 }
 
@@ -48,30 +73,31 @@ static const struct {
     {"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, "deleted files, and files in containers"},
 };
 
-/* Returns the value after KEY in /proc/self/status, in base 16; 0 if there is none. */
-static uint64_t effective_capabilities(void)
+static void write_rights(struct json_writer *json, const struct rlimit *files)
 {
-    char line[256];
-    static const char key[] = "CapEff:";
-    uint64_t set = 0;
-    FILE *file = fopen("/proc/self/status", "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        if (strncmp(line, key, sizeof(key) - 1) == 0) set = strtoull(line + sizeof(key) - 1, NULL, 16);
-    }
-    if (file) (void)fclose(file);
-    return set;
+    json_member_u64(json, "user", geteuid());
+    json_begin_object_member(json, "capabilities");
+    for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
+        json_member_bool(json, capabilities[i].name, rights_have(capabilities[i].number));
+    json_end_object(json);
+    json_member_u64(json, "open_files", files->rlim_cur);
+    json_member_u64(json, "open_files_max", files->rlim_max);
 }
 
-static void append_rights(struct buffer *out)
+static void report_rights(const struct report *report)
 {
-    uint64_t set = effective_capabilities();
     struct rlimit files = {0};
     (void)getrlimit(RLIMIT_NOFILE, &files);
-    buffer_append_format(out, "Rights\n  user %u\n", (unsigned)geteuid());
+    if (report->json) {
+        write_rights(report->json, &files);
+        return;
+    }
+    buffer_append_format(report->out, "Rights\n  user %u\n", (unsigned)geteuid());
     for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
-        buffer_append_format(out, "  %-22s %-4s %s\n", capabilities[i].name,
-                             set >> capabilities[i].number & 1 ? "yes" : "no", capabilities[i].use);
-    buffer_append_format(out, "  open files: %llu, at most %llu; perf needs one for each thread and processor\n",
+        buffer_append_format(report->out, "  %-22s %-4s %s\n", capabilities[i].name,
+                             rights_have(capabilities[i].number) ? "yes" : "no", capabilities[i].use);
+    buffer_append_format(report->out,
+                         "  open files: %llu, at most %llu; perf needs one for each thread and processor\n",
                          (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
 }
 
@@ -98,26 +124,57 @@ static void read_setting(const char *path, char *ret_text, size_t size)
     ret_text[strcspn(ret_text, "\n")] = '\0';
 }
 
-static void append_settings(struct buffer *out)
+static void report_setting(const struct report *report, const char *name, const char *value, const char *use)
+{
+    if (report->json)
+        json_member_text(report->json, name, value);
+    else
+        buffer_append_format(report->out, "  %-34s %-10s %s\n", name, value, use);
+}
+
+static void report_settings(const struct report *report)
 {
     char text[128];
     struct utsname kernel;
-    buffer_append_text(out, "Settings\n");
-    if (uname(&kernel) == 0) buffer_append_format(out, "  Linux %s %s\n", kernel.release, kernel.machine);
-    buffer_append_format(out, "  %-34s %-10s %s\n", "type information (BTF)",
-                         access("/sys/kernel/btf/vmlinux", R_OK) == 0 ? "yes" : "no", "bpf needs it");
+    bool has_kernel = uname(&kernel) == 0;
+    if (report->json) json_member_text(report->json, "kernel", has_kernel ? kernel.release : "");
+    if (report->json) json_begin_object_member(report->json, "settings");
+    if (!report->json) buffer_append_text(report->out, "Settings\n");
+    if (!report->json && has_kernel)
+        buffer_append_format(report->out, "  Linux %s %s\n", kernel.release, kernel.machine);
+    report_setting(report, "type information (BTF)", access("/sys/kernel/btf/vmlinux", R_OK) == 0 ? "yes" : "no",
+                   "bpf needs it");
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         read_setting(settings[i].path, text, sizeof(text));
-        buffer_append_format(out, "  %-34s %-10s %s\n", settings[i].name, text, settings[i].use);
+        report_setting(report, settings[i].name, text, settings[i].use);
     }
+    if (report->json) json_end_object(report->json);
+}
+
+/* Writes all parts of the report into OUT. Returns true if an engine sees running threads. */
+static bool report_machine(struct buffer *out, bool as_json)
+{
+    struct json_writer json = json_writer_of(out);
+    const struct report report = {.out = out, .json = as_json ? &json : NULL};
+    if (as_json) json_begin_object(&json);
+    bool sees_running = report_engines(&report);
+    report_rights(&report);
+    report_settings(&report);
+    if (as_json) json_end_object(&json);
+    if (as_json) buffer_append_byte(out, '\n');
+    return sees_running;
 }
 
 int command_doctor(int argc, char **argv)
 {
-    const struct option options[] = {{0}};
+    bool as_json = false;
+    const struct option options[] = {
+        {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object, for programs"},
+        {0},
+    };
     const struct command_syntax syntax = {
         .name = "doctor",
-        .usage = "",
+        .usage = "[--json]",
         .example = "offbeat doctor",
         .about =
             "Tries which engines of offbeat record -p can be used by this user on this machine, names what the others\n"
@@ -130,9 +187,7 @@ int command_doctor(int argc, char **argv)
     struct buffer report;
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
     buffer_init(&report, REPORT_BYTES_MAX);
-    bool sees_running = append_engines(&report);
-    append_rights(&report);
-    append_settings(&report);
+    bool sees_running = report_machine(&report, as_json);
     status = output_report(&report);
     buffer_fini(&report);
     return status == EXIT_DONE && !sees_running ? EXIT_NO : (int)status;

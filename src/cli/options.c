@@ -380,6 +380,10 @@ static bool check_operands(const struct command_syntax *syntax, unsigned count)
         message("usage: offbeat %s %s; offbeat %s --help lists the options", syntax->name, syntax->usage, syntax->name);
         return false;
     }
+    if (count > syntax->operands_max && syntax->operands_max == 0) {
+        message("%s takes no operands; see offbeat %s --help", syntax->name, syntax->name);
+        return false;
+    }
     if (count > syntax->operands_max) {
         message("%s takes at most %u operand%s; see offbeat %s --help", syntax->name, syntax->operands_max,
                 syntax->operands_max == 1 ? "" : "s", syntax->name);

@@ -58,8 +58,15 @@ static void put_placeholders_back(struct profile *profile, struct placeholders *
 
 /* --- The command -------------------------------------------------------------------------------------------------- */
 
-static void print_result(const char *path, const struct symbolizer_result *result)
+struct symbolize_arguments {
+    struct option_texts directories;
+    bool trusts_paths, is_quiet;
+};
+
+static void print_result(const char *path, const struct symbolizer_result *result, bool is_quiet)
 {
+    bool is_complete = result->named == result->locations && result->by_boundary == 0;
+    if (is_quiet && is_complete) return;
     message("%s: named %zu of %zu places without a name", message_name(path, false), result->named, result->locations);
     if (result->by_boundary) {
         message(
@@ -101,16 +108,16 @@ static void report_fetch(void *context, size_t done, size_t all)
     naming->what = what;
 }
 
-static bool name_places(struct profile *profile, const char *path, const struct option_texts *directories,
-                        bool trusts_paths)
+static bool name_places(struct profile *profile, const char *path, const struct symbolize_arguments *arguments)
 {
+    const struct option_texts *directories = &arguments->directories;
     struct progress progress = progress_begin("naming functions");
     struct symbolizer_options options = {.sources = SYMBOLS_OF_THIS_MACHINE | SYMBOLS_DEBUGINFOD,
                                          .progress = progress_step,
                                          .fetch_progress = report_fetch,
                                          .context = &progress,
                                          .debug_directory_count = directories->count,
-                                         .trusts_paths = trusts_paths};
+                                         .trusts_paths = arguments->trusts_paths};
     struct symbolizer_result result = {0};
     struct error error = {0};
     struct placeholders placeholders;
@@ -123,7 +130,7 @@ static bool name_places(struct profile *profile, const char *path, const struct 
     if (open_settings.no_demangle) profile_mangle(profile);
     if (status == STATUS_OK) status = profile_failed(profile, &error);
     if (status == STATUS_OK)
-        print_result(path, &result);
+        print_result(path, &result, arguments->is_quiet);
     else
         message_error(path, &error, false);
     return status == STATUS_OK;
@@ -145,23 +152,23 @@ static bool read_unnamed(const char *path, struct profile *profile, const struct
 int command_symbolize(int argc, char **argv)
 {
     struct convert_target target = CONVERT_TARGET_INIT;
-    struct option_texts directories = {0};
-    bool trusts_paths = false;
+    struct symbolize_arguments arguments = {0};
     const struct format *format = NULL;
     const struct option options[] = {
         CONVERT_OPTION_OUTPUT(target),
-        {"debug-dir", 0, OPTION_TEXTS, &directories, .argument = "DIR",
+        {"debug-dir", 0, OPTION_TEXTS, &arguments.directories, .argument = "DIR",
          .help = "where debug files are, as in /usr/lib/debug; may be repeated"},
-        {"trust-paths", 0, OPTION_SWITCH, &trusts_paths,
+        {"trust-paths", 0, OPTION_SWITCH, &arguments.trusts_paths,
          .help = "use files that the profile names without a build id, too"},
         OPEN_OPTION_NO_DEMANGLE,
         OPTION_TOKEN_FILE,
         CONVERT_OPTION_TO(target),
+        {"quiet", 'q', OPTION_SWITCH, &arguments.is_quiet, .help = "say only what went wrong"},
         {0},
     };
     const struct command_syntax syntax = {
         .name = "symbolize",
-        .usage = "FILE -o OUT [--debug-dir DIR]… [--trust-paths] [--no-demangle] [--to FORMAT]",
+        .usage = "FILE -o OUT [--debug-dir DIR]… [--trust-paths] [--no-demangle] [--to FORMAT] [-q]",
         .example = "offbeat symbolize server.pb.gz -o named.pb.gz --debug-dir ./debug",
         .about =
             "Adds names to the addresses of a stored profile that have none, from the files that it names\n"
@@ -177,13 +184,13 @@ int command_symbolize(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (!convert_choose_format(&syntax, &target)) return EXIT_WRONG_USE;
-    if (!check_folders(&directories)) return EXIT_FAILED;
+    if (!check_folders(&arguments.directories)) return EXIT_FAILED;
 
     struct profile profile;
     profile_init(&profile);
-    bool is_done = read_unnamed(files.items[0], &profile, &format) &&
-                   name_places(&profile, files.items[0], &directories, trusts_paths || format == &format_recording) &&
-                   convert_profile(&profile, &target);
+    bool is_read = read_unnamed(files.items[0], &profile, &format);
+    arguments.trusts_paths |= format == &format_recording;
+    bool is_done = is_read && name_places(&profile, files.items[0], &arguments) && convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;
 }

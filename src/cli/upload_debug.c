@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/environment.h"
+#include "base/json_writer.h"
 #include "binary/contents_id.h"
 #include "binary/debug_id.h"
 #include "binary/elf_file.h"
@@ -131,6 +132,7 @@ static void find_files(struct search *search, const struct operands *operands)
 struct sending {
     struct progress progress;
     uint64_t done, all; /* bytes of files */
+    bool as_json;
     size_t counts[UPLOAD_REJECTED + 1];
 };
 
@@ -146,10 +148,27 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static void print_state(const struct sending *sending, const struct found *found, enum upload_state state)
+{
+    static const char *const names[] = {"uploaded", "was there", "rejected"};
+    struct buffer line = {.maximum = 1 << 20};
+    struct json_writer json = json_writer_of(&line);
+    if (!sending->as_json) {
+        (void)printf("%-9s  %s  %s\n", names[state], found->build_id, found->path);
+        return;
+    }
+    json_begin_object(&json);
+    json_member_text(&json, "state", names[state]);
+    json_member_text(&json, "build_id", found->build_id);
+    json_member_text(&json, "file", found->path);
+    json_end_object(&json);
+    (void)printf("%.*s\n", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_fini(&line);
+}
+
 /* False if nothing more can be sent. */
 static bool send_one(struct upload_client *client, struct sending *sending, const struct found *found)
 {
-    static const char *const said[] = {"uploaded", "was there", "rejected"};
     struct error error = {0};
     enum upload_state state = UPLOAD_REJECTED;
     char debug_id[DEBUG_ID_TEXT_SIZE] = "";
@@ -170,21 +189,26 @@ static bool send_one(struct upload_client *client, struct sending *sending, cons
     if (status != STATUS_OK || state == UPLOAD_REJECTED) message("%s: %s", found->path, error.message);
     if (status != STATUS_OK) return false;
     sending->counts[state]++;
-    (void)printf("%-9s  %s  %s\n", said[state], found->build_id, found->path);
+    print_state(sending, found, state);
     return true;
 }
 
-static enum exit_status send_all(struct upload_client *client, const struct search *search)
+static void print_sums(const struct sending *sending, const struct search *search, size_t tried)
 {
-    struct sending sending = {.progress = progress_begin("uploading"), .all = search->bytes};
+    (void)printf("%zu uploaded, %zu were there", sending->counts[UPLOAD_DONE], sending->counts[UPLOAD_WAS_THERE]);
+    if (sending->counts[UPLOAD_REJECTED]) (void)printf(", %zu rejected", sending->counts[UPLOAD_REJECTED]);
+    if (tried < search->count) (void)printf(", %zu not tried", search->count - tried);
+    if (search->passed_over) (void)printf("; %zu other files have no symbols", search->passed_over);
+    (void)printf("\n");
+}
+
+static enum exit_status send_all(struct upload_client *client, const struct search *search, bool as_json)
+{
+    struct sending sending = {.progress = progress_begin("uploading"), .all = search->bytes, .as_json = as_json};
     size_t i = 0;
     while (i < search->count && send_one(client, &sending, &search->items[i])) i++;
     progress_end(&sending.progress);
-    (void)printf("%zu uploaded, %zu were there", sending.counts[UPLOAD_DONE], sending.counts[UPLOAD_WAS_THERE]);
-    if (sending.counts[UPLOAD_REJECTED]) (void)printf(", %zu rejected", sending.counts[UPLOAD_REJECTED]);
-    if (i < search->count) (void)printf(", %zu not tried", search->count - i);
-    if (search->passed_over) (void)printf("; %zu other files have no symbols", search->passed_over);
-    (void)printf("\n");
+    if (!as_json) print_sums(&sending, search, i);
     if (i < search->count) return EXIT_FAILED;
     return sending.counts[UPLOAD_REJECTED] ? EXIT_NO : EXIT_DONE;
 }
@@ -197,7 +221,7 @@ static enum exit_status say_nothing(const struct search *search)
     return EXIT_NO;
 }
 
-static enum exit_status upload_all(const struct upload_options *options, struct search *search)
+static enum exit_status upload_all(const struct upload_options *options, struct search *search, bool as_json)
 {
     struct upload_client *client;
     struct error error;
@@ -206,13 +230,14 @@ static enum exit_status upload_all(const struct upload_options *options, struct 
         message("upload-debug: %s", error.message);
         return status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
     }
-    enum exit_status sent = send_all(client, search);
+    enum exit_status sent = send_all(client, search, as_json);
     upload_client_close(client);
     return sent > search->status ? sent : search->status;
 }
 
 int command_upload_debug(int argc, char **argv)
 {
+    bool as_json = false;
     struct upload_options upload = {.url = environment_get("OFFBEAT_UPLOAD_URL")};
     const struct option options[] = {
         {"url", 0, OPTION_TEXT, &upload.url, "URL",
@@ -222,6 +247,7 @@ int command_upload_debug(int argc, char **argv)
          .help = "through this one, \"\" for none (default: $https_proxy, $http_proxy)"},
         {"ca-file", 0, OPTION_TEXT, &upload.ca_file, "FILE",
          .help = "certificates that are trusted (default: the system's)"},
+        {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a file, each on a line, for programs"},
         {0},
     };
     const struct command_syntax syntax = {
@@ -248,7 +274,7 @@ int command_upload_debug(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     find_files(&search, &operands);
-    status = search.count ? upload_all(&upload, &search) : say_nothing(&search);
+    status = search.count ? upload_all(&upload, &search, as_json) : say_nothing(&search);
     for (size_t i = 0; i < search.count; i++) free(search.items[i].path);
     free(search.items);
     return (int)status;

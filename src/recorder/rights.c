@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/rights.h"
+
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool rights_have(unsigned capability)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (syscall(SYS_capget, &header, words) != 0 || CAP_TO_INDEX(capability) >= _LINUX_CAPABILITY_U32S_3) return false;
+    return (words[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability)) != 0;
+}
