@@ -145,6 +145,20 @@ static bool add_process(struct record *record, struct profile *all, struct profi
     return false;
 }
 
+/* Says what a full disk has cost. On one that stays full, the sampler cannot write how much that is. */
+static void print_unwritten(const struct record *record, const struct profile *profile)
+{
+    const char *process = profile_metadata_text(profile, "process"), *pid = profile_metadata_text(profile, "pid");
+    uint64_t bytes = metadata_number(profile, "bytes_lost");
+    bool is_cut_off = !record->is_running && metadata_number(profile, "processes_cut_off") > 0;
+    if (bytes > 0)
+        message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?", process, pid,
+                (unsigned long long)bytes, record->folder.path);
+    else if (is_cut_off && record_folder_is_full(&record->folder))
+        message("%s (pid %s): the recording ends early, and %s has no room left; set TMPDIR to a larger file system",
+                process, pid, record->folder.path);
+}
+
 static void count_process(struct record *record, const struct profile *profile)
 {
     static const char *const losses[] = {"lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table",
@@ -161,11 +175,7 @@ static void count_process(struct record *record, const struct profile *profile)
     for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
         record->stack_count += metadata_number(profile, stacks[i]);
     interpreter_message(profile);
-    if (metadata_number(profile, "bytes_lost") > 0) {
-        message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
-                profile_metadata_text(profile, "process"), profile_metadata_text(profile, "pid"),
-                (unsigned long long)metadata_number(profile, "bytes_lost"), record->folder.path);
-    }
+    print_unwritten(record, profile);
 }
 
 /* The library writes down once a second how much CPU time its process has used. SEEN_NS is what was seen from outside,

@@ -66,7 +66,10 @@ static bool find_name(const struct attachment *attachment, const struct attach_o
     const struct process_choice *choice = &options->choice;
     bool has_pid = attachment->count > 0;
     if (has_pid && !task_read_status(attachment->pids[0], &status)) {
-        message("there is no process %d", (int)attachment->pids[0]);
+        if (task_read_status(getpid(), &status))
+            message("there is no process %d", (int)attachment->pids[0]);
+        else
+            message("/proc does not show processes; the remedy: mount -t proc proc /proc");
         return false;
     }
     const char *chosen = choice->user ? choice->user : "processes";

@@ -7,6 +7,7 @@
 #include "cli/record_library.h"
 #include "format/format.h"
 #include "format/recording/recording.h"
+#include "format/recording/recording_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <sys/random.h>
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define IMAGE_SUFFIX ".image"
@@ -110,6 +112,13 @@ static enum record_file read_recording(const char *path, int descriptor, struct 
     else
         message("%s is not a recording: it is left out", path);
     return RECORD_FILE_LEFT_OUT;
+}
+
+bool record_folder_is_full(const struct record_folder *folder)
+{
+    struct statvfs status;
+    return statvfs(folder->path, &status) == 0 &&
+           (uint64_t)status.f_bavail * status.f_frsize < (uint64_t)RECORDING_BATCH_MAX;
 }
 
 enum record_file record_folder_read(const struct record_folder *folder, const char *name, struct buffer *bytes)

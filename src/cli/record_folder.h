@@ -32,6 +32,9 @@ enum record_file { RECORD_FILE_READ, RECORD_FILE_FAILED, RECORD_FILE_LEFT_OUT };
  * Unless READ, one line on standard error says why. */
 enum record_file record_folder_read(const struct record_folder *folder, const char *name, struct buffer *bytes);
 
+/* Returns true if the file system of the folder has no room for a batch of a recording. */
+bool record_folder_is_full(const struct record_folder *folder);
+
 /* Two names of recordings, for qsort: in the order of the clock that is part of them, parents before their children. */
 int record_folder_compare(const void *left, const void *right);
 

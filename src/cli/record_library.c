@@ -37,7 +37,8 @@ bool record_library_find(char ret_path[PATH_MAX])
             if (realpath(candidate, ret_path)) return true;
         }
     }
-    message("cannot find liboffbeat.so.0, neither in the folder of this program nor in " OFFBEAT_LIBRARY_FROM_PROGRAM);
+    message("cannot find liboffbeat.so.0, neither in the folder of this program nor in " OFFBEAT_LIBRARY_FROM_PROGRAM
+            " beside it; copy it there, or use --engine bpf");
     return false;
 }
 

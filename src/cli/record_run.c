@@ -84,7 +84,8 @@ static bool check_preload(const char *path)
             message("%s is for another processor or word size than the sampler", current);
             return false;
         case PRELOAD_OTHER_LIBC:
-            message("%s uses another libc than the sampler (its loader is %s)", current, interpreter);
+            message("%s uses another libc than the sampler (its loader is %s); --engine bpf records it from outside",
+                    current, interpreter);
             return false;
         }
     }

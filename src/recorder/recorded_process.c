@@ -4,9 +4,11 @@
 #include "base/clocks.h"
 #include "base/unsigned.h"
 #include "recorder/recorder.h"
+#include "recorder/rights.h"
 #include "recorder/task_files.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -26,7 +28,10 @@ enum {
 /* Sets the remedy for missing rights over process PID. */
 static void advise_rights(struct engine_denial *denial, pid_t pid)
 {
-    if (geteuid() == 0)
+    if (rights_have(CAP_SYS_PTRACE))
+        (void)snprintf(denial->remedy, sizeof(denial->remedy),
+                       "see the rules of AppArmor or SELinux: CAP_SYS_PTRACE is not enough");
+    else if (geteuid() == 0)
         (void)snprintf(denial->remedy, sizeof(denial->remedy), "give this root user CAP_SYS_PTRACE");
     else
         (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo offbeat record -p %d", (int)pid);

@@ -16,6 +16,7 @@ SECONDS = 60
 BUSY, STATIC, STOPS, CONFINED, FILTERED, DELETES, LIBRARY = (
     OFFBEAT.build / "test/safety" / f"safety_{name}"
     for name in ("busy", "busy_static", "stops", "seccomp_narrow", "under_filter", "deletes_library", "library_that_works.so"))
+WITHOUT_PERF = BUSY.with_name("safety_without_perf")
 
 
 def lines_of(folder, *words, env=None):
@@ -77,6 +78,28 @@ def a_program_of_32_bits():
 
 
 @case
+def a_program_of_another_libc():
+    def prepare(folder):
+        for name, loader in (("other", b"/lib/ld-musl-x86_64.so.1"), ("usual", b"/lib64/ld-linux-x86-64.so.2")):
+            (folder / name).write_bytes(BUSY.read_bytes().replace(b"/lib64/ld-linux-x86-64.so.2", loader.ljust(27, b"\0")))
+            (folder / name).chmod(0o755)
+
+    check_pair("uses another libc than the sampler (its loader is /lib/ld-musl-x86_64.so.1)", ["./other"], ["./usual", "0.1"], prepare)
+
+
+@case
+def a_program_without_its_library():
+    with Folder() as folder:
+        for name, message, library in (("alone", "cannot find liboffbeat.so.0", False), ("beside", "samples of", True)):
+            (folder / name).mkdir()
+            shutil.copy(OFFBEAT.program, folder / name)
+            if library:
+                shutil.copy(OFFBEAT.build / "liboffbeat.so", folder / name)
+            said = text(run(folder / name / "offbeat", "record", "--", BUSY, "0.3", cwd=folder).stderr)
+            check(message in said and ("cannot find" in said) != library, said)
+
+
+@case
 def an_output_that_cannot_be_written():
     check_pair("cannot write missing/x.pb.gz: No such file", ["-o", "missing/x.pb.gz", "--", "true"],
                ["-o", "folder.pb.gz", "--", "true"], lambda folder: (folder / "folder.pb.gz").mkdir())
@@ -98,6 +121,32 @@ def a_folder_of_recordings_that_cannot_be_made():
 
 
 @case
+def files_among_the_recordings_that_are_none():
+    """The program can read and write the folder."""
+    write = 'cd "$OFFBEAT_RECORD_DIRECTORY"; echo text >1-1.recording; '
+    messages = ["is not a recording", "is not a regular file with one name", "was written by a liboffbeat of another version"]
+    shells = [":", "ln 1-1.recording other", 'cp "$OLDPWD/old" 1-1.recording']
+    with Folder() as folder:
+        (folder / "old").write_bytes(b"OFFBEAT\1")
+        for message, shell in zip(messages, shells):
+            said = lines_of(folder, "--", "sh", "-c", write + shell)
+            check([each for each in messages if each in said] == [message], f"{message}: {said}")
+
+
+@case
+def a_folder_of_recordings_that_is_full():
+    message = "has no room left; set TMPDIR to a larger file system"
+    script = 'mount -t tmpfs -o size=$1 none /mnt || exit 9; TMPDIR=/mnt; export TMPDIR; shift; exec "$@"'
+    with Folder() as folder:
+        for size, is_full in (("8k", True), ("12m", False)):
+            done = run("unshare", "--mount", "sh", "-c", script, "sh", size,
+                       *OFFBEAT.command("record", "-F", "2000", "-o", folder / "x.pb.gz", "--", BUSY, "0.7"), cwd=folder)
+            if done.returncode == 9 or b"unshare" in done.stderr:
+                skip("needs a mount namespace")
+            check((message in text(done.stderr)) == is_full, f"{size}: {text(done.stderr)}")
+
+
+@case
 def the_end_by_a_signal():
     check_pair("was ended by signal 9", ["--", "sh", "-c", "kill -9 $$"], ["--", "sh", "-c", "exit 9"])
 
@@ -105,6 +154,66 @@ def the_end_by_a_signal():
 @case
 def a_process_that_cannot_be_sampled():
     check_pair("could not be sampled", ["--", "sh", "-c", f"{STATIC} 0.3; :"], ["--", "sh", "-c", f"{BUSY} 0.3; :"])
+
+
+@case
+def too_little_cpu_time():
+    check_pair("used too little CPU time for a sample", ["--mode", "cpu", "--", "sleep", "0.3"], ["--", "sleep", "0.3"])
+
+
+@case
+def a_program_in_a_language_that_has_no_stacks():
+    if not shutil.which("perl"):
+        skip("perl is not installed")
+    check_pair("the functions of the Perl program are not in the stacks", ["--", "perl", "-e", "for (1 .. 3e6) { $x += $_ }"], ["--", BUSY, "0.3"])
+
+
+# --- Processes that run already ------------------------------------------------------------------------------------------
+
+def check_engine(engine, message, cause=(), other=()):
+    """The words CAUSE before `record -p` make it say MESSAGE, and the words OTHER do not."""
+    with Folder() as folder, subprocess.Popen(["sleep", "100"]) as sleeper:
+        try:
+            for before, has_message in ((cause, True), (other, False)):
+                said = text(run(*before, *OFFBEAT.command("record", "--engine", engine, "-p", sleeper.pid, "-d", "0.1"), cwd=folder).stderr)
+                check((message in said) == has_message, f"{before}: {said}")
+        finally:
+            sleeper.kill()
+
+
+@case
+def a_filter_that_forbids_perf_events():
+    check_engine("perf", "a container or a seccomp filter forbids perf_event_open", [WITHOUT_PERF], ["prlimit", "--nofile=8"])
+
+
+@case
+def too_few_descriptors_for_perf_events():
+    check_engine("perf", "the limit of open files is too low", ["prlimit", "--nofile=8"], [WITHOUT_PERF])
+
+
+@case
+def a_root_user_without_the_right_to_load_programs():
+    if os.geteuid() != 0:
+        skip("needs root")
+    check_engine("bpf", "CAP_BPF and CAP_PERFMON are missing in this container", ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"])
+
+
+@case
+def a_recording_without_proc():
+    if os.geteuid() != 0:
+        skip("needs root")
+    hidden = ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+    check_engine("proc", "/proc does not show processes; the remedy: mount -t proc proc /proc", hidden)
+    check_engine("proc", "there is no process 999999999", ["sh", "-c", 'exec "$1" record -p 999999999', "sh", OFFBEAT.program])
+
+
+@case
+def a_protected_process_and_a_root_user_who_has_all_rights():
+    """Process 1 of some machines."""
+    said = text(run(*OFFBEAT.command("record", "-p", "1", "-d", "0.1", "-o", "/dev/null")).stderr)
+    if os.geteuid() != 0 or "is protected" not in said or run("setpriv", "--dump").stdout.count(b"sys_ptrace") == 0:
+        skip("process 1 is not protected")
+    check("CAP_SYS_PTRACE is not enough" in said and "give this" not in said, said)
 
 
 @case

@@ -308,4 +308,48 @@ TEST(blames_descriptors_only_where_there_was_none)
                                       "does not show — the program is not dumpable: see prctl(2), PR_SET_DUMPABLE");
 }
 
+TEST(each_loss_has_its_cause)
+{
+    static const struct {
+        const char *key, *engine, *cause, *remedy;
+    } losses[] = {
+        {"lost_late", "", "did not answer the sampler in time", "lower --frequency"},
+        {"lost_unanswered", "", "block the sampler's signal, or have stacks too small for it", "stacks of 16 KB"},
+        {"lost_before_first_stack", "", "of threads that had no stack yet", "raise --frequency"},
+        {"lost_no_table", "", "while unwind tables of large libraries were read", "the machine is overloaded"},
+        {"lost_in_kernel", "", "inside the kernel, in threads that block", "perf_event_paranoid to 1"},
+        {"lost_in_kernel", "from outside, by perf events", "where this user's perf events see no stacks",
+         "record as root"},
+        {"lost_running", "from outside, by files of /proc", "of running threads, whose stacks /proc does not show",
+         "--engine perf"},
+    };
+    for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+        begin();
+        add("main", NULL, 90);
+        profile_add_metadata_number(&profile, losses[i].key, 10);
+        profile_add_metadata_text(&profile, "engine", losses[i].engine);
+        const char *text = losses_text();
+        CHECK(strstr(text, losses[i].cause) != NULL);
+        CHECK(strstr(text, losses[i].remedy) != NULL);
+    }
+}
+
+TEST(each_cause_of_incomplete_stacks_has_its_text)
+{
+    static const char *const causes[][2] = {
+        {INCOMPLETE_TOO_DEEP, "deeper than 1024 frames"},
+        {INCOMPLETE_NO_TABLE, "has no unwind table there"},
+        {INCOMPLETE_BAD_MEMORY, "where the stack could not be read"},
+        {INCOMPLETE_BAD_FRAME, "leads to an impossible frame"},
+        {INCOMPLETE_UNKNOWN_REGISTER, "by a register that a blocked thread does not show"},
+        {"[incomplete: by magic]", "for another cause"},
+    };
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        begin();
+        add(causes[i][0], "/usr/lib/libx.so", 50);
+        add("main", NULL, 50);
+        CHECK(strstr(stacks_text(), causes[i][1]) != NULL);
+    }
+}
+
 TEST_MAIN()
