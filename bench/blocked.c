@@ -7,10 +7,12 @@
  * MOVED: the thread had gone elsewhere before the signal came: it is at another instruction, or in a system call with
  * other arguments. INCOMPLETE: marked so, not compared. With OFFBEAT_BENCH_BLOCKED_DETAILS, differences are appended to
  * the file that it names. SPDX-License-Identifier: MIT */
-#include "sampler/run/remote_unwind.h"
+#include "sampler/source/remote_unwind.h"
+#include "sampler/kernel/cpu_clock.h"
 #include "sampler/modules/modules.h"
+#include "sampler/run/threads.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/signal_choice.h"
 #include "sampler/source/sample_requests.h"
 
 #include <fcntl.h>
@@ -46,8 +48,8 @@ static enum remote_unwind_result walk(struct target_thread *thread, uint64_t *ad
     static struct remote_stack stack; /* one thread walks */
     enum remote_unwind_result result = REMOTE_PENDING;
     while (result == REMOTE_PENDING) {
-        if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return REMOTE_RUNNING;
-        result = remote_unwind(thread, *ret_cpu_ns, modules.current, &stack);
+        if (!thread_cpu_ns(thread->files.tid, ret_cpu_ns)) return REMOTE_RUNNING;
+        result = remote_unwind(&thread->files, *ret_cpu_ns, modules.current, &stack);
         if (result == REMOTE_PENDING && modules_build(&modules, stack.addresses[stack.count - 1] - (stack.count > 1),
                                                       modules_no_limit, &writer) != MODULES_READY) {
             return REMOTE_INCOMPLETE;
@@ -68,10 +70,7 @@ static const enum machine_register argument_registers[ARGUMENTS] = {MACHINE_RDI,
 static bool read_arguments(struct target_thread *thread, uint64_t *arguments)
 {
     char text[256];
-    int file = thread_syscall_file(thread);
-    ssize_t got = file < 0 ? -1 : pread(file, text, sizeof(text) - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    thread_release_syscall_file(thread, file);
+    (void)thread_read_syscall(&thread->files, text, sizeof(text));
     return sscanf(text, "%*u %lx %lx %lx %lx %lx %lx", &arguments[0], &arguments[1], &arguments[2], &arguments[3],
                   &arguments[4], &arguments[5]) == ARGUMENTS;
 }
@@ -145,14 +144,14 @@ static enum comparison check(struct target_thread *thread)
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_ROOT;
     uint64_t cpu_ns = 0, cpu_ns_before_signal = 0, arguments[ARGUMENTS];
-    if (blocks_signal(thread->tid, SIGNAL_USUAL)) return UNANSWERED;
+    if (blocks_signal(thread->files.tid, SIGNAL_USUAL)) return UNANSWERED;
     enum remote_unwind_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == REMOTE_RUNNING) return AWAKE;
     if (result != REMOTE_WALKED && result != REMOTE_INCOMPLETE) return UNANSWERED;
-    struct sample_request *slot = sample_request_take(thread->tid, modules.current, READ_BY_COPY);
+    struct sample_request *slot = sample_request_take(thread->files.tid, modules.current, READ_BY_COPY);
     if (!slot) return UNANSWERED;
-    bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&
-                          cpu_ns_before_signal == cpu_ns;
+    bool is_still_there = read_arguments(thread, arguments) &&
+                          thread_cpu_ns(thread->files.tid, &cpu_ns_before_signal) && cpu_ns_before_signal == cpu_ns;
     enum comparison comparison = is_still_there ? UNANSWERED : AWAKE;
     if (is_still_there && signal_handler_is_ready(SIGNAL_USUAL) && sample_request_send(slot, SIGNAL_USUAL)) {
         uint64_t deadline_ns = monotonic_ns() + ANSWER_NS_MAX;
@@ -168,7 +167,7 @@ static enum comparison check(struct target_thread *thread)
 
 static void forget(void *unused, struct target_thread *thread)
 {
-    if (thread->files.syscall >= 0) (void)close(thread->files.syscall);
+    thread_files_close(&thread->files);
 }
 
 static void *run(void *unused)

@@ -25,6 +25,13 @@ static inline long kernel_call6(long number, long a, long b, long c, long d, lon
     return first;
 }
 
+/* Keeps later loads of the calling thread after earlier ones. An acquire load does not keep earlier loads before
+ * itself, and ThreadSanitizer knows no fences of C. */
+static inline void kernel_order_loads(void)
+{
+    __asm__ volatile("dmb ishld" ::: "memory");
+}
+
 static inline long kernel_address(const void *pointer)
 {
     return (long)(uintptr_t)pointer;

@@ -22,6 +22,13 @@ static inline long kernel_call6(long number, long a, long b, long c, long d, lon
     return result;
 }
 
+/* Keeps later loads of the calling thread after earlier ones. An acquire load does not keep earlier loads before
+ * itself, and ThreadSanitizer knows no fences of C. */
+static inline void kernel_order_loads(void)
+{
+    __asm__ volatile("" ::: "memory"); /* the processor does so itself */
+}
+
 static inline long kernel_address(const void *pointer)
 {
     return (long)(uintptr_t)pointer;

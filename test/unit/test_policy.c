@@ -40,7 +40,7 @@ static void begin(void)
     sampler.schedule = (struct tick_schedule){.ticks_a_second = 100, .periods_in_tick = 1};
     sampler.timers = (struct timer_limits){.requests_in_tick_max = 8, .kernel_tick_ns = 4 * MS};
     sampler.start.thread = STARTER;
-    thread = (struct target_thread){.tid = STARTER + 1, .ledger.records.has_run = true};
+    thread = (struct target_thread){.files.tid = STARTER + 1, .ledger.records.has_run = true};
     sees_user_code = wants_reply = is_late = false;
 }
 
@@ -85,7 +85,7 @@ TEST(new_threads_are_asked_once_they_have_run_for_a_while)
     thread.ledger.beginning.is_first_scan = true;
     CHECK(way(POLICY_LASTING_NS - 1) == POLICY_RECHECK);
     CHECK(way(POLICY_LASTING_NS) == POLICY_ASK_UNLESS_ASLEEP);
-    thread.tid = STARTER;
+    thread.files.tid = STARTER;
     CHECK(way(0) == POLICY_ASK_UNLESS_ASLEEP);
 }
 

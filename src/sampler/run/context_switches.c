@@ -14,7 +14,7 @@ static struct open_wait open_wait_of(const struct target_thread *thread, uint64_
 {
     uint64_t cpu_ns = thread->ledger.cpu_ns;
     if (is_asleep) return (struct open_wait){.woken = 1};
-    if (thread_cpu_ns(thread->tid, &cpu_ns) && cpu_ns != thread->ledger.cpu_ns) return (struct open_wait){0};
+    if (thread_cpu_ns(thread->files.tid, &cpu_ns) && cpu_ns != thread->ledger.cpu_ns) return (struct open_wait){0};
     if (slept + preempted == 0) return thread->switches.open;
     if (slept > 0 && preempted > 0) return (struct open_wait){0.5, 0.5};
     return slept > 0 ? (struct open_wait){.woken = 1} : (struct open_wait){.preempted = 1};
@@ -29,7 +29,7 @@ bool context_switches_count_waits(struct target_thread *thread, struct ended_wai
 {
     static char text[STATUS_SIZE]; /* the sampler thread's alone */
     struct context_switches *before = &thread->switches, now = {.is_known = true};
-    if (!thread_read_status(thread, text, sizeof(text))) return false;
+    if (!thread_read_status(&thread->files, text, sizeof(text))) return false;
     const char *state = status_line(text, "State");
     now.sleeps = status_number(text, "voluntary_ctxt_switches", 10);
     now.preemptions = status_number(text, "nonvoluntary_ctxt_switches", 10);

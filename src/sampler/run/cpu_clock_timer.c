@@ -9,6 +9,7 @@
 #include "sampler/run/cpu_clock_timer.h"
 
 #include "sampler/run/run_queue_waits.h"
+#include "sampler/run/signal_source.h"
 #include "sampler/run/timer.h"
 
 #include "base/kernel.h"
@@ -17,8 +18,8 @@
 #include "base/unsigned.h"
 #include "sampler/run/interpreted_threads.h"
 #include "sampler/ledger/ledger.h"
-#include "sampler/run/remote_unwind.h"
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/remote_unwind.h"
+#include "sampler/source/signal_choice.h"
 #include "sampler/source/signal_gate.h"
 #include "sampler/source/sample_requests.h"
 
@@ -140,9 +141,9 @@ bool cpu_clock_timer_meets_long_call(const struct sampler *sampler, const struct
 void cpu_clock_timer_arm(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns)
 {
     if (cpu_ns < thread->signal.none_until_cpu_ns) return;
-    struct signal_choice choice = signal_choose(thread);
-    if (choice.number == 0 || (choice.is_asleep && thread_awaits_signals(thread, cpu_ns))) return;
-    struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
+    struct signal_choice choice = signal_choose(&thread->files);
+    if (choice.number == 0 || (choice.is_asleep && signal_source_is_in_sigwait(thread, cpu_ns))) return;
+    struct sample_request *request = sample_request_take(thread->files.tid, sampler->modules.current, choice.reading);
     if (!request) return;
     interpreted_threads_prepare(request, thread);
     thread->cpu_clock.request = request;
@@ -172,10 +173,10 @@ void cpu_clock_timer_check(struct sampler *sampler, struct target_thread *thread
     }
     /* The state that is checked before each other signal (signal_choice.h) can change while the timer runs. */
     if (sampler->tick.start_ns < thread->cpu_clock.checked_ns + EVERY_NS) return;
-    struct signal_choice choice = signal_choose(thread);
+    struct signal_choice choice = signal_choose(&thread->files);
     thread->cpu_clock.checked_ns = sampler->tick.start_ns;
     bool has_changed = choice.number != thread->cpu_clock.number || choice.reading != thread->cpu_clock.reading;
-    if (has_changed || (choice.is_asleep && thread_awaits_signals(thread, thread->ledger.cpu_ns)))
+    if (has_changed || (choice.is_asleep && signal_source_is_in_sigwait(thread, thread->ledger.cpu_ns)))
         cpu_clock_timer_forget(thread);
 }
 

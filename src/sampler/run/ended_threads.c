@@ -17,7 +17,7 @@ uint64_t ended_threads_unseen_cpu_ns(const struct sampler *sampler)
     for (size_t i = 0; i < sampler->threads.count; i++) {
         const struct target_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->ledger.cpu_ns;
-        if (thread->listing.is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
+        if (thread->listing.is_listed) (void)thread_cpu_ns(thread->files.tid, &cpu_ns);
         if (thread->ledger.life.ends > 0 && cpu_ns < thread->ledger.life.cpu_ns)
             cpu_ns = thread->ledger.life.cpu_ns; /* its final value */
         if (!thread->scan.is_accounted) seen_ns += cpu_ns;
@@ -71,9 +71,7 @@ void ended_thread_close(struct sampler *sampler, struct target_thread *thread)
     }
     if (thread->request) sample_request_give_back(thread->request);
     cpu_clock_timer_forget(thread);
-    if (thread->files.syscall >= 0) kernel_close(thread->files.syscall);
-    if (thread->files.delay >= 0) kernel_close(thread->files.delay);
-    if (thread->files.status >= 0) kernel_close(thread->files.status);
+    thread_files_close(&thread->files);
     idle_thread_forget(sampler, thread);
     timer_forget(sampler, thread);
 }

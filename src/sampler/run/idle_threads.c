@@ -57,7 +57,7 @@ static void open_page(struct sampler *sampler, struct target_thread *thread)
     if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->spent.pages >= PAGES_A_TICK_MAX) return;
     bool is_allowed = sampler->spent.pages++ > 0 || filter_allows(FILTER_PERF);
     int denial = EPERM;
-    thread->idle.page = is_allowed ? map_page(thread->tid, &denial) : NULL;
+    thread->idle.page = is_allowed ? map_page(thread->files.tid, &denial) : NULL;
     if (thread->idle.page)
         sampler->counters[RECORDING_PERF_PAGES]++;
     else if (denial != ESRCH)

@@ -7,7 +7,7 @@
 #include "interpreters/place_table.h"
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/signal_choice.h"
 
 enum {
     IMAGES_A_TICK = 16, /* images that one tick examines */
@@ -152,7 +152,7 @@ void interpreted_threads_prepare(struct sample_request *request, const struct ta
 static void note_thread(struct target_thread *thread, struct interpreted_thread in)
 {
     if (thread->interpreted.state == in.state && thread->interpreted.identity == in.identity) return;
-    struct signal_choice choice = signal_choose(thread);
+    struct signal_choice choice = signal_choose(&thread->files);
     if (choice.number == 0 || choice.reading != READ_BY_COPY) return;
     thread->interpreted = in;
     thread->perf.stack_size = PERF_TIMER_STACK_MAX + 1;
@@ -227,7 +227,7 @@ bool interpreted_threads_add(struct sampler *sampler, const struct target_thread
     if (thread->interpreted.state == 0 || found.attached != INTERPRETER_ATTACHED) return true;
     enum interpreted_result result =
         process->state.interpreter->read(&process->state, thread->interpreted, &own_memory, &found.work, &found.stack);
-    if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return false;
+    if (!thread_cpu_ns(thread->files.tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return false;
     const struct native_stack native = {.addresses = stack->addresses,
                                         .stack_pointers = stack->stack_pointers,
                                         .count = stack->count,

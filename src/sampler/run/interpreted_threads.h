@@ -5,7 +5,7 @@
 #define OFFBEAT_SAMPLER_INTERPRETED_THREADS_H
 
 #include "sampler/run/sampler_state.h"
-#include "sampler/run/remote_unwind.h"
+#include "sampler/source/remote_unwind.h"
 
 /* Forgets everything, at a start of the sampler. */
 void interpreted_threads_reset(void);

@@ -39,7 +39,7 @@ enum policy_way policy_for_running(const struct sampler *sampler, const struct t
     const struct ledger *ledger = &thread->ledger;
     bool has_time = sampler->tick.period_ns / POLICY_SELDOM_AWAKE >= POLICY_LASTING_NS; /* true up to 1 kHz */
     if (is_busy || policy_asks_for_calls(thread) || !has_time || !may_recheck) return POLICY_ASK;
-    bool is_first = thread->tid == sampler->start.thread && !ledger->records.has_run;
+    bool is_first = thread->files.tid == sampler->start.thread && !ledger->records.has_run;
     bool is_new = is_first || (ledger->beginning.is_first_scan && cpu_ns >= POLICY_LASTING_NS);
     bool is_asked = sampler->schedule.is_late || timer_sees_user_code(thread) || is_new;
     return is_asked ? POLICY_ASK_UNLESS_ASLEEP : POLICY_RECHECK;

@@ -31,7 +31,7 @@ void recheck_list_add(struct sampler *sampler, struct target_thread *thread, boo
 static bool recheck(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t cpu_ns = 0;
-    if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
+    if (!thread_cpu_ns(thread->files.tid, &cpu_ns)) return true;
     if (thread->scan.may_wait) {
         if (cpu_ns == thread->ledger.cpu_ns) signal_source_ask_for_wait(sampler, thread, cpu_ns);
         return true;

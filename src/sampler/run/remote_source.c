@@ -13,7 +13,8 @@ static enum remote_unwind_result read_blocked(struct sampler *sampler, struct ta
     static struct remote_stack remote; /* the sampler thread's alone */
     enum remote_unwind_result result = REMOTE_PENDING;
     for (unsigned i = 0; result == REMOTE_PENDING && i < MODULES_MAX; i++) {
-        result = remote_unwind(thread, cpu_ns, sampler->modules.current, &remote);
+        result = remote_unwind(&thread->files, cpu_ns, sampler->modules.current, &remote);
+        if (remote.awaits_signals) thread->signal.none_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
         if (result != REMOTE_PENDING) break;
         enum modules_result table = walk_table_build(sampler, remote.addresses, remote.count);
         if (table == MODULES_LATER) return REMOTE_PENDING;
@@ -35,5 +36,5 @@ enum remote_unwind_result remote_source_read(struct sampler *sampler, struct tar
     bool is_for_switching = timer_switching_ns(thread) >= sampler->tick.period_ns;
     if (!sampler_is_cpu_mode(sampler) || is_for_switching) return read_blocked(sampler, thread, cpu_ns);
     if (policy_asks_for_calls(thread)) return REMOTE_RUNNING; /* whether it runs does not matter */
-    return thread_is_running(thread) ? REMOTE_RUNNING : REMOTE_WALKED;
+    return thread_is_running(&thread->files) ? REMOTE_RUNNING : REMOTE_WALKED;
 }

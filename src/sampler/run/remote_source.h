@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_SAMPLER_REMOTE_SOURCE_H
 #define OFFBEAT_SAMPLER_REMOTE_SOURCE_H
 
-#include "sampler/run/remote_unwind.h"
+#include "sampler/source/remote_unwind.h"
 #include "sampler/run/sampler_state.h"
 
 /* Reads the stack of THREAD unless it runs. In CPU mode little is written for a thread that does not run. */

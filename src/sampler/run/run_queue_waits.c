@@ -5,7 +5,7 @@
  * stopped. SPDX-License-Identifier: MIT */
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/run/remote_unwind.h"
+#include "sampler/source/remote_unwind.h"
 #include "sampler/source/chance.h"
 #include "sampler/kernel/vdso_clock.h"
 #include "sampler/run/run_queue_waits.h"
@@ -53,7 +53,7 @@ static void open_stop_timer(struct sampler *sampler, struct target_thread *threa
     thread->stops.waits.period = period;
     thread->stops.waits.samples = 0;
     sampler->spent.timers++;
-    int result = perf_timer_open(&thread->stops.timer, thread->tid, PERF_TIMER_SEES_STOPS, period, size,
+    int result = perf_timer_open(&thread->stops.timer, thread->files.tid, PERF_TIMER_SEES_STOPS, period, size,
                                  ring_size > RING_SIZE ? ring_size : RING_SIZE);
     if (result != 0) leave_alone(sampler, thread);
 }

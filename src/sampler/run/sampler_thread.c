@@ -23,7 +23,7 @@
 #include "sampler/run/sampler_lifecycle.h"
 #include "sampler/run/privileges.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/signal_choice.h"
 #include "sampler/source/sample_requests.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void note_start(void)
     struct rusage usage = {0};
     bool is_forked = sampler.options.forked_ns != 0; /* its age includes its waits */
     if (sampler.start.may_ask_usage && sampler.tick.mode == RECORDING_WALL && !is_forked)
-        (void)threads_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
+        (void)thread_read_own_delay(&sampler.counters[RECORDING_WAIT_BEFORE_NS]);
     uint64_t now_ns = monotonic_ns();
     sampler.start.ns = is_forked ? sampler.options.forked_ns : now_ns;
     sampler.start.age_ns = now_ns - sampler.start.ns;
@@ -88,10 +88,10 @@ static void note_first_threads(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
         struct target_thread *thread = sampler.threads.items[i].thread;
-        bool is_starter = thread->tid == sampler.start.thread;
+        bool is_starter = thread->files.tid == sampler.start.thread;
         if (thread->ledger.life.created_ns >= sampler.start.ns) continue;
         uint64_t cpu_ns = sampler.start.thread_cpu_ns;
-        if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
+        if (!is_starter && !thread_cpu_ns(thread->files.tid, &cpu_ns)) continue;
         ledger_open_existing(&thread->ledger, cpu_ns);
         if (is_starter) {
             thread->signal.sleep_count = sampler.start.thread_sleeps;
@@ -256,7 +256,7 @@ static void once_a_second(void)
     uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
     if (cpu_ns > sampler.cpu.own_ns + SECOND_NS / URGENT_PARTS) thread_end_urgency();
     sampler.cpu.own_ns = cpu_ns;
-    (void)threads_read_own_delay(&sampler.cpu.own_delay_ns);
+    (void)thread_read_own_delay(&sampler.cpu.own_delay_ns);
     write_usage();
     timer_forget_sleepers(&sampler);
 }
@@ -494,7 +494,7 @@ static void note_unseen_before(void)
     uint64_t before_ns = difference(sampler.start.process_cpu_ns, sampler.start.thread_cpu_ns);
     for (size_t i = 0; i < sampler.threads.count; i++) {
         const struct target_thread *thread = sampler.threads.items[i].thread;
-        if (thread->ledger.beginning.was_there && thread->tid != sampler.start.thread)
+        if (thread->ledger.beginning.was_there && thread->files.tid != sampler.start.thread)
             before_ns = difference(before_ns, thread->ledger.cpu_written_ns);
     }
     sampler.cpu.ended_ns += before_ns;

@@ -187,6 +187,6 @@ void short_lived_threads_read(struct sampler *sampler)
 void short_lived_threads_first_seen(struct sampler *sampler, struct target_thread *thread)
 {
     struct thread_event begun;
-    if (thread->ledger.life.created_ns == 0 && take_begun(&sampler->short_lived_threads, thread->tid, &begun))
+    if (thread->ledger.life.created_ns == 0 && take_begun(&sampler->short_lived_threads, thread->files.tid, &begun))
         thread->ledger.life = begun;
 }

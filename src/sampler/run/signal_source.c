@@ -3,8 +3,8 @@
 
 #include "sampler/run/interpreted_threads.h"
 #include "sampler/run/policy.h"
-#include "sampler/run/remote_unwind.h"
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/remote_unwind.h"
+#include "sampler/source/signal_choice.h"
 #include "sampler/source/signal_gate.h"
 #include "sampler/run/walk_tables.h"
 #include "sampler/run/timer.h"
@@ -31,11 +31,18 @@ void signal_source_watch(struct sampler *sampler, struct target_thread *thread, 
     if (sample_request_phase(thread->request) != REQUEST_OPEN) return;
     if (cpu_ns <= thread->signal.cpu_ns_at_request + sampler->tick.period_ns / 4) return;
     if (++thread->signal.ticks_asked % (POLICY_TICKS_WITHOUT_REPLY_MAX + 1) != 0) return;
-    if (signal_choose(thread).number == thread->signal.number) return;
+    if (signal_choose(&thread->files).number == thread->signal.number) return;
     sample_request_give_back(thread->request);
     thread->request = NULL;
     if (ledger_unwritten_cpu_ns(&thread->ledger, cpu_ns) >= POLICY_PERIODS_TO_WAIT * sampler->tick.period_ns)
         ledger_write_lost(&sampler->tick, &thread->ledger, cpu_ns, RECORDING_LOST_UNANSWERED);
+}
+
+bool signal_source_is_in_sigwait(struct target_thread *thread, uint64_t cpu_ns)
+{
+    if (!thread_awaits_signals(&thread->files)) return false;
+    thread->signal.none_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
+    return true;
 }
 
 /* Returns true if THREAD may be inside of a call that sleeps, and a signal would end that call early (poll, after its
@@ -55,21 +62,21 @@ static bool may_be_in_sleep(struct target_thread *thread, uint64_t cpu_ns, uint6
 static void send_request(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     walk_tables_prepare(sampler);
-    struct signal_choice choice = signal_choose(thread);
+    struct signal_choice choice = signal_choose(&thread->files);
     bool may_sleep = may_be_in_sleep(thread, cpu_ns, choice.sleep_count);
     uint64_t now_cpu_ns = cpu_ns;
-    bool waits =
-        is_waiting || (sampler->schedule.is_late && !(thread_cpu_ns(thread->tid, &now_cpu_ns) && now_cpu_ns != cpu_ns));
+    bool waits = is_waiting || (sampler->schedule.is_late &&
+                                !(thread_cpu_ns(thread->files.tid, &now_cpu_ns) && now_cpu_ns != cpu_ns));
     if (waits && may_sleep) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
         return;
     }
     if (choice.is_asleep) {
-        (void)thread_awaits_signals(thread, cpu_ns); /* if so, no signal is sent for a while */
+        (void)signal_source_is_in_sigwait(thread, cpu_ns); /* if so, no signal is sent for a while */
         return;
     }
-    struct sample_request *request = sample_request_take(thread->tid, sampler->modules.current, choice.reading);
+    struct sample_request *request = sample_request_take(thread->files.tid, sampler->modules.current, choice.reading);
     if (!request) return;
     interpreted_threads_prepare(request, thread);
     sampler->counters[RECORDING_SIGNALS]++;

@@ -24,4 +24,8 @@ void signal_source_ask_unless_asleep(struct sampler *sampler, struct target_thre
  * threads that are about to sleep, if another one wakes them at that moment, and a signal ends such a call. */
 void signal_source_ask_for_wait(struct sampler *sampler, struct target_thread *thread, uint64_t cpu_ns);
 
+/* Returns true if THREAD, whose CPU clock shows CPU_NS, sleeps in wait for signals. Then it is sent none for a while.
+ */
+bool signal_source_is_in_sigwait(struct target_thread *thread, uint64_t cpu_ns);
+
 #endif

@@ -4,7 +4,7 @@
 #include "base/unsigned.h"
 #include "sampler/run/interpreted_threads.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/run/remote_unwind.h"
+#include "sampler/source/remote_unwind.h"
 #include "sampler/run/walk_tables.h"
 #include "sampler/run/thread_time.h"
 #include "sampler/run/timer.h"
@@ -179,7 +179,7 @@ static void take_reply(struct sampler *sampler, struct target_thread *thread, st
         if (was_in_long_call) timer_note_request(sampler, thread);
         struct timer_signals one = {.count = 1, .in_call = was_in_call, .are_all = was_in_long_call};
         if (!sample_credit_accept(&thread->perf.credit, one, was_in_call, 0)) return;
-        if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
+        if (thread_cpu_ns(thread->files.tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     thread_time_credit_running(sampler, thread, cpu_ns, &stack);
 }

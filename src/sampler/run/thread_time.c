@@ -13,7 +13,7 @@ void thread_time_read_delay(struct sampler *sampler, struct target_thread *threa
     const struct perf_timer *timer = &thread->perf.timer;
     struct ledger_delay delay = {.timer = {timer->control != NULL, timer->has_seen_switch, timer->preempted_ns}};
     struct ended_waits waits;
-    if (sampler_is_cpu_mode(sampler) || !thread_read_delay(thread, &delay.ns)) return;
+    if (sampler_is_cpu_mode(sampler) || !thread_read_delay(&thread->files, &delay.ns)) return;
     delay.read_ns = monotonic_ns();
     if (sampler->spent.switch_counts < COUNTS_A_TICK_MAX &&
         ledger_wants_waits(&thread->ledger, delay.ns, &delay.timer)) {

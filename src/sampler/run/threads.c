@@ -12,58 +12,6 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-int thread_syscall_file(struct target_thread *thread)
-{
-    char path[TASK_PATH_SIZE];
-    if (thread->files.syscall >= 0) return thread->files.syscall;
-    task_path(path, thread->tid, "syscall");
-    return process_open(path, O_RDONLY);
-}
-
-void thread_release_syscall_file(struct target_thread *thread, int file)
-{
-    thread->files.syscall = process_keep(file);
-}
-
-/* Reads THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
-static bool read_kept(const struct target_thread *thread, const char *name, int *kept, char *text, size_t size)
-{
-    char path[TASK_PATH_SIZE];
-    task_path(path, thread->tid, name);
-    int file = *kept >= 0 ? *kept : process_open(path, O_RDONLY);
-    ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    *kept = process_keep(file);
-    return got > 0;
-}
-
-bool thread_read_status(struct target_thread *thread, char *text, size_t size)
-{
-    return read_kept(thread, "status", &thread->files.status, text, size);
-}
-
-/* Parses "CPU_NS DELAY_NS SLICES". */
-static bool parse_delay(const char *text, uint64_t *ret_ns)
-{
-    const char *blank = strchr(text, ' ');
-    if (!blank) return false;
-    const char *number = blank + 1;
-    *ret_ns = plain_parse(&number, 10);
-    return true;
-}
-
-bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns)
-{
-    char text[96];
-    return read_kept(thread, "schedstat", &thread->files.delay, text, sizeof(text)) && parse_delay(text, ret_ns);
-}
-
-bool threads_read_own_delay(uint64_t *ret_ns)
-{
-    char text[96];
-    return read_small_file("/proc/thread-self/schedstat", text, sizeof(text)) > 0 && parse_delay(text, ret_ns);
-}
-
 static struct {
     _Atomic pid_t tids[THREADS_LEFT_OUT_MAX]; /* 0: a free place */
     atomic_bool is_new;                       /* true if the last one may have been listed before */
@@ -131,7 +79,7 @@ static size_t thread_place(const struct threads *threads, pid_t tid)
     size_t low = 0, high = threads->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (threads->items[middle].thread->tid < tid)
+        if (threads->items[middle].thread->files.tid < tid)
             low = middle + 1;
         else
             high = middle;
@@ -142,7 +90,7 @@ static size_t thread_place(const struct threads *threads, pid_t tid)
 struct target_thread *threads_find(const struct threads *threads, pid_t tid)
 {
     size_t place = thread_place(threads, tid);
-    bool is_listed = place < threads->count && threads->items[place].thread->tid == tid;
+    bool is_listed = place < threads->count && threads->items[place].thread->files.tid == tid;
     return is_listed ? threads->items[place].thread : NULL;
 }
 
@@ -170,9 +118,8 @@ static struct target_thread *add_thread(struct threads *threads, size_t place, p
     if (!memory) return NULL;
     struct target_thread *thread = (struct target_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
-    thread->tid = tid;
+    thread_files_init(&thread->files, tid);
     thread->listing.may_have_new_name = true;
-    thread->files.syscall = thread->files.delay = thread->files.status = -1;
     thread->ledger.records.number = threads->next_number++;
     thread->ledger.sink_data = thread->last;
     struct listed_thread *item = &threads->items[place];
@@ -184,14 +131,14 @@ static struct target_thread *add_thread(struct threads *threads, size_t place, p
 
 static void write_thread(const struct target_thread *thread, struct recording_writer *writer)
 {
-    recording_thread(writer, thread->ledger.records.number, thread->tid, thread->listing.name);
+    recording_thread(writer, thread->ledger.records.number, thread->files.tid, thread->listing.name);
 }
 
 /* Reads THREAD's name. Returns true if it has changed. */
 static bool read_thread_name(struct target_thread *thread)
 {
     char path[TASK_PATH_SIZE], name[32];
-    task_path(path, thread->tid, "comm");
+    task_path(path, thread->files.tid, "comm");
     if (read_small_file(path, name, sizeof(name)) <= 0) return false;
     char *end = strrchr(name, '\n');
     if (end) *end = '\0';
@@ -212,14 +159,13 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
     threads->listed_count++;
     if (tid == threads->sampler_tid || is_left_out(tid)) return;
     size_t place = thread_place(threads, tid);
-    if (place == threads->count || threads->items[place].thread->tid != tid) {
+    if (place == threads->count || threads->items[place].thread->files.tid != tid) {
         struct target_thread *thread = add_thread(threads, place, tid);
         if (!thread) {
             threads->missed++;
             return;
         }
-        if (process_may_keep((int)threads->count) && !threads->is_brief)
-            thread_release_syscall_file(thread, thread_syscall_file(thread));
+        if (process_may_keep((int)threads->count) && !threads->is_brief) thread_open_syscall(&thread->files);
         /* The names of many new threads are read later, a few at each tick. */
         thread->listing.may_have_new_name = threads->listed_names_count++ >= names_max(threads);
         if (!thread->listing.may_have_new_name) (void)read_thread_name(thread);
@@ -254,8 +200,8 @@ static void keep_unlisted(struct threads *threads)
     for (size_t i = 0; i < threads->count; i++) {
         struct target_thread *thread = threads->items[i].thread;
         uint64_t cpu_ns;
-        if (!thread->listing.is_listed && !is_left_out(thread->tid))
-            thread->listing.is_listed = thread_cpu_ns(thread->tid, &cpu_ns);
+        if (!thread->listing.is_listed && !is_left_out(thread->files.tid))
+            thread->listing.is_listed = thread_cpu_ns(thread->files.tid, &cpu_ns);
     }
 }
 
@@ -321,25 +267,16 @@ void threads_write_again(struct threads *threads, struct recording_writer *write
     threads->next_number = (uint32_t)threads->count;
 }
 
-static void close_file(int *file)
-{
-    if (*file >= 0) kernel_close(*file);
-    *file = -1;
-}
-
 void threads_release_directory(struct threads *threads)
 {
-    close_file(&threads->directory);
+    if (threads->directory >= 0) kernel_close(threads->directory);
+    threads->directory = -1;
 }
 
 void threads_release_files(struct threads *threads)
 {
     threads_release_directory(threads);
-    for (size_t i = 0; i < threads->count; i++) {
-        close_file(&threads->items[i].thread->files.syscall);
-        close_file(&threads->items[i].thread->files.delay);
-        close_file(&threads->items[i].thread->files.status);
-    }
+    for (size_t i = 0; i < threads->count; i++) thread_files_close(&threads->items[i].thread->files);
 }
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context)

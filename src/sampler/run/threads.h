@@ -4,6 +4,7 @@
 #define OFFBEAT_SAMPLER_THREADS_H
 
 #include "sampler/kernel/cpu_clock.h"
+#include "sampler/kernel/thread_files.h"
 #include "sampler/ledger/ledger.h"
 #include "sampler/source/perf_timer.h"
 #include "sampler/source/sample_credit.h"
@@ -13,11 +14,6 @@
 #include <sys/types.h>
 
 enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16, THREADS_LEFT_OUT_MAX = 8 };
-
-/* Stack pointer and program counter of a thread that is blocked; 0: nowhere. */
-struct blocked_place {
-    uint64_t sp, pc;
-};
 
 /* Clocks of a thread when the period of a timer that sees all code was last set. */
 struct period_setting {
@@ -84,13 +80,6 @@ struct thread_listing {
     bool may_have_new_name; /* true if it ran since its name was read */
 };
 
-/* Descriptors of files in /proc/self/task/TID that are kept open where that is possible; -1: not open. */
-struct thread_files {
-    int syscall;
-    int delay;  /* schedstat */
-    int status; /* opened for threads that were asked by a signal */
-};
-
 /* Stacks that a perf timer copies while its thread runs (timer.c). */
 struct perf_source {
     struct perf_timer timer;
@@ -138,13 +127,12 @@ struct cpu_clock_source {
 
 /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
 struct target_thread {
-    pid_t tid;
+    struct thread_files files;
     struct sample_request *request; /* request by the sampler thread; NULL: there is none */
     struct idle_page idle;
     struct ledger ledger; /* account of its time; a scan reads the first members */
     struct thread_scan scan;
     struct thread_listing listing;
-    struct thread_files files;
     struct context_switches switches;
     struct recording_stack *last; /* last stack in the recording */
     struct perf_source perf;
@@ -173,21 +161,6 @@ struct threads {
     uint32_t next_number;
     uint64_t missed; /* threads over THREADS_MAX, or without memory */
 };
-
-/* Opens THREAD's /proc/self/task/TID/syscall, or returns a negative errno. thread_release_syscall_file must follow. The
- * file stays open as long as there are enough descriptors: opening costs three times as much as reading, and a process
- * that gives up its rights can often not open it again. */
-int thread_syscall_file(struct target_thread *thread);
-void thread_release_syscall_file(struct target_thread *thread, int file);
-
-/* Reads how long THREAD has waited for a processor since it began (/proc/self/task/TID/schedstat), ns. The kernel adds
- * a wait when it ends. */
-bool thread_read_delay(struct target_thread *thread, uint64_t *ret_ns);
-/* Does the same for the calling thread, which may be any one. Takes a descriptor for a moment. */
-bool threads_read_own_delay(uint64_t *ret_ns);
-
-/* Reads THREAD's /proc/self/task/TID/status, NUL-terminated. The file stays open in the same way. */
-bool thread_read_status(struct target_thread *thread, char *text, size_t size);
 
 /* Returns the thread TID, or NULL if it is not listed. */
 struct target_thread *threads_find(const struct threads *threads, pid_t tid);

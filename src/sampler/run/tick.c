@@ -110,7 +110,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     struct target_thread *thread = listed->thread;
     uint64_t cpu_ns = 0;
     uint32_t count = idle_thread_count(thread);
-    if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
+    if (!thread_cpu_ns(thread->files.tid, &cpu_ns)) {
         thread->scan.is_missing = true;
         ledger_end_tick(&sampler->tick, &thread->ledger); /* without this a reader takes it for blocked */
         return false;
@@ -185,7 +185,7 @@ void tick_last(struct sampler *sampler)
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct target_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->ledger.cpu_ns;
-        if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
+        if (!thread_cpu_ns(thread->files.tid, &cpu_ns)) {
             thread->scan.is_missing = true;
             ledger_end_tick(&sampler->tick, &thread->ledger);
             continue;

@@ -71,7 +71,7 @@ static uint64_t stopped_part_ns(struct sampler *sampler, uint64_t late_ns)
 {
     enum { STOPPED_NS_MIN = 50000000 };
     uint64_t delay_ns = 0;
-    if (late_ns < STOPPED_NS_MIN || !threads_read_own_delay(&delay_ns)) return 0;
+    if (late_ns < STOPPED_NS_MIN || !thread_read_own_delay(&delay_ns)) return 0;
     uint64_t stopped_ns = difference(late_ns, difference(delay_ns, sampler->cpu.own_delay_ns));
     sampler->cpu.own_delay_ns = delay_ns;
     return stopped_ns < STOPPED_NS_MIN ? 0 : stopped_ns;
@@ -83,7 +83,7 @@ static void precede_real_time_threads(const struct sampler *sampler)
     enum { CHECKED_MAX = 256 };
     uint32_t highest = 0;
     for (size_t i = 0; i < sampler->threads.count && i < CHECKED_MAX; i++) {
-        uint32_t priority = thread_real_time_priority(sampler->threads.items[i].thread->tid);
+        uint32_t priority = thread_real_time_priority(sampler->threads.items[i].thread->files.tid);
         if (priority > highest) highest = priority;
     }
     if (highest > 0 && highest >= thread_real_time_priority(0)) thread_precede(0, highest);

@@ -12,7 +12,7 @@
 #include "base/unsigned.h"
 #include "sampler/source/chance.h"
 #include "sampler/kernel/process_info.h"
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/signal_choice.h"
 #include "sampler/kernel/stack_reader.h"
 #include "unwind/copied_stack.h"
 
@@ -87,8 +87,8 @@ static uint64_t user_timers_with_room(void)
 
 static int open_with_ring(struct target_thread *thread, bool has_room)
 {
-    return perf_timer_open(&thread->perf.timer, thread->tid, PERF_TIMER_SEES_USER_CODE, thread->perf.credit.period_ns,
-                           thread->perf.stack_size, ring_size(thread, has_room));
+    return perf_timer_open(&thread->perf.timer, thread->files.tid, PERF_TIMER_SEES_USER_CODE,
+                           thread->perf.credit.period_ns, thread->perf.stack_size, ring_size(thread, has_room));
 }
 
 /* Opens a timer that an ordinary user may have. Its periods are counted, so it keeps its period, which is drawn at
@@ -107,7 +107,7 @@ static int open_for_all(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t period_ns = process_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
     bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
-    int result = perf_timer_open(&thread->perf.timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns,
+    int result = perf_timer_open(&thread->perf.timer, thread->files.tid, PERF_TIMER_SEES_ALL, period_ns,
                                  thread->perf.stack_size, ring_size(thread, has_room));
     bool is_denied = (result == EPERM || result == EACCES) && process_has_own_descriptors();
     sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_denied;
@@ -362,7 +362,7 @@ bool timer_walk(struct sampler *sampler, struct target_thread *thread, const str
         /* Functions outside of any copy had returned before they were read. The handler of a signal, if the thread
          * takes one, sees the entire stack. */
         bool is_cut = *ret_outcome != UNWIND_ROOT && ++thread->perf.cut_stacks >= CUT_STACKS_MAX;
-        if (is_cut && signal_choose(thread).number != 0) thread->perf.stack_size = PERF_TIMER_STACK_MAX + 1;
+        if (is_cut && signal_choose(&thread->files).number != 0) thread->perf.stack_size = PERF_TIMER_STACK_MAX + 1;
     } else if (sample->stack_bytes < sample->timer->stack_size) {
         map_untouched_pages(&copy);
     } else {

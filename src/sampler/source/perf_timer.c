@@ -372,8 +372,7 @@ bool perf_timer_stop(struct perf_timer *timer, const struct perf_timer_stops *st
 
 bool perf_timer_holds(const struct perf_timer *timer)
 {
-    /* The sample's words must be read before the head is read again: an acquire load does not keep earlier loads before
-     * itself on AArch64. */
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    /* The sample's words must be read before the head is read again. */
+    kernel_order_loads();
     return timer->sample_end - load_head(timer) <= timer->ring_size;
 }

@@ -5,7 +5,7 @@
  * - Its stack may have no room for the signal's frame (signal_stacks.h).
  * All of this can change at any time, so the sampler reads it right before it sends a signal.
  * SPDX-License-Identifier: MIT */
-#include "sampler/run/signal_choice.h"
+#include "sampler/source/signal_choice.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
@@ -56,17 +56,17 @@ static bool is_confined_since(const char *status, uint64_t seccomp)
     return status_number(status, "Seccomp_filters", 10) != inherited_filters;
 }
 
-struct signal_choice signal_choose(struct target_thread *thread)
+struct signal_choice signal_choose(struct thread_files *files)
 {
     struct signal_choice choice = {0};
-    if (!thread_read_status(thread, status_text, sizeof(status_text))) return choice;
+    if (!thread_read_status(files, status_text, sizeof(status_text))) return choice;
     const char *state = status_line(status_text, "State");
     uint64_t seccomp = status_number(status_text, "Seccomp", 10);
     uint64_t blocked = status_line(status_text, "SigBlk") ? status_number(status_text, "SigBlk", 16) : UINT64_MAX;
     choice.is_asleep = state && *state != 'R';
     choice.sleep_count = status_number(status_text, "voluntary_ctxt_switches", 10);
     choice.reading = seccomp == SECCOMP_NONE || filter_allows(FILTER_MEMORY) ? READ_BY_COPY : READ_BY_PROBE;
-    if (is_confined_since(status_text, seccomp) || !signal_stacks_have_room(thread->tid)) return choice;
+    if (is_confined_since(status_text, seccomp) || !signal_stacks_have_room(files->tid)) return choice;
     if (is_open(blocked, SIGNAL_USUAL))
         choice.number = SIGNAL_USUAL;
     else if (!has_terminal() && is_open(blocked, SIGNAL_SUBSTITUTE))

@@ -1,10 +1,11 @@
 /* /proc/self/task/TID/syscall holds the stack pointer and the program counter of a thread that sleeps in the kernel
  * (proc(5)); frame tables need no more, except where a frame is found by its frame pointer. The stack is copied in
  * blocks, because the thread and its stack can vanish at any time.  SPDX-License-Identifier: MIT */
-#include "sampler/run/remote_unwind.h"
+#include "sampler/source/remote_unwind.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/process_info.h"
 #include "sampler/kernel/stack_reader.h"
 
@@ -14,14 +15,10 @@ enum {
     SYSCALL_INSTRUCTION = 2, /* bytes by which the kernel moves a thread back to begin a call again */
 };
 
-static bool read_syscall(struct target_thread *thread, char *text, size_t size)
-{
-    int file = thread_syscall_file(thread);
-    ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    thread_release_syscall_file(thread, file);
-    return got > 0;
-}
+/* Stack pointer and program counter of a thread that is blocked; 0: nowhere. */
+struct blocked_place {
+    uint64_t sp, pc;
+};
 
 static bool is_syscall(uint64_t address)
 {
@@ -46,21 +43,16 @@ bool registers_are_asleep(const struct unwind_registers *registers)
     return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
 }
 
-/* Notes whether THREAD is in sigwait, by TEXT of its syscall file. A thread that returns from sigwait takes signals
- * that are sent to it until it has left the call, which can last long where processors are scarce: it gets no signal
- * until it has used some CPU time. */
-static bool note_sigwait(struct target_thread *thread, const char *text, uint64_t cpu_ns)
+/* Returns true if TEXT of a syscall file is of a thread in sigwait. */
+static bool is_in_sigwait(const char *text)
 {
-    enum { LEFT_ALONE_NS = 10000000 };
-    if (plain_parse(&text, 10) != SYS_rt_sigtimedwait || *text != ' ') return false;
-    thread->signal.none_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
-    return true;
+    return plain_parse(&text, 10) == SYS_rt_sigtimedwait && *text == ' ';
 }
 
-bool thread_awaits_signals(struct target_thread *thread, uint64_t cpu_ns)
+bool thread_awaits_signals(struct thread_files *files)
 {
     char text[256];
-    return read_syscall(thread, text, sizeof(text)) && note_sigwait(thread, text, cpu_ns);
+    return thread_read_syscall(files, text, sizeof(text)) && is_in_sigwait(text);
 }
 
 /* Parses "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
@@ -86,11 +78,11 @@ bool threads_sleep_at(uint64_t pc)
     return sleeping_places[pc % SLEEPING_PLACES] == pc;
 }
 
-bool thread_is_running(struct target_thread *thread)
+bool thread_is_running(struct thread_files *files)
 {
     char text[256];
     struct blocked_place place;
-    if (!read_syscall(thread, text, sizeof(text)) || text[0] == 'r') return true;
+    if (!thread_read_syscall(files, text, sizeof(text)) || text[0] == 'r') return true;
     if (parse_place(text, &place)) sleeping_places[place.pc % SLEEPING_PLACES] = place.pc;
     return false;
 }
@@ -108,20 +100,21 @@ static void parse_arguments(const char *text, struct unwind_registers *registers
     }
 }
 
-enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
+enum remote_unwind_result remote_unwind(struct thread_files *files, uint64_t cpu_ns,
                                         const struct unwind_modules *modules, struct remote_stack *ret_stack)
 {
     static struct stack_reader stack; /* the sampler thread's alone */
     char text[256];
-    if (!read_syscall(thread, text, sizeof(text))) return REMOTE_DENIED;
+    ret_stack->awaits_signals = false;
+    if (!thread_read_syscall(files, text, sizeof(text))) return REMOTE_DENIED;
     struct blocked_place place;
     if (!parse_place(text, &place)) return REMOTE_RUNNING;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
     registers.values[MACHINE_IP] = place.pc;
     registers.values[MACHINE_SP] = place.sp;
     parse_arguments(text, &registers);
+    ret_stack->awaits_signals = is_in_sigwait(text);
 
-    (void)note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = stack_reader_memory(&stack);
     memory.stack_pointers = ret_stack->stack_pointers;
     size_t recovered = 0;
@@ -130,7 +123,7 @@ enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t c
     ret_stack->outcome = outcome;
     bool is_incomplete = outcome == UNWIND_UNKNOWN_REGISTER || outcome == UNWIND_NO_TABLE;
     uint64_t cpu_ns_after = 0;
-    if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return REMOTE_RUNNING;
+    if (!thread_cpu_ns(files->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return REMOTE_RUNNING;
     if (outcome == UNWIND_PENDING) return REMOTE_PENDING;
     return is_incomplete ? REMOTE_INCOMPLETE : REMOTE_WALKED;
 }

@@ -3,7 +3,8 @@
 #ifndef OFFBEAT_SAMPLER_REMOTE_UNWIND_H
 #define OFFBEAT_SAMPLER_REMOTE_UNWIND_H
 
-#include "sampler/run/threads.h"
+#include "format/recording/recording_layout.h"
+#include "sampler/kernel/thread_files.h"
 #include "unwind/unwind.h"
 
 enum remote_unwind_result {
@@ -18,10 +19,12 @@ struct remote_stack {
     uint64_t addresses[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
     size_t count;
     enum unwind_outcome outcome;
+    bool awaits_signals; /* true if the thread is in sigwait */
 };
 
-/* Walks the stack of THREAD, whose CPU clock shows CPU_NS; if it shows the same afterwards, the stack has not moved. */
-enum remote_unwind_result remote_unwind(struct target_thread *thread, uint64_t cpu_ns,
+/* Walks the stack of the thread of FILES, whose CPU clock shows CPU_NS; if it shows the same afterwards, the stack has
+ * not moved. */
+enum remote_unwind_result remote_unwind(struct thread_files *files, uint64_t cpu_ns,
                                         const struct unwind_modules *modules, struct remote_stack *ret_stack);
 
 /* Returns true if REGISTERS, which a signal found, are those of a thread asleep in a system call, which the signal has
@@ -31,13 +34,16 @@ bool registers_are_asleep(const struct unwind_registers *registers);
 /* Returns true if REGISTERS, which a signal found, are those of a thread inside a system call. */
 bool registers_are_in_call(const struct unwind_registers *registers);
 
-/* Returns true if THREAD runs or waits for a processor, or the kernel does not show it. */
-bool thread_is_running(struct target_thread *thread);
+/* Returns true if the thread of FILES runs or waits for a processor, or the kernel does not show it. */
+bool thread_is_running(struct thread_files *files);
 
 /* Returns true if thread_is_running has lately seen a thread asleep in a system call that returns to PC. */
 bool threads_sleep_at(uint64_t pc);
 
-/* Returns true if THREAD, whose CPU clock shows CPU_NS, sleeps in wait for signals, which could be ours. */
-bool thread_awaits_signals(struct target_thread *thread, uint64_t cpu_ns);
+/* Returns true if the thread of FILES sleeps in wait for signals, which could be ours. A thread that returns from
+ * sigwait takes signals that are sent to it until it has left the call, which can last long where processors are
+ * scarce: it gets no signal until it has run for LEFT_ALONE_NS more. */
+bool thread_awaits_signals(struct thread_files *files);
+enum { LEFT_ALONE_NS = 10000000 };
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 #define OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 
+#include "sampler/kernel/thread_files.h"
 #include "sampler/source/sample_requests.h"
-#include "sampler/run/threads.h"
 
 struct signal_choice {
     bool is_asleep; /* true if a signal would interrupt its system call */
@@ -15,7 +15,7 @@ struct signal_choice {
 /* Notes which seccomp filters the process inherited. Called on the sampler thread, when it starts. */
 void signal_choice_start(void);
 
-/* Reads the kernel's description of THREAD; installs and sends nothing. */
-struct signal_choice signal_choose(struct target_thread *thread);
+/* Reads the kernel's description of the thread of FILES; installs and sends nothing. */
+struct signal_choice signal_choose(struct thread_files *files);
 
 #endif
