@@ -2,8 +2,9 @@
  *
  * A packed payload is a zstd frame, or the byte PACKED_COLUMNS and the frame of the columns.
  * SPDX-License-Identifier: MIT */
+#include "store/payload.h"
+
 #include "store/columns.h"
-#include "store/store_private.h"
 
 #include <zstd.h>
 

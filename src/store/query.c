@@ -277,59 +277,13 @@ enum status days_each_outcome(struct store *store, const struct store_query *que
 
 /* --- Values of a column ------------------------------------------------------------------------------------------- */
 
-struct value_list {
-    struct value {
-        char *text;
-        size_t size;
-        uint64_t first_ns, last_ns, chunk_count, sample_count;
-    } * items;
-    size_t count;
-};
-
-static int compare_values(const void *a, const void *b)
-{
-    const struct value *left = a, *right = b;
-    size_t shared = left->size < right->size ? left->size : right->size;
-    int order = memcmp(left->text, right->text, shared);
-    return order ? order : (left->size > right->size) - (left->size < right->size);
-}
-
-/* Adds the same value of several days, and leaves the first STORE_VALUES_MAX: a later one cannot become one of them. */
-static void merge_values(struct value_list *list)
-{
-    size_t count = 0;
-    qsort(list->items, list->count, sizeof(*list->items), compare_values);
-    for (size_t i = 0; i < list->count; i++) {
-        struct value *last = count ? &list->items[count - 1] : NULL, *next = &list->items[i];
-        bool is_same = last && compare_values(last, next) == 0;
-        if (is_same) {
-            if (next->first_ns < last->first_ns) last->first_ns = next->first_ns;
-            if (next->last_ns > last->last_ns) last->last_ns = next->last_ns;
-            last->chunk_count += next->chunk_count;
-            last->sample_count += next->sample_count;
-        }
-        if (is_same || count == STORE_VALUES_MAX)
-            free(next->text);
-        else
-            list->items[count++] = *next;
-    }
-    list->count = count;
-}
-
 static bool collect_value(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
 {
-    struct value_list *list = context;
-    struct slice text = sql_text(row, 0);
-    if (list->count == 2 * STORE_VALUES_MAX) merge_values(list);
-    char *copy = malloc(text.size + 1);
-    if (!copy) {
-        *status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-        return false;
-    }
-    if (text.size) (void)memcpy(copy, text.data, text.size);
-    list->items[list->count++] =
-        (struct value){copy, text.size, sql_u64(row, 1), sql_u64(row, 2), sql_u64(row, 3), sql_u64(row, 4)};
-    return true;
+    const struct store_value value = {sql_text(row, 0), sql_u64(row, 1), sql_u64(row, 2), sql_u64(row, 3),
+                                      sql_u64(row, 4)};
+    if (value_list_add(context, &value)) return true;
+    *status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    return false;
 }
 
 /* Steps from one kind to the next by the index, which is fast because a service has few. */
@@ -353,19 +307,11 @@ enum status days_each_value(struct store *store, const struct store_query *query
         [STORE_PLATFORM] = VALUES_OF("platform"), [STORE_PROFILER] = VALUES_OF("profiler_id"),
         [STORE_KINDS] = VALUES_OF("kinds"),
     };
-    struct value_list list = {.items = calloc(2 * STORE_VALUES_MAX, sizeof(*list.items))};
-    if (!list.items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    struct value_list list = {0};
     bool is_of_service = column == STORE_KINDS && query->service.size > 0;
     enum status status =
         walk(store, query, is_of_service ? KINDS_OF_SERVICE : statements[column], collect_value, &list, error);
-    if (status == STATUS_OK) merge_values(&list);
-    for (size_t i = 0; i < list.count && status == STATUS_OK; i++) {
-        const struct value *one = &list.items[i];
-        const struct store_value value = {slice_of(one->text, one->size), one->first_ns, one->last_ns, one->chunk_count,
-                                          one->sample_count};
-        if (!visit(context, &value)) break;
-    }
-    for (size_t i = 0; i < list.count; i++) free(list.items[i].text);
-    free(list.items);
+    if (status == STATUS_OK) value_list_visit(&list, visit, context);
+    value_list_fini(&list);
     return status;
 }

@@ -12,20 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t LEVEL_NS[LEVELS] = {
-    [LEVEL_10_MINUTES] = 600 * SECOND_NS, [LEVEL_HOUR] = 3600 * SECOND_NS, [LEVEL_DAY] = DAY_NS};
-
-uint64_t rollup_level_start(int level, uint64_t time_ns)
-{
-    if (time_ns > INT64_MAX) time_ns = INT64_MAX; /* as it is stored */
-    return time_ns - time_ns % LEVEL_NS[level];
-}
-
-uint64_t rollup_level_end(int level, uint64_t start_ns)
-{
-    return start_ns + LEVEL_NS[level];
-}
-
 /* --- Spaces that the writer knows --------------------------------------------------------------------------------- */
 
 static void forget_dictionary(struct known_dictionaries *dictionaries, size_t place)
@@ -142,60 +128,6 @@ static enum status take_dictionary(struct known_dictionaries *dictionaries, stru
     return status;
 }
 
-/* --- Entries ------------------------------------------------------------------------------------------------------ */
-
-bool rollup_room(struct rollup_values *rollup, size_t node_count, size_t value_count)
-{
-    if (rollup->value_count && rollup->value_count != value_count) return false;
-    rollup->value_count = value_count;
-    if (node_count <= rollup->node_count) return true;
-    uint64_t *grown = realloc(rollup->values, node_count * value_count * sizeof(*grown));
-    if (!grown) return false;
-    (void)memset(grown + rollup->node_count * value_count, 0,
-                 (node_count - rollup->node_count) * value_count * sizeof(*grown));
-    rollup->values = grown;
-    rollup->node_count = node_count;
-    return true;
-}
-
-static void encode_values(const struct rollup_values *rollup, struct buffer *out)
-{
-    size_t before = 0;
-    leb128_append(out, rollup->value_count);
-    for (size_t node = 0; node < rollup->node_count; node++) {
-        const uint64_t *values = rollup->values + node * rollup->value_count;
-        if (!store_has_values(values, rollup->value_count)) continue;
-        leb128_append(out, node - before);
-        for (size_t i = 0; i < rollup->value_count; i++) leb128_append(out, values[i]);
-        before = node;
-    }
-}
-
-bool rollup_add_entries(struct rollup_values *rollup, struct slice bytes)
-{
-    struct cursor cursor = cursor_of(bytes);
-    size_t value_count = cursor_uleb128(&cursor);
-    if (value_count == 0 || value_count > STORE_ROLLUP_VALUES_MAX || !rollup_room(rollup, 1, value_count)) return false;
-    for (uint64_t node = 0; !cursor_at_end(&cursor);) {
-        node += cursor_uleb128(&cursor);
-        if (node >= DICTIONARY_NODES_MAX) return false;
-        if (node >= rollup->node_count && !rollup_room(rollup, node + node / 2 + 64, value_count)) return false;
-        uint64_t *values = rollup->values + node * value_count;
-        for (size_t i = 0; i < value_count; i++) {
-            uint64_t value = cursor_uleb128(&cursor);
-            if (value > INT64_MAX) return false;
-            values[i] = values[i] > (uint64_t)INT64_MAX - value ? (uint64_t)INT64_MAX : values[i] + value;
-        }
-    }
-    return !cursor.failed;
-}
-
-void rollup_values_fini(struct rollup_values *rollup)
-{
-    free(rollup->values);
-    *rollup = (struct rollup_values){0};
-}
-
 /* --- Adding a chunk ----------------------------------------------------------------------------------------------- */
 
 static enum status store_segment(struct day *day, struct known_dictionary *known, size_t frames, size_t nodes,
@@ -274,37 +206,6 @@ static enum status insert_rollup(sqlite3 *db, sqlite3_stmt *add, const struct ro
     return status;
 }
 
-struct numbered {
-    uint32_t node, place; /* number in the dictionary; index in the chunk's rollup */
-};
-
-static int compare_nodes(const void *a, const void *b)
-{
-    const struct numbered *left = a, *right = b;
-    return (left->node > right->node) - (left->node < right->node);
-}
-
-/* The entries of ROLLUP, whose nodes have the numbers NODES in their dictionary. False without memory. */
-static bool encode_entries(const struct store_rollup *rollup, const uint32_t *nodes, struct buffer *out)
-{
-    struct numbered *order = calloc(rollup->node_count + 1, sizeof(*order));
-    size_t count = 0, before = 0;
-    for (size_t i = 0; order && i < rollup->node_count; i++) {
-        if (store_has_values(rollup->values + i * rollup->value_count, rollup->value_count))
-            order[count++] = (struct numbered){nodes[i], (uint32_t)i};
-    }
-    if (order) qsort(order, count, sizeof(*order), compare_nodes);
-    leb128_append(out, rollup->value_count);
-    for (size_t i = 0; i < count; i++) { /* equal nodes may follow each other: their distance is 0 */
-        leb128_append(out, order[i].node - before);
-        for (size_t k = 0; k < rollup->value_count; k++)
-            leb128_append(out, rollup->values[order[i].place * rollup->value_count + k]);
-        before = order[i].node;
-    }
-    free(order);
-    return order && !out->failed;
-}
-
 static enum status store_numbered(struct day *day, const struct store_chunk *chunk, int64_t row, int64_t group,
                                   struct slice entries, struct error *error)
 {
@@ -334,8 +235,8 @@ enum status rollup_store(struct known_dictionaries *dictionaries, struct day *da
     uint32_t *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
     size_t frames = known->dictionary.frame_count, count = known->dictionary.node_count;
     dictionaries->bytes -= stack_dictionary_bytes(&known->dictionary);
-    bool has_room =
-        nodes && stack_dictionary_number(&known->dictionary, rollup, nodes) && encode_entries(rollup, nodes, &entries);
+    bool has_room = nodes && stack_dictionary_number(&known->dictionary, rollup, nodes) &&
+                    rollup_encode_entries(rollup, nodes, &entries);
     dictionaries->bytes += stack_dictionary_bytes(&known->dictionary);
     if (known->dictionary.frame_count > frames || known->dictionary.node_count > count)
         status = store_segment(day, known, frames, count, error);
@@ -366,7 +267,7 @@ static enum status update_rollup(struct rollup_update *update, struct rollup_row
     (void)sqlite3_bind_int64(parts, 1, row.group);
     (void)sqlite3_bind_int(parts, 2, row.level - 1);
     sql_bind_u64(parts, 3, row.start_ns);
-    sql_bind_u64(parts, 4, row.start_ns + LEVEL_NS[row.level]);
+    sql_bind_u64(parts, 4, rollup_level_end(row.level, row.start_ns));
     int code;
     while (status == STATUS_OK && (code = sqlite3_step(parts)) == SQLITE_ROW) {
         uint64_t first_ns = sql_u64(parts, 0), last_ns = sql_u64(parts, 1);
@@ -380,7 +281,7 @@ static enum status update_rollup(struct rollup_update *update, struct rollup_row
     if (status == STATUS_OK && row.last_ns >= row.first_ns) {
         struct buffer entries;
         buffer_init(&entries, PAYLOAD_ROOM);
-        encode_values(&values, &entries);
+        rollup_encode_values(&values, &entries);
         status = entries.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum")
                                 : insert_rollup(update->day->db, update->add, &row, buffer_slice(&entries), error);
         buffer_fini(&entries);
@@ -405,12 +306,12 @@ static enum status list_stale(struct day *day, int level, uint64_t now_ns, struc
         "stale WHERE level=?1-1 AND start_ns>=whole.start_ns AND start_ns<whole.start_ns+?4 AND "
         "sum_group=whole.sum_group) LIMIT ?3";
     int code = sqlite3_prepare_v2(day->db, sql, -1, &stale, NULL);
-    uint64_t quiet_ns = LEVEL_NS[level] + QUIET_SECONDS * SECOND_NS;
+    uint64_t length_ns = rollup_level_end(level, 0), quiet_ns = length_ns + QUIET_SECONDS * SECOND_NS;
     if (code == SQLITE_OK && now_ns > quiet_ns) {
         (void)sqlite3_bind_int(stale, 1, level);
         sql_bind_u64(stale, 2, now_ns - quiet_ns);
         (void)sqlite3_bind_int(stale, 3, ROLLUPS_AT_ONCE);
-        sql_bind_u64(stale, 4, LEVEL_NS[level]);
+        sql_bind_u64(stale, 4, length_ns);
         while ((code = sqlite3_step(stale)) == SQLITE_ROW && *ret_count < ROLLUPS_AT_ONCE)
             rows[(*ret_count)++] = (struct rollup_row){
                 .group = sqlite3_column_int64(stale, 1), .level = level, .start_ns = sql_u64(stale, 0)};

@@ -64,83 +64,6 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
 
 /* --- What was added ----------------------------------------------------------------------------------------------- */
 
-/* The part of a dictionary that has values, numbered again. */
-struct part {
-    uint32_t *nodes, *frames; /* index: number in the dictionary; value: 1 + the number in the part */
-    struct store_node *part_nodes;
-    struct slice *part_frames;
-    uint64_t *values;
-    struct store_rollup rollup;
-};
-
-static void mark_nodes(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
-{
-    size_t count = dictionary->node_count < values->node_count ? dictionary->node_count : values->node_count;
-    for (size_t node = count; node-- > 1;) {
-        bool has_values = store_has_values(values->values + node * values->value_count, values->value_count);
-        if (part->nodes[node] || has_values) part->nodes[node] = part->nodes[dictionary->nodes[node].parent] = 1;
-    }
-}
-
-static void fill_part(struct part *part, const struct stack_dictionary *dictionary, const struct rollup_values *values)
-{
-    size_t value_count = values->value_count;
-    part->nodes[0] = 1;
-    for (size_t node = 0; node < dictionary->node_count || node == 0; node++) {
-        if (!part->nodes[node]) continue;
-        size_t number = part->rollup.node_count++;
-        part->nodes[node] = (uint32_t)number + 1;
-        if (node > 0) {
-            uint32_t frame = dictionary->nodes[node].frame;
-            if (part->frames[frame] == 0) {
-                part->part_frames[part->rollup.frame_count++] = stack_dictionary_frame(dictionary, frame);
-                part->frames[frame] = (uint32_t)part->rollup.frame_count;
-            }
-            part->part_nodes[number] =
-                (struct store_node){part->nodes[dictionary->nodes[node].parent] - 1, part->frames[frame] - 1};
-        }
-        if (node < values->node_count)
-            (void)memcpy(part->values + number * value_count, values->values + node * value_count,
-                         value_count * sizeof(uint64_t));
-    }
-    part->rollup.nodes = part->part_nodes;
-    part->rollup.frames = part->part_frames;
-    part->rollup.values = part->values;
-    part->rollup.value_count = value_count;
-}
-
-static enum status give_part(struct adding *adding, const struct stack_dictionary *dictionary, struct error *error)
-{
-    size_t count = dictionary->node_count + 1, frames = dictionary->frame_count + 1;
-    enum status status = STATUS_OK;
-    const struct rollup_values *values = &adding->values;
-    size_t known = dictionary->node_count ? dictionary->node_count : 1;
-    if (values->node_count > known && store_has_values(values->values + known * values->value_count,
-                                                       (values->node_count - known) * values->value_count))
-        return error_set(error, STATUS_MALFORMED, 0, "%s: a sum has stacks that are not there", adding->day->name);
-    struct part part = {.nodes = calloc(count, sizeof(*part.nodes)),
-                        .frames = calloc(frames, sizeof(*part.frames)),
-                        .part_nodes = calloc(count, sizeof(*part.part_nodes)),
-                        .part_frames = calloc(frames, sizeof(*part.part_frames)),
-                        .values = calloc(count * values->value_count, sizeof(*part.values))};
-    if (part.nodes && part.frames && part.part_nodes && part.part_frames && part.values) {
-        mark_nodes(&part, dictionary, values);
-        fill_part(&part, dictionary, values);
-        part.rollup.header = buffer_slice(&adding->header);
-        part.rollup.first_ns = adding->first_ns;
-        part.rollup.last_ns = adding->last_ns;
-        adding->continues = adding->visitor->add(adding->visitor->context, &part.rollup);
-    } else {
-        status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
-    }
-    free(part.nodes);
-    free(part.frames);
-    free(part.part_nodes);
-    free(part.part_frames);
-    free(part.values);
-    return status;
-}
-
 static enum status give_rollup(struct adding *adding, struct error *error)
 {
     struct stack_dictionary dictionary = {0};
@@ -148,7 +71,11 @@ static enum status give_rollup(struct adding *adding, struct error *error)
     if (!adding->continues || adding->values.node_count == 0) return STATUS_OK;
     enum status status =
         rollup_read_dictionary(adding->day->db, adding->dictionary, false, &dictionary, &segments, error);
-    if (status == STATUS_OK) status = give_part(adding, &dictionary, error);
+    const struct store_rollup whole = {
+        .header = buffer_slice(&adding->header), .first_ns = adding->first_ns, .last_ns = adding->last_ns};
+    struct rollup_receiver receiver = {adding->visitor->add, adding->visitor->context, true};
+    if (status == STATUS_OK) status = rollup_give(&dictionary, &adding->values, &whole, &receiver, error);
+    adding->continues = receiver.continues;
     stack_dictionary_fini(&dictionary);
     rollup_values_fini(&adding->values);
     return status;

@@ -5,9 +5,12 @@
 #include "base/clocks.h"
 #include "store/checked_file.h"
 #include "store/debug_files.h"
-#include "store/store_engine.h"
+#include "store/payload.h"
+#include "store/rollup_values.h"
 #include "store/stack_dictionary.h"
 #include "store/store.h"
+#include "store/store_engine.h"
+#include "store/value_list.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -24,7 +27,6 @@ enum {
     DISK_PARTS = 20, /* a data file has at most such a part of the disk's limit */
     FILE_BYTES_MIN = 1 << 20,
     BUSY_MS = 10000,
-    PAYLOAD_ROOM = STORE_PAYLOAD_BYTES_MAX + 4096, /* unpacking needs a record more than the payload has */
     REPORTED_MAX = 16,
 };
 
@@ -61,9 +63,6 @@ enum status day_find_chunk(struct day *day, const struct store_chunk *chunk, boo
 /* Ready to be run again, whether that worked or not. */
 enum status day_run(struct day *day, sqlite3_stmt *statement, struct error *error);
 
-enum status payload_pack(struct slice payload, struct buffer *out, struct error *error);
-enum status payload_unpack(struct slice packed, uint64_t size, struct buffer *out, struct error *error);
-
 /* RET_ROW: of the chunk, if it is new. */
 enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, struct slice packed, bool *ret_is_new,
                           int64_t *ret_row, struct error *error);
@@ -76,11 +75,6 @@ enum status day_add_outcome(struct day *day, uint64_t project, const struct stor
 /* --- Sums --------------------------------------------------------------------------------------------------------- */
 
 enum {
-    LEVEL_CHUNK,
-    LEVEL_10_MINUTES,
-    LEVEL_HOUR,
-    LEVEL_DAY,
-    LEVELS,
     KNOWN_DICTIONARIES_MAX = 256,
     KNOWN_DICTIONARIES_BYTES_MAX = 64 << 20, /* bytes of memory of the dictionaries that the writer knows */
 };
@@ -125,22 +119,6 @@ struct rollup_row {
     int64_t chunk;
     uint64_t first_ns, last_ns;
 };
-
-/* The start of the 10 minutes, hour or day that has TIME_NS, and its end. */
-uint64_t rollup_level_start(int level, uint64_t time_ns);
-uint64_t rollup_level_end(int level, uint64_t start_ns);
-
-/* VALUE_COUNT values for each node of a dictionary. {0} is a valid empty one. */
-struct rollup_values {
-    uint64_t *values;
-    size_t node_count, value_count;
-};
-
-void rollup_values_fini(struct rollup_values *rollup);
-/* Room for NODE_COUNT nodes at least; false without memory, or if the rollup has another number of values. */
-bool rollup_room(struct rollup_values *rollup, size_t node_count, size_t value_count);
-/* False if the bytes are damaged or have another number of values, or without memory. */
-bool rollup_add_entries(struct rollup_values *rollup, struct slice bytes);
 
 enum status rollup_read_dictionary(sqlite3 *db, int64_t id, bool is_indexed, struct stack_dictionary *dictionary,
                                    uint64_t *ret_segments, struct error *error);
