@@ -82,8 +82,8 @@ struct interpreter_state {
 };
 
 enum interpreter_attached {
+    INTERPRETER_ABSENT, /* it is not in this image */
     INTERPRETER_ATTACHED,
-    INTERPRETER_ABSENT,  /* it is not in this image */
     INTERPRETER_LATER,   /* it has not begun */
     INTERPRETER_UNKNOWN, /* a build that is not known */
 };

@@ -29,6 +29,7 @@ struct process_module {
     uint64_t base;          /* address to which the table of FILE is relative; modulo 2^64 */
     struct code_file *file; /* file, shared by all processes that map it; its table may come later */
     uint32_t number;        /* number in the recording of the process */
+    bool is_libc;           /* true if it is the C library, by its name */
 };
 
 /* Code without a file: generated at run time, mostly with frame pointers. */

@@ -2,6 +2,7 @@
 #include "recorder/process_code.h"
 
 #include "base/clocks.h"
+#include "sampler/record/recorded_places.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +110,8 @@ static void add_module(struct listing *listing, struct code_file *file, const st
     struct process_module module = {.start = bias + segment->address,
                                     .end = bias + segment->address + segment->memory_size,
                                     .base = bias + file->image_vmaddr,
-                                    .file = file};
+                                    .file = file,
+                                    .is_libc = recorded_path_is_libc(path)};
     bool overlaps = listing->found.count > 0 && listing->found.items[listing->found.count - 1].end > module.start;
     if (overlaps || module.end <= module.start) return; /* sizes in a file may be anything */
     const struct process_module *known = known_module(listing->code, module.start);

@@ -194,6 +194,7 @@ void recorded_process_discard(struct recorded_process *process)
         recording_writer_release(process->writer);
         (void)unlink(process->writer->path);
     }
+    interpreted_process_fini(&process->interpreted);
     process_code_fini(&process->code);
     free(process->writer);
     free(process);
@@ -210,6 +211,9 @@ static void write_counters(struct recorded_process *process, uint64_t engine)
         [RECORDING_BLOCKED_READ] = process->blocked_stacks,
         [RECORDING_BYTES_LOST] = process->writer->bytes_lost,
         [RECORDING_ENGINE] = engine,
+        [RECORDING_INTERPRETED] = process->interpreted.stacks,
+        [RECORDING_INTERPRETED_TORN] = process->interpreted.torn,
+        [RECORDING_INTERPRETED_GONE] = process->interpreted.gone,
     };
     recording_begin(process->writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * 10);
     recording_number(process->writer, RECORDING_COUNTER_COUNT);
@@ -227,6 +231,7 @@ void recorded_process_free(struct recorded_process *process, uint64_t engine)
     write_counters(process, engine);
     recording_stop(process->writer);
     recording_writer_close(process->writer);
+    interpreted_process_fini(&process->interpreted);
     process_code_fini(&process->code);
     free(process->threads.items);
     free(process->writer);

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_RECORDER_RECORDED_PROCESS_H
 #define OFFBEAT_RECORDER_RECORDED_PROCESS_H
 
+#include "recorder/interpreted_process.h"
 #include "recorder/process_code.h"
 #include "recorder/process_place.h"
 #include "recorder/thread_times.h"
@@ -12,6 +13,7 @@ struct recorded_process {
     struct watched_process watched; /* description for the engines */
     struct recorded_process *next;  /* next process of the same bucket */
     struct process_code code;
+    struct interpreted_process interpreted;
     struct recording_writer *writer;
     ARRAY_OF(struct recorded_thread *) threads;
     uint32_t next_thread;

@@ -43,7 +43,7 @@ struct recorder {
     uint64_t random, follow_ns;
     uint64_t lost_stacks;
     struct remote_stack memory;
-    uint64_t walked[RECORDING_FRAMES_MAX];
+    uint64_t walked[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
 };
 
 /* --- Threads and processes ---------------------------------------------------------------------------------------- */
@@ -149,6 +149,7 @@ static enum unwind_outcome walk_blocked(struct recorder *recorder, const struct 
     struct unwind_registers registers = seen->registers;
     struct unwind_memory memory = remote_stack_memory(&recorder->memory, process->watched.pid);
     size_t recovered = 0;
+    memory.stack_pointers = recorder->stack_pointers;
     if (seen->has_all_registers)
         return unwind_walk(&process->code.list, &registers, &memory, NULL, recorder->walked, RECORDING_FRAMES_MAX,
                            ret_count);
@@ -226,6 +227,7 @@ static void read_blocked(struct recorder *recorder, struct recorded_thread *thre
 {
     struct recorded_process *process = thread->process;
     struct walked_stack walked = walk(recorder, process, NULL, seen);
+    if (walked.count > 0) interpreted_process_add(thread, &walked, recorder->walked, recorder->stack_pointers);
     if (walked.count == 0 || has_run(recorder, seen)) return;
     process->blocked_stacks++;
     thread_times_write_blocked(thread, &process->tick, &walked);
@@ -304,6 +306,7 @@ static void take_change(void *context, pid_t pid, pid_t parent, enum process_cha
     if (change == PROCESS_FORKED && recorder->options.follows_children && find_process(recorder, parent))
         (void)recorder_add(recorder, pid, &denial); /* fails if the child has ended */
     if (process && (change == PROCESS_MAPPED || change == PROCESS_EXECUTED)) list_again(recorder, process);
+    if (process && change == PROCESS_EXECUTED) interpreted_process_forget(process);
     if (process && change == PROCESS_ENDED) process->has_ended = true;
 }
 
@@ -445,6 +448,7 @@ void recorder_tick(struct recorder *recorder)
         recorded_process_begin_tick(process, now_ns);
         if (recorded_process_refresh(process, &recorder->options, &recorder->files, now_ns))
             show_code(recorder, process);
+        interpreted_process_refresh(process);
     }
     recorder->observer_ops->observe(recorder->observer, &sink);
     write_stacks(recorder);

@@ -15,6 +15,16 @@ size_t remote_read(pid_t pid, uint64_t address, void *bytes, size_t size)
     return done;
 }
 
+bool remote_gather(const struct process_memory *memory, const struct memory_pieces *pieces)
+{
+    _Static_assert(sizeof(struct memory_range) == sizeof(struct iovec), "memory_range is the kernel's struct iovec");
+    uint64_t size = 0;
+    for (size_t i = 0; i < pieces->count; i++) size += pieces->from[i].size;
+    ssize_t got = process_vm_readv(*(const pid_t *)memory->context, (const struct iovec *)(const void *)pieces->to,
+                                   pieces->count, (const struct iovec *)(const void *)pieces->from, pieces->count, 0);
+    return got >= 0 && (uint64_t)got == size;
+}
+
 /* Copies a block from ADDRESS up to the end of a page, so that at least the words in this page are read. */
 static bool copy_from(struct unwind_memory *memory, uint64_t address)
 {

@@ -5,6 +5,7 @@
 #ifndef OFFBEAT_RECORDER_THREAD_TIMES_H
 #define OFFBEAT_RECORDER_THREAD_TIMES_H
 
+#include "interpreters/interpreter.h"
 #include "recorder/engine.h"
 #include "sampler/record/recording_writer.h"
 
@@ -12,6 +13,9 @@ struct recorded_thread {
     pid_t tid;
     uint32_t number; /* number in the recording */
     char name[16];
+    struct interpreted_thread interpreted; /* STATE 0: no interpreter is known to run it */
+    bool was_looked_for;                   /* true if the interpreter's threads were listed for its sake */
+    pid_t inner_tid;                       /* number in its own namespace of process numbers; 0: not known yet */
     struct recorded_process *process;
     struct recorded_thread *next; /* next thread of the same bucket */
 

@@ -2,10 +2,12 @@
 the build folder, and optionally a part of the names of the cases. SPDX-License-Identifier: MIT"""
 import json
 import pathlib
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case_by_the_clock, check, main, short, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case_by_the_clock, check, main, run, short, skip, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 SHARES = ROOT / "test/end_to_end/python_shares.py"
@@ -38,6 +40,55 @@ def python_functions_have_their_shares():
         shown = shares_of(folder, spent)
         wrong = {name: (round(spent[name], 1), round(shown[name], 1)) for name in spent if abs(spent[name] - shown[name]) > POINTS}
         check(not wrong, f"percent spent and shown: {wrong}")
+
+
+class Running:
+    """The program with known shares, for SECONDS of CPU time or until the end of the block."""
+
+    def __init__(self, seconds):
+        self.process = subprocess.Popen([PYTHON, SHARES, str(seconds)], stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        time.sleep(0.5)
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def record_from_outside(folder, engine, process, seconds):
+    done = run(OFFBEAT.program, "record", "--engine", engine, "-p", process.pid, "-d", seconds, "-o", "x.pb.gz", cwd=folder)
+    if "no engine can record" in text(done.stderr):
+        skip(text(done.stderr))
+    check(done.returncode == 0, f"{engine}: status {done.returncode}: {text(done.stderr)}")
+
+
+def check_sleeper(engine):
+    """The thread that sleeps all the time has its functions in all of its time."""
+    with Folder() as folder, Running(30) as process:
+        record_from_outside(folder, engine, process, 1.5)
+        threads = [thread for thread in OFFBEAT.threads(folder / "x.pb.gz") if "sleeper" in thread[1]]
+        check(len(threads) == 1, f"{engine}: {len(threads)} threads run sleeper()")
+        share = threads[0][1]["sleeper"] / threads[0][2]
+        check(share > 0.9, f"{engine}: sleeper() has {100 * share:.0f} % of its thread's time")
+
+
+@short
+@case_by_the_clock
+def sleeping_python_has_its_functions_by_proc():
+    check_sleeper("proc")
+
+
+@case_by_the_clock
+def sleeping_python_has_its_functions_by_perf():
+    check_sleeper("perf")
+
+
+@case_by_the_clock
+def sleeping_python_has_its_functions_by_bpf():
+    check_sleeper("bpf")
 
 
 main()

@@ -2,11 +2,10 @@
 #include "sampler/run/interpreted_threads.h"
 
 #include "base/pages.h"
-#include "base/plain_text.h"
 #include "base/unsigned.h"
-#include "interpreters/place_table.h"
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/record/recorded_places.h"
 #include "sampler/source/signal_choice.h"
 
 enum {
@@ -59,39 +58,20 @@ void interpreted_threads_reset(void)
     found.thread_count = 0;
 }
 
-static bool is_libc(const char *path)
-{
-    static const char name[] = "/libc.so.6";
-    size_t size = strlen(path);
-    return size >= sizeof(name) - 1 && strcmp(path + size - (sizeof(name) - 1), name) == 0;
-}
-
 static void find_libc(const struct modules *modules, struct native_view *view)
 {
     const struct module *items = modules->items.items;
     for (size_t i = 0; i < modules->items.count; i++) {
-        if (is_libc(items[i].path)) view->libc = (struct memory_range){items[i].image_start, items[i].image_size};
+        if (recorded_path_is_libc(items[i].path))
+            view->libc = (struct memory_range){items[i].image_start, items[i].image_size};
     }
-}
-
-static void write_interpreter(struct sampler *sampler)
-{
-    char name[64];
-    const char *end = name + sizeof(name);
-    const struct interpreter_state *state = &found.process.state;
-    if (found.attached != INTERPRETER_ATTACHED && found.attached != INTERPRETER_UNKNOWN) return;
-    char *at = plain_text(plain_text(name, end, state->interpreter->name), end, " 3");
-    if (state->minor) at = plain_number(plain_text(at, end, "."), end, state->minor, 10);
-    if (state->patch) (void)plain_number(plain_text(at, end, "."), end, state->patch, 10);
-    bool is_read = found.attached == INTERPRETER_ATTACHED;
-    recording_interpreter(sampler->writer, is_read ? RECORDING_INTERPRETER_READ : RECORDING_INTERPRETER_UNKNOWN, name);
 }
 
 void interpreted_threads_begin_recording(struct sampler *sampler)
 {
     place_table_clear(&found.places);
     found.images_seen = 0; /* modules have new numbers */
-    write_interpreter(sampler);
+    recorded_interpreter(sampler->writer, found.attached, &found.process.state);
 }
 
 /* Examines the image of MODULE. */
@@ -106,7 +86,7 @@ static void examine(struct sampler *sampler, const struct module *module)
     found.process.view.evaluation = found.process.state.evaluation;
     found.process.view.shows_all = sampler->options.shows_interpreter;
     find_libc(&sampler->modules, &found.process.view);
-    if (result != INTERPRETER_LATER) write_interpreter(sampler);
+    recorded_interpreter(sampler->writer, result, &found.process.state);
 }
 
 /* Looks for an interpreter in the modules that were not examined yet, a few at each tick; or, if there is one that has
@@ -185,30 +165,16 @@ void interpreted_threads_refresh(struct sampler *sampler)
 
 /* --- Places ------------------------------------------------------------------------------------------------------- */
 
-static void write_function(void *context, uint32_t number, const struct interpreted_place *place)
-{
-    recording_function(context, number, place->first_line, place->function, place->file);
-}
-
-static void write_line(void *context, uint32_t number, uint32_t function, uint32_t line)
-{
-    recording_line(context, number, function, line);
-}
-
 /* Replaces frames of STACK in COUNT ADDRESSES by numbers of places. */
 static void write_places(struct sampler *sampler, const struct interpreted_stack *stack, uint64_t *addresses,
                          size_t count)
 {
-    const struct place_listener listener = {.function = write_function, .line = write_line, .context = sampler->writer};
-    for (size_t i = 0; i < count; i++) {
-        uint64_t frame = addresses[i] - RECORDING_PLACES;
-        if (frame >= stack->count) continue; /* a native frame */
-        bool is_gone;
-        uint32_t number = place_table_number(&found.places, &found.process.state, &stack->frames[frame], &own_memory,
-                                             &found.work, &listener, &is_gone);
-        sampler->counters[RECORDING_INTERPRETED_GONE] += is_gone;
-        addresses[i] = RECORDING_PLACES + number;
-    }
+    const struct recorded_places places = {.writer = sampler->writer,
+                                           .table = &found.places,
+                                           .state = &found.process.state,
+                                           .memory = &own_memory,
+                                           .work = &found.work};
+    sampler->counters[RECORDING_INTERPRETED_GONE] += recorded_places_number(&places, stack, addresses, count);
     sampler->counters[RECORDING_INTERPRETED]++;
 }
 

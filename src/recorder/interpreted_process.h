@@ -1,0 +1,44 @@
+/* The interpreter in a recorded process, and the functions that it runs.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_RECORDER_INTERPRETED_PROCESS_H
+#define OFFBEAT_RECORDER_INTERPRETED_PROCESS_H
+
+#include "interpreters/merged_stack.h"
+#include "interpreters/place_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct recorded_process;
+struct recorded_thread;
+struct walked_stack;
+
+/* {0} has not been looked for. */
+struct interpreted_process {
+    enum interpreter_attached attached;
+    struct interpreter_state state;
+    struct native_view view;
+    uint32_t image;       /* number of the module that has the interpreter */
+    uint32_t images_seen; /* modules below this number were examined */
+    uint64_t listed_tick, changed_tick;
+    size_t listed_count; /* threads of the process at the last listing of the interpreter's */
+    uint32_t new_budget; /* threads that this tick may still list for the sake of new ones */
+    bool has_threads;    /* true once a thread of the process was in a listing */
+    struct place_table places;
+    uint64_t stacks, torn, gone;
+};
+
+/* Looks for an interpreter and its new threads. Called at each tick, after the code is listed. */
+void interpreted_process_refresh(struct recorded_process *process);
+
+/* Forgets the interpreter, because PROCESS executes another program. */
+void interpreted_process_forget(struct recorded_process *process);
+
+/* Adds the functions that THREAD, which sleeps, runs to WALKED, whose addresses are in ADDRESSES (RECORDING_FRAMES_MAX)
+ * and have STACK_POINTERS. */
+void interpreted_process_add(struct recorded_thread *thread, struct walked_stack *walked, uint64_t *addresses,
+                             const uint64_t *stack_pointers);
+
+void interpreted_process_fini(struct interpreted_process *interpreted);
+
+#endif

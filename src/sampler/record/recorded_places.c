@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/record/recorded_places.h"
+
+#include "base/plain_text.h"
+
+#include <string.h>
+
+void recorded_interpreter(struct recording_writer *writer, enum interpreter_attached attached,
+                          const struct interpreter_state *state)
+{
+    char name[64];
+    const char *end = name + sizeof(name);
+    if (attached != INTERPRETER_ATTACHED && attached != INTERPRETER_UNKNOWN) return;
+    char *at = plain_text(plain_text(name, end, state->interpreter->name), end, " 3");
+    if (state->minor) at = plain_number(plain_text(at, end, "."), end, state->minor, 10);
+    if (state->patch) (void)plain_number(plain_text(at, end, "."), end, state->patch, 10);
+    bool is_read = attached == INTERPRETER_ATTACHED;
+    recording_interpreter(writer, is_read ? RECORDING_INTERPRETER_READ : RECORDING_INTERPRETER_UNKNOWN, name);
+}
+
+static void write_function(void *context, uint32_t number, const struct interpreted_place *place)
+{
+    recording_function(context, number, place->first_line, place->function, place->file);
+}
+
+static void write_line(void *context, uint32_t number, uint32_t function, uint32_t line)
+{
+    recording_line(context, number, function, line);
+}
+
+size_t recorded_places_number(const struct recorded_places *places, const struct interpreted_stack *stack,
+                              uint64_t *addresses, size_t count)
+{
+    const struct place_listener listener = {.function = write_function, .line = write_line, .context = places->writer};
+    size_t gone = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t frame = addresses[i] - RECORDING_PLACES;
+        if (frame >= stack->count) continue; /* a native frame */
+        bool is_gone;
+        uint32_t number = place_table_number(places->table, places->state, &stack->frames[frame], places->memory,
+                                             places->work, &listener, &is_gone);
+        gone += is_gone;
+        addresses[i] = RECORDING_PLACES + number;
+    }
+    return gone;
+}
+
+bool recorded_path_is_libc(const char *path)
+{
+    static const char name[] = "/libc.so.6";
+    size_t size = strlen(path);
+    return size >= sizeof(name) - 1 && strcmp(path + size - (sizeof(name) - 1), name) == 0;
+}
