@@ -49,6 +49,7 @@ void own_threads_end_one(void)
 void own_threads_begin(const char *name)
 {
     is_own_thread = true;
+    memory_sanitizer_enter();
     (void)prctl(PR_SET_NAME, name);
     pid_t tid = sampler_leave_out();
     for (size_t i = 0; i < RAW_THREADS_MAX; i++) {

@@ -138,10 +138,11 @@ void callbacks_write_line(const struct offbeat_options *options, const char *lin
         plain[size] = byte < ' ' || byte == 0x7F ? '?' : (char)byte;
     }
     plain[size] = '\0';
-    if (!options->log)
-        write_on_standard_error(plain);
-    else if (!own_threads_have_descriptors()) /* such a thread is left of an earlier init, without a function */
-        options->log(options->log_data, plain);
+    if (!options->log) write_on_standard_error(plain);
+    if (!options->log || own_threads_have_descriptors()) return; /* a thread is left of an earlier init, without it */
+    memory_sanitizer_written(plain, size + 1);
+    memory_sanitizer_arguments();
+    options->log(options->log_data, plain);
 }
 
 static void say_line(const char *line)

@@ -169,6 +169,7 @@ bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE])
     ret_id[0] = '\0';
     if (!sdk_is_ours()) return false;
     profiler_wanted_id(ret_id);
+    memory_sanitizer_written(ret_id, OFFBEAT_ID_SIZE);
     return ret_id[0] != '\0';
 }
 

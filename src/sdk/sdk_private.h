@@ -5,6 +5,7 @@
 
 #include "base/clocks.h"
 #include "base/process.h"
+#include "sdk/memory_sanitizer.h"
 #include "sdk/settings.h"
 
 #include <errno.h>
@@ -14,13 +15,20 @@
 
 /* --- errno: programs do not expect our functions to change it ---------------------------------------------------- */
 
+static inline int errno_keep(void)
+{
+    memory_sanitizer_enter();
+    return errno;
+}
+
 static inline void errno_restore(const int *kept)
 {
+    memory_sanitizer_leave();
     errno = *kept;
 }
 
-/* Restores errno at the end of the block. */
-#define KEEP_ERRNO __attribute__((cleanup(errno_restore), unused)) const int kept_errno = errno
+/* Begins a part of the library, which ends with the block and restores errno. */
+#define KEEP_ERRNO __attribute__((cleanup(errno_restore), unused)) const int kept_errno = errno_keep()
 
 /* --- State -------------------------------------------------------------------------------------------------------- */
 

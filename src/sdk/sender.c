@@ -36,6 +36,8 @@ bool sender_may_send(const char *type, enum category category, struct slice payl
     buffer_append_byte(&text, 0);
     bool may = !text.failed && INVARIANT(!lock_any_is_held()) && callback_begin();
     if (may) {
+        memory_sanitizer_written(text.data, text.size);
+        memory_sanitizer_arguments();
         may = options->before_send(options->before_send_data, type, (const char *)text.data, payload.size);
         callback_end();
     }

@@ -85,6 +85,15 @@ static void send(struct trace_transaction *transaction)
 
 /* --- Callbacks of the tracer -------------------------------------------------------------------------------------- */
 
+static double ask(offbeat_sampler sampler, void *data, const struct offbeat_sampling *sampling)
+{
+    memory_sanitizer_written(sampling, sizeof(*sampling));
+    (void)memory_sanitizer_text(sampling->name);
+    (void)memory_sanitizer_text(sampling->op);
+    memory_sanitizer_arguments();
+    return sampler(data, sampling);
+}
+
 static double sample(void *data, const struct trace_sampling_context *context)
 {
     const struct offbeat_options *options = sdk_options();
@@ -95,7 +104,7 @@ static double sample(void *data, const struct trace_sampling_context *context)
         .parent_rate = context->parent_rate,
         .custom = context->custom,
     };
-    return options->traces_sampler(options->traces_sampler_data, &sampling);
+    return ask(options->traces_sampler, options->traces_sampler_data, &sampling);
 }
 
 static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, size_t open)
@@ -106,7 +115,7 @@ static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, 
     char half_id[17];
     (void)snprintf(half_id, sizeof(half_id), "%.16s", trace_id); /* random hex digits */
     if (options->profiles_sampler && is_sampled)                 /* a function of the program, called without a lock */
-        v1_rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
+        v1_rate = starting ? ask(options->profiles_sampler, options->profiles_sampler_data, starting) : 0;
     callbacks_hold_lines(); /* until the transaction has started: trace/ has a lock */
     uint32_t token = profiler_root_started(is_sampled, v1_rate, strtoull(half_id, NULL, 16), &v1);
     if (!INVARIANT((token & PROFILED_BIT) == 0)) token &= ~PROFILED_BIT;
@@ -124,6 +133,7 @@ static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)
 static bool keep_span(void *context, struct trace_span *span)
 {
     const struct offbeat_options *options = sdk_options();
+    memory_sanitizer_arguments();
     return options->before_send_span(options->before_send_span_data, outer(span));
 }
 
@@ -137,6 +147,7 @@ static bool let_program_change(struct trace_transaction *transaction)
     if (!INVARIANT(!lock_any_is_held()) || !callback_begin()) return false;
     trace_transaction_begin_edit(transaction);
     if (options->before_send_span) dropped = trace_transaction_filter(transaction, keep_span, NULL);
+    if (options->before_send_transaction) memory_sanitizer_arguments();
     if (options->before_send_transaction)
         is_kept = options->before_send_transaction(options->before_send_transaction_data,
                                                    outer(trace_transaction_root(transaction)));
@@ -460,17 +471,17 @@ bool offbeat_span_set_user(struct offbeat_span *span, const struct offbeat_user 
 
 const char *offbeat_span_transaction_name(const struct offbeat_span *span)
 {
-    return trace_span_transaction_name(inner(span));
+    return memory_sanitizer_text(trace_span_transaction_name(inner(span)));
 }
 
 const char *offbeat_span_op(const struct offbeat_span *span)
 {
-    return trace_span_op(inner(span));
+    return memory_sanitizer_text(trace_span_op(inner(span)));
 }
 
 const char *offbeat_span_description(const struct offbeat_span *span)
 {
-    return trace_span_description(inner(span));
+    return memory_sanitizer_text(trace_span_description(inner(span)));
 }
 
 _Static_assert((int)OFFBEAT_KIND_TAG == (int)TRACE_ENTRY_TAG, "the same, in the same order");
@@ -480,11 +491,12 @@ bool offbeat_span_attribute(const struct offbeat_span *span, size_t index, struc
     const struct trace_entry *entry = trace_span_entry(inner(span), index);
     if (!entry || !ret_attribute) return false;
     bool has_text = entry->kind == TRACE_ENTRY_TEXT || entry->kind == TRACE_ENTRY_TAG;
-    *ret_attribute = (struct offbeat_attribute){.key = entry->key,
+    *ret_attribute = (struct offbeat_attribute){.key = memory_sanitizer_text(entry->key),
                                                 .kind = (enum offbeat_kind)entry->kind,
-                                                .text = has_text ? entry->text : NULL,
+                                                .text = has_text ? memory_sanitizer_text(entry->text) : NULL,
                                                 .number = entry->number,
                                                 .integer = entry->integer};
+    memory_sanitizer_written(ret_attribute, sizeof(*ret_attribute));
     return true;
 }
 
@@ -509,5 +521,6 @@ bool offbeat_span_headers(struct offbeat_span *span, const char *others, struct 
             memcpy(ret_headers->baggage, baggage.data, baggage.size);
     }
     buffer_fini(&baggage);
+    memory_sanitizer_written(ret_headers, sizeof(*ret_headers));
     return has_parent;
 }

@@ -14,8 +14,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from server import HANG, FakeServer, answer, items_of, wait_until  # noqa: E402
-from recording import Folder, Offbeat, case, check, check_equal, main, run, skip, slowness, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, check, check_equal, leave_out, main, run, skip, slowness, text  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 BUILD = Offbeat(sys.argv[1]).reachable().build  # some programs change their user
 LIBRARY = BUILD / "liboffbeat.so"
 NOBODY_LISTENS = "http://0123456789abcdef0123456789abcdef@127.0.0.1:9/1"
@@ -104,6 +105,26 @@ def no_two_threads_race_in_the_library():
         # Status 66: TSan saw a race.
         done = ends_well(name + "_tsan", *arguments, TSAN_OPTIONS="exitcode=66 halt_on_error=0")
         check("WARNING: ThreadSanitizer" not in text(done.stderr), text(done.stderr)[:3000])
+
+
+@case
+def programs_with_sanitizers_end_and_print_as_without_a_server():
+    """The library has none: MemorySanitizer knows nothing of what it writes, and the others see its threads and its memory."""
+    if not shutil.which("clang-14"):
+        skip("clang-14 is not installed")
+    if b"libasan" in run("ldd", LIBRARY).stdout:
+        leave_out("a program has one sanitizer")
+    with Folder() as folder:
+        for sanitizer in ("memory", "thread", "address", "leak"):
+            built = run("clang-14", "-O1", "-g", f"-fsanitize={sanitizer}", f"-I{ROOT}/include", HERE / "sanitized.c", "-pthread", LIBRARY,
+                        f"-Wl,-rpath,{BUILD}", "-o", folder / sanitizer)
+            check_equal(built.returncode, 0, text(built.stderr))
+            with FakeServer() as server:
+                bare = run(folder / sanitizer, cwd=folder, env={**variables(folder), "OFFBEAT_DSN": ""})
+                done = run(folder / sanitizer, cwd=folder, env=variables(folder, server.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=60000))
+            check_equal((done.returncode, done.stdout), (bare.returncode, bare.stdout), f"with {sanitizer}: {text(done.stderr)}")
+            check_equal((bare.returncode, text(done.stderr)), (7, ""), f"status without a server, and what {sanitizer} says")
+            check(server.bodies, f"nothing is sent with {sanitizer}")
 
 
 # --- The end ---------------------------------------------------------------------------------------------------------
