@@ -132,7 +132,6 @@ static void allow_sanitizer(void)
     free(options);
 }
 
-/* Even one of zero: the program's own setting, if it has one, is for profiles that it sends. */
 static void set_percent(const char *name, uint64_t ppm)
 {
     char text[32];

@@ -622,6 +622,17 @@ def release_and_environment_are_as_set_or_from_the_program():
 
 
 @case
+def a_recorded_program_begins_the_library_as_alone():
+    if IS_ASAN:
+        leave_out("record does not preload the sanitizer's library")
+    with Folder() as folder, FakeServer() as server:
+        for options in ((), ("-F", "997", "--cpu-max", "5", "--mode", "cpu")):
+            ran = drive(server, folder, "init start await work 300", prefix=(OFFBEAT.program, "record", "-o", "x.pb.gz", *options, "--"), debug=None)
+            check_equal((ran.printed["init"], [line for line in ran.said.splitlines() if "must be" in line]), ([True], []), "init, and messages")
+            check((folder / "x.pb.gz").exists(), ran.said)
+
+
+@case
 def what_before_send_drops_is_counted_and_reported():
     for dropped, options, left, reported in (
             ("profile_chunk", {}, (0, 0, 1), {"before_send:profile_chunk": 1}),

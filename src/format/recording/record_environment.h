@@ -15,13 +15,13 @@
 #define RECORD_ENVIRONMENT_ONLY_PID "OFFBEAT_ONLY_PID"
 /* RECORD: set if stacks keep the native frames of an interpreter beside the functions that it runs. */
 #define RECORD_ENVIRONMENT_NATIVE "OFFBEAT_NATIVE"
+/* RECORD: percent of a processor that the sampler may use in each process (base/percent.h); 0: the default. */
+#define RECORD_ENVIRONMENT_CPU_MAX "OFFBEAT_RECORD_CPU_MAX"
 
 /* "cpu" or "wall"; anything else is "wall". */
 #define RECORD_ENVIRONMENT_MODE "OFFBEAT_MODE"
 /* Samples of each thread a second, a decimal number from 1 to SAMPLER_FREQUENCY_MAX. */
 #define RECORD_ENVIRONMENT_FREQUENCY "OFFBEAT_FREQUENCY"
-/* Percent of a processor that the sampler may use in each process (base/percent.h); 0: the default. */
-#define RECORD_ENVIRONMENT_CPU_MAX "OFFBEAT_CPU_MAX"
 /* Where frame tables are kept between runs; unset: nowhere. */
 #define RECORD_ENVIRONMENT_CACHE_DIRECTORY "OFFBEAT_CACHE_DIRECTORY"
 
