@@ -105,5 +105,6 @@ const struct interpreter cpython = {
     .attach = attach,
     .threads = list_threads,
     .read = cpython_read,
+    .chain = cpython_chain,
     .place = cpython_place,
 };

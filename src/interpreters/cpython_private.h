@@ -10,6 +10,8 @@ enum interpreted_result cpython_read(const struct interpreter_state *state, stru
                                      const struct process_memory *memory, struct interpreted_work *work,
                                      struct interpreted_stack *ret_stack);
 
+struct interpreter_chain cpython_chain(const struct interpreter_state *state);
+
 /* Computes the keys of COUNT frames. Returns false if the code object of one is none. Signal-safe. */
 bool cpython_read_keys(const struct interpreter_state *state, const struct process_memory *memory,
                        struct interpreted_work *work, struct interpreted_frame *frames, size_t count);

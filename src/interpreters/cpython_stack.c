@@ -5,6 +5,7 @@
  * Runs in the signal handler: no libc, no locks, little stack. SPDX-License-Identifier: MIT */
 #include "interpreters/cpython_private.h"
 
+enum { TYPE = 8, NAME_HASH = 24 }; /* offsets in an object and in a string */
 enum { PAGE = 4096, OWNER_ENTRY = 3, TAG_MASK = 7, MINOR_WITH_CLEANUP_FRAMES = 13 };
 
 static uint64_t word_at(const uint8_t *bytes, uint32_t offset)
@@ -29,7 +30,10 @@ static const uint8_t *view(struct interpreted_work *work, const struct process_m
     uint64_t low = address - address % PAGE, high = address + size;
     if (high - low > INTERPRETED_BLOCK) low = high - INTERPRETED_BLOCK;
     block->low = block->high = 0;
-    if (!process_memory_read(memory, &work->pieces, low, block->bytes, (size_t)(high - low))) return NULL;
+    if (!process_memory_read(memory, &work->pieces, low, block->bytes, (size_t)(high - low))) {
+        low = address;
+        if (!process_memory_read(memory, &work->pieces, low, block->bytes, size)) return NULL;
+    }
     block->low = low;
     block->high = high;
     work->next_block = (work->next_block + 1) % INTERPRETED_BLOCKS;
@@ -53,14 +57,19 @@ static uint64_t key_of(const struct cpython_offsets *offsets, const uint8_t *cod
     return mix(key, word_at(code, offsets->code.first_line - low) & UINT32_MAX);
 }
 
+/* Returns the end of the part of a code object that a key is of. */
+static uint32_t code_end(const struct cpython_offsets *offsets)
+{
+    uint32_t end = offsets->code.line_table;
+    if (end < offsets->code.qualified_name) end = offsets->code.qualified_name;
+    return end + (uint32_t)sizeof(uint64_t);
+}
+
 bool cpython_read_keys(const struct interpreter_state *state, const struct process_memory *memory,
                        struct interpreted_work *work, struct interpreted_frame *frames, size_t count)
 {
-    enum { TYPE = 8, NAME_HASH = 24 }; /* offsets in an object and in a string */
     const struct cpython_offsets *offsets = state->offsets;
-    uint32_t end = offsets->code.line_table;
-    if (end < offsets->code.qualified_name) end = offsets->code.qualified_name;
-    size_t size = end + sizeof(uint64_t) - TYPE;
+    size_t size = code_end(offsets) - TYPE;
     if (size > INTERPRETED_CODE_BYTES) return false;
     struct memory_pieces *pieces = &work->pieces;
     for (size_t done = 0; done < count;) {
@@ -94,14 +103,20 @@ struct walk {
     uint64_t c_frame; /* 3.11: the record on the C stack that it belongs to */
 };
 
+/* Returns the size of the part of a record on the C stack that is read. */
+static uint32_t record_size(const struct cpython_offsets *offsets)
+{
+    uint32_t last = offsets->c_frame.previous;
+    if (last < offsets->c_frame.frame) last = offsets->c_frame.frame;
+    return last + (uint32_t)sizeof(uint64_t);
+}
+
 /* Begins at the record on the C stack. The innermost one may not be complete yet, if the evaluation function has just
  * begun: then its frame is none that the previous record leads to. */
 static bool begin_at_c_frame(struct walk *walk, uint64_t c_frame)
 {
     const struct cpython_offsets *offsets = walk->offsets;
-    uint32_t size = offsets->c_frame.previous + (uint32_t)sizeof(uint64_t);
-    if (size < offsets->c_frame.frame + sizeof(uint64_t)) size = offsets->c_frame.frame + (uint32_t)sizeof(uint64_t);
-    const uint8_t *record = view(walk->work, walk->memory, c_frame, size);
+    const uint8_t *record = view(walk->work, walk->memory, c_frame, record_size(offsets));
     if (!record) return false;
     walk->c_frame = c_frame;
     walk->frame = word_at(record, offsets->c_frame.frame);
@@ -152,6 +167,10 @@ static enum interpreted_result walk_chain(struct walk *walk)
     for (unsigned i = 0; walk->frame != 0; i++) {
         uint64_t address = walk->frame;
         const uint8_t *frame = view(walk->work, walk->memory, address, offsets->frame.size);
+        if (!frame && walk->memory->is_part && walk->stack->count > 0) {
+            walk->stack->is_cut = true;
+            return INTERPRETED_READ;
+        }
         if (!frame || i == STEPS_MAX) return INTERPRETED_TORN;
         uint64_t previous = word_at(frame, offsets->frame.previous);
         uint64_t code = word_at(frame, offsets->frame.code) & ~(uint64_t)TAG_MASK;
@@ -205,4 +224,22 @@ enum interpreted_result cpython_read(const struct interpreter_state *state, stru
     ret_stack->count = 0;
     ret_stack->is_cut = false;
     return before != 0 && begin_at_c_frame(&walk, before) ? read_chain(&walk) : INTERPRETED_TORN;
+}
+
+struct interpreter_chain cpython_chain(const struct interpreter_state *state)
+{
+    const struct cpython_offsets *offsets = state->offsets;
+    bool has_record = offsets->c_frame.previous != 0;
+    return (struct interpreter_chain){.state_size = offsets->thread.size,
+                                      .start = offsets->thread.frame,
+                                      .record_size = has_record ? record_size(offsets) : 0,
+                                      .record_frame = offsets->c_frame.frame,
+                                      .record_previous = offsets->c_frame.previous,
+                                      .frame_size = offsets->frame.size,
+                                      .frame_previous = offsets->frame.previous,
+                                      .frame_code = offsets->frame.code,
+                                      .frame_ends_record = offsets->frame.is_entry,
+                                      .code_size = code_end(offsets),
+                                      .code_name = offsets->code.name,
+                                      .name_size = NAME_HASH + sizeof(uint64_t)};
 }

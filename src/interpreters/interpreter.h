@@ -65,6 +65,17 @@ struct interpreted_place {
     uint32_t first_line, line; /* 0: not known */
 };
 
+/* A description of the chain of frames of a thread, for one who copies it without knowledge of the interpreter. Offsets
+ * and sizes, bytes; code addresses are multiples of 8. */
+struct interpreter_chain {
+    uint32_t state_size, start; /* size of the thread's description, and offset of the first frame or record in it */
+    uint32_t record_size, record_frame, record_previous; /* record on the C stack, which has frames; size 0: none */
+    uint32_t frame_size, frame_previous, frame_code;
+    uint32_t frame_ends_record; /* byte that is 1 in the last frame of a record; 0: there is one record */
+    uint32_t code_size, code_name;
+    uint32_t name_size; /* size of the part of a name that is read */
+};
+
 /* A mapped ELF file. */
 struct interpreter_image {
     uint64_t start, size, bias;
@@ -104,6 +115,9 @@ struct interpreter {
     enum interpreted_result (*read)(const struct interpreter_state *state, struct interpreted_thread thread,
                                     const struct process_memory *memory, struct interpreted_work *work,
                                     struct interpreted_stack *ret_stack);
+
+    /* Describes the memory that READ reads. */
+    struct interpreter_chain (*chain)(const struct interpreter_state *state);
 
     /* Finds the place of FRAME. Returns false if its code object is gone. */
     bool (*place)(const struct interpreter_state *state, const struct interpreted_frame *frame,

@@ -25,6 +25,7 @@ struct memory_pieces {
 struct process_memory {
     bool (*gather)(const struct process_memory *memory, const struct memory_pieces *pieces);
     void *context;
+    bool is_part; /* true if it is a copy that may lack the rest of a stack */
 };
 
 static inline void memory_pieces_add(struct memory_pieces *pieces, uint64_t address, void *bytes, size_t size)

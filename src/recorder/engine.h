@@ -9,6 +9,7 @@
 #ifndef OFFBEAT_RECORDER_ENGINE_H
 #define OFFBEAT_RECORDER_ENGINE_H
 
+#include "interpreters/interpreter.h"
 #include "recorder/code_file.h"
 #include "unwind/copied_stack.h"
 #include "unwind/unwind.h"
@@ -63,6 +64,10 @@ struct engine_stack {
 
     struct unwind_registers registers;
     struct copied_stack copy; /* size 0: the recorder reads the process's memory */
+
+    const uint64_t *stack_pointers;         /* stack pointers of ADDRESSES; NULL: not known */
+    const struct process_memory *functions; /* memory in which an interpreter's frames were copied at the same time;
+                                               NULL: none */
 };
 
 enum thread_state {
@@ -146,6 +151,10 @@ struct engine_ops {
     /* Takes over a changed list of modules, or a table that is ready. May be NULL. */
     void (*update_process)(struct engine *engine, struct watched_process *process);
     void (*remove_process)(struct engine *engine, struct watched_process *process);
+
+    /* Lets the engine copy the frames that an interpreter has for THREAD, whose description is at STATE, with its
+     * stacks; STATE 0 ends that. NULL: it cannot. */
+    void (*watch_functions)(struct engine *engine, pid_t tid, uint64_t state, const struct interpreter_chain *chain);
 
     /* Delivers the stacks and changes that were gathered since the last call. Called at each tick, or every 100 ms. */
     void (*poll)(struct engine *engine, const struct engine_sink *sink);

@@ -42,8 +42,27 @@ void interpreted_process_forget(struct recorded_process *process)
     interpreted->attached = INTERPRETER_ABSENT;
     interpreted->images_seen = 0;
     interpreted->has_threads = false;
-    for (size_t i = 0; i < process->threads.count; i++)
-        process->threads.items[i]->interpreted = (struct interpreted_thread){0};
+    for (size_t i = 0; i < process->threads.count; i++) interpreted_process_forget_thread(process->threads.items[i]);
+}
+
+void interpreted_process_forget_thread(struct recorded_thread *thread)
+{
+    const struct interpreted_process *interpreted = &thread->process->interpreted;
+    bool is_watched = thread->interpreted.state != 0 && interpreted->engine_ops->watch_functions;
+    if (is_watched) interpreted->engine_ops->watch_functions(interpreted->engine, thread->tid, 0, NULL);
+    thread->interpreted = (struct interpreted_thread){0};
+    thread->was_looked_for = false;
+}
+
+/* Notes that THREAD is IN in the interpreter. */
+static void note_thread(struct recorded_thread *thread, struct interpreted_thread in)
+{
+    const struct interpreted_process *interpreted = &thread->process->interpreted;
+    bool is_same = thread->interpreted.state == in.state;
+    thread->interpreted = in;
+    if (is_same || !interpreted->engine_ops->watch_functions) return;
+    struct interpreter_chain chain = interpreted->state.interpreter->chain(&interpreted->state);
+    interpreted->engine_ops->watch_functions(interpreted->engine, thread->tid, in.state, &chain);
 }
 
 static struct memory_range find_libc(const struct process_code *code)
@@ -142,7 +161,7 @@ static void list_threads(struct recorded_process *process)
                                                            scratch.tids, INTERPRETED_THREADS_MAX);
     for (size_t i = 0; i < count; i++) {
         struct recorded_thread *thread = scratch.tids[i] > 0 ? find_thread(process, scratch.tids[i], &place) : NULL;
-        if (thread) thread->interpreted = scratch.threads[i];
+        if (thread) note_thread(thread, scratch.threads[i]);
         interpreted->has_threads |= thread != NULL;
     }
 }
@@ -174,7 +193,7 @@ static void find_new_thread(struct recorded_thread *thread)
 /* --- Stacks ------------------------------------------------------------------------------------------------------- */
 
 void interpreted_process_add(struct recorded_thread *thread, struct walked_stack *walked, uint64_t *addresses,
-                             const uint64_t *stack_pointers)
+                             const uint64_t *stack_pointers, const struct process_memory *copied)
 {
     struct recorded_process *process = thread->process;
     struct interpreted_process *interpreted = &process->interpreted;
@@ -191,8 +210,8 @@ void interpreted_process_add(struct recorded_thread *thread, struct walked_stack
     if (interpreted->attached != INTERPRETER_ATTACHED) return;
     if (thread->interpreted.state == 0) find_new_thread(thread);
     if (thread->interpreted.state == 0) return;
-    enum interpreted_result result = interpreted->state.interpreter->read(&interpreted->state, thread->interpreted,
-                                                                          &memory, &scratch.work, &scratch.stack);
+    enum interpreted_result result = interpreted->state.interpreter->read(
+        &interpreted->state, thread->interpreted, copied ? copied : &memory, &scratch.work, &scratch.stack);
     size_t count = result == INTERPRETED_READ ? merge_stacks(&native, &scratch.stack, &interpreted->view,
                                                              RECORDING_PLACES, scratch.merged, RECORDING_FRAMES_MAX)
                                               : 0;

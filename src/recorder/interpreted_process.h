@@ -9,12 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct engine;
+struct engine_ops;
 struct recorded_process;
 struct recorded_thread;
 struct walked_stack;
 
-/* {0} has not been looked for. */
+/* Has not been looked for if all but the engine is 0. */
 struct interpreted_process {
+    const struct engine_ops *engine_ops; /* engine that may copy functions of running threads */
+    struct engine *engine;
     enum interpreter_attached attached;
     struct interpreter_state state;
     struct native_view view;
@@ -34,10 +38,13 @@ void interpreted_process_refresh(struct recorded_process *process);
 /* Forgets the interpreter, because PROCESS executes another program. */
 void interpreted_process_forget(struct recorded_process *process);
 
-/* Adds the functions that THREAD, which sleeps, runs to WALKED, whose addresses are in ADDRESSES (RECORDING_FRAMES_MAX)
- * and have STACK_POINTERS. */
+/* Adds the functions that THREAD runs to WALKED, whose addresses are in ADDRESSES (RECORDING_FRAMES_MAX) and have
+ * STACK_POINTERS. COPIED is the memory in which they are; NULL: THREAD sleeps, and the process has them. */
 void interpreted_process_add(struct recorded_thread *thread, struct walked_stack *walked, uint64_t *addresses,
-                             const uint64_t *stack_pointers);
+                             const uint64_t *stack_pointers, const struct process_memory *copied);
+
+/* Ends what the engine does for THREAD. */
+void interpreted_process_forget_thread(struct recorded_thread *thread);
 
 void interpreted_process_fini(struct interpreted_process *interpreted);
 

@@ -138,6 +138,7 @@ static enum unwind_outcome walk_copy(struct recorder *recorder, const struct rec
     struct unwind_registers registers = stack->registers;
     struct unwind_memory live = remote_stack_memory(&recorder->memory, process->watched.pid);
     uint64_t outside = 0;
+    live.stack_pointers = recorder->stack_pointers;
     return unwind_walk_copied_stack(&process->code.list, &registers, &stack->copy, &live, recorder->walked,
                                     RECORDING_FRAMES_MAX, ret_count, &outside);
 }
@@ -194,6 +195,19 @@ static struct walked_stack walk(struct recorder *recorder, struct recorded_proce
 
 /* --- Sights ------------------------------------------------------------------------------------------------------- */
 
+/* Adds the functions that an interpreter runs to the stack of a running thread. */
+static void add_functions(struct recorder *recorder, struct recorded_process *process, const struct engine_stack *stack,
+                          struct walked_stack *walked)
+{
+    struct recorded_thread *thread = find_thread(recorder, process, stack->tid);
+    if (!thread || walked->count == 0 || walked->count > RECORDING_FRAMES_MAX) return;
+    if (walked->addresses != recorder->walked)
+        memcpy(recorder->walked, walked->addresses, walked->count * sizeof(uint64_t));
+    walked->addresses = recorder->walked;
+    interpreted_process_add(thread, walked, recorder->walked,
+                            stack->count ? stack->stack_pointers : recorder->stack_pointers, stack->functions);
+}
+
 static void queue_stack(void *context, const struct engine_stack *stack)
 {
     struct recorder *recorder = context;
@@ -201,6 +215,7 @@ static void queue_stack(void *context, const struct engine_stack *stack)
     if (!process) return; /* it has ended, or is recorded no more */
     struct walked_stack walked = {.addresses = stack->addresses, .count = stack->count, .outcome = stack->outcome};
     if (stack->count == 0) walked = walk(recorder, process, stack, NULL);
+    if (stack->functions) add_functions(recorder, process, stack, &walked);
     struct queued_stack queued = {.process = process,
                                   .tid = stack->tid,
                                   .outcome = walked.outcome,
@@ -227,7 +242,7 @@ static void read_blocked(struct recorder *recorder, struct recorded_thread *thre
 {
     struct recorded_process *process = thread->process;
     struct walked_stack walked = walk(recorder, process, NULL, seen);
-    if (walked.count > 0) interpreted_process_add(thread, &walked, recorder->walked, recorder->stack_pointers);
+    if (walked.count > 0) interpreted_process_add(thread, &walked, recorder->walked, recorder->stack_pointers, NULL);
     if (walked.count == 0 || has_run(recorder, seen)) return;
     process->blocked_stacks++;
     thread_times_write_blocked(thread, &process->tick, &walked);
@@ -348,6 +363,7 @@ static void remove_ended_threads(struct recorder *recorder, struct recorded_proc
             process->threads.items[kept++] = thread;
             continue;
         }
+        interpreted_process_forget_thread(thread);
         forget_thread(recorder, thread);
         free(thread);
     }
@@ -377,7 +393,10 @@ static void unwatch(struct recorder *recorder, struct recorded_process *process)
 static void end_process(struct recorder *recorder, struct recorded_process *process)
 {
     unwatch(recorder, process);
-    for (size_t i = 0; i < process->threads.count; i++) forget_thread(recorder, process->threads.items[i]);
+    for (size_t i = 0; i < process->threads.count; i++) {
+        interpreted_process_forget_thread(process->threads.items[i]);
+        forget_thread(recorder, process->threads.items[i]);
+    }
     forget_process(recorder, process);
     recorded_process_free(process, engine_number(recorder));
 }
@@ -527,6 +546,8 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     struct recorded_process *process =
         recorded_process_new(pid, &recorder->options, &tick, &recorder->files, ret_denial);
     if (!process) return false;
+    process->interpreted.engine_ops = recorder->options.engine;
+    process->interpreted.engine = recorder->engine;
     bool is_watched = watch(recorder, process, ret_denial);
     if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) {
         note_process(recorder, process);

@@ -65,7 +65,11 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
                                              uint64_t *ret_outside)
 {
     struct reader reader = {.copy = copy};
-    struct unwind_memory memory = {.extend = read_outside, .context = &reader, .work = live->work, .code = live->code};
+    struct unwind_memory memory = {.extend = read_outside,
+                                   .context = &reader,
+                                   .work = live->work,
+                                   .code = live->code,
+                                   .stack_pointers = live->stack_pointers};
     show_copy(&memory, copy);
     enum unwind_outcome outcome = unwind_walk(modules, registers, &memory, NULL, addresses, addresses_max, ret_count);
     bool has_ended = outcome == UNWIND_ROOT || outcome == UNWIND_PENDING || outcome == UNWIND_TOO_DEEP;
@@ -76,6 +80,7 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
     size_t before = *ret_count - 1, more = 0;
     uint64_t *last = addresses + before;
     reader.live = live;
+    if (memory.stack_pointers) memory.stack_pointers += before;
     if (before == 0) {
         outcome = unwind_walk(modules, registers, &memory, NULL, last, addresses_max, &more);
     } else {

@@ -3,6 +3,8 @@
 #ifndef OFFBEAT_RECORDER_BPF_BPF_LAYOUT_H
 #define OFFBEAT_RECORDER_BPF_BPF_LAYOUT_H
 
+#include "interpreters/interpreter.h"
+
 #include <stdint.h>
 
 enum {
@@ -18,6 +20,13 @@ enum {
     BPF_RING_BYTES = 8 << 20,
     BPF_REGISTERS = 17, /* number of enum machine_register */
     BPF_COPY_BYTES = 16 << 10,
+    BPF_INTERPRETED_MAX = 1 << 13, /* threads whose functions are copied */
+    BPF_STATE_BYTES = 256,
+    BPF_FUNCTIONS_MAX = 256, /* frames of one stack */
+    BPF_RECORD_BYTES = 32,
+    BPF_FRAME_BYTES = 128,
+    BPF_CODE_BYTES = 192,
+    BPF_NAME_BYTES = 32,
 };
 
 /* A process that is recorded, by its number. A sample is unwound only if the running task is the one that START and
@@ -60,11 +69,12 @@ struct bpf_table_value {
 };
 
 enum bpf_record {
-    BPF_SAMPLE,   /* struct bpf_sample */
-    BPF_FORKED,   /* struct bpf_change: PID is a new process, a child of PARENT */
-    BPF_EXECUTED, /* struct bpf_change */
-    BPF_MAPPED,   /* struct bpf_change: PID has mapped memory in the place of listed code */
-    BPF_ENDED,    /* struct bpf_change: the thread TID has ended, and IS_LAST tells whether PID has */
+    BPF_SAMPLE,    /* struct bpf_sample */
+    BPF_FORKED,    /* struct bpf_change: PID is a new process, a child of PARENT */
+    BPF_EXECUTED,  /* struct bpf_change */
+    BPF_MAPPED,    /* struct bpf_change: PID has mapped memory in the place of listed code */
+    BPF_ENDED,     /* struct bpf_change: the thread TID has ended, and IS_LAST tells whether PID has */
+    BPF_FUNCTIONS, /* struct bpf_functions, before the sample with the same thread and time */
 };
 
 /* The head of a sample in the ring: COUNT addresses follow if the stack was walked, else the registers (BPF_REGISTERS
@@ -79,6 +89,35 @@ struct bpf_sample {
     uint8_t outcome;        /* enum unwind_outcome; UNWIND_PENDING: not walked to the end, with registers */
     uint8_t is_known;       /* 1: the modules of the process were known */
     uint32_t mapping_count; /* number of mappings in the place of listed code so far */
+};
+
+/* A thread that an interpreter runs. */
+struct bpf_interpreted_thread {
+    uint64_t state; /* address of its description */
+    struct interpreter_chain chain;
+    uint32_t unused;
+};
+
+/* A frame of an interpreter: addresses, and the memory there. */
+struct bpf_function {
+    uint64_t record, frame, code, name; /* RECORD, on the C stack, is that of the first frame in it, else 0 */
+    uint8_t record_bytes[BPF_RECORD_BYTES];
+    uint8_t frame_bytes[BPF_FRAME_BYTES];
+    uint8_t code_bytes[BPF_CODE_BYTES];
+    uint8_t name_bytes[BPF_NAME_BYTES];
+};
+
+/* The functions of a thread, the innermost first. */
+struct bpf_functions {
+    uint32_t record; /* BPF_FUNCTIONS */
+    uint32_t tid;
+    uint64_t time_ns;
+    uint64_t state;
+    struct interpreter_chain chain;
+    uint32_t count;
+    uint8_t state_bytes[BPF_STATE_BYTES];
+    uint64_t stack_pointers[BPF_FRAMES_MAX + 1]; /* stack pointers of the sample's frames */
+    struct bpf_function functions[BPF_FUNCTIONS_MAX];
 };
 
 /* A change of a process in the ring. */

@@ -51,6 +51,14 @@ static void receive_sample(const struct bpf_receiver *receiver, const struct bpf
     receiver->sample(receiver->context, sample, (const uint64_t *)(const void *)(sample + 1));
 }
 
+static void receive_functions(const struct bpf_receiver *receiver, const struct bpf_functions *functions, size_t size)
+{
+    size_t head = offsetof(struct bpf_functions, functions);
+    if (size < head || functions->count > BPF_FUNCTIONS_MAX || !receiver->functions) return;
+    if (size - head < functions->count * sizeof(functions->functions[0])) return;
+    receiver->functions(receiver->context, functions, size);
+}
+
 static int receive_record(void *context, void *record, size_t size)
 {
     struct bpf_programs *programs = context;
@@ -59,6 +67,8 @@ static int receive_record(void *context, void *record, size_t size)
     if (size >= sizeof(kind)) memcpy(&kind, record, sizeof(kind));
     if (kind == BPF_SAMPLE)
         receive_sample(receiver, record, size);
+    else if (kind == BPF_FUNCTIONS)
+        receive_functions(receiver, record, size);
     else if (size >= sizeof(struct bpf_change))
         receiver->change(receiver->context, record);
     programs->records_left--;
@@ -111,6 +121,8 @@ static int load_object(struct bpf_programs *programs, bool follows_children, boo
     if (!programs->object) return -errno;
     programs->object->rodata->follows_children = follows_children;
     programs->object->rodata->own_namespace = own_namespace();
+    int processors = libbpf_num_possible_cpus();
+    if (processors > 0) (void)bpf_map__set_max_entries(programs->object->maps.function_copies, (uint32_t)processors);
     (void)bpf_program__set_autoload(programs->object->progs.place_chosen, sees_mappings);
     return sampler_bpf__load(programs->object);
 }
@@ -292,6 +304,14 @@ uint32_t bpf_programs_mapping_count(const struct bpf_programs *programs, uint32_
 {
     uint32_t count = 0;
     return bpf_map_lookup_elem(bpf_map__fd(programs->object->maps.mapping_counts), &pid, &count) == 0 ? count : 0;
+}
+
+bool bpf_programs_set_interpreted(struct bpf_programs *programs, uint32_t tid,
+                                  const struct bpf_interpreted_thread *thread)
+{
+    int map = bpf_map__fd(programs->object->maps.interpreted_threads);
+    if (!thread) return bpf_map_delete_elem(map, &tid) == 0;
+    return bpf_map_update_elem(map, &tid, thread, BPF_ANY) == 0;
 }
 
 void bpf_programs_remove_process(struct bpf_programs *programs, uint32_t pid)

@@ -34,6 +34,8 @@ struct bpf_receiver {
     /* WORDS are the addresses of SAMPLE, the innermost first, or its registers and the copy of the stack. */
     void (*sample)(void *context, const struct bpf_sample *sample, const uint64_t *words);
     void (*change)(void *context, const struct bpf_change *change);
+    /* FUNCTIONS, SIZE bytes, belong to the next sample of their thread. NULL: they are not wanted. */
+    void (*functions)(void *context, const struct bpf_functions *functions, size_t size);
 };
 
 /* Delivers the records since the last call, in the order of their times. */
@@ -69,6 +71,9 @@ void bpf_programs_write_modules(struct bpf_programs *programs, uint32_t first, c
 bool bpf_programs_set_process(struct bpf_programs *programs, uint32_t pid, const struct bpf_process_entry *entry);
 /* Returns how often process PID has mapped memory in the place of listed code. */
 uint32_t bpf_programs_mapping_count(const struct bpf_programs *programs, uint32_t pid);
+/* Lets the programs copy the functions of thread TID; THREAD NULL: ends that. */
+bool bpf_programs_set_interpreted(struct bpf_programs *programs, uint32_t tid,
+                                  const struct bpf_interpreted_thread *thread);
 void bpf_programs_remove_process(struct bpf_programs *programs, uint32_t pid);
 
 #endif

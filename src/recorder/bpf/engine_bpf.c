@@ -36,11 +36,12 @@ struct engine {
     ARRAY_OF(struct bpf_process *) processes;
     struct bpf_process *by_pid[BUCKETS];
     uint32_t last_version;
-    bool is_loaded[BPF_TABLES_MAX];   /* true for the numbers of files whose tables are in the kernel */
-    const struct engine_sink *sink;   /* sink of the current call */
-    const struct bpf_change *forked;  /* change that is being delivered; NULL: none */
-    ARRAY_OF(struct bpf_change) ends; /* threads that have ended since the last tick */
-    int iterator;                     /* iterator over all threads; -1: each process has its own */
+    bool is_loaded[BPF_TABLES_MAX];             /* true for the numbers of files whose tables are in the kernel */
+    const struct engine_sink *sink;             /* sink of the current call */
+    const struct bpf_change *forked;            /* change that is being delivered; NULL: none */
+    ARRAY_OF(struct bpf_change) ends;           /* threads that have ended since the last tick */
+    int iterator;                               /* iterator over all threads; -1: each process has its own */
+    ARRAY_OF(struct bpf_functions *) functions; /* those whose samples are awaited, one for each processor at most */
     uint64_t unreadable_count, outdated_count, ends_lost;
 };
 
@@ -86,6 +87,8 @@ static void close_engine(struct engine *engine)
     for (size_t i = 0; i < engine->processes.count; i++) free_process(engine->processes.items[i]);
     free(engine->processes.items);
     free(engine->ends.items);
+    for (size_t i = 0; i < engine->functions.count; i++) free(engine->functions.items[i]);
+    free(engine->functions.items);
     if (engine->iterator >= 0) (void)close(engine->iterator);
     entry_places_fini(&engine->places);
     free(engine);
@@ -336,6 +339,88 @@ static bool identify(struct engine *engine, struct bpf_process *process, const s
     return true;
 }
 
+/* --- Functions ---------------------------------------------------------------------------------------------------- */
+
+static void watch_functions(struct engine *engine, pid_t tid, uint64_t state, const struct interpreter_chain *chain)
+{
+    struct bpf_interpreted_thread thread = {.state = state};
+    if (state != 0) thread.chain = *chain;
+    (void)bpf_programs_set_interpreted(engine->programs, (uint32_t)tid, state ? &thread : NULL);
+}
+
+static void take_functions(void *context, const struct bpf_functions *functions, size_t size)
+{
+    enum { PROCESSORS_MAX = 1 << 13 };
+    struct engine *engine = context;
+    struct bpf_functions *kept = NULL;
+    for (size_t i = 0; i < engine->functions.count && !kept; i++) {
+        if (engine->functions.items[i]->tid == 0) kept = engine->functions.items[i];
+    }
+    if (!kept) {
+        kept = malloc(sizeof(*kept));
+        if (!kept || !ARRAY_PUSH(&engine->functions, PROCESSORS_MAX, kept)) abort();
+    }
+    memcpy(kept, functions, size);
+}
+
+/* Returns the functions that belong to SAMPLE; NULL: there are none. */
+static struct bpf_functions *functions_of(const struct engine *engine, const struct bpf_sample *sample)
+{
+    for (size_t i = 0; i < engine->functions.count; i++) {
+        struct bpf_functions *functions = engine->functions.items[i];
+        if (functions->tid != sample->tid) continue;
+        if (functions->time_ns == sample->time_ns) return functions;
+        functions->tid = 0; /* its sample was lost */
+    }
+    return NULL;
+}
+
+/* Returns the copy of RANGE, if it is in the BYTES that were copied from ADDRESS on. */
+static const uint8_t *bytes_in(struct memory_range range, uint64_t address, const uint8_t *bytes, size_t size)
+{
+    bool is_inside =
+        address != 0 && range.address >= address && range.size <= size && range.address - address <= size - range.size;
+    return is_inside ? bytes + (range.address - address) : NULL;
+}
+
+static const uint8_t *find_copied(const struct bpf_functions *functions, struct memory_range range)
+{
+    const struct interpreter_chain *chain = &functions->chain;
+    const uint8_t *found = bytes_in(range, functions->state, functions->state_bytes, chain->state_size);
+    for (uint32_t i = 0; !found && i < functions->count; i++) {
+        const struct bpf_function *function = &functions->functions[i];
+        found = bytes_in(range, function->frame, function->frame_bytes, chain->frame_size);
+        if (!found) found = bytes_in(range, function->code, function->code_bytes, chain->code_size);
+        if (!found) found = bytes_in(range, function->name, function->name_bytes, chain->name_size);
+        if (!found) found = bytes_in(range, function->record, function->record_bytes, chain->record_size);
+    }
+    return found;
+}
+
+/* Reads the copy that the kernel has sent as if it were the memory of the process. */
+static bool gather_copied(const struct process_memory *memory, const struct memory_pieces *pieces)
+{
+    for (size_t i = 0; i < pieces->count; i++) {
+        const uint8_t *found = find_copied(memory->context, pieces->from[i]);
+        if (!found) return false;
+        memcpy((void *)(uintptr_t)pieces->to[i].address, found, pieces->from[i].size);
+    }
+    return true;
+}
+
+static void deliver_stack(struct engine *engine, const struct bpf_sample *sample, struct engine_stack *stack)
+{
+    struct bpf_functions *functions = functions_of(engine, sample);
+    const struct process_memory memory = {
+        .gather = gather_copied, .context = functions, .is_part = functions && functions->count == BPF_FUNCTIONS_MAX};
+    if (functions) {
+        stack->functions = &memory;
+        stack->stack_pointers = functions->stack_pointers;
+    }
+    engine->sink->stack(engine->sink->context, stack);
+    if (functions) functions->tid = 0;
+}
+
 static void deliver(void *context, const struct bpf_sample *sample, const uint64_t *words)
 {
     struct engine *engine = context;
@@ -359,7 +444,7 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
         stack.count = sample->count;
     }
     if (stack.outcome == UNWIND_BAD_MEMORY) engine->unreadable_count++;
-    engine->sink->stack(engine->sink->context, &stack);
+    deliver_stack(engine, sample, &stack);
 }
 
 /* An exec leaves the process without modules until it is identified again. */
@@ -409,13 +494,15 @@ static void take_change(void *context, const struct bpf_change *change)
         if (!ARRAY_PUSH(&engine->ends, ENDS_MAX, *change)) engine->ends_lost++;
         break;
     case BPF_SAMPLE:
+    case BPF_FUNCTIONS:
         break;
     }
 }
 
 static void poll_records(struct engine *engine, const struct engine_sink *sink)
 {
-    const struct bpf_receiver receiver = {.context = engine, .sample = deliver, .change = take_change};
+    const struct bpf_receiver receiver = {
+        .context = engine, .sample = deliver, .change = take_change, .functions = take_functions};
     engine->sink = sink;
     bpf_programs_read(engine->programs, &receiver);
 }
@@ -496,6 +583,7 @@ const struct engine_ops engine_bpf = {
     .add_process = add_process,
     .update_process = update_process,
     .remove_process = remove_process,
+    .watch_functions = watch_functions,
     .poll = poll_records,
     .observe = observe,
     .losses = count_losses,

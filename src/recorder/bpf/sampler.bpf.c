@@ -1,5 +1,6 @@
 /* The programs in the kernel. timer_tick is called for each CPU at the rate asked, and sends the stack of the thread
  * that runs there. It only looks maps up: user space fills them. SPDX-License-Identifier: MIT */
+#include "recorder/bpf/function_copy.bpf.h"
 #include "recorder/bpf/table_walk.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -121,6 +122,7 @@ static __always_inline void walk_task(struct walk *walk, struct task_struct *tas
     take_registers(walk->registers, task);
     walk->sample.is_known = is_current(process, task);
     walk->outcome = UNWIND_PENDING;
+    walk->sample.time_ns = bpf_ktime_get_ns();
     if (walk->sample.is_known) walk_stack(walk, process);
 }
 
@@ -128,7 +130,6 @@ static __always_inline void describe_sample(struct bpf_sample *sample, struct ta
                                             const struct walk *walk)
 {
     sample->record = BPF_SAMPLE;
-    sample->time_ns = bpf_ktime_get_ns();
     sample->pid = process_of(task);
     sample->tid = number_of(task);
     sample->start_boottime = task->group_leader->start_boottime;
@@ -162,6 +163,7 @@ static __always_inline uint32_t copy_stack(uint8_t *into, uint64_t sp)
 static __always_inline void send_copy(struct stack_copy *copy, struct task_struct *task, const struct walk *walk)
 {
     describe_sample(&copy->sample, task, walk);
+    copy->sample.time_ns = walk->sample.time_ns;
     take_registers(copy->registers, task);
     copy->sample.count = 0;
     uint32_t size = copy_stack(copy->stack, copy->registers[MACHINE_SP]);
@@ -182,6 +184,21 @@ static __always_inline void send_sample(struct walk *walk, struct stack_copy *co
     send(&walk->sample, sizeof(walk->sample) + count * sizeof(walk->addresses[0]));
 }
 
+/* Sends the functions that an interpreter runs in TASK, the running one, if there are some. */
+static __always_inline void send_functions(const struct walk *walk, struct task_struct *task)
+{
+    uint32_t tid = number_of(task), processor = bpf_get_smp_processor_id();
+    const struct bpf_interpreted_thread *thread = bpf_map_lookup_elem(&interpreted_threads, &tid);
+    struct bpf_functions *copy = thread ? bpf_map_lookup_elem(&function_copies, &processor) : NULL;
+    uint32_t size = copy ? copy_functions(copy, thread) : 0;
+    barrier_var(size); /* the verifier must see the next check of what is sent */
+    if (size == 0 || size > sizeof(*copy)) return;
+    copy->tid = tid;
+    copy->time_ns = walk->sample.time_ns;
+    bpf_probe_read_kernel(copy->stack_pointers, sizeof(copy->stack_pointers), walk->stack_pointers);
+    send(copy, size);
+}
+
 SEC("perf_event")
 int timer_tick(void *context)
 {
@@ -193,6 +210,7 @@ int timer_tick(void *context)
     struct stack_copy *copy = bpf_map_lookup_elem(&timer_copy, &zero);
     if (!process || !walk || !copy) return 0;
     walk_task(walk, task, process);
+    send_functions(walk, task);
     send_sample(walk, copy, task);
     return 0;
 }

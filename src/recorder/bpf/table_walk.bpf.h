@@ -39,6 +39,7 @@ struct walk {
     uint32_t wide;             /* place of the wide rules in the table of the last rule */
     struct bpf_sample sample;
     uint64_t addresses[SAMPLE_ROOM];
+    uint64_t stack_pointers[SAMPLE_ROOM];
 };
 
 /* A stack slot is the only context that bpf_loop passes on. */
@@ -416,6 +417,7 @@ static long walk_frame(uint32_t index, void *data)
     walk->is_after_call = step == MACHINE_STEPPED;
     walk->lookup = walk->is_after_call ? address - 1 : address;
     walk->addresses[walk->sample.count & (SAMPLE_ROOM - 1)] = walk->lookup + 1;
+    walk->stack_pointers[walk->sample.count & (SAMPLE_ROOM - 1)] = walk->registers[MACHINE_SP];
     walk->sample.count++;
     return 0;
 }
@@ -430,6 +432,7 @@ static void walk_stack(struct walk *walk, const struct bpf_process_entry *proces
     walk->is_after_call = walk->needs_user_space = 0;
     walk->lookup = walk->registers[MACHINE_IP];
     walk->addresses[0] = walk->lookup;
+    walk->stack_pointers[0] = walk->registers[MACHINE_SP];
     walk->sample.count = 1;
     walk->outcome = UNWIND_TOO_DEEP;
     struct walk_context context = {.walk = walk};
