@@ -41,7 +41,7 @@ struct engine {
     const struct bpf_change *forked;            /* change that is being delivered; NULL: none */
     ARRAY_OF(struct bpf_change) ends;           /* threads that have ended since the last tick */
     int iterator;                               /* iterator over all threads; -1: each process has its own */
-    ARRAY_OF(struct bpf_functions *) functions; /* those whose samples are awaited, one for each processor at most */
+    ARRAY_OF(struct bpf_functions *) functions; /* functions whose samples are awaited */
     uint64_t unreadable_count, outdated_count, ends_lost;
 };
 
