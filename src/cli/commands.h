@@ -3,6 +3,7 @@
 #ifndef OFFBEAT_CLI_COMMANDS_H
 #define OFFBEAT_CLI_COMMANDS_H
 
+int command_agent(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_doctor(int argc, char **argv);

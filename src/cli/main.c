@@ -22,6 +22,7 @@ struct command {
 /* clang-format off */
 static const struct command commands[] = {
     {"record",       command_record,       "profiles a program that it runs, or that runs already (-p)"},
+    {"agent",        command_agent,        "profiles all processes, all the time, for a server or a folder"},
     {"doctor",       command_doctor,       "what can be recorded on this machine, and what is missing"},
     {"top",          command_report,       "the hottest functions"},
     {"tree",         command_report,       "callers and callees of each function"},

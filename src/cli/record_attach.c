@@ -101,11 +101,29 @@ static bool wants(void *context, pid_t pid, const char *name)
     return process_choice_takes(context, pid, name);
 }
 
-static struct recorder *make_recorder(struct attach_options *options, const struct engine_ops *engine,
-                                      struct engine_denial *ret_denial)
+struct recorder *attach_open_recorder(const struct recorder_options *options, const char *engine)
+{
+    struct engine_denial denial = {0}, first = {0};
+    struct recorder_options complete = *options;
+    char text[64];
+    for (size_t i = 0; engines_at(i); i++) {
+        struct recorder *recorder = NULL;
+        complete.engine = engines_at(i);
+        if (engine && strcmp(engine, complete.engine->name) != 0) continue;
+        if (engines_probe(complete.engine, &denial)) recorder = recorder_new(&complete, &denial);
+        (void)snprintf(text, sizeof(text), "recording by %s, because ", complete.engine->name);
+        if (recorder && first.reason[0]) print_denial(text, &first);
+        if (recorder) return recorder;
+        if (!first.reason[0]) first = denial;
+    }
+    (void)snprintf(text, sizeof(text), "no engine can record%s%s: ", engine ? " by " : "", engine ? engine : "");
+    print_denial(text, &first);
+    return NULL;
+}
+
+static bool open_engine(struct attachment *attachment, struct attach_options *options)
 {
     const struct recorder_options recorder_options = {
-        .engine = engine,
         .frequency_hz = options->frequency_hz,
         .is_cpu_mode = options->is_cpu_mode,
         .follows_children = !options->no_children,
@@ -116,13 +134,13 @@ static struct recorder *make_recorder(struct attach_options *options, const stru
         .image_directory = options->image_directory,
         .cache_directory = options->cache_directory,
     };
-    return recorder_new(&recorder_options, ret_denial);
+    attachment->recorder = attach_open_recorder(&recorder_options, options->engine);
+    return attachment->recorder != NULL;
 }
 
 /* --- Recording ---------------------------------------------------------------------------------------------------- */
 
-/* Waits for a signal until UNTIL_NS. Returns its number, or 0. */
-static int wait_for_signal(const sigset_t *signals, uint64_t until_ns)
+int attach_await_signal(const sigset_t *signals, uint64_t until_ns)
 {
     uint64_t now_ns = clock_monotonic_ns(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     const struct timespec timeout = {.tv_sec = (time_t)(left_ns / SECOND_NS), .tv_nsec = (long)(left_ns % SECOND_NS)};
@@ -154,7 +172,7 @@ static bool record_until_end(struct attachment *attachment, const struct attach_
     while ((awaits_more || recorder_process_count(recorder) > 0) && clock_monotonic_ns() < end_ns) {
         uint64_t next_ns = recorder_next_ns(recorder);
         recorder_work(recorder, next_ns);
-        int number = wait_for_signal(signals, next_ns);
+        int number = attach_await_signal(signals, next_ns);
         if (number == SIGUSR1 || number == SIGQUIT) {
             attach_flush(attachment);
             options->write(options->context);
@@ -196,26 +214,6 @@ static bool add_all(struct attachment *attachment)
     if (recorder_process_count(attachment->recorder) == 0 && attachment->count == 0)
         message("no process has that name, user and control group, or this user may not record it");
     return recorder_process_count(attachment->recorder) > 0;
-}
-
-/* Opens the best engine that can be used, or the one that was asked for. Returns false after one line. */
-static bool open_engine(struct attachment *attachment, struct attach_options *options)
-{
-    struct engine_denial denial = {0}, first = {0};
-    char text[64];
-    for (size_t i = 0; engines_at(i); i++) {
-        const struct engine_ops *engine = engines_at(i);
-        if (options->engine && strcmp(options->engine, engine->name) != 0) continue;
-        if (engines_probe(engine, &denial)) attachment->recorder = make_recorder(options, engine, &denial);
-        (void)snprintf(text, sizeof(text), "recording by %s, because ", engine->name);
-        if (attachment->recorder && first.reason[0]) print_denial(text, &first);
-        if (attachment->recorder) return true;
-        if (!first.reason[0]) first = denial;
-    }
-    (void)snprintf(text, sizeof(text), "no engine can record%s%s: ", options->engine ? " by " : "",
-                   options->engine ? options->engine : "");
-    print_denial(text, &first);
-    return false;
 }
 
 bool attach_run(struct attachment *attachment, struct attach_options *options, uint64_t *ret_wall_ns)

@@ -4,8 +4,10 @@
 
 #include "cli/options.h"
 #include "cli/process_choice.h"
+#include "recorder/recorder.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -52,6 +54,13 @@ void attach_flush(struct attachment *attachment);
 
 /* Ends the recordings. */
 void attach_end(struct attachment *attachment);
+
+/* Opens a recorder with the best engine that this user may use, or the one called ENGINE. Returns NULL after one line
+ * on standard error. */
+struct recorder *attach_open_recorder(const struct recorder_options *options, const char *engine);
+
+/* Waits for one of SIGNALS, which are blocked, until UNTIL_NS (CLOCK_MONOTONIC). Returns its number, or 0. */
+int attach_await_signal(const sigset_t *signals, uint64_t until_ns);
 
 /* Frees ATTACHMENT, which may be NULL, when the profile is written. */
 void attach_free(struct attachment *attachment);

@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the name that was started if the recorder knows it (of a script, not of its interpreter; of a link, not of
- * the file that it names), else the name of the file at PATH. The kernel keeps 15 bytes of a name. */
+/* Returns the service that the recorder names, or the name that was started if the recorder knows it (of a script, not
+ * of its interpreter; of a link, not of the file that it names), else the name of the file at PATH. The kernel keeps 15
+ * bytes of a name. */
 static const char *started_name(const struct profile *profile, const char *path)
 {
     enum { KERNEL_NAME_MAX = 15 };
-    const char *name = path_base_name_text(path);
+    const char *name = path_base_name_text(path), *service = profile_metadata_text(profile, "service");
     const char *started = profile_metadata_text(profile, "process"), *script = profile_metadata_text(profile, "script");
+    if (service[0]) return service;
     if (script[0]) return script;
     return started[0] && strncmp(name, started, KERNEL_NAME_MAX) != 0 ? started : name;
 }

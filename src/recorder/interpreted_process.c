@@ -65,6 +65,16 @@ static void note_thread(struct recorded_thread *thread, struct interpreted_threa
     interpreted->engine_ops->watch_functions(interpreted->engine, thread->tid, in.state, &chain);
 }
 
+void interpreted_process_restart(struct recorded_process *process)
+{
+    struct interpreted_process *interpreted = &process->interpreted;
+    interpreted_process_forget(process);
+    place_table_clear(&interpreted->places);
+    interpreted->stacks = interpreted->torn = interpreted->gone = 0;
+    interpreted->listed_tick = interpreted->changed_tick = 0;
+    interpreted_process_refresh(process);
+}
+
 static struct memory_range find_libc(const struct process_code *code)
 {
     for (size_t i = 0; i < code->modules.count; i++) {

@@ -38,6 +38,9 @@ void interpreted_process_refresh(struct recorded_process *process);
 /* Forgets the interpreter, because PROCESS executes another program. */
 void interpreted_process_forget(struct recorded_process *process);
 
+/* Has PROCESS's new recording know its interpreter and, later, its functions. */
+void interpreted_process_restart(struct recorded_process *process);
+
 /* Adds the functions that THREAD runs to WALKED, whose addresses are in ADDRESSES (RECORDING_FRAMES_MAX) and have
  * STACK_POINTERS. COPIED is the memory in which they are; NULL: THREAD sleeps, and the process has them. */
 void interpreted_process_add(struct recorded_thread *thread, struct walked_stack *walked, uint64_t *addresses,

@@ -106,15 +106,22 @@ static void write_place(const struct recorded_process *process)
     write_label(process, "pod", place.pod);
 }
 
-static void write_start(struct recorded_process *process, const struct recorder_options *options,
-                        const struct task_status *status)
+static void write_service(const struct recorded_process *process, const struct recorder_options *options,
+                          const char *program)
 {
-    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
+    char name[PROCESS_PLACE_NAME_SIZE] = "";
+    if (!options->name_service) return;
+    options->name_service(options->context, process->watched.pid, program, &process->place, name);
+    write_label(process, "service", name);
+}
+
+/* Begins a recording, whose time begins at START_NS. */
+static void write_start(struct recorded_process *process, const struct recorder_options *options,
+                        const struct task_status *status, uint64_t start_ns)
+{
     char path[4096];
     uint64_t now_ns = clock_monotonic_ns();
     const char *slash = strrchr(process->executable, '/');
-    if (getrandom(profiler_id, sizeof(profiler_id), 0) != sizeof(profiler_id))
-        memset(profiler_id, 1, sizeof(profiler_id));
     (void)snprintf(path, sizeof(path), "%s/%d-%016llx.recording", options->directory, (int)process->watched.pid,
                    (unsigned long long)now_ns);
     recording_writer_init(process->writer, path, true);
@@ -124,15 +131,17 @@ static void write_start(struct recorded_process *process, const struct recorder_
         .mode = options->is_cpu_mode ? RECORDING_CPU : RECORDING_WALL,
         .period_ns = process->tick.period_ns,
         .wall_offset_ns = (int64_t)clock_utc_ns() - (int64_t)now_ns,
-        .start_ns = now_ns,
-        .profiler_id = profiler_id,
+        .start_ns = start_ns,
+        .profiler_id = process->profiler_id,
         .name = slash && slash[1] ? slash + 1 : status->name,
         .path = process->executable,
     };
     recording_process(process->writer, &record);
     process_place_read(process->watched.pid, &process->place);
     write_place(process);
-    process->tick.time_ns = process->usage_ns = now_ns;
+    write_service(process, options, record.name);
+    process->tick.time_ns = start_ns;
+    process->usage_ns = now_ns;
 }
 
 /* Writes the CPU time since the recording began, and the memory. */
@@ -159,7 +168,9 @@ static bool begin_recording(struct recorded_process *process, const struct recor
     if (!task_read_status(pid, &status)) return false;
     process->watched.start_ticks = status.start_ticks;
     read_executable(process);
-    write_start(process, options, &status);
+    if (getrandom(process->profiler_id, sizeof(process->profiler_id), 0) != sizeof(process->profiler_id))
+        memset(process->profiler_id, 1, sizeof(process->profiler_id));
+    write_start(process, options, &status, clock_monotonic_ns());
     if (!process_code_list(&process->code, files, pid, options->image_directory, process->writer)) return false;
     warn_of_blocked_threads(ret_denial, pid);
     (void)process_cpu_ns(pid, &process->first_cpu_ns);
@@ -188,12 +199,16 @@ struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_o
     return NULL;
 }
 
+static void discard_recording(struct recorded_process *process)
+{
+    if (!process->writer->is_created) return;
+    recording_writer_release(process->writer);
+    (void)unlink(process->writer->path);
+}
+
 void recorded_process_discard(struct recorded_process *process)
 {
-    if (process->writer->is_created) { /* its list of modules was larger than the buffer */
-        recording_writer_release(process->writer);
-        (void)unlink(process->writer->path);
-    }
+    discard_recording(process); /* its list of modules was larger than the buffer */
     interpreted_process_fini(&process->interpreted);
     process_code_fini(&process->code);
     free(process->writer);
@@ -205,10 +220,10 @@ void recorded_process_discard(struct recorded_process *process)
 static void write_counters(struct recorded_process *process, uint64_t engine)
 {
     uint64_t counters[RECORDING_COUNTER_COUNT] = {
-        [RECORDING_TICKS] = process->ticks,
-        [RECORDING_TICKS_MISSED] = process->ticks_missed,
-        [RECORDING_TIMER_STACKS] = process->stacks,
-        [RECORDING_BLOCKED_READ] = process->blocked_stacks,
+        [RECORDING_TICKS] = process->counts.ticks,
+        [RECORDING_TICKS_MISSED] = process->counts.ticks_missed,
+        [RECORDING_TIMER_STACKS] = process->counts.stacks,
+        [RECORDING_BLOCKED_READ] = process->counts.blocked_stacks,
         [RECORDING_BYTES_LOST] = process->writer->bytes_lost,
         [RECORDING_ENGINE] = engine,
         [RECORDING_INTERPRETED] = process->interpreted.stacks,
@@ -220,22 +235,58 @@ static void write_counters(struct recorded_process *process, uint64_t engine)
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(process->writer, counters[i]);
 }
 
-void recorded_process_free(struct recorded_process *process, uint64_t engine)
+static void end_recording(struct recorded_process *process, const struct recorder_options *options, uint64_t engine)
 {
-    if (!process) return;
-    for (size_t i = 0; i < process->threads.count; i++) {
-        thread_times_close(process->threads.items[i], &process->tick);
-        free(process->threads.items[i]);
-    }
+    for (size_t i = 0; i < process->threads.count; i++) thread_times_close(process->threads.items[i], &process->tick);
     write_usage(process);
     write_counters(process, engine);
     recording_stop(process->writer);
     recording_writer_close(process->writer);
+    if (options->finished)
+        options->finished(options->context, process->writer->path,
+                          process->counts.stacks + process->counts.blocked_stacks);
+}
+
+void recorded_process_free(struct recorded_process *process, const struct recorder_options *options, uint64_t engine)
+{
+    if (!process) return;
+    end_recording(process, options, engine);
+    for (size_t i = 0; i < process->threads.count; i++) free(process->threads.items[i]);
     interpreted_process_fini(&process->interpreted);
     process_code_fini(&process->code);
     free(process->threads.items);
     free(process->writer);
     free(process);
+}
+
+static void restart_thread(struct recorded_process *process, struct recorded_thread *thread)
+{
+    thread->number = process->next_thread++;
+    thread->last.count = 0;
+    thread->has_running = thread->has_blocked = false;
+    recording_thread(process->writer, thread->number, thread->tid, thread->name);
+}
+
+void recorded_process_restart(struct recorded_process *process, const struct recorder_options *options,
+                              struct code_files *files, uint64_t engine)
+{
+    struct task_status status;
+    if (!task_read_status(process->watched.pid, &status)) {
+        process->has_ended = true;
+        return;
+    }
+    end_recording(process, options, engine);
+    process->counts = (struct recorded_counts){.ticks = 0};
+    process->first_cpu_ns = process->cpu_ns;
+    read_executable(process);
+    write_start(process, options, &status, process->tick.time_ns);
+    process->code.modules.count = process->code.next_number = 0;
+    if (!process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer))
+        process->has_ended |= errno == ENOENT || errno == ESRCH;
+    interpreted_process_restart(process);
+    recording_tick(process->writer, 0);
+    process->next_thread = 0;
+    for (size_t i = 0; i < process->threads.count; i++) restart_thread(process, process->threads.items[i]);
 }
 
 /* --- Ticks -------------------------------------------------------------------------------------------------------- */
@@ -270,7 +321,8 @@ void recorded_process_begin_tick(struct recorded_process *process, uint64_t time
     process->tick.time_ns = time_ns;
     uint64_t elapsed_ns = difference(time_ns, process->tick.previous_ns);
     process->ticks++;
-    process->ticks_missed += elapsed_ns / process->tick.period_ns > 1 ? elapsed_ns / process->tick.period_ns - 1 : 0;
+    process->counts.ticks++;
+    process->counts.ticks_missed += difference(elapsed_ns / process->tick.period_ns, 1);
     recording_tick(process->writer, elapsed_ns);
 }
 

@@ -9,6 +9,11 @@
 
 struct recorder_options;
 
+/* Counts of one recording. */
+struct recorded_counts {
+    uint64_t ticks, ticks_missed, stacks, blocked_stacks;
+};
+
 struct recorded_process {
     struct watched_process watched; /* description for the engines */
     struct recorded_process *next;  /* next process of the same bucket */
@@ -24,7 +29,10 @@ struct recorded_process {
     bool has_run;                  /* true if one of its threads has run since its code was listed */
     uint64_t relist_pause_ns; /* time between two listings that stacks ask for; longer while they find nothing new */
     bool has_ended;
-    uint64_t ticks, ticks_missed, stacks, blocked_stacks;
+    uint64_t ticks; /* ticks of all its recordings */
+    struct recorded_counts counts;
+    uint64_t restart_ns; /* time of the next recording, CLOCK_MONOTONIC */
+    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     struct process_place place;
     char executable[4096];
 };
@@ -38,7 +46,12 @@ struct recorded_process *recorded_process_new(pid_t pid, const struct recorder_o
 void recorded_process_discard(struct recorded_process *process);
 
 /* Ends the recording with the counters. ENGINE is an enum recording_engine. */
-void recorded_process_free(struct recorded_process *process, uint64_t engine);
+void recorded_process_free(struct recorded_process *process, const struct recorder_options *options, uint64_t engine);
+
+/* Ends the recording between two ticks, and continues with another one, which leaves out no time. The modules have
+ * other numbers then, and a thread that rests needs a stack. */
+void recorded_process_restart(struct recorded_process *process, const struct recorder_options *options,
+                              struct code_files *files, uint64_t engine);
 
 /* Lists its code again if it is time, or if a stack needs it. Returns true if it did: PROCESS has new lists. */
 bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,

@@ -244,7 +244,8 @@ static void read_blocked(struct recorder *recorder, struct recorded_thread *thre
     struct walked_stack walked = walk(recorder, process, NULL, seen);
     if (walked.count > 0) interpreted_process_add(thread, &walked, recorder->walked, recorder->stack_pointers, NULL);
     if (walked.count == 0 || has_run(recorder, seen)) return;
-    process->blocked_stacks++;
+    process->counts.blocked_stacks++;
+    thread->rest = *seen;
     thread_times_write_blocked(thread, &process->tick, &walked);
 }
 
@@ -349,7 +350,7 @@ static void write_stacks(struct recorder *recorder)
         if (!thread->is_known) thread->unwritten.cpu_ns += recorder->period_ns;
         thread->has_ended |= !thread->is_known;
         thread_times_write_running(thread, &queued->process->tick, &walked);
-        queued->process->stacks++;
+        queued->process->counts.stacks++;
     }
     recorder->stacks.count = recorder->addresses.count = 0;
 }
@@ -398,7 +399,38 @@ static void end_process(struct recorder *recorder, struct recorded_process *proc
         forget_thread(recorder, process->threads.items[i]);
     }
     forget_process(recorder, process);
-    recorded_process_free(process, engine_number(recorder));
+    recorded_process_free(process, &recorder->options, engine_number(recorder));
+}
+
+/* Tells a new recording where THREAD, which no tick will observe, is blocked. */
+static void rest_again(struct recorder *recorder, struct recorded_thread *thread)
+{
+    const struct engine_thread rest = thread->rest;
+    read_blocked(recorder, thread, &rest);
+    thread->is_resting = thread->has_blocked;
+    thread->has_record = false;
+}
+
+static void restart_process(struct recorder *recorder, struct recorded_process *process)
+{
+    recorded_process_restart(process, &recorder->options, &recorder->files, engine_number(recorder));
+    show_code(recorder, process);
+    for (size_t i = 0; i < process->threads.count && !process->has_ended; i++) {
+        struct recorded_thread *thread = process->threads.items[i];
+        if (thread->is_resting) rest_again(recorder, thread);
+    }
+}
+
+/* Begins new recordings of processes whose time has come, which differs, so that a tick has few to do. */
+static void restart_processes(struct recorder *recorder, uint64_t now_ns)
+{
+    if (recorder->options.recording_ns == 0) return;
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        if (now_ns < process->restart_ns) continue;
+        process->restart_ns = now_ns + recorder->options.recording_ns;
+        restart_process(recorder, process);
+    }
 }
 
 /* A process ends with its last thread. */
@@ -435,6 +467,19 @@ void recorder_find(struct recorder *recorder)
         (void)task_list("/proc", add_if_wanted, recorder);
 }
 
+void recorder_choose_again(struct recorder *recorder)
+{
+    const struct recorder_options *options = &recorder->options;
+    for (size_t i = 0; options->wants && i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        struct task_status status;
+        process->has_ended |= !task_read_status(process->watched.pid, &status) ||
+                              !options->wants(options->context, process->watched.pid, status.name);
+    }
+    remove_ended_processes(recorder);
+    recorder_find(recorder);
+}
+
 /* Looks for new processes, unless the engine reports them. A search takes at most a hundredth of the time. */
 static void follow(struct recorder *recorder, uint64_t now_ns)
 {
@@ -446,13 +491,25 @@ static void follow(struct recorder *recorder, uint64_t now_ns)
     recorder->follow_ns = end_ns + greatest(FOLLOW_NS, SHARE * (end_ns - now_ns));
 }
 
+static uint64_t random_below(struct recorder *recorder, uint64_t limit)
+{
+    recorder->random = recorder->random * 6364136223846793005u + 1442695040888963407u;
+    return (recorder->random >> 33) % limit;
+}
+
+/* Returns the length of the first recording of a process: recordings of many processes end at different times. */
+static uint64_t first_recording_ns(struct recorder *recorder)
+{
+    uint64_t least_ns = recorder->options.recording_ns / 4;
+    return least_ns + random_below(recorder, recorder->options.recording_ns - least_ns + 1);
+}
+
 /* Chooses the time of the next tick: at random in its slot, so that nothing periodic in the program keeps step. */
 static void choose_next(struct recorder *recorder, uint64_t now_ns)
 {
-    recorder->random = recorder->random * 6364136223846793005u + 1442695040888963407u;
     recorder->slot_ns += recorder->period_ns;
     if (recorder->slot_ns + recorder->period_ns < now_ns) recorder->slot_ns = now_ns; /* ticks were missed */
-    recorder->next_ns = recorder->slot_ns + (recorder->random >> 33) % recorder->period_ns;
+    recorder->next_ns = recorder->slot_ns + random_below(recorder, recorder->period_ns);
 }
 
 void recorder_tick(struct recorder *recorder)
@@ -476,6 +533,7 @@ void recorder_tick(struct recorder *recorder)
         remove_ended_threads(recorder, recorder->processes.items[i]);
     }
     remove_ended_processes(recorder);
+    restart_processes(recorder, now_ns);
     choose_next(recorder, now_ns);
 }
 
@@ -551,6 +609,7 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     bool is_watched = watch(recorder, process, ret_denial);
     if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) {
         note_process(recorder, process);
+        process->restart_ns = clock_monotonic_ns() + first_recording_ns(recorder);
         return true;
     }
     if (is_watched) unwatch(recorder, process);

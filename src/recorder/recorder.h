@@ -7,6 +7,7 @@
 #define OFFBEAT_RECORDER_RECORDER_H
 
 #include "recorder/engine.h"
+#include "recorder/process_place.h"
 
 enum { RECORDER_PROCESSES_MAX = 1 << 14 };
 
@@ -18,7 +19,13 @@ struct recorder_options {
     bool watches_all; /* true if WANTS takes nearly all processes of the machine */
     /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */
     bool (*wants)(void *context, pid_t pid, const char *name);
+    /* Writes the name of the service that process PID of PROGRAM is, for the recording. NULL: it is left out. */
+    void (*name_service)(void *context, pid_t pid, const char *program, const struct process_place *place,
+                         char ret_name[PROCESS_PLACE_NAME_SIZE]);
+    /* Called for each recording that has ended, with the number of its stacks. NULL: nobody. */
+    void (*finished)(void *context, const char *path, uint64_t stack_count);
     void *context;
+    uint64_t recording_ns;       /* longest time of a recording, which the next one follows; 0: any */
     const char *directory;       /* folder for the recordings */
     const char *image_directory; /* folder for links to files that their paths do not lead to; NULL: none */
     const char *cache_directory; /* folder of stored frame tables; NULL: none */
@@ -40,6 +47,9 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
 
 /* Adds the processes that the options want, and the children of recorded ones. */
 void recorder_find(struct recorder *recorder);
+
+/* Asks again which processes are wanted: ends the recordings of the others, and begins new ones. */
+void recorder_choose_again(struct recorder *recorder);
 
 /* Returns the number of processes that are recorded at the moment. */
 size_t recorder_process_count(const struct recorder *recorder);

@@ -32,6 +32,7 @@ struct recorded_thread {
     uint64_t owed_ns;     /* CPU time of stacks in user code that could not be written */
     unsigned stack_count; /* stacks of the open tick that are not written yet */
     struct recording_stack last;
+    struct engine_thread rest; /* last sight of it as blocked, with a stack */
 };
 
 /* The open tick of a process. */

@@ -87,7 +87,7 @@ def all_of_it_is_installed():
     wanted = pages | {"offbeat", "offbeat-helper", "offbeat.h", "offbeat.hpp", "liboffbeat.a", "liboffbeat.so",
                       "liboffbeat.so.0", "liboffbeat.so.0.1.0", "liboffbeat-first.so", "offbeat.pc", "offbeat-static.pc", "offbeatConfig.cmake",
                       "offbeatConfigVersion.cmake",
-                      "_offbeat", "offbeat.fish", "offbeat.service"}
+                      "_offbeat", "offbeat.fish", "offbeat.service", "offbeat-agent.service"}
     check_equal(installed, wanted, "files")
 
 

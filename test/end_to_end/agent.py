@@ -1,0 +1,194 @@
+"""offbeat agent: processes of the machine recorded from outside, all the time. Arguments: the build folder, and optionally a part of
+the names of the cases to run. SPDX-License-Identifier: MIT"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "serve")]
+from recording import Folder, Offbeat, case, check, check_equal, main, run, short, skip, text  # noqa: E402
+from server_process import Server  # noqa: E402
+
+OFFBEAT = Offbeat(sys.argv[1])
+PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
+ONLY_IT = ("--rule", "name=^attached$ service=shop@1", "--rule", "record=no")  # the machine runs other programs, too
+
+
+def wait_until(condition, message):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    check(False, message() if callable(message) else message)
+
+
+class Program:
+    """The program, whose threads are at work when the block begins."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen([PROGRAM], stdout=subprocess.PIPE)
+        self.process.stdout.readline()
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Agent:
+    """An agent for FOLDER that has begun to record."""
+
+    def __init__(self, folder, *options, env=None):
+        self.log = folder / "agent.log"
+        variables = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), **(env or {})}
+        with open(self.log, "ab") as log:
+            begin = log.tell()
+            self.process = subprocess.Popen([OFFBEAT.program, "agent", "--data", folder / "data", "--chunk-seconds", "1", *options],
+                                            stderr=log, env=variables)
+        wait_until(lambda: b"records " in self.log.read_bytes()[begin:] or self.process.poll() is not None, "the agent does not begin")
+        if "no engine can record" in self.said():
+            skip(self.said())
+        check(self.process.poll() is None, self.said())
+
+    def said(self):
+        return text(self.log.read_bytes())
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(60)
+        check_equal(status, 0, self.said())
+        return self.said()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+
+def waiting(folder):
+    return [path.name for path in (folder / "data").rglob("*.envelope")]
+
+
+def recordings(folder):
+    return [path.name for path in (folder / "data/recordings").glob("*.recording")]
+
+
+def services(server):
+    path, headers = f"/api/{server.project}/services", {"Authorization": f"Bearer {server.token}"}
+    return {row["name"]: row["samples"] for row in server.request("GET", path, headers=headers).json()["services"]}
+
+
+@short
+@case
+def a_service_arrives_in_a_server_with_its_functions_and_threads():
+    with Folder() as folder, Program():
+        server = Server(OFFBEAT.program, folder / "store")
+        with Agent(folder, "--dsn", server.dsn, "-F", "499", *ONLY_IT) as agent:
+            time.sleep(3)
+            agent.stop()
+        check_equal(list(services(server)), ["shop-1"], agent.said())
+        url = f"{server.url}?service=shop-1"
+        rows = {row["name"]: row for row in OFFBEAT.answer("top", "-n", "100", url)["functions"]}
+        check(rows["spends_seventy"]["total"] > rows["spends_thirty"]["total"] > 0, str(rows))
+        tags = text(run(OFFBEAT.program, "tags", url).stdout)
+        check("thread: Total" in tags and "): attached" in tags, tags)
+        server.stop()
+        check_equal((waiting(folder), recordings(folder)), ([], []), "nothing waits")
+
+
+@case
+def what_cannot_be_sent_waits_on_disk_and_is_sent_by_the_next_agent():
+    """Recordings that a killed agent did not deliver are delivered, too."""
+    with Folder() as folder, Program():
+        server = Server(OFFBEAT.program, folder / "store")
+        server.stop()
+        with Agent(folder, "--dsn", server.dsn, *ONLY_IT) as agent:
+            wait_until(lambda: waiting(folder), agent.said)
+            wait_until(lambda: recordings(folder) and "the server does not answer" in agent.said(), agent.said)
+            agent.process.kill()
+            agent.process.wait()
+        kept = recordings(folder)
+        again = Server(OFFBEAT.program, folder / "store", "--listen", f"127.0.0.1:{server.port}")
+        with Agent(folder, "--dsn", server.dsn, "--rule", "record=no") as agent:
+            wait_until(lambda: not recordings(folder), agent.said)
+            agent.stop()
+        check_equal((waiting(folder), list(services(again))), ([], ["shop-1"]), f"of {kept}: {agent.said()}")
+        again.stop()
+
+
+@case
+def a_folder_has_a_file_for_each_process_and_time_and_stays_small():
+    with Folder() as folder, Program() as program:
+        out = folder / "out"
+        out.mkdir()
+        (out / "notes.txt").write_text("mine")
+        for name in ("old-1-20200101T000000Z.pb.gz", "not-ours-20200101T000000.pb.gz"):
+            (out / name).write_text("x")
+            os.utime(out / name, (1, 1))
+        with Agent(folder, "-o", out, "--keep", "1h", *ONLY_IT) as agent:
+            wait_until(lambda: list(out.glob("shop-1-*")), agent.said)
+            agent.stop()
+        names = sorted(path.name for path in out.iterdir())
+        check("notes.txt" in names and "not-ours-20200101T000000.pb.gz" in names, f"files of others: {names}")
+        check("old-1-20200101T000000Z.pb.gz" not in names, f"{names}")
+        ours = [name for name in names if re.fullmatch(rf"shop-1-{program.pid}-\d{{8}}T\d{{6}}Z\.pb\.gz", name)]
+        check(ours, f"{names}: {agent.said()}")
+        (out / "not-ours-20200101T000000.pb.gz").unlink()
+        rows = {row["name"] for name in ours for row in OFFBEAT.answer("top", "-n", "100", out / name)["functions"]}
+        check("spends_seventy" in rows, f"{sorted(rows)}")
+
+
+@case
+def a_thread_that_stays_blocked_is_in_each_recording_for_all_of_its_time():
+    with Folder() as folder, Program():
+        out = folder / "out"
+        with Agent(folder, "-o", out, "--mode", "wall", *ONLY_IT) as agent:
+            began = time.monotonic()
+            wait_until(lambda: len(list(out.iterdir())) >= 3, agent.said)
+            agent.stop()
+            ended = time.monotonic()
+        blocked = 0
+        for path in out.iterdir():
+            rows = {row["name"]: row["total"] for row in OFFBEAT.answer("top", "-n", "100", "--sample-index", "blocked", path)["functions"]}
+            check("waits_forever" in rows, f"{path.name}: {sorted(rows)}")
+            blocked += rows["waits_forever"] / 1e9
+        check(blocked > 0.9 * (ended - began) - 0.5, f"{blocked} s of {ended - began} s in {len(list(out.iterdir()))} files: {agent.said()}")
+
+
+@case
+def rules_are_read_again_at_a_signal_and_a_wrong_one_changes_nothing():
+    with Folder() as folder, Program():
+        out, rules = folder / "out", folder / "agent.conf"
+        rules.write_text(f"output = {out}\n# comment\nrule = record=no\n")
+        with Agent(folder, "--config", rules) as agent:
+            check("records 0 processes" in agent.said(), agent.said())
+            rules.write_text(f"output = {out}\nrule = name=^attached$ color=red\n")
+            agent.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: "the rules stay as they were" in agent.said(), agent.said)
+            check('rule: "color" is none of' in agent.said(), agent.said())
+            rules.write_text(f"output = {out}\nrule = name=^attached$ service=unit\nrule = record=no\n")
+            agent.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: list(out.glob("*.pb.gz")), agent.said)
+            agent.process.send_signal(signal.SIGUSR1)
+            wait_until(lambda: "agent: 1 processes; profiles: " in agent.said(), agent.said)
+            agent.stop()
+
+
+@case
+def a_folder_has_one_agent():
+    with Folder() as folder:
+        with Agent(folder, "-o", folder / "out", "--rule", "record=no"):
+            second = run(OFFBEAT.program, "agent", "--data", folder / "data", "-o", folder / "out")
+    check_equal(second.returncode, 3, text(second.stderr))
+    check("another agent uses" in text(second.stderr), text(second.stderr))
+
+
+main(sys.argv[2] if len(sys.argv) > 2 else "")
