@@ -106,7 +106,7 @@ def each_kind_of_a_go_program_is_what_pprof_makes_of_its_files():
     with running(OFFBEAT) as server, tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         program = folder / "client"
-        go(folder, "build", "-o", program, pathlib.Path(__file__).with_name("go_client.go"))
+        go(folder, "build", "-o", program, pathlib.Path(__file__).resolve().with_name("go_client.go"))
         done = subprocess.run([program, f"http://127.0.0.1:{server.port}", server.key, folder, str(ROUNDS), str(START), str(STEP)],
                               capture_output=True, text=True, timeout=120)
         check_equal(done.returncode, 0, done.stderr)
