@@ -36,8 +36,8 @@ enum status query_filter(const struct query *query, struct profile *profile, str
         .show = query_text(query, "show"),
         .show_from = query_text(query, "show_from"),
         .prune_from = query_text(query, "prune_from"),
-        .tag_focus = query_text(query, "tag_focus"),
-        .tag_ignore = query_text(query, "tag_ignore"),
+        .tag_focus = query->has_chosen_tags ? NULL : query_text(query, "tag_focus"),
+        .tag_ignore = query->has_chosen_tags ? NULL : query_text(query, "tag_ignore"),
     };
     if (profile->samples.count == 0) return STATUS_OK; /* nothing changed between the profiles of a series */
     enum status status = filter_apply(profile, &options, &outcome, error);

@@ -16,7 +16,7 @@
 enum { ROLLUP_LINES_MAX = 64, ROLLUP_TEXT_MAX = 8 << 20 };
 
 /* The first byte of a header: the number of values, and what the sums have. */
-enum { HEADER_COUNT = 0x0F, HEADER_HAS_THREADS = 0x10, HEADER_LACKS_LABELS = 0x20, HEADER_IS_SERIES = 0x40 };
+enum { HEADER_COUNT = 0x0F, HEADER_LACKS_LABELS = 0x20, HEADER_IS_SERIES = 0x40 };
 /* The first byte of a frame. */
 enum { FRAME_IN_MEMORY, FRAME_IN_MAPPING, FRAME_IS_THREAD };
 
@@ -27,14 +27,6 @@ static void put_string(struct buffer *out, const struct profile *profile, struct
     struct slice text = profile_slice(profile, id);
     leb128_append(out, text.size);
     buffer_append(out, text.data, text.size);
-}
-
-static bool has_labels(const struct profile *profile)
-{
-    bool has_some = false;
-    for (size_t i = 0; i < profile->samples.count && !has_some; i++)
-        has_some = profile->label_sets.items[profile->samples.labels[i].index].count > 0;
-    return has_some;
 }
 
 static void put_line(struct buffer *out, const struct profile *profile, const struct line *line)
@@ -96,10 +88,10 @@ struct numbering {
     size_t node_capacity, root; /* ROOT: the node that the stacks of the current thread begin with */
 };
 
-static void write_header(const struct numbering *numbering, struct buffer *out)
+static void write_header(const struct numbering *numbering, const struct rollup_labels *labels, struct buffer *out)
 {
     const struct profile *profile = numbering->profile;
-    int flags = HEADER_HAS_THREADS | (has_labels(profile) ? HEADER_LACKS_LABELS : 0);
+    int flags = labels->has_others ? HEADER_LACKS_LABELS : 0;
     if (numbering->series) flags |= HEADER_IS_SERIES;
     buffer_append_byte(out, (uint8_t)((int)numbering->column_count | flags));
     for (size_t i = 0; i < numbering->column_count; i++) {
@@ -113,6 +105,7 @@ static void write_header(const struct numbering *numbering, struct buffer *out)
     put_string(out, profile, profile->period_type.type);
     put_string(out, profile, profile->period_type.unit);
     leb128_append(out, (uint64_t)profile->period);
+    if (labels->has_others) buffer_append(out, labels->others.data, labels->others.size);
     if (!numbering->series) return;
     buffer_append(out, numbering->series->id, SHA1_TEXT_SIZE);
     for (size_t i = 0; i < numbering->column_count; i++)
@@ -222,7 +215,7 @@ static bool add_sample_values(struct profile_rollup *rollup, const struct number
 static bool fill_rollup(struct profile_rollup *rollup, struct numbering *numbering)
 {
     buffer_init(&rollup->text, ROLLUP_TEXT_MAX);
-    write_header(numbering, &rollup->text);
+    write_header(numbering, &rollup->labels, &rollup->text);
     size_t header_size = rollup->text.size;
     if (header_size > STORE_ROLLUP_HEADER_MAX || !add_nodes(rollup, numbering) || !add_sample_values(rollup, numbering))
         return false;
@@ -231,6 +224,7 @@ static bool fill_rollup(struct profile_rollup *rollup, struct numbering *numberi
     for (size_t i = 0, start = header_size; i < rollup->rollup.frame_count; start = numbering->ends[i++])
         rollup->frames[i] = slice_of(rollup->text.data + start, numbering->ends[i] - start);
     rollup->rollup.header = slice_of(rollup->text.data, header_size);
+    rollup->rollup.labels = buffer_slice(&rollup->labels.common);
     rollup->rollup.frames = rollup->frames;
     rollup->rollup.nodes = rollup->nodes;
     rollup->rollup.values = rollup->values;
@@ -267,7 +261,8 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
     numbering->samples = calloc(profile->samples.count + 1, sizeof(*numbering->samples));
     bool is_fine = choose_columns(numbering, &rollup->rollup.value_count) && numbering->stacks && numbering->path &&
                    numbering->locations && numbering->ends && numbering->samples &&
-                   thread_names_init(&numbering->threads, profile) && fill_rollup(rollup, numbering);
+                   thread_names_init(&numbering->threads, profile) && rollup_labels_init(&rollup->labels, profile) &&
+                   fill_rollup(rollup, numbering);
     thread_names_fini(&numbering->threads);
     free(numbering->stacks);
     free(numbering->path);
@@ -281,6 +276,7 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
 void profile_rollup_fini(struct profile_rollup *rollup)
 {
     buffer_fini(&rollup->text);
+    rollup_labels_fini(&rollup->labels);
     free(rollup->frames);
     free(rollup->nodes);
     free(rollup->values);
@@ -294,8 +290,20 @@ static struct string_id take_string(struct cursor *cursor, struct profile *profi
     return profile_string(profile, cursor_take(cursor, cursor_uleb128(cursor)));
 }
 
-static bool read_header(struct slice header, struct profile *profile, struct rollup_series *series)
+/* Returns whether the labels that NEEDS has are no others, whose keys are next in HEADER. */
+static bool has_labels_of(struct cursor header, const struct rollup_needs *needs)
 {
+    bool is_enough = needs->detail != DETAIL_LABELS;
+    for (size_t i = 0; i < 2 && is_enough; i++)
+        is_enough = needs->tags[i].size == 0 || !rollup_labels_may_lack(header, needs->tags[i]);
+    return is_enough;
+}
+
+/* RET_IS_ENOUGH: the sums have what NEEDS has. */
+static bool read_header(struct slice header, const struct rollup_needs *needs, struct profile *profile,
+                        struct rollup_series *series, bool *ret_is_enough)
+{
+    *ret_is_enough = true;
     struct cursor cursor = cursor_of(header);
     uint8_t first = cursor_u8(&cursor), count = first & HEADER_COUNT;
     if (count > STORE_ROLLUP_VALUES_MAX) return false;
@@ -306,10 +314,12 @@ static bool read_header(struct slice header, struct profile *profile, struct rol
     profile->default_value_type = take_string(&cursor, profile);
     profile->drop_frames = take_string(&cursor, profile);
     profile->keep_frames = take_string(&cursor, profile);
-    if (first & HEADER_HAS_THREADS) {
-        profile->period_type.type = take_string(&cursor, profile);
-        profile->period_type.unit = take_string(&cursor, profile);
-        profile->period = (int64_t)cursor_uleb128(&cursor);
+    profile->period_type.type = take_string(&cursor, profile);
+    profile->period_type.unit = take_string(&cursor, profile);
+    profile->period = (int64_t)cursor_uleb128(&cursor);
+    if (first & HEADER_LACKS_LABELS) {
+        *ret_is_enough = has_labels_of(cursor, needs);
+        rollup_labels_skip_others(&cursor);
     }
     if (first & HEADER_IS_SERIES) {
         struct slice id = cursor_take(&cursor, SHA1_TEXT_SIZE);
@@ -397,40 +407,41 @@ static bool read_nodes(const struct store_rollup *rollup, const struct read_fram
     return true;
 }
 
-static bool has_detail(const struct store_rollup *rollup, enum detail detail)
-{
-    uint8_t flags = rollup->header.size ? rollup->header.data[0] : 0;
-    if (detail == DETAIL_STACKS) return true;
-    return (flags & HEADER_HAS_THREADS) != 0 && (detail == DETAIL_THREADS || (flags & HEADER_LACKS_LABELS) == 0);
-}
-
 /* Reads the header of ROLLUP, and of a series the number of its profiles. */
-static bool read_types(const struct store_rollup *rollup, struct profile *profile, struct rollup_series *series)
+static bool read_types(const struct store_rollup *rollup, const struct rollup_needs *needs, struct profile *profile,
+                       struct rollup_series *series, bool *ret_is_enough)
 {
-    if (!read_header(rollup->header, profile, series)) return false;
+    if (!read_header(rollup->header, needs, profile, series, ret_is_enough)) return false;
     bool is_series = series->id[0] != '\0';
     if (profile->value_type_count + (is_series ? 1 : 0) != rollup->value_count || rollup->node_count == 0) return false;
     if (is_series) series->profile_count = rollup->values[profile->value_type_count];
     return !is_series || series->profile_count > 0;
 }
 
-enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
-                              struct rollup_series *ret_series, struct error *error)
+static enum status read_rollup(const struct store_rollup *rollup, const struct rollup_needs *needs,
+                               struct read_frame *frames, struct read_node *nodes, struct profile *profile,
+                               struct rollup_series *series, struct error *error)
 {
-    *ret_series = (struct rollup_series){0};
-    if (!has_detail(rollup, detail)) return error_set(error, STATUS_UNSUPPORTED, 0, "the sums have no labels");
-    struct read_frame *frames = calloc(rollup->frame_count + 1, sizeof(*frames));
-    struct read_node *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
-    enum status status = STATUS_OK;
-    bool is_fine = frames && nodes;
-    if (!is_fine) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
-    if (is_fine) is_fine = read_types(rollup, profile, ret_series);
+    bool is_enough, is_fine = read_types(rollup, needs, profile, series, &is_enough);
+    if (is_fine && !is_enough) return error_set(error, STATUS_UNSUPPORTED, 0, "the sums lack labels");
     for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
         is_fine = read_frame(rollup->frames[i], profile, &frames[i]);
-    if (is_fine) is_fine = read_nodes(rollup, frames, nodes, detail, profile);
-    if (!is_fine && status == STATUS_OK) status = error_set(error, STATUS_UNSUPPORTED, 0, "a stored sum is damaged");
+    if (is_fine) is_fine = read_nodes(rollup, frames, nodes, needs->detail, profile);
+    return is_fine ? STATUS_OK : error_set(error, STATUS_UNSUPPORTED, 0, "a stored sum is damaged");
+}
+
+enum status profile_of_rollup(const struct store_rollup *rollup, const struct rollup_needs *needs,
+                              struct profile *profile, struct rollup_series *ret_series, struct error *error)
+{
+    *ret_series = (struct rollup_series){0};
+    struct read_frame *frames = calloc(rollup->frame_count + 1, sizeof(*frames));
+    struct read_node *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
+    enum status status = frames && nodes ? read_rollup(rollup, needs, frames, nodes, profile, ret_series, error)
+                                         : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
     profile->time_ns = profile_start_at(rollup->first_ns);
     profile->duration_ns = rollup->last_ns - rollup->first_ns;
+    struct label_set_id labels = rollup_labels_read(rollup->labels, profile);
+    for (size_t i = 0; i < profile->samples.count; i++) profile->samples.labels[i] = labels;
     free(frames);
     free(nodes);
     return status == STATUS_OK ? profile_failed(profile, error) : status;

@@ -1,5 +1,5 @@
-/* Profiles as the store adds them up, and back: values by name of the thread and stack, without times and labels.
- * SPDX-License-Identifier: MIT */
+/* Profiles as the store adds them up, and back: values by name of the thread and stack, with the labels that all
+ * samples have (query/rollup_labels.h), without times. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_QUERY_PROFILE_ROLLUP_H
 #define OFFBEAT_QUERY_PROFILE_ROLLUP_H
 
@@ -7,6 +7,7 @@
 #include "base/sha1.h"
 #include "profile/profile.h"
 #include "query/kinds.h"
+#include "query/rollup_labels.h"
 #include "store/store.h"
 
 /* The parts of samples that an answer needs, beside their stacks and values. */
@@ -15,6 +16,12 @@ enum detail {
     DETAIL_LABELS,  /* names of threads, and labels */
     DETAIL_THREADS, /* names of threads */
     DETAIL_STACKS,
+};
+
+/* Parts of sums that an answer needs. */
+struct rollup_needs {
+    enum detail detail;
+    struct slice tags[2]; /* keys of labels that choose samples; empty: none */
 };
 
 /* Profiles that are added only to others of one series (query/series.h). */
@@ -28,6 +35,7 @@ struct rollup_series {
 struct profile_rollup {
     struct store_rollup rollup;
     struct buffer text; /* the header, then the frames */
+    struct rollup_labels labels;
     struct slice *frames;
     struct store_node *nodes;
     uint64_t *values;
@@ -41,8 +49,8 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
 void profile_rollup_fini(struct profile_rollup *rollup);
 
 /* PROFILE is initialised and empty. RET_SERIES has a PROFILE_COUNT of 0 if profiles add up. STATUS_UNSUPPORTED if
- * ROLLUP is damaged, or lacks what DETAIL needs. */
-enum status profile_of_rollup(const struct store_rollup *rollup, enum detail detail, struct profile *profile,
-                              struct rollup_series *ret_series, struct error *error);
+ * ROLLUP is damaged, or lacks what NEEDS has. */
+enum status profile_of_rollup(const struct store_rollup *rollup, const struct rollup_needs *needs,
+                              struct profile *profile, struct rollup_series *ret_series, struct error *error);
 
 #endif

@@ -41,6 +41,7 @@ struct query {
     enum detail detail;      /* the parts of samples that the answer needs */
     struct kind_choice kind; /* kind of profiles that the answer is about */
     bool is_damaged;         /* the answer lacks data that are damaged */
+    bool has_chosen_tags;    /* the merged samples are those that the parameters choose by tags */
 };
 
 /* NULL if QUERY has no such parameter. */
@@ -51,6 +52,6 @@ size_t query_number(const struct query *query, const char *name, size_t otherwis
 
 typedef enum status query_answer(struct query *query, struct buffer *out, struct error *error);
 query_answer query_pprof, query_export, query_top, query_flame, query_diff, query_flamechart, query_flame_diff,
-    query_regressions, query_function, query_trend, query_page, query_types;
+    query_regressions, query_function, query_trend, query_page, query_types, query_tags;
 
 #endif

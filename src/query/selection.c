@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "query/selection.h"
 
+#include "analyze/filter.h"
 #include "analyze/time_cut.h"
 #include "base/clocks.h"
 #include "base/rfc3339.h"
@@ -11,6 +12,7 @@
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_scale.h"
+#include "profile/thread_labels.h"
 #include "query/image_place.h"
 #include "query/named_threads.h"
 #include "query/profile_rollup.h"
@@ -135,9 +137,11 @@ struct merge {
     bool keeps_times;
     size_t count, compacted_samples;
     struct series_list *series; /* profiles that do not add up */
-    bool adds_series_sums;      /* sums of SERIES are added, and what is decoded as they are */
     bool reduces;               /* profiles have what sums of the store have */
     bool only_linked;           /* samples of files that are linked to the chosen spans */
+    bool may_use_sums;          /* sums have all that the parameters choose by */
+    bool uses_sums;             /* sums of the store are added, and what is decoded as they are */
+    struct rollup_needs needs;  /* parts of sums that the answer needs */
     enum status status;
     struct error *error;
 };
@@ -204,18 +208,37 @@ static enum status compact_sometimes(struct merge *merge)
     return status;
 }
 
-/* Adds PROFILE, the sum of the profiles of SERIES, as the store has it. */
-static enum status add_series_sum(struct merge *merge, const struct store_rollup *rollup)
+static bool chooses_tags(const struct merge *merge)
 {
-    struct profile profile;
-    struct rollup_series sums;
-    profile_init(&profile);
-    enum status status = profile_of_rollup(rollup, merge->query->detail, &profile, &sums, merge->error);
-    if (status == STATUS_OK && sums.profile_count == 0)
-        status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums are of no series");
-    if (status == STATUS_OK) status = series_add_sum(merge->series, &sums, &profile, merge->error);
-    profile_fini(&profile);
+    return merge->needs.tags[0].size + merge->needs.tags[1].size > 0;
+}
+
+/* Leaves the samples of PROFILE that the parameters choose by tags, without labels if the answer has none. */
+static enum status keep_tagged(const struct merge *merge, struct profile *profile)
+{
+    struct filter_outcome ignored = {0};
+    const struct filter_options options = {.tag_focus = query_text(merge->query, "tag_focus"),
+                                           .tag_ignore = query_text(merge->query, "tag_ignore")};
+    enum status status = STATUS_OK;
+    if (chooses_tags(merge)) status = filter_labels(profile, &options, &ignored, merge->error);
+    for (size_t i = 0; i < profile->samples.count && merge->needs.detail > DETAIL_LABELS; i++)
+        profile->samples.labels[i] = (struct label_set_id){0};
     return status;
+}
+
+/* Reads ROLLUP into PROFILE, which is empty. */
+static enum status read_sums(const struct merge *merge, const struct store_rollup *rollup, struct profile *profile,
+                             struct rollup_series *ret_series)
+{
+    enum status status = profile_of_rollup(rollup, &merge->needs, profile, ret_series, merge->error);
+    return status == STATUS_OK ? keep_tagged(merge, profile) : status;
+}
+
+/* Adds PROFILE, the sum of the profiles of SUMS. */
+static enum status add_series_sum(struct merge *merge, const struct rollup_series *sums, const struct profile *profile)
+{
+    if (sums->profile_count == 0) return error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums are of no series");
+    return series_add_sum(merge->series, sums, profile, merge->error);
 }
 
 /* Adds PROFILE, decoded from CHUNK, to its series. */
@@ -223,13 +246,18 @@ static enum status add_to_series(struct merge *merge, const struct store_chunk *
 {
     struct rollup_series of_chunk;
     struct profile_rollup sum;
-    if (!merge->adds_series_sums) return series_add(merge->series, chunk, profile, merge->error);
+    struct profile added;
+    const struct rollup_needs needs = {.detail = merge->needs.detail};
+    if (!merge->uses_sums) return series_add(merge->series, chunk, profile, merge->error);
     series_of_chunk(chunk, profile, &of_chunk);
     bool is_sum = profile_rollup_init(&sum, profile, &of_chunk);
     sum.rollup.first_ns = chunk->start_ns;
     sum.rollup.last_ns = chunk->end_ns;
-    enum status status = is_sum ? add_series_sum(merge, &sum.rollup)
+    profile_init(&added);
+    enum status status = is_sum ? profile_of_rollup(&sum.rollup, &needs, &added, &of_chunk, merge->error)
                                 : error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile cannot be added up");
+    if (status == STATUS_OK) status = add_series_sum(merge, &of_chunk, &added);
+    profile_fini(&added);
     profile_rollup_fini(&sum);
     return status;
 }
@@ -243,6 +271,7 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
         status = cut_to_range(&merge->selection->query, chunk, &profile, merge->error);
     if (status == STATUS_OK && merge->only_linked) keep_linked(&profile, &merge->selection->spans);
     if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
+    if (status == STATUS_OK && merge->uses_sums) status = keep_tagged(merge, &profile);
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
     if (status == STATUS_OK && (merge->reduces || merge->query->detail > DETAIL_LABELS)) image_places_rebase(&profile);
@@ -306,12 +335,13 @@ static bool add_rollup(void *context, const struct store_rollup *rollup)
     struct profile profile;
     struct rollup_series series;
     bool is_first = merge->merged->value_type_count == 0;
-    if (merge->series) {
-        merge->status = add_series_sum(merge, rollup);
+    profile_init(&profile);
+    merge->status = read_sums(merge, rollup, &profile, &series);
+    if (merge->status == STATUS_OK && merge->series) {
+        merge->status = add_series_sum(merge, &series, &profile);
+        profile_fini(&profile);
         return merge->status == STATUS_OK;
     }
-    profile_init(&profile);
-    merge->status = profile_of_rollup(rollup, merge->query->detail, &profile, &series, merge->error);
     if (merge->status == STATUS_OK && series.profile_count > 0)
         merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums are of series");
     if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->merged, &profile))
@@ -353,20 +383,41 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
     return status == STATUS_OK ? merge->status : status;
 }
 
-static bool is_served_by_rollups(const struct query *query, const struct selection *selection, bool keeps_times)
+/* Sets the keys of the labels that the parameters choose by. False if they choose by something else. */
+static bool read_tags(const struct query *query, struct slice tags[2])
+{
+    static const char *const names[] = {"tag_focus", "tag_ignore"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *text = query_text(query, names[i]), *equals = text ? strchr(text, '=') : NULL;
+        if (!text || !text[0]) continue;
+        if (!equals) return false;
+        tags[i] = slice_of(text, (size_t)(equals - text));
+        bool is_of_thread =
+            thread_label_place(thread_name_keys, tags[i]) >= 0 || thread_label_place(thread_id_keys, tags[i]) >= 0;
+        if (tags[i].size == 0 || is_of_thread) return false;
+    }
+    return true;
+}
+
+static bool is_served_by_rollups(const struct merge *merge, const struct selection *selection)
 {
     const struct store_query *chunks = &selection->query;
-    return query->detail != DETAIL_ALL && !keeps_times && !selection->has_spans &&
-           selection->thread.size + chunks->profiler_id.size + chunks->chunk_id.size == 0 &&
-           !query_text(query, "tag_focus") && !query_text(query, "tag_ignore");
+    return merge->may_use_sums && merge->needs.detail != DETAIL_ALL && !merge->keeps_times && !selection->has_spans &&
+           selection->thread.size + chunks->profiler_id.size + chunks->chunk_id.size == 0;
 }
 
 /* Calls MERGE's functions with the rollups of RANGE, and the chunks that have none. */
 static enum status visit_rollups(struct merge *merge, const struct selection *range)
 {
     const struct store_rollup_visitor visitor = {
-        .add = add_rollup, .visit = visit, .continues = may_continue, .context = merge};
+        .add = add_rollup,
+        .visit = visit,
+        .continues = may_continue,
+        .context = merge,
+        .separates_labels = merge->needs.detail == DETAIL_LABELS || chooses_tags(merge),
+    };
     merge->selection = range;
+    merge->uses_sums = true;
     enum status status = store_each_rollup(merge->query->store, &range->query, &visitor, merge->error);
     return status == STATUS_OK ? merge->status : status;
 }
@@ -378,6 +429,7 @@ static enum status merge_rollups(struct merge *merge, const struct selection *ra
     if (status != STATUS_UNSUPPORTED) return status;
     profile_fini(merge->merged);
     profile_init(merge->merged);
+    merge->uses_sums = false;
     merge->status = STATUS_OK;
     merge->count = merge->compacted_samples = 0;
     return merge_range(merge, range);
@@ -391,14 +443,13 @@ static enum status read_series(struct merge *merge, const struct selection *rang
     series_list_init(list, &range->query);
     list->only_last = range->only_last;
     merge->series = list;
-    merge->adds_series_sums = merge->query->kind.rule != KIND_DIFFERENCE && !range->only_last &&
-                              is_served_by_rollups(merge->query, range, merge->keeps_times);
-    if (merge->adds_series_sums) status = visit_rollups(merge, range);
+    bool adds_sums = merge->query->kind.rule != KIND_DIFFERENCE && !range->only_last;
+    if (adds_sums && is_served_by_rollups(merge, range)) status = visit_rollups(merge, range);
     if (status != STATUS_UNSUPPORTED) return status;
     series_list_fini(list);
     series_list_init(list, &range->query);
     list->only_last = range->only_last;
-    merge->adds_series_sums = false;
+    merge->uses_sums = false;
     merge->status = STATUS_OK;
     merge->count = 0;
     status = series_find_neighbours(list, merge->query->store, &range->query, merge->error);
@@ -437,8 +488,7 @@ static enum status merge_kind(struct merge *merge, struct selection *range)
     /* A chosen chunk is shown as it is. */
     if (query->kind.needs_series && !merge->keeps_times && range->query.chunk_id.size == 0)
         return merge_series(merge, range);
-    return is_served_by_rollups(query, range, merge->keeps_times) ? merge_rollups(merge, range)
-                                                                  : merge_range(merge, range);
+    return is_served_by_rollups(merge, range) ? merge_rollups(merge, range) : merge_range(merge, range);
 }
 
 /* Makes SELECTION that of WINDOW. */
@@ -500,8 +550,13 @@ enum status selection_merge(struct query *query, const struct selection *selecti
     struct selection range = *selection;
     bool has_session = selection->query.profiler_id.size + selection->query.chunk_id.size > 0;
     merge.reduces = query->detail != DETAIL_ALL && !has_session;
+    merge.needs.detail = query->detail;
+    merge.may_use_sums = read_tags(query, merge.needs.tags);
     enum status status = selection->has_spans ? merge_chosen_spans(&merge, &range) : merge_kind(&merge, &range);
     bool has_chunks = profile->samples.count > 0 || query->kind.profile_count > 0;
+    query->has_chosen_tags = merge.uses_sums && chooses_tags(&merge);
+    if (status == STATUS_OK && query->has_chosen_tags && profile->samples.count == 0)
+        status = error_set(error, STATUS_NOT_FOUND, 0, "the filters leave no sample");
     if (status == STATUS_OK && !has_chunks) status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
     if (status == STATUS_OK) profile->default_value_type = profile_text(profile, query->kind.type);
     if (status == STATUS_OK) status = query->calls->name_places(query->context, profile, error);

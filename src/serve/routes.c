@@ -61,6 +61,7 @@ static void answer_query(struct request *request)
         {"flamechart", query_flamechart, "application/json"},
         {"page", query_page, "application/octet-stream"},
         {"types", query_types, "application/json"},
+        {"tags", query_tags, "application/json"},
     };
     size_t place = 0;
     while (strcmp(answers[place].route, request->route) != 0) place++;
@@ -92,6 +93,7 @@ static const struct route routes[] = {
     {"GET",  "platforms",    ACCESS_READ,  list_values},
     {"GET",  "sessions",     ACCESS_READ,  list_values},
     {"GET",  "types",        ACCESS_READ,  answer_query},
+    {"GET",  "tags",         ACCESS_READ,  answer_query},
     {"GET",  "transactions", ACCESS_READ,  list_spans},
     {"GET",  "spans",        ACCESS_READ,  list_spans},
     {"GET",  "rejected",     ACCESS_READ,  list_rejected},

@@ -36,13 +36,13 @@ static const char SCHEMA[] =
     " PRIMARY KEY(space, number)) WITHOUT ROWID;"
     "CREATE TABLE sum_group(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, environment TEXT NOT NULL,"
     " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, kinds TEXT NOT NULL, header BLOB NOT NULL,"
-    " UNIQUE(space, environment, release, host, platform, kinds, header));"
+    " labels BLOB NOT NULL, UNIQUE(space, environment, release, host, platform, kinds, header, labels));"
     "CREATE TABLE sum(sum_group INTEGER NOT NULL, level INTEGER NOT NULL, start_ns INTEGER NOT NULL,"
     " chunk INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, entries BLOB NOT NULL,"
     " PRIMARY KEY(sum_group, level, start_ns, chunk)) WITHOUT ROWID;"
     "CREATE TABLE stale(level INTEGER NOT NULL, start_ns INTEGER NOT NULL, sum_group INTEGER NOT NULL,"
     " PRIMARY KEY(level, start_ns, sum_group)) WITHOUT ROWID;"
-    "PRAGMA user_version=4;";
+    "PRAGMA user_version=5;";
 
 enum {
     ADD_CHUNK,
@@ -69,8 +69,9 @@ static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_DICTIONARY] = "INSERT INTO space(project,service) VALUES(?,?)",
     [ADD_SEGMENT] = "INSERT INTO segment VALUES(?,?,?,?)",
     [FIND_GROUP] = "SELECT id FROM sum_group WHERE space=? AND environment=? AND release=? AND host=? AND platform=? "
-                   "AND kinds=? AND header=?",
-    [ADD_GROUP] = "INSERT INTO sum_group(space,environment,release,host,platform,kinds,header) VALUES(?,?,?,?,?,?,?)",
+                   "AND kinds=? AND header=? AND labels=?",
+    [ADD_GROUP] = "INSERT INTO sum_group(space,environment,release,host,platform,kinds,header,labels) "
+                  "VALUES(?,?,?,?,?,?,?,?)",
     [ADD_ROLLUP] = "INSERT OR REPLACE INTO sum VALUES(?,?,?,?,?,?,?)",
     [DROP_ROLLUPS] = "DELETE FROM sum WHERE sum_group=? AND level=? AND start_ns=?",
     [MARK_ROLLED_UP] = "UPDATE chunk SET is_summed=1 WHERE id=?",

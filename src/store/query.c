@@ -295,6 +295,10 @@ static const char KINDS_OF_SERVICE[] =
     "found.kinds IS NOT NULL) SELECT kinds,0,0,0,0 FROM found WHERE kinds IS NOT NULL AND "
     "(EXISTS(" CHUNK_OF_KINDS " AND start_ns>=?2) OR EXISTS(" CHUNK_OF_KINDS "))";
 
+#define LABELS                                                                                                         \
+    "SELECT DISTINCT labels,0,0,0,0 FROM sum_group JOIN space ON space.id=space WHERE project=?1" WHERE_NAMES          \
+    " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)" WHERE_KINDS " LIMIT 10001"
+
 enum status days_each_value(struct store *store, const struct store_query *query, enum store_column column,
                             store_visit_value *visit, void *context, struct error *error)
 {
@@ -305,7 +309,7 @@ enum status days_each_value(struct store *store, const struct store_query *query
         [STORE_SERVICE] = VALUES_OF("service"),   [STORE_ENVIRONMENT] = VALUES_OF("environment"),
         [STORE_RELEASE] = VALUES_OF("release"),   [STORE_HOST] = VALUES_OF("host"),
         [STORE_PLATFORM] = VALUES_OF("platform"), [STORE_PROFILER] = VALUES_OF("profiler_id"),
-        [STORE_KINDS] = VALUES_OF("kinds"),
+        [STORE_KINDS] = VALUES_OF("kinds"),       [STORE_LABELS] = LABELS,
     };
     struct value_list list = {0};
     bool is_of_service = column == STORE_KINDS && query->service.size > 0;

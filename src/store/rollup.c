@@ -1,10 +1,10 @@
 /* Sums by stack: of each chunk, and of 10 minutes, hours and days.
  *
  * A data file has a dictionary for each service, and a group for each kind of chunk in it (environment, release, host,
- * platform, kinds, header). A rollup belongs to a group and a level; its entries are (distance to the stack before,
- * values), in LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a chunk drops
- * the rollups that it belongs to and notes them as stale, in the same transaction, so that a rollup that is there is
- * right. SPDX-License-Identifier: MIT */
+ * platform, kinds, header, labels). A rollup belongs to a group and a level; its entries are (distance to the stack
+ * before, values), in LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a
+ * chunk drops the rollups that it belongs to and notes them as stale, in the same transaction, so that a rollup that is
+ * there is right. SPDX-License-Identifier: MIT */
 #include "base/cursor.h"
 #include "base/leb128.h"
 #include "store/store_private.h"
@@ -152,7 +152,7 @@ static enum status store_segment(struct day *day, struct known_dictionary *known
 
 static void bind_group(sqlite3_stmt *statement, int64_t dictionary, const struct store_chunk *chunk)
 {
-    struct slice header = chunk->rollup->header;
+    struct slice header = chunk->rollup->header, labels = chunk->rollup->labels;
     (void)sqlite3_bind_int64(statement, 1, dictionary);
     sql_bind_slice(statement, 2, chunk->environment);
     sql_bind_slice(statement, 3, chunk->release);
@@ -160,6 +160,7 @@ static void bind_group(sqlite3_stmt *statement, int64_t dictionary, const struct
     sql_bind_slice(statement, 5, chunk->platform);
     sql_bind_slice(statement, 6, chunk->kinds);
     (void)sqlite3_bind_blob64(statement, 7, header.size ? (const void *)header.data : "", header.size, SQLITE_STATIC);
+    (void)sqlite3_bind_blob64(statement, 8, labels.size ? (const void *)labels.data : "", labels.size, SQLITE_STATIC);
 }
 
 static enum status take_group(struct day *day, int64_t dictionary, const struct store_chunk *chunk, int64_t *ret_group,

@@ -19,7 +19,9 @@ struct adding {
     struct rollup_values values; /* sums of the current DICTIONARY and HEADER */
     uint64_t first_ns, last_ns;  /* first start and last end of the chunks in VALUES */
     int64_t dictionary;
-    struct buffer header;
+    struct buffer header, labels;
+    struct stack_dictionary stacks; /* dictionary STACKS_ID of the day, read once for all its rollups */
+    int64_t stacks_id;
 };
 
 static bool asks_on(struct adding *adding)
@@ -64,19 +66,34 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
 
 /* --- What was added ----------------------------------------------------------------------------------------------- */
 
+static void forget_stacks(struct adding *adding)
+{
+    stack_dictionary_fini(&adding->stacks);
+    adding->stacks_id = 0;
+}
+
+static enum status read_stacks(struct adding *adding, struct error *error)
+{
+    uint64_t segments;
+    if (adding->stacks_id == adding->dictionary) return STATUS_OK;
+    forget_stacks(adding);
+    enum status status =
+        rollup_read_dictionary(adding->day->db, adding->dictionary, false, &adding->stacks, &segments, error);
+    if (status == STATUS_OK) adding->stacks_id = adding->dictionary;
+    return status;
+}
+
 static enum status give_rollup(struct adding *adding, struct error *error)
 {
-    struct stack_dictionary dictionary = {0};
-    uint64_t segments;
     if (!adding->continues || adding->values.node_count == 0) return STATUS_OK;
-    enum status status =
-        rollup_read_dictionary(adding->day->db, adding->dictionary, false, &dictionary, &segments, error);
-    const struct store_rollup whole = {
-        .header = buffer_slice(&adding->header), .first_ns = adding->first_ns, .last_ns = adding->last_ns};
+    enum status status = read_stacks(adding, error);
+    const struct store_rollup whole = {.header = buffer_slice(&adding->header),
+                                       .labels = buffer_slice(&adding->labels),
+                                       .first_ns = adding->first_ns,
+                                       .last_ns = adding->last_ns};
     struct rollup_receiver receiver = {adding->visitor->add, adding->visitor->context, true};
-    if (status == STATUS_OK) status = rollup_give(&dictionary, &adding->values, &whole, &receiver, error);
+    if (status == STATUS_OK) status = rollup_give(&adding->stacks, &adding->values, &whole, &receiver, error);
     adding->continues = receiver.continues;
-    stack_dictionary_fini(&dictionary);
     rollup_values_fini(&adding->values);
     return status;
 }
@@ -90,11 +107,15 @@ static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struc
     while (status == STATUS_OK && asks_on(adding) && (code = sqlite3_step(groups)) == SQLITE_ROW) {
         int64_t dictionary = sqlite3_column_int64(groups, 1);
         struct slice header = sql_text(groups, 2);
-        if (dictionary != adding->dictionary || !slice_equal(header, buffer_slice(&adding->header))) {
+        struct slice labels = adding->visitor->separates_labels ? sql_text(groups, 3) : slice_of(NULL, 0);
+        if (dictionary != adding->dictionary || !slice_equal(header, buffer_slice(&adding->header)) ||
+            !slice_equal(labels, buffer_slice(&adding->labels))) {
             status = give_rollup(adding, error);
             adding->dictionary = dictionary;
             buffer_clear(&adding->header);
             buffer_append(&adding->header, header.data, header.size);
+            buffer_clear(&adding->labels);
+            buffer_append(&adding->labels, labels.data, labels.size);
         }
         if (status == STATUS_OK && adding->continues)
             status = add_level(adding, sqlite3_column_int64(groups, 0), LEVEL_DAY, 0, adding->to_ns, error);
@@ -107,8 +128,9 @@ static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struc
 static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, struct error *error)
 {
     static const char groups[] =
-        "SELECT sum_group.id,space,header FROM sum_group JOIN space ON space.id=space WHERE project=?1" WHERE_NAMES
-        " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)" WHERE_KINDS " ORDER BY space,header";
+        "SELECT sum_group.id,space,header,labels FROM sum_group JOIN space ON space.id=space WHERE "
+        "project=?1" WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)" WHERE_KINDS
+        " ORDER BY space,header,labels";
     static const char rollups[] =
         "SELECT start_ns,first_ns,last_ns,entries FROM sum WHERE sum_group=?1 AND level=%d AND "
         "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns";
@@ -143,6 +165,7 @@ static enum status read_day(void *context, struct store *store, struct day *day,
         adding->levels[level] = NULL;
     }
     rollup_values_fini(&adding->values);
+    forget_stacks(adding);
     *continues = adding->continues;
     /* The visitor cannot give rollups back: the caller starts again without rollups. */
     return status == STATUS_MALFORMED ? error_set(error, STATUS_UNSUPPORTED, 0, "%s: sums are damaged", day->name)
@@ -158,7 +181,9 @@ enum status days_each_rollup(struct store *store, const struct store_query *quer
                             .to_ns = query->to_ns ? query->to_ns : UINT64_MAX,
                             .continues = true};
     buffer_init(&adding.header, STORE_ROLLUP_HEADER_MAX);
+    buffer_init(&adding.labels, STORE_ROLLUP_LABELS_MAX);
     enum status status = query_each_day(store, query, read_day, &adding, error);
     buffer_fini(&adding.header);
+    buffer_fini(&adding.labels);
     return status;
 }

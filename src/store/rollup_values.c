@@ -172,6 +172,7 @@ enum status rollup_give(const struct stack_dictionary *dictionary, const struct 
         mark_nodes(&part, dictionary, values);
         fill_part(&part, dictionary, values);
         part.rollup.header = whole->header;
+        part.rollup.labels = whole->labels;
         part.rollup.first_ns = whole->first_ns;
         part.rollup.last_ns = whole->last_ns;
         receiver->continues = receiver->visit(receiver->context, &part.rollup);

@@ -30,8 +30,8 @@ void rollup_encode_values(const struct rollup_values *rollup, struct buffer *out
 /* Appends the entries of ROLLUP, whose nodes have the numbers NODES in their dictionary. False without memory. */
 bool rollup_encode_entries(const struct store_rollup *rollup, const uint32_t *nodes, struct buffer *out);
 
-/* Calls VISIT with the stacks of DICTIONARY that have VALUES; WHOLE is the header and the times. *CONTINUES is set to
- * what VISIT returns. STATUS_MALFORMED if VALUES has stacks that DICTIONARY has not. */
+/* Calls VISIT with the stacks of DICTIONARY that have VALUES; WHOLE is the header, the labels and the times. *CONTINUES
+ * is set to what VISIT returns. STATUS_MALFORMED if VALUES has stacks that DICTIONARY has not. */
 struct rollup_receiver {
     store_visit_rollup *visit;
     void *context;

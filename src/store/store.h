@@ -33,6 +33,7 @@ struct store_node {
 };
 struct store_rollup {
     struct slice header; /* any bytes; only rollups with equal ones are added */
+    struct slice labels; /* any bytes; rollups with others are added, too, unless a visitor wants them apart */
     const struct slice *frames;
     const struct store_node *nodes;
     const uint64_t *values; /* VALUE_COUNT values of each node; a node without samples has 0 */
@@ -48,7 +49,12 @@ static inline bool store_has_values(const uint64_t *values, size_t count)
     return any != 0;
 }
 
-enum { STORE_ROLLUP_VALUES_MAX = 8, STORE_ROLLUP_NODES_MAX = 1 << 18, STORE_ROLLUP_HEADER_MAX = 4096 };
+enum {
+    STORE_ROLLUP_VALUES_MAX = 8,
+    STORE_ROLLUP_NODES_MAX = 1 << 18,
+    STORE_ROLLUP_HEADER_MAX = 4096,
+    STORE_ROLLUP_LABELS_MAX = 2048
+};
 
 /* Empty slices where something is not known. */
 struct store_chunk {
@@ -145,6 +151,7 @@ struct store_rollup_visitor {
     store_visit_chunk *visit;
     bool (*continues)(void *context);
     void *context;
+    bool separates_labels; /* rollups with other labels are separate, and have their labels */
 };
 enum status store_each_rollup(struct store *store, const struct store_query *query,
                               const struct store_rollup_visitor *visitor, struct error *error);
@@ -170,6 +177,7 @@ enum store_column {
     STORE_PLATFORM,
     STORE_PROFILER, /* a session */
     STORE_KINDS,    /* has no counts and times if a service is chosen */
+    STORE_LABELS,   /* labels of rollups; has no counts and times, and the time of the query chooses nothing */
     STORE_COLUMNS
 };
 

@@ -17,7 +17,7 @@
 #include <sqlite3.h>
 
 enum {
-    SCHEMA_VERSION = 4,
+    SCHEMA_VERSION = 5,
     STORE_DAYS_MAX = 4096,
     STORE_PATH_SIZE = 4096,
     DAY_NAME_SIZE = 20, /* "2026-11-23.db" */

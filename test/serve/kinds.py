@@ -1,11 +1,13 @@
 """Kinds of profiles: a service that sends several of them, and how each is added up over time. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
 import collections
+import contextlib
 import gzip
 import math
 import pathlib
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -14,7 +16,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from protobuf_wire import field, fields, push_series, varint  # noqa: E402
-from server_process import ROOT, chunk_envelope, running  # noqa: E402
+from server_process import ROOT, Server, chunk_envelope, running, seal  # noqa: E402
 from tap import case, check, check_equal, main, short, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -197,6 +199,68 @@ def values_since_the_start_are_differences_and_a_restart_is_recognized():
         check_equal(trend["totals"], [0, 500, 2500, 307, 600, 0, 0, 0, 0, 0], "parts of the time")
         send(server, pprof(LOCKS, {("main", "sync.(*Mutex).Unlock"): (5, 50)}, NOW - 20, duration=10), service="shop", host="a")
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 50}), 50, "a profile of a duration")
+
+
+# --- Tags -------------------------------------------------------------------------------------------------------------
+
+
+def labelled(function, value, seconds, *label_sets):
+    """CPU time of FUNCTION, for each set of labels: a number or text for each key."""
+    strings = ["", "cpu", "nanoseconds", function, *dict.fromkeys(word for labels in label_sets for pair in labels.items() for word in pair if isinstance(word, str))]
+
+    def label(key, word):
+        return field(1, strings.index(key)) + (field(3, word) if isinstance(word, int) else field(2, strings.index(word)))
+    return gzip.compress(field(1, field(1, 1) + field(2, 2)) +
+                         b"".join(field(2, field(1, varint(1)) + field(2, varint(value)) + fields(3, [label(*pair) for pair in labels.items()]))
+                                  for labels in label_sets) +
+                         field(4, field(1, 1) + field(4, field(1, 1))) + field(5, field(1, 1) + field(2, 3)) + fields(6, strings) + field(9, seconds * 10 ** 9))
+
+
+def send_labelled(server):
+    for i in range(20):
+        region, at = ("eu", "us")[i % 2], NOW - 100 - 60 * i
+        send(server, labelled(f"work_{region}", 1 << i, at, {"region": region, "pod": f"shop-{i % 4}"}), service="plain")
+        send(server, labelled(f"work_{region}", 1 << i, at, {"region": region, "bytes": 64}, {"region": region, "bytes": 65}), service="sized")
+        send(server, labelled("work", 1 << i, at, {"region": region, "trace": f"{i:032x}"}), service="traced")
+
+
+def sum_where(condition, factor=1):
+    return factor * sum(1 << i for i in range(20) if condition(i))
+
+
+TAGS = [("plain", "tag_focus=region=eu", sum_where(lambda i: i % 2 == 0)), ("plain", "tag_focus=pod=shop-[12]", sum_where(lambda i: i % 4 in (1, 2))),
+        ("plain", "tag_ignore=pod=shop-0", sum_where(lambda i: i % 4)), ("plain", "tag_focus=region=eu&tag_ignore=pod=shop-0", sum_where(lambda i: i % 4 == 2)),
+        ("sized", "tag_focus=region=us", sum_where(lambda i: i % 2, 2)), ("traced", "tag_focus=region=eu", sum_where(lambda i: i % 2 == 0))]
+
+
+@case
+def tags_that_whole_profiles_have_choose_sums():
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(OFFBEAT, f"{folder}/data")
+        send_labelled(server)
+
+        def check_tags():
+            for service, query, expected in TAGS:
+                check_equal(server.read(f"top?service={service}&type=cpu&{query}")["total"], expected, f"{service}, {query}")
+            check_equal(server.get("top?service=plain&tag_focus=region=asia").status, 404, "a region that is nowhere")
+        check_tags()
+        check_equal(server.read("tags?service=plain")["tags"], [{"name": "pod", "values": [f"shop-{i}" for i in range(4)], "is_cut": False},
+                                                               {"name": "region", "values": ["eu", "us"], "is_cut": False}], "tags")
+        check_equal([one["name"] for one in server.read("tags?service=traced")["tags"]], ["region"], "tags without ids")
+        for query, expected in (("sized&tag_focus=bytes=65b:", sum_where(lambda i: True)), ("traced&tag_focus=trace=00000013$", 1 << 19),
+                                ("plain&tag_focus=eu", sum_where(lambda i: i % 2 == 0))):
+            check_equal(server.read(f"top?service={query}")["total"], expected, query)
+        check_equal(server.stop(), 0, "exit status")
+        for data in pathlib.Path(f"{folder}/data").glob("20*.db"):
+            with contextlib.closing(sqlite3.connect(data)) as database:
+                database.execute("DELETE FROM chunk_raw")  # the payloads
+                database.commit()
+            seal(data)
+        server = Server(OFFBEAT, f"{folder}/data")
+        check_tags()
+        labels = [line.strip() for line in subprocess.run([OFFBEAT, "tags", f"{server.url}?service=plain"], capture_output=True, text=True, timeout=60).stdout.splitlines()]
+        check(any("shop-3" in line for line in labels), f"tags of the file: {labels}")
+        server.end()
 
 
 # --- A second implementation ------------------------------------------------------------------------------------------

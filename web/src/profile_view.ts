@@ -20,6 +20,11 @@ interface SpanOfServer {
   end: string;
 }
 
+interface Tag {
+  name: string;
+  values: string[];
+}
+
 type TypeOfServer = Kind & { is_default: boolean };
 
 const FILTERS: [name: "service" | "environment" | "release" | "host" | "transaction", list: string, label: string][] =
@@ -38,11 +43,12 @@ export class ProfileView implements ServerView {
   private types: TypeOfServer[] = [];
   private chosen = ""; // one of TYPES
   private readonly functions = make("datalist", { id: "functions" });
+  private readonly tags = make("datalist", { id: "tags" });
   private readonly rule = make("span", { class: "faint rule" });
 
   constructor(private readonly app: ServerApp) {
     this.chart = new TimeChart((from, to) => app.go({ from: from.toFixed(3), to: to.toFixed(3) }, true));
-    this.element.append(this.functions, this.bar, this.chart.element, this.place);
+    this.element.append(this.functions, this.tags, this.bar, this.chart.element, this.place);
   }
 
   hide(): void {
@@ -67,6 +73,7 @@ export class ProfileView implements ServerView {
     try {
       const parameters = await this.withType(selectionOf(state)), { type } = parameters;
       void this.showFilters();
+      void this.suggestTags();
       const [{ bytes, kind }, based, spans] = await Promise.all([
         api.page(this.isSession ? { ...parameters, times: "1" } : parameters),
         hasBase(state) && !this.isSession ? api.page({ ...baseOf(state), type }) : undefined,
@@ -160,7 +167,7 @@ export class ProfileView implements ServerView {
   }
 
   private filter(name: "tag_focus" | "focus" | "ignore", label: string, title: string): HTMLElement {
-    const field = make("input", { type: "text", "aria-label": label, title, placeholder: label, size: 10, spellcheck: "false", ...(name === "tag_focus" ? {} : { list: "functions" }) });
+    const field = make("input", { type: "text", "aria-label": label, title, placeholder: label, size: 10, spellcheck: "false", list: name === "tag_focus" ? "tags" : "functions" });
     field.value = this.app.state[name];
     field.addEventListener("change", () => this.app.go({ [name]: field.value.trim() } as Partial<ServerState>, true));
     return field;
@@ -170,6 +177,17 @@ export class ProfileView implements ServerView {
   // shown cut is left out.
   private suggest(profile: Profile): void {
     this.functions.replaceChildren(...profile.names.slice(0, SUGGESTIONS_MAX).map(expressionOf).filter((text) => text === safe(text)).map((value) => make("option", { value })));
+  }
+
+  // Offers the labels of whole profiles in the field for them. A value that a part of another one would match is anchored.
+  private async suggestTags(): Promise<void> {
+    const { api, state } = this.app;
+    const { tags } = await api.json<{ tags: Tag[] }>("tags", { service: state.service, environment: state.environment }).catch(() => ({ tags: [] as Tag[] }));
+    const options = tags.flatMap(({ name, values }) => values.map((value) => {
+      const exact = expressionOf(value).replace(/,/g, "\\x2c"), isPart = values.some((other) => other !== value && other.includes(value));
+      return `${name}=${isPart ? exact : exact.slice(1, -1)}`;
+    }));
+    if (state === this.app.state) this.tags.replaceChildren(...options.filter((text) => text === safe(text)).slice(0, SUGGESTIONS_MAX).map((value) => make("option", { value })));
   }
 
   // One more function is merged, collapsed or dropped; the root is another one.
