@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import chromium  # noqa: E402
 from speedscope_page import npm_file, served, speedscope_folder  # noqa: E402
-from tap import case, check, check_equal, main, skip  # noqa: E402
+from tap import case, check, check_equal, main, skip, some_of  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 DATA = pathlib.Path(sys.argv[2]).resolve()
@@ -503,11 +503,36 @@ def heap_profiles_of_v8(folder):
             yield f"{interval} bytes: {sum(wanted.values())} bytes, {len(wanted)} functions"
 
 
+CONVERTED = ("stackprof/wall.json", "perf/chains.data", "callgrind/calls.out.gz", "jfr/serial.jfr.gz", "pstats/python3.11.pstats")
+TIMES = ("stackprof/wall.json", "perf/chains.data", "pstats/python3.11.pstats")
+
+
+@compared
+def what_convert_writes_for_other_tools_in_speedscope(folder):
+    """It opens files of other tools, too: the sum of each is that of the source. It reads no addresses of callgrind."""
+    names = {"chrome-trace": "x.trace.json", "collapsed": "x.txt", "pprof": "x.pb"}
+    with speedscope(folder) as read_and_write:
+        for number, source in enumerate(CONVERTED):
+            total, rows = report(DATA / source)
+            for target, name in sorted(names.items()) if number == 0 else some_of(sorted(names.items()), 3):
+                if target == "chrome-trace" and source not in TIMES:
+                    continue
+                path = folder / name
+                run(OFFBEAT, "convert", DATA / source, "--to", target, "-o", path)
+                written = read_and_write(path)
+                sums = sums_of_speedscope(written)
+                factor = {"microseconds": 1000, "milliseconds": 10**6, "seconds": 10**9}.get(json.loads(written.read_text())["profiles"][0]["unit"], 1)
+                whole = sum(sums.values()) * factor
+                check(abs(whole - total) <= total * 1e-4 + 1, f"{source} to {target}: speedscope has {whole} of {total}")
+                check(len(sums) > 3, f"{source} to {target}: {sums}")
+            yield f"{source}: {total}, {len(rows)} functions"
+
+
 @compared
 def what_convert_writes_for_speedscope(folder):
     """speedscope's own sums of files that convert wrote."""
     with speedscope(folder) as read_and_write:
-        for source in ("stackprof/wall.json", "perf/chains.data", "callgrind/calls.out.gz", "jfr/serial.jfr.gz", "pstats/python3.11.pstats"):
+        for source in CONVERTED:
             path = folder / f"x{source.split('/')[0]}.json"  # it takes callgrind.x for a file of callgrind
             run(OFFBEAT, "convert", DATA / source, "--to", "speedscope", "-o", path)
             written = read_and_write(path)
@@ -551,7 +576,7 @@ def what_convert_writes_for_firefox(folder):
     need("node")
     if not npm_file("@firefox-devtools/profiler-cli"):
         skip("NOT COMPARED: @firefox-devtools/profiler-cli is not installed (./dev setup all)")
-    for source in ("stackprof/wall.json", "perf/chains.data", "callgrind/calls.out.gz", "jfr/serial.jfr.gz", "pstats/python3.11.pstats"):
+    for source in CONVERTED:
         path = folder / f"{source.split('/')[0]}.json"
         run(OFFBEAT, "convert", DATA / source, "--to", "firefox", "-o", path)
         total, rows = report(DATA / source)

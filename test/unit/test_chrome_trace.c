@@ -105,6 +105,23 @@ TEST(what_is_written_is_read_again_to_the_nanosecond)
     profile_fini(&again);
 }
 
+/* Of two events at one time, speedscope takes the begin of "b" first, and then never ends it. */
+TEST(a_frame_does_not_begin_when_one_of_its_name_ends)
+{
+    struct profile profile;
+    struct buffer bytes = {.maximum = 1 << 16};
+    profile_init(&profile);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a;b 1\nb;c 1\nd 1\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(chrome_trace_encode(&profile, &bytes, NULL), STATUS_OK);
+    buffer_append_byte(&bytes, '\0');
+    const char *text = (const char *)bytes.data, *ends = strstr(text, "\"E\"");
+    CHECK(ends && strstr(ends, "\"ts\":10000.000,\"name\":\"b\"}"));
+    CHECK(ends && strstr(ends, "\"ts\":10000.001,\"name\":\"b\"}"));
+    CHECK(ends && strstr(ends, "\"ts\":20000.000,\"name\":\"d\"}"));
+    buffer_fini(&bytes);
+    profile_fini(&profile);
+}
+
 TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {

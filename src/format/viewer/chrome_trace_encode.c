@@ -11,8 +11,10 @@
 
 #include <stdlib.h>
 
-/* The first number of threads whose id is no number. */
-enum { THREAD_NUMBERS_FIRST = 1 << 24 };
+enum {
+    THREAD_NUMBERS_FIRST = 1 << 24, /* first number of threads whose id is no number */
+    BRIDGED_PART = 16,              /* part of a period that may be between two samples of one stretch */
+};
 
 struct path {
     struct location_id *items; /* root first */
@@ -114,15 +116,40 @@ static void close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns)
     while (encoder->open.count > kept) end_location(encoder, encoder->open.items[--encoder->open.count], time_ns);
 }
 
-/* Closes and opens frames at TIME_NS, until those of STACK are open. */
-static void change_to(struct encoder *encoder, struct stack_id stack, uint64_t time_ns)
+/* Returns the name of LOCATION's function LINE; an empty one where it has none. */
+static struct string_id known_name(const struct encoder *encoder, struct location_id id, uint32_t line)
+{
+    const struct location *location = profile_location(encoder->profile, id);
+    if (line >= location->line_count) return (struct string_id){0};
+    struct function_id function = profile_lines(encoder->profile, location)[line].function;
+    return frame_name_of_function(profile_function(encoder->profile, function));
+}
+
+/* Returns true if a frame that is open, from KEPT on, has the name of the outermost frame of ID. */
+static bool is_ambiguous(const struct encoder *encoder, size_t kept, struct location_id id)
+{
+    const struct profile *profile = encoder->profile;
+    struct string_id name = known_name(encoder, id, frame_count(profile_location(profile, id)) - 1);
+    for (size_t i = kept; i < encoder->open.count && name.index; i++) {
+        struct location_id open = encoder->open.items[i];
+        for (uint32_t line = 0; line < frame_count(profile_location(profile, open)); line++) {
+            if (known_name(encoder, open, line).index == name.index) return true;
+        }
+    }
+    return false;
+}
+
+/* Closes and opens frames at TIME_NS, until those of STACK are open, until END_NS at least. Of an end and a begin at
+ * one time, speedscope takes the begin first if both have one name: such frames begin a nanosecond later. */
+static void change_to(struct encoder *encoder, struct stack_id stack, uint64_t time_ns, uint64_t end_ns)
 {
     struct path *open = &encoder->open, *next = &encoder->next;
     find_path(encoder, stack, next);
     size_t kept = 0;
     while (kept < open->count && kept < next->count && open->items[kept].index == next->items[kept].index) kept++;
+    bool is_later = kept < next->count && time_ns + 1 < end_ns && is_ambiguous(encoder, kept, next->items[kept]);
     close_frames(encoder, kept, time_ns);
-    for (size_t i = kept; i < next->count; i++) begin_location(encoder, next->items[i], time_ns);
+    for (size_t i = kept; i < next->count; i++) begin_location(encoder, next->items[i], time_ns + is_later);
     struct path swapped = *open;
     *open = *next;
     *next = swapped;
@@ -184,10 +211,10 @@ static void write_track(struct encoder *encoder, const struct track_sample *samp
         if (i > 0 && start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns) close_frames(encoder, 0, end_ns);
         uint64_t length_ns = length_of(encoder, &samples[i]);
         if (length_ns == 0) continue; /* viewers end an event before one that begins at the same time */
-        change_to(encoder, profile->samples.stack[samples[i].sample], start_ns);
         if (__builtin_add_overflow(start_ns, length_ns, &end_ns)) end_ns = UINT64_MAX / 2;
         uint64_t next_ns = profile->has_times && i + 1 < count ? samples[i + 1].time_ns - encoder->base_ns : UINT64_MAX;
         if (end_ns > next_ns) end_ns = next_ns;
+        change_to(encoder, profile->samples.stack[samples[i].sample], start_ns, end_ns);
     }
     close_frames(encoder, 0, end_ns);
 }
@@ -234,7 +261,7 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
         return error_set(error, STATUS_UNSUPPORTED, 0, "trace events hold time, and the profile has none");
     struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
     encoder.period_ns = sample_times_period_ns(profile);
-    if (profile->period > 0 || profile->has_ticks) encoder.bridged_ns = encoder.period_ns;
+    if (profile->period > 0 || profile->has_ticks) encoder.bridged_ns = encoder.period_ns / BRIDGED_PART;
     buffer_init(&encoder.name, PROFILE_STRING_BYTES_MAX);
     if (tracks_init(&encoder.tracks, profile))
         encode(&encoder);
