@@ -65,7 +65,18 @@ TEST(writes_a_recursive_call_once_for_each_sample)
     check_written(
         "even;odd 3\neven;odd;even;odd 4\n",
         "events: samples\n\nob=(1) ???\nfl=(1) ???\nfn=(1) odd\n0 7\ncfi=(1)\ncfn=(2) even\ncalls=1 0\n0 4\n\n"
-        "ob=(1)\nfl=(1)\nfn=(2)\ncfi=(1)\ncfn=(1)\ncalls=1 0\n0 7\n\ntotals: 7\n");
+        "ob=(1)\nfl=(1)\nfn=(2)\ncfi=(1)\ncfn=(1)\ncalls=1 0\n0 7\n\n"
+        "ob=(1)\nfl=(1)\nfn=(3) (root)\ncfi=(1)\ncfn=(2)\ncalls=1 0\n0 3\n\ntotals: 7\n");
+}
+
+/* Without that, callgrind_annotate and KCachegrind show 10 for leaf, less than its own 12. */
+TEST(root_calls_functions_that_begin_stacks_and_have_callers)
+{
+    check_written(
+        "main;leaf 10\nleaf 2\nother 1\n",
+        "events: samples\n\nob=(1) ???\nfl=(1) ???\nfn=(1) leaf\n0 12\n\n"
+        "ob=(1)\nfl=(1)\nfn=(2) other\n0 1\n\nob=(1)\nfl=(1)\nfn=(3) main\ncfi=(1)\ncfn=(1)\ncalls=1 0\n0 10\n\n"
+        "ob=(1)\nfl=(1)\nfn=(4) (root)\ncfi=(1)\ncfn=(1)\ncalls=1 0\n0 2\n\ntotals: 13\n");
 }
 
 TEST(the_default_value_is_the_first_event_and_units_have_no_blanks)

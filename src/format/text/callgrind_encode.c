@@ -2,7 +2,9 @@
  * functions that it calls cost from there.
  *
  * Costs that a file stated are written as they are. The costs of samples are summed up along the tree of stacks, so
- * that each stack is entered once. A call that is part of a recursion counts where it is entered first.
+ * that each stack is entered once. A call that is part of a recursion counts where it is entered first. Readers take
+ * the sum of all calls of a function for its inclusive costs. Where others call a function with which stacks begin,
+ * too, because they are cut or belong to a thread, "(root)" calls it for the stacks in which no other function does.
  * SPDX-License-Identifier: MIT */
 #include "format/text/callgrind.h"
 
@@ -20,6 +22,8 @@ struct written_function {
     uint64_t address;                    /* first address */
     int64_t line;
     uint32_t first_cost, last_cost; /* plus one; 0: none */
+    bool is_called;
+    bool is_root; /* "(root)" */
 };
 
 /* The cost of the code of a place, or of one function that is called from there. */
@@ -43,8 +47,10 @@ struct encoder {
     uint32_t *first_child, *next_sibling; /* index for each stack */
     INDEXED_ARRAY_OF(struct written_function) functions;
     INDEXED_ARRAY_OF(struct written_cost) costs;
-    ARRAY_OF(int64_t) values; /* values by cost and column */
-    ARRAY_OF(uint32_t) path;  /* costs that the stack at hand has entered */
+    ARRAY_OF(int64_t) values;      /* values by cost and column */
+    ARRAY_OF(uint32_t) path;       /* costs that the stack at hand has entered */
+    uint32_t outermost, root_cost; /* function with which the stack at hand begins, and its call by "(root)" */
+    uint32_t outermost_entered;    /* times that another function calls it in the stack at hand */
     bool has_addresses;
     enum status status;
 };
@@ -54,7 +60,8 @@ struct encoder {
 static bool function_equal(const void *context, uint32_t index, const void *key)
 {
     const struct written_function *a = &((const struct encoder *)context)->functions.items[index], *b = key;
-    return a->object.index == b->object.index && a->file.index == b->file.index && a->name.index == b->name.index;
+    return a->object.index == b->object.index && a->file.index == b->file.index && a->name.index == b->name.index &&
+           a->is_root == b->is_root;
 }
 
 /* INDEX_NONE without memory. */
@@ -134,10 +141,21 @@ static struct frame frame_of(struct encoder *encoder, const struct location *loc
     return (struct frame){number_function(encoder, &written), written.file, location->address, at};
 }
 
-static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *values)
+static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *values, int64_t times)
 {
     int64_t *sums = encoder->values.items + cost * encoder->value_count;
-    for (size_t i = 0; i < encoder->value_count; i++) sums[i] = profile_add_values(sums[i], values[i]);
+    for (size_t i = 0; i < encoder->value_count; i++) sums[i] = profile_add_values(sums[i], times * values[i]);
+}
+
+/* Begins the stacks of FUNCTION, which cost VALUES. */
+static void enter_root(struct encoder *encoder, uint32_t function, const int64_t *values)
+{
+    struct written_function root = {.is_root = true};
+    struct written_cost cost = {.function = number_function(encoder, &root), .callee = function + 1};
+    encoder->outermost = function;
+    encoder->outermost_entered = 0;
+    encoder->root_cost = encoder->status == STATUS_OK ? number_cost(encoder, &cost) : INDEX_NONE;
+    if (encoder->root_cost != INDEX_NONE) add_values(encoder, encoder->root_cost, values, 1);
 }
 
 static void enter_call(struct encoder *encoder, const struct frame *caller, uint32_t callee, const int64_t *values)
@@ -154,7 +172,17 @@ static void enter_call(struct encoder *encoder, const struct frame *caller, uint
         encoder->status = STATUS_NO_MEMORY;
         return;
     }
-    if (encoder->costs.items[number].entered++ == 0) add_values(encoder, number, values);
+    bool is_outermost = callee == encoder->outermost && caller->function != callee;
+    if (encoder->costs.items[number].entered++ == 0) add_values(encoder, number, values, 1);
+    if (is_outermost && encoder->outermost_entered++ == 0) add_values(encoder, encoder->root_cost, values, -1);
+    if (caller->function != callee) encoder->functions.items[callee].is_called = true;
+}
+
+static void leave_call(struct encoder *encoder)
+{
+    struct written_cost *cost = &encoder->costs.items[encoder->path.items[--encoder->path.count]];
+    cost->entered--;
+    if (cost->callee == encoder->outermost + 1 && cost->function != encoder->outermost) encoder->outermost_entered--;
 }
 
 /* --- The tree of stacks ------------------------------------------------------------------------------------------- */
@@ -208,7 +236,7 @@ static void add_own_costs(struct encoder *encoder)
         struct written_cost cost = {
             .function = frame.function, .file = frame.file, .address = frame.address, .line = frame.line};
         uint32_t number = number_cost(encoder, &cost);
-        if (number != INDEX_NONE) add_values(encoder, number, sums_of(encoder, i));
+        if (number != INDEX_NONE) add_values(encoder, number, sums_of(encoder, i), 1);
     }
 }
 
@@ -237,7 +265,11 @@ static void enter_stack(struct encoder *encoder, uint32_t stack)
     if (parent != 0) caller = innermost_of(encoder, parent);
     for (uint32_t i = count; i-- > 0 && encoder->status == STATUS_OK;) {
         struct frame frame = frame_of(encoder, location, i);
-        if (parent != 0 || i + 1 < count) enter_call(encoder, &caller, frame.function, sums_of(encoder, stack));
+        if (encoder->status != STATUS_OK) return;
+        if (parent != 0 || i + 1 < count)
+            enter_call(encoder, &caller, frame.function, sums_of(encoder, stack));
+        else
+            enter_root(encoder, frame.function, sums_of(encoder, stack));
         caller = frame;
     }
 }
@@ -247,8 +279,7 @@ static void leave_stack(struct encoder *encoder, uint32_t stack)
     const struct location *location = location_at(encoder, stack);
     uint32_t count = location->line_count ? location->line_count : 1;
     if (profile_parent_at(encoder->profile, stack) == 0) count--;
-    for (; count > 0 && encoder->status == STATUS_OK; count--)
-        encoder->costs.items[encoder->path.items[--encoder->path.count]].entered--;
+    for (; count > 0 && encoder->status == STATUS_OK; count--) leave_call(encoder);
 }
 
 static void walk(struct encoder *encoder)
@@ -302,7 +333,7 @@ static void add_stated(struct encoder *encoder, struct written_cost cost, struct
     if (number == INDEX_NONE) return;
     for (size_t i = 0; i < encoder->value_count; i++)
         values[i] = stated_value(profile->stated, stated_values, encoder->columns[i]);
-    add_values(encoder, number, values);
+    add_values(encoder, number, values, 1);
     struct written_cost *written = &encoder->costs.items[number];
     written->call_count = profile_add_values(written->call_count, count);
 }
@@ -419,14 +450,39 @@ static void write_cost(struct encoder *encoder, const struct written_function *f
     buffer_append_byte(encoder->out, '\n');
 }
 
+/* Returns true if COST is a call of "(root)" that no reader needs: its callee has no other callers, or always some. */
+static bool is_needless(const struct encoder *encoder, uint32_t number)
+{
+    const struct written_cost *cost = &encoder->costs.items[number];
+    return encoder->functions.items[cost->function].is_root &&
+           (!encoder->functions.items[cost->callee - 1].is_called ||
+            !has_cost(encoder, encoder->values.items + number * encoder->value_count));
+}
+
+/* Leaves "(root)" out where nothing needs it. */
+static void drop_needless_calls(struct encoder *encoder, struct written_function *function)
+{
+    while (function->first_cost != 0 && is_needless(encoder, function->first_cost - 1))
+        function->first_cost = encoder->costs.items[function->first_cost - 1].next;
+    for (uint32_t at = function->first_cost; at != 0; at = encoder->costs.items[at - 1].next) {
+        uint32_t *next = &encoder->costs.items[at - 1].next;
+        while (*next != 0 && is_needless(encoder, *next - 1)) *next = encoder->costs.items[*next - 1].next;
+    }
+}
+
 static void write_functions(struct encoder *encoder)
 {
     for (size_t i = 0; i < encoder->functions.count && !encoder->out->failed; i++) {
-        const struct written_function *function = &encoder->functions.items[i];
+        struct written_function *function = &encoder->functions.items[i];
+        if (function->is_root) drop_needless_calls(encoder, function);
+        if (function->is_root && function->first_cost == 0) continue;
         buffer_append_byte(encoder->out, '\n');
         append_name(encoder, "ob", CALLGRIND_OBJECT, function->object);
         append_name(encoder, "fl", CALLGRIND_FILE, function->file);
-        append_name(encoder, "fn", CALLGRIND_FUNCTION, function->name);
+        if (function->is_root)
+            callgrind_append_name(&encoder->text, "fn", CALLGRIND_FUNCTION, slice_of_text("(root)"));
+        else
+            append_name(encoder, "fn", CALLGRIND_FUNCTION, function->name);
         struct string_id file = function->file;
         for (uint32_t at = function->first_cost; at != 0; at = encoder->costs.items[at - 1].next)
             write_cost(encoder, function, at - 1, &file);
