@@ -105,7 +105,7 @@ TEST(what_is_written_is_read_again_to_the_nanosecond)
     profile_fini(&again);
 }
 
-/* Of two events at one time, speedscope takes the begin of "b" first, and then never ends it. */
+/* If both events have one time, speedscope takes the begin of "b" first, and then never ends it. */
 TEST(a_frame_does_not_begin_when_one_of_its_name_ends)
 {
     struct profile profile;
