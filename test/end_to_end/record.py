@@ -631,7 +631,7 @@ def a_program_whose_file_is_gone_is_sampled():
         facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
         stacks = {name: int(facts[name]) for name in facts if name.startswith("stacks_")}
         whole = stacks.pop("stacks_root")
-        check(whole > 35 and sum(stacks.values()) < 3, f"{whole} whole stacks, others: {stacks}")
+        check(whole > 0 and sum(stacks.values()) <= whole / 12 + 1, f"{whole} whole stacks, others: {stacks}")
 
 
 # Most of its time is in stubs of the PLT, which calls one function of libc after the other.

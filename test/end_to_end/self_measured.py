@@ -150,10 +150,21 @@ def stop(thread, seconds):
     ptrace(detach, thread, None, None)
 
 
+def skip_if_others_want_the_processors(why):
+    """WHY: what the case is about does not hold then."""
+    running = []
+    for _ in range(10):
+        running += [int(line.split()[1]) - 1 for line in open("/proc/stat", encoding="ascii") if line.startswith("procs_running")]
+        time.sleep(0.05)
+    if sorted(running)[len(running) // 2] >= os.cpu_count():
+        skip(f"{sorted(running)[len(running) // 2]} other threads want the {os.cpu_count()} processors: {why}")
+
+
 @case_by_the_clock
 def a_stopped_sampler_thread_takes_no_time_from_long_calls():
     """Each was a single one of the timer's hits, worth as much as one in user code: 64 to 75 of 90 % were shown."""
     offbeat, folder = programs()
+    skip_if_others_want_the_processors("the thread waits for one unseen while the sampler is stopped")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         recording = pool.submit(truth.record, offbeat, folder, ("long_calls", 101, "wall", "denied"), 3)
         sampler = sampler_of((folder / "long_calls").resolve())
@@ -325,15 +336,16 @@ def waits_of_threads_that_wake_each_other_do_not_end_early():
 
 @case_by_the_clock
 def short_user_code_that_signals_do_not_see_is_reported_in_one_line():
-    """Without perf events and timers the kernel shows user code of 5 µs as the call after it."""
+    """Without perf events and timers the kernel shows user code of 5 µs as the call after it, unless others want the processor."""
     offbeat, folder = programs()
     without_perf = BUILD / "test/safety/safety_without_perf"
-    for before, microseconds, expected in (([without_perf, "--timers"], "5", 1), ([without_perf, "--timers"], "1000", 0),
-                                           ([without_perf], "5", 0), ([], "5", 0)):
-        done = run(*before, offbeat, "record", "-o", "calls.pb.gz", "--", "./short_user_code", microseconds, "32768", cwd=folder,
-                   env={**os.environ, "TRUTH_SECONDS": "2"})
-        lines = [line for line in done.stderr.decode().splitlines() if "short stretches of user code" in line]
-        check(len(lines) == expected, f"{before}, {microseconds} µs: {lines}")
+    for before, microseconds, seconds, is_told in (([without_perf, "--timers"], 5, 4, True), ([without_perf, "--timers"], 1000, 2, False),
+                                                   ([without_perf], 5, 2, False), ([], 5, 2, False)):
+        found = truth.record(offbeat, folder, (f"short_user_code {microseconds} 32768", 101, "cpu", "root"), seconds, before)
+        check(not isinstance(found, str), found)
+        told = any(row.is_announced for row in found)
+        right = all(abs(row.error) < 12 for row in found if row.name != "(all)")
+        check(told or right if is_told else not told, f"{before}, {microseconds} µs: {[row.cells() for row in found]}")
 
 
 @case
