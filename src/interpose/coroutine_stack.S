@@ -4,4 +4,4 @@
     .text
     interposed makecontext, interpose_before_makecontext
 
-    .section .note.GNU-stack, "", @progbits
+    END_OF_FILE

@@ -12,4 +12,4 @@
     interposed fexecve, interpose_before_exec, 7
     interposed execveat, interpose_before_exec, 8
 
-    .section .note.GNU-stack, "", @progbits
+    END_OF_FILE

@@ -81,6 +81,25 @@ static inline uint64_t machine_fp_place(const struct machine_rule *rule, uint64_
     return machine_needs_sp_or_fp_only(rule) ? sp - rule->fp_words * sizeof(uint64_t) : 0;
 }
 
+/* Returns the address at which a function with RULE, which has saved it, and frame CFA has its return address. */
+static inline uint64_t machine_return_place(const struct machine_rule *rule, uint64_t cfa)
+{
+    return cfa - rule->return_words * sizeof(uint64_t);
+}
+
+/* Returns true if a call of ADDRESS enters the function whose rules begin at START: system calls of glibc have a nop
+ * before. */
+static inline bool machine_is_entry_of(uint64_t address, uint64_t start)
+{
+    return address == start || address + 4 == start;
+}
+
+/* Unconditional branches that contain their distance: their first 6 bits. */
+enum branch { BRANCH = 0x14000000, BRANCH_AND_LINK = -0x6c000000 };
+
+/* Returns where INSTRUCTION at ADDRESS branches to; 0 if it is no such BRANCH. */
+uint64_t machine_branch_target(uint32_t instruction, enum branch branch, uint64_t address);
+
 enum {
     CFI_REGISTERS = 32,
     DWARF_FP = 29,

@@ -46,3 +46,10 @@ bool is_register_jump(const struct unwind_code *code, uint64_t last)
     return last + 1 >= INSTRUCTION && read_instructions(code, last + 1 - INSTRUCTION, &word, 1) &&
            (word & BR_MASK) == BR;
 }
+
+bool is_signal_return(const struct unwind_code *code, uint64_t address)
+{
+    enum { MOV_X8_SIGRETURN = 0xd2801168u, SVC = 0xd4000001u };
+    uint32_t words[2];
+    return read_instructions(code, address, words, 2) && words[0] == MOV_X8_SIGRETURN && words[1] == SVC;
+}

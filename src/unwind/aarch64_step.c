@@ -103,3 +103,20 @@ enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registe
     registers->known = 1u << MACHINE_IP | 1u << MACHINE_FP;
     return MACHINE_STEPPED;
 }
+
+/* The frame is a siginfo_t and a ucontext_t, in which the registers follow 176 bytes and the fault's address (the
+ * kernel's struct rt_sigframe, asm/sigcontext.h). */
+enum machine_step machine_step_from_signal_frame(struct unwind_registers *registers, struct unwind_memory *memory)
+{
+    enum { REGISTERS_AT = 128 + 176 + 8, SP_NUMBER = 31, PC_NUMBER = 32 };
+    uint64_t first = registers->values[MACHINE_SP] + REGISTERS_AT;
+    struct unwind_registers interrupted = {.known = MACHINE_ALL_KNOWN};
+    if (!machine_known(registers, MACHINE_SP)) return MACHINE_UNKNOWN_REGISTER;
+    if (first % WORD != 0) return MACHINE_BAD_FRAME;
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        unsigned number = i == MACHINE_IP ? PC_NUMBER : i == MACHINE_SP ? SP_NUMBER : dwarf_of_machine[i];
+        if (!unwind_read(memory, first + number * (uint64_t)WORD, &interrupted.values[i])) return MACHINE_BAD_MEMORY;
+    }
+    *registers = interrupted;
+    return MACHINE_STEPPED_EXACTLY;
+}

@@ -147,6 +147,9 @@ enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registe
 /* Steps from a stub in a PLT, which has changed neither the stack nor the return address. */
 enum machine_step machine_step_from_stub(struct unwind_registers *registers, struct unwind_memory *memory);
 
+/* Steps from the code that is_signal_return recognizes to the frame that the signal interrupted. */
+enum machine_step machine_step_from_signal_frame(struct unwind_registers *registers, struct unwind_memory *memory);
+
 /* Returns true for the outermost frame of code without rules: hand-written entry code marks it by a frame pointer of
  * zero (System V ABI for AMD64 §3.4.1, Procedure Call Standard for AArch64 §6.4.6). */
 static inline bool machine_is_outermost(const struct unwind_registers *registers)

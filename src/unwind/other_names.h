@@ -20,6 +20,7 @@
 #define frame_table_layout other_frame_table_layout
 #define frame_table_take_block other_frame_table_take_block
 #define is_register_jump other_is_register_jump
+#define is_signal_return other_is_signal_return
 #define machine_compile_narrow other_machine_compile_narrow
 #define machine_compile_one_rule other_machine_compile_one_rule
 #define machine_compile_registers other_machine_compile_registers
@@ -32,6 +33,7 @@
 #define machine_saved_is_valid other_machine_saved_is_valid
 #define machine_step other_machine_step
 #define machine_step_by_frame_pointer other_machine_step_by_frame_pointer
+#define machine_step_from_signal_frame other_machine_step_from_signal_frame
 #define machine_step_from_stub other_machine_step_from_stub
 #define machine_step_wide other_machine_step_wide
 #define plt_stub_holds other_plt_stub_holds

@@ -15,6 +15,9 @@ bool plt_stub_holds(const struct unwind_code *code, uint64_t address);
 /* Returns true if the instruction that ends with the byte at LAST is a jump through a register. Signal-safe. */
 bool is_register_jump(const struct unwind_code *code, uint64_t last);
 
+/* Returns true if ADDRESS is the vdso's code to which a signal handler returns, if that has no rules. Signal-safe. */
+bool is_signal_return(const struct unwind_code *code, uint64_t address);
+
 /* Returns the address to which an instruction that ends at NEXT refers by DISTANCE. */
 static inline uint64_t address_at_distance(const uint8_t distance[4], uint64_t next)
 {

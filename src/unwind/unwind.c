@@ -117,6 +117,16 @@ static bool is_entry(const struct unwind_module *module, uint64_t lookup, const 
     return module->lookup && memory->work && frame_lookup_find(module->lookup, lookup + 1, memory->work);
 }
 
+/* Returns true if the innermost frame of REGISTERS, in code of MODULE without rules, has its return address in a
+ * register: functions of the vdso call nothing. Where one has called another, the register holds an address of MODULE.
+ */
+static bool link_leaves(const struct unwind_module *module, const struct unwind_registers *registers)
+{
+    return MACHINE_LINK_REGISTER != MACHINE_REGISTER_OTHER && machine_known(registers, MACHINE_LINK_REGISTER) &&
+           !module_holds(module,
+                         machine_code_address(registers->values[MACHINE_LINK_REGISTER % MACHINE_REGISTERS]) - 1);
+}
+
 /* Steps to the caller of REGISTERS. IS_EXACT: IP is the next instruction. */
 static enum machine_step step_from(const struct unwind_module *module, struct found found, bool is_exact,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
@@ -125,6 +135,9 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
     bool may_be_stub = is_exact && module && memory->code; /* code that was generated at run time has no PLT */
     if (may_be_stub && plt_stub_holds(memory->code, registers->values[MACHINE_IP]))
         return machine_step_from_stub(registers, memory);
+    if (memory->code && is_signal_return(memory->code, registers->values[MACHINE_IP]))
+        return machine_step_from_signal_frame(registers, memory);
+    if (is_exact && module && link_leaves(module, registers)) return machine_step_from_stub(registers, memory);
     bool has_information = module && (module->table || module->lookup || module->keeps_frame_pointers);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);

@@ -10,7 +10,8 @@ struct unwind_recovery {
     bool (*recover)(struct unwind_recovery *recovery, const struct unwind_module *module, uint64_t lookup,
                     struct unwind_registers *registers, struct unwind_memory *memory);
     const struct unwind_modules *modules;
-    size_t count;
+    uint64_t innermost; /* first address of the walk */
+    size_t count;       /* registers that were found */
 };
 
 /* Walks from a frame that is not the innermost: IP is its return address less one, and the first address. */

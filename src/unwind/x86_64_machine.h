@@ -94,6 +94,19 @@ static inline uint64_t machine_fp_place(const struct machine_rule *rule, uint64_
     return is_saved ? sp - rule->saved_words[0] * sizeof(uint64_t) : 0;
 }
 
+/* Returns the address at which a function with RULE and frame CFA has its return address. */
+static inline uint64_t machine_return_place(const struct machine_rule *rule, uint64_t cfa)
+{
+    (void)rule;
+    return cfa - sizeof(uint64_t);
+}
+
+/* Returns true if a call of ADDRESS enters the function whose rules begin at START. */
+static inline bool machine_is_entry_of(uint64_t address, uint64_t start)
+{
+    return address == start;
+}
+
 enum {
     CFI_REGISTERS = 17, /* registers 0 to 16 of DWARF's numbering cover all that the unwinder follows */
     DWARF_RBP = 6,

@@ -28,3 +28,11 @@ bool is_register_jump(const struct unwind_code *code, uint64_t last)
     if (!code->read(code->context, last - 1, bytes, sizeof(bytes))) return false;
     return bytes[0] == JUMP && (bytes[1] & REGISTER_MASK) == THROUGH_REGISTER;
 }
+
+/* The vdso of this processor has no such code: libc's has rules. */
+bool is_signal_return(const struct unwind_code *code, uint64_t address)
+{
+    (void)code;
+    (void)address;
+    return false;
+}

@@ -109,3 +109,10 @@ enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registe
     registers->known = KNOWN_ALWAYS | 1u << MACHINE_FP;
     return MACHINE_STEPPED;
 }
+
+enum machine_step machine_step_from_signal_frame(struct unwind_registers *registers, struct unwind_memory *memory)
+{
+    (void)registers;
+    (void)memory;
+    return MACHINE_NO_RULE;
+}

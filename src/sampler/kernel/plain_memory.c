@@ -7,7 +7,12 @@
  *
  * meson.build compiles this file with -ffreestanding and without the loop transformations that would turn a loop into a
  * call to the function that it implements. SPDX-License-Identifier: MIT */
-#include <emmintrin.h>
+#if defined(__aarch64__)
+#include "sampler/kernel/vector_aarch64.h"
+#else
+#include "sampler/kernel/vector_x86_64.h"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +21,7 @@ typedef uint64_t unaligned64 __attribute__((aligned(1), may_alias));
 typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));
 typedef uint16_t unaligned16 __attribute__((aligned(1), may_alias));
 
-enum {
-    VECTOR = 16,
-    STRING_INSTRUCTION_BYTES = 1024, /* from here on `rep movsb` is faster than a loop (its start costs some 30 ns) */
-};
+enum { VECTOR = 16 };
 
 void *memcpy(void *restrict to, const void *restrict from, size_t size);
 void *memmove(void *to, const void *from, size_t size);
@@ -35,21 +37,11 @@ char *strstr(const char *text, const char *wanted);
 
 /* --- Copying ------------------------------------------------------------------------------------------------------ */
 
-static inline __m128i load(const uint8_t *from)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)from);
-}
-
-static inline void store(uint8_t *to, __m128i value)
-{
-    _mm_storeu_si128((__m128i *)(void *)to, value);
-}
-
 /* Up to 32 bytes: everything is loaded before anything is stored, so the ranges may overlap. */
 static inline void move_few(uint8_t *to, const uint8_t *from, size_t size)
 {
     if (size >= VECTOR) {
-        __m128i first = load(from), last = load(from + size - VECTOR);
+        vector first = load(from), last = load(from + size - VECTOR);
         store(to, first);
         store(to + size - VECTOR, last);
     } else if (size >= 8) {
@@ -73,7 +65,7 @@ static inline void move_few(uint8_t *to, const uint8_t *from, size_t size)
  * may overwrite them. */
 static inline void move_up(uint8_t *to, const uint8_t *from, size_t size)
 {
-    __m128i last = load(from + size - VECTOR);
+    vector last = load(from + size - VECTOR);
     uint8_t *end = to + size - VECTOR;
     for (; to < end; to += VECTOR, from += VECTOR) store(to, load(from));
     store(end, last);
@@ -82,7 +74,7 @@ static inline void move_up(uint8_t *to, const uint8_t *from, size_t size)
 /* More than 32 bytes, where TO is above FROM and the ranges overlap. */
 static inline void move_down(uint8_t *to, const uint8_t *from, size_t size)
 {
-    __m128i first = load(from);
+    vector first = load(from);
     for (; size > VECTOR; size -= VECTOR) store(to + size - VECTOR, load(from + size - VECTOR));
     store(to, first);
 }
@@ -93,11 +85,10 @@ static inline void *move(void *to, const void *from, size_t size)
         move_few(to, from, size);
     } else if ((uintptr_t)to - (uintptr_t)from < size) {
         move_down(to, from, size);
-    } else if (size < STRING_INSTRUCTION_BYTES) {
+    } else if (size < STRING_BYTES) {
         move_up(to, from, size);
     } else {
-        void *at = to;
-        __asm__ volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(size) : : "memory");
+        copy_string(to, from, size);
     }
     return to;
 }
@@ -135,22 +126,22 @@ void *memset(void *to, int value, size_t size)
     uint8_t *at = to;
     if (size < VECTOR) {
         fill_few(at, (uint8_t)value * (uint64_t)0x0101010101010101, size);
-    } else if (size < STRING_INSTRUCTION_BYTES) {
-        __m128i vector = _mm_set1_epi8((char)value);
+    } else if (size < STRING_BYTES) {
+        vector bytes = vector_of((uint8_t)value);
         uint8_t *end = at + size - VECTOR;
-        for (; at < end; at += VECTOR) store(at, vector);
-        store(end, vector);
+        for (; at < end; at += VECTOR) store(at, bytes);
+        store(end, bytes);
     } else {
-        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(value) : "memory");
+        fill_string(at, (uint8_t)value, size);
     }
     return to;
 }
 
 /* --- Comparing and searching: no byte outside of the range is read ------------------------------------------------ */
 
-static inline unsigned unequal_bytes(const uint8_t *left, const uint8_t *right)
+static inline size_t first_byte(vector_mask mask)
 {
-    return 0xffff & ~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(load(left), load(right)));
+    return (unsigned)__builtin_ctzll(mask) / MASK_BITS;
 }
 
 int memcmp(const void *left, const void *right, size_t size)
@@ -158,9 +149,9 @@ int memcmp(const void *left, const void *right, size_t size)
     const uint8_t *a = left, *b = right;
     size_t at = 0;
     for (; at + VECTOR <= size; at += VECTOR) {
-        unsigned unequal = unequal_bytes(a + at, b + at);
+        vector_mask unequal = MASK_ALL & ~equal_bytes(load(a + at), load(b + at));
         if (unequal == 0) continue;
-        at += (size_t)__builtin_ctz(unequal);
+        at += first_byte(unequal);
         return a[at] - b[at];
     }
     while (at + 8 <= size && *(const unaligned64 *)(a + at) == *(const unaligned64 *)(b + at)) at += 8;
@@ -173,10 +164,10 @@ int memcmp(const void *left, const void *right, size_t size)
 void *memchr(const void *bytes, int wanted, size_t size)
 {
     const uint8_t *at = bytes, *end = at + size;
-    __m128i vector = _mm_set1_epi8((char)wanted);
+    vector sought = vector_of((uint8_t)wanted);
     for (; (size_t)(end - at) >= VECTOR; at += VECTOR) {
-        unsigned equal = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(load(at), vector));
-        if (equal != 0) return (void *)(uintptr_t)(at + __builtin_ctz(equal));
+        vector_mask equal = equal_bytes(load(at), sought);
+        if (equal != 0) return (void *)(uintptr_t)(at + first_byte(equal));
     }
     for (; at < end; at++) {
         if (*at == (uint8_t)wanted) return (void *)(uintptr_t)at;
@@ -207,11 +198,10 @@ int strcmp(const char *left, const char *right)
     return strncmp(left, right, SIZE_MAX);
 }
 
-static inline unsigned ends_in(const uint8_t *aligned, int wanted)
+static inline vector_mask ends_in(const uint8_t *aligned, int wanted)
 {
-    __m128i bytes = _mm_load_si128((const __m128i *)(const void *)aligned);
-    __m128i is_wanted = _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)wanted));
-    return (unsigned)_mm_movemask_epi8(_mm_or_si128(is_wanted, _mm_cmpeq_epi8(bytes, _mm_setzero_si128())));
+    vector bytes = load(aligned);
+    return equal_bytes(bytes, vector_of((uint8_t)wanted)) | equal_bytes(bytes, vector_of(0));
 }
 
 /* Searches in vectors, because texts of /proc are long. An aligned vector is in one page: if one of its bytes can be
@@ -220,9 +210,9 @@ char *strchr(const char *text, int wanted)
 {
     unsigned before = (uintptr_t)text % VECTOR;
     const uint8_t *at = (const uint8_t *)text - before;
-    unsigned ends = ends_in(at, wanted) >> before << before;
+    vector_mask ends = ends_in(at, wanted) >> before * MASK_BITS << before * MASK_BITS;
     while (ends == 0) ends = ends_in(at += VECTOR, wanted);
-    at += __builtin_ctz(ends);
+    at += first_byte(ends);
     return *at == (uint8_t)wanted ? (char *)(uintptr_t)at : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include "base/pages.h"
 #include "base/thread_denial.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/kernel/processor.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -19,40 +20,21 @@
 enum {
     PAGE = 4096,
     STACK_BYTES = 256 << 10,
-    STORAGE_SLACK = 256 << 10, /* below the furthest thread-local variable that we know of: errno */
+    STORAGE_SLACK = 256 << 10, /* beyond the furthest thread-local variable that we know of: errno */
     END_WAIT_NS = 100000000,
-    THREAD_BLOCK_BYTES = 16 << 10, /* libc's own description of a thread is from the thread pointer upwards */
+    THREAD_BLOCK_BYTES = 16 << 10, /* libc's own description of a thread */
 };
 
-/* The words of the thread control block that code may read on any thread (the x86-64 TLS ABI, and glibc's tcbhead_t).
- */
-struct control_block {
-    void *self;
-    void *dynamic_storage; /* none */
-    void *self_again;
-    uint64_t single[2];
-    uint64_t stack_guard;
-};
-
-static uint64_t *thread_pointer(void)
-{
-    uint64_t *pointer;
-    __asm__("mov %%fs:0, %0" : "=r"(pointer));
-    return pointer;
-}
-
-/* Allocates zeroed storage in the shape of a thread's, for the odd variable that some function touches all the same. */
+/* Allocates zeroed storage in the shape of a thread's, for the odd variable that some function touches all the same.
+ * Returns the thread pointer. */
 static void *make_storage(void)
 {
-    size_t below = (size_t)((uintptr_t)thread_pointer() - (uintptr_t)&errno);
-    below = (below + STORAGE_SLACK) & ~(size_t)(PAGE - 1);
-    uint8_t *memory = pages_allocate(below + THREAD_BLOCK_BYTES);
+    size_t below, size = processor_thread_bytes(&errno, STORAGE_SLACK, THREAD_BLOCK_BYTES, &below);
+    below = (below + PAGE - 1) & ~(size_t)(PAGE - 1);
+    uint8_t *memory = pages_allocate(size + PAGE);
     if (!memory) return NULL;
-    struct control_block *block = (struct control_block *)(void *)(memory + below);
-    const struct control_block *ours = (const struct control_block *)(const void *)thread_pointer();
-    block->self = block->self_again = block;
-    block->stack_guard = ours->stack_guard;
-    return block;
+    processor_thread_block_fill(memory + below);
+    return memory + below;
 }
 
 /* Allocates the stack, with an inaccessible page below it. */

@@ -6,6 +6,7 @@
 
 #include "base/kernel.h"
 #include "base/slice.h"
+#include "sampler/kernel/processor.h"
 
 #include <elf.h>
 #include <stdatomic.h>
@@ -90,7 +91,7 @@ void clock_prepare(void)
 {
     const Elf64_Ehdr *header = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
     if (!header || atomic_load(&of_vdso)) return;
-    uintptr_t found = (uintptr_t)find_in_vdso(header, "__vdso_clock_gettime");
+    uintptr_t found = (uintptr_t)find_in_vdso(header, PROCESSOR_VDSO_CLOCK);
     atomic_store(&of_vdso, (clock_function)found);
 }
 

@@ -7,13 +7,10 @@
 #include "base/plain_text.h"
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/kernel/processor.h"
 #include "sampler/kernel/stack_reader.h"
 
 #include <errno.h>
-
-enum {
-    SYSCALL_INSTRUCTION = 2, /* bytes by which the kernel moves a thread back to begin a call again */
-};
 
 /* Stack pointer and program counter of a thread that is blocked; 0: nowhere. */
 struct blocked_place {
@@ -22,15 +19,13 @@ struct blocked_place {
 
 static bool is_syscall(uint64_t address)
 {
-    static const uint8_t syscall_instruction[] = {0x0f, 0x05};
-    uint8_t code[sizeof(syscall_instruction)];
-    return process_read_memory(address, code, sizeof(code)) == sizeof(code) &&
-           memcmp(code, syscall_instruction, sizeof(code)) == 0;
+    uint8_t code[PROCESSOR_CALL_BYTES];
+    return process_read_memory(address, code, sizeof(code)) == sizeof(code) && processor_is_call(code);
 }
 
 bool registers_are_in_call(const struct unwind_registers *registers)
 {
-    return is_syscall(registers->values[MACHINE_IP] - SYSCALL_INSTRUCTION) || registers_are_asleep(registers);
+    return is_syscall(registers->values[MACHINE_IP] - PROCESSOR_CALL_BYTES) || registers_are_asleep(registers);
 }
 
 bool registers_are_asleep(const struct unwind_registers *registers)
@@ -38,9 +33,8 @@ bool registers_are_asleep(const struct unwind_registers *registers)
     /* A call that slept ends with EINTR, or the program counter is moved back to its instruction, to begin it again. */
     enum { CALL_NUMBERS_END = 1024 };
     uint64_t next = registers->values[MACHINE_IP];
-    int64_t result = (int64_t)registers->values[MACHINE_RAX];
-    if (result == -EINTR) return is_syscall(next - SYSCALL_INSTRUCTION);
-    return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
+    if ((int64_t)processor_call_result(registers) == -EINTR) return is_syscall(next - PROCESSOR_CALL_BYTES);
+    return processor_call_number(registers) < CALL_NUMBERS_END && is_syscall(next);
 }
 
 /* Returns true if TEXT of a syscall file is of a thread in sigwait. */

@@ -4,6 +4,7 @@
 #include "base/kernel.h"
 #include "sampler/sampler.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/kernel/processor.h"
 #include "sampler/source/signal_stacks.h"
 
 static _Atomic pid_t asked;                /* thread that is being sent a signal at this moment; 0: none */
@@ -87,7 +88,7 @@ bool sampler_expect_handler(int number)
     /* Signals take 10 to 80 µs to arrive at threads that have a processor. Other threads may wait for one for long, and
      * yielding ours to them could take as long. */
     uint64_t until_ns = monotonic_ns() + ARRIVAL_NS;
-    while (sample_requests_are_sent() && monotonic_ns() < until_ns) __builtin_ia32_pause();
+    while (sample_requests_are_sent() && monotonic_ns() < until_ns) processor_relax();
     return true;
 }
 

@@ -19,13 +19,11 @@
 #include "sampler/source/signal_handler.h"
 
 #include "base/kernel.h"
+#include "sampler/source/call_end.h"
 #include "sampler/source/chance.h"
-
 #include "unwind/context.h"
 
 #include <errno.h>
-#include <linux/prctl.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <ucontext.h>
@@ -87,53 +85,6 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
     return false;
 }
 
-/* Returns the number of the system call that ends at IP; -1 if the code does not show it. Nearly all code has the
- * number right before the instruction (mov $number, %eax; syscall); the function syscall has not. Only code of files is
- * read, which stays there while a thread is in it: a new filter could kill for a question to the kernel whether it can
- * be read. */
-static long number_of_call(const struct unwind_modules *modules, uint64_t ip)
-{
-    enum { MOV_TO_EAX = 0xb8, SIZE = 5 + 2 }; /* SIZE: bytes of both instructions */
-    uint64_t bytes;
-    const struct unwind_module *module = unwind_find_module(modules, ip);
-    if (!module || ip - module->start < sizeof(bytes)) return -1;
-    __builtin_memcpy(&bytes, (const void *)(uintptr_t)(ip - sizeof(bytes)), sizeof(bytes));
-    bytes >>= 8 * (sizeof(bytes) - SIZE);
-    return (bytes & 0xff) == MOV_TO_EAX ? (long)(bytes >> 8 & UINT32_MAX) : -1;
-}
-
-/* Returns true if a call that has added a seccomp filter could have these arguments. rt_sigprocmask has the same first
- * one, and often ends with a signal: the others distinguish them (seccomp(2): a strict mode takes none, a filter takes
- * flags and a pointer). */
-static bool has_arguments_of_filter(const greg_t *registers)
-{
-    enum { FLAGS_MAX = 4095 };
-    greg_t third_argument = registers[REG_RDX];
-    bool has_flags = (uint64_t)registers[REG_RSI] <= FLAGS_MAX;
-    switch (registers[REG_RDI]) {
-    case PR_SET_SECCOMP:
-        return has_flags;
-    case SECCOMP_SET_MODE_STRICT:
-        return registers[REG_RSI] == 0 && third_argument == 0;
-    case SECCOMP_SET_MODE_FILTER:
-        return has_flags && third_argument != 0;
-    default:
-        return false;
-    }
-}
-
-/* Returns true if the signal has met its thread at the end of a call that may have installed a seccomp filter, after
- * the sampler made sure that there was none. The kernel leaves the return address of a system call in RCX, and the
- * arguments where they were, but not the number of the call. */
-static bool may_have_new_filter(const struct unwind_modules *modules, const ucontext_t *context)
-{
-    const greg_t *registers = context->uc_mcontext.gregs;
-    if (registers[REG_RIP] != registers[REG_RCX] || registers[REG_RAX] != 0) return false;
-    if (!has_arguments_of_filter(registers)) return false;
-    long number = number_of_call(modules, (uint64_t)registers[REG_RIP]);
-    return number == -1 || number == SYS_seccomp || number == SYS_prctl;
-}
-
 /* --- The reply ---------------------------------------------------------------------------------------------------- */
 
 static bool gather_memory(const struct process_memory *memory, const struct memory_pieces *pieces)
@@ -177,7 +128,7 @@ static void add_functions(struct sample_request *request, struct sample_reply *r
 
 static void write_reply(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
 {
-    unwind_prefetch(request->modules, &request->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
+    unwind_prefetch(request->modules, &request->resume_cache, context_ip(context));
     struct unwind_registers registers = reply->registers = unwind_registers_of(context);
     const struct unwind_code code = {.read = copy_code, .context = request};
     struct interpreted_request *interpreted = atomic_load(&request->interpreted);
@@ -280,8 +231,6 @@ _Static_assert(offsetof(struct sample_request, intervals) == 16, "as signal_entr
 _Static_assert(ORIGIN_OUTSIDE == 0 && ORIGIN_IN_CALL == 1 && ORIGIN_ANY == 2, "as signal_entry.S has it");
 _Static_assert(offsetof(struct sample_request, state) == 0 && sizeof(struct sample_request) % 16 == 0,
                "as signal_entry.S has it");
-_Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RCX]) == 152, "as signal_entry.S has it");
-_Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168, "as signal_entry.S has it");
 _Static_assert(SI_TIMER == -2, "as signal_entry.S has it");
 _Static_assert(REQUEST_OPEN == 1 && REQUEST_WRITING == 2 && REQUEST_DONE == 3, "as signal_entry.S has it");
 

@@ -4,12 +4,12 @@
 #include "base/kernel.h"
 #include "sampler/sampler.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/kernel/processor.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/auxv.h>
 
 enum { SMALL_STACKS_MAX = 256 };
 
@@ -22,25 +22,11 @@ static struct {
 
 /* --- How much a signal needs -------------------------------------------------------------------------------------- */
 
-/* Returns the size of a signal's frame. AT_MINSIGSTKSZ counts the tiles of AMX for every process. The kernel writes
- * them only for one that asked for them, and denies that as long as a thread's alternate stack is too small for them
- * (Documentation/arch/x86/xstate.rst). */
-static size_t frame_bytes(void)
-{
-    enum { GET_PERMITTED = 0x1022 /* ARCH_GET_XCOMP_PERM */, TILES_BIT = 18, TILES_BYTES = 8192, OLDER_KERNEL = 2048 };
-    uint64_t permitted = 0;
-    size_t bytes = getauxval(AT_MINSIGSTKSZ);
-    bool has_tiles = kernel_call3(SYS_arch_prctl, GET_PERMITTED, kernel_address(&permitted), 0) != 0 ||
-                     (permitted >> TILES_BIT & 1) != 0;
-    if (bytes == 0) return OLDER_KERNEL;
-    return bytes > TILES_BYTES && !has_tiles ? bytes - TILES_BYTES : bytes;
-}
-
 /* Returns true if BYTES are enough for two frames: ours may come on top of the frame and the handler of another signal.
  */
 static bool has_room(size_t bytes)
 {
-    return bytes >= 2 * frame_bytes();
+    return bytes >= 2 * processor_signal_frame_bytes();
 }
 
 /* --- Threads with small ones -------------------------------------------------------------------------------------- */
