@@ -12,6 +12,7 @@
 #include "cli/serve_admin.h"
 #include "cli/serve_self.h"
 #include "cli/store_folder.h"
+#include "cluster/cluster.h"
 #include "page/page.h"
 #include "serve/alerts.h"
 
@@ -232,14 +233,23 @@ static void keep_memory(void)
     (void)mallopt(M_ARENA_MAX, 4);
 }
 
-/* Serves the store of FOLDER. */
-static enum exit_status open_and_run(const char *folder, bool profiles_self, const struct serve_options *serve)
+/* Opens the store in FOLDER, or in the cluster if one is named. */
+static enum status open_store(const char *folder, const struct serve_options *serve,
+                              const struct cluster_options *cluster, struct store **ret_store, struct error *error)
+{
+    uint64_t removed;
+    if (cluster->address) return cluster_open(folder, cluster, ret_store, error);
+    enum status status = store_trim(folder, serve->disk_bytes_max, &removed, error);
+    return status == STATUS_OK ? store_open(folder, serve->log, NULL, ret_store, error) : status;
+}
+
+static enum exit_status open_and_run(const char *folder, bool profiles_self, const struct serve_options *serve,
+                                     const struct cluster_options *cluster)
 {
     enum exit_status status;
     sigset_t ends;
     struct store *store;
     struct error error = {0};
-    uint64_t removed;
     keep_memory();
     /* Every thread that is started from here on leaves these signals to this one. */
     (void)sigemptyset(&ends);
@@ -248,14 +258,27 @@ static enum exit_status open_and_run(const char *folder, bool profiles_self, con
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a full disk */
-    if (store_trim(folder, serve->disk_bytes_max, &removed, &error) != STATUS_OK ||
-        store_open(folder, serve->log, NULL, &store, &error) != STATUS_OK) {
+    if (open_store(folder, serve, cluster, &store, &error) != STATUS_OK) {
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
     status = run_server(store, serve, profiles_self, &ends);
     store_close(store);
     return status;
+}
+
+/* False after a message. */
+static bool take_cluster(struct cluster_options *cluster, const char *ack)
+{
+    cluster->waits_for_cluster = strcmp(ack, "cluster") == 0;
+    if (cluster->address && !cluster_is_address(cluster->address)) {
+        message("serve: --store %s: an address as in clickhouse://ch1:8123,ch2:8123/offbeat is needed",
+                cluster->address);
+        return false;
+    }
+    if (cluster->waits_for_cluster || strcmp(ack, "spool") == 0) return true;
+    message("serve: --ack %s: \"spool\" or \"cluster\" is needed", ack);
+    return false;
 }
 
 int command_serve(int argc, char **argv)
@@ -270,6 +293,9 @@ int command_serve(int argc, char **argv)
     bool profiles_self = false;
     char address[ADDRESS_SIZE] = "127.0.0.1";
     struct option_texts alerts = {.count = 0};
+    struct cluster_options cluster = {.report = say};
+    const char *ack = "spool";
+    uint64_t spool_megabytes = 4096;
     struct serve_options serve = {
         .address = address, .port = DEFAULT_PORT, .log = say, .symbol_reader = "/proc/self/exe", .alert_seconds = 60};
     const struct option options[] = {
@@ -277,6 +303,16 @@ int command_serve(int argc, char **argv)
          .help = "where to listen; port 0 is any free one (default: 127.0.0.1:7117)"},
         {"data", 0, OPTION_TEXT, &folder, .argument = "DIR",
          .help = "where the data is (default: $XDG_STATE_HOME/offbeat)"},
+        {"store", 0, OPTION_TEXT, &cluster.address, .argument = "clickhouse://HOST:PORT,…/DATABASE",
+         .help = "keep the data in a ClickHouse cluster, of which DIR has keys and what waits (doc/operations.md)"},
+        {"store-login", 0, OPTION_TEXT, &cluster.login_path, .argument = "FILE",
+         .help = "two lines: the user and the password for the cluster"},
+        {"store-ca", 0, OPTION_TEXT, &cluster.authority, .argument = "FILE",
+         .help = "the authority of the certificates of clickhouses:// (PEM)"},
+        {"ack", 0, OPTION_TEXT, &ack, .argument = "spool|cluster",
+         .help = "answer when DIR has what was sent, or when the cluster has it (default: spool)"},
+        {"spool", 0, OPTION_NUMBER, &spool_megabytes, .argument = "MEGABYTES",
+         .help = "the most that waits for the cluster (default: 4096)", .minimum = 1, .maximum = 1 << 30},
         {"keep", 0, OPTION_NUMBER, &keep_days, .argument = "DAYS",
          .help = "remove data that is older, 0 for never (default: 14)", .maximum = 36500},
         {"disk", 0, OPTION_NUMBER, &disk_megabytes, .argument = "MEGABYTES",
@@ -338,7 +374,8 @@ int command_serve(int argc, char **argv)
     if (!check_alerts(&alerts, &serve)) return EXIT_WRONG_USE;
     if (!public_url_take("serve", &public_url, public)) return EXIT_WRONG_USE;
     folder = store_folder_choose("serve", folder, path);
-    if (!folder) return EXIT_WRONG_USE;
+    if (!folder || !take_cluster(&cluster, ack)) return EXIT_WRONG_USE;
+    cluster.spool_bytes_max = spool_megabytes << 20;
     serve.public_url = public_url;
     serve.admin_folder = folder;
     serve.keep_ns = keep_days * 86400 * SECOND_NS;
@@ -348,12 +385,13 @@ int command_serve(int argc, char **argv)
     serve.debug_bytes_max = debug_megabytes << 20;
     if (logs_json) {
         serve.log = say_json;
+        cluster.report = say_json;
         serve.log_request = log_request_json;
     }
     serve.requests_max = requests;
     serve.bytes_max = megabytes << 20;
     status = EXIT_WRONG_USE;
-    if (read_certificate(certificate, key, pem, &serve)) status = open_and_run(folder, profiles_self, &serve);
+    if (read_certificate(certificate, key, pem, &serve)) status = open_and_run(folder, profiles_self, &serve, &cluster);
     buffer_fini(&pem[0]);
     buffer_fini(&pem[1]);
     return (int)status;

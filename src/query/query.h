@@ -42,6 +42,7 @@ struct query {
     struct kind_choice kind; /* kind of profiles that the answer is about */
     bool is_damaged;         /* the answer lacks data that are damaged */
     bool has_chosen_tags;    /* the merged samples are those that the parameters choose by tags */
+    uint32_t missing_shards; /* bit N: the answer lacks data of shard N + 1 of a cluster */
 };
 
 /* NULL if QUERY has no such parameter. */

@@ -79,7 +79,9 @@ static enum status read_range(const struct query *query, const char *prefix, str
 enum status selection_read(struct query *query, const char *prefix, struct selection *ret_selection,
                            struct error *error)
 {
-    struct selection selection = {.query = {.project = query->project, .is_damaged = &query->is_damaged}};
+    struct selection selection = {.query = {.project = query->project,
+                                            .is_damaged = &query->is_damaged,
+                                            .missing_shards = &query->missing_shards}};
     struct store_query *chunks = &selection.query;
     const struct {
         const char *name;

@@ -83,13 +83,16 @@ static void add_members(struct request *request)
         kind_write_json(&request->query.kind, &json);
     }
     if (request->query.is_damaged) buffer_append_text(answer, ",\"is_damaged\":true");
+    if (request->query.missing_shards) buffer_append_text(answer, ",\"is_incomplete\":true");
     buffer_append_text(answer, "}\n");
 }
 
 void answer_finish(struct request *request, const char *content_type)
 {
     struct buffer *answer = &request->answer;
-    if (strcmp(content_type, "application/json") == 0 && (request->query.is_damaged || request->query.kind.is_chosen))
+    const struct query *query = &request->query;
+    if (strcmp(content_type, "application/json") == 0 &&
+        (query->is_damaged || query->missing_shards || query->kind.is_chosen))
         add_members(request);
     if (answer->failed) {
         answer_error(request, answer->is_full ? 413 : 503, "the answer is too large; narrow the time range");

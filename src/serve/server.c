@@ -153,6 +153,20 @@ static void add_kind_header(const struct request *request, struct MHD_Response *
     buffer_fini(&text);
 }
 
+/* Adds "X-Offbeat-Incomplete: shard 2, shard 3". */
+static void add_incomplete_header(const struct request *request, struct MHD_Response *response)
+{
+    enum { TEXT_BYTES_MAX = 32 * 16 };
+    struct buffer text = {.maximum = TEXT_BYTES_MAX};
+    for (int shard = 0; shard < 32; shard++) {
+        if (request->query.missing_shards >> shard & 1)
+            buffer_append_format(&text, "%sshard %d", text.size > 0 ? ", " : "", shard + 1);
+    }
+    buffer_append_byte(&text, '\0');
+    if (!text.failed) (void)http->add_response_header(response, "X-Offbeat-Incomplete", (const char *)text.data);
+    buffer_fini(&text);
+}
+
 static enum MHD_Result send_answer(struct request *request)
 {
     static char nothing[1];
@@ -171,6 +185,7 @@ static enum MHD_Result send_answer(struct request *request)
     /* Only programs in a browser send from another origin: nobody else's page may read profiles. */
     if (request->allows_origins) add_cross_origin_headers(response);
     if (request->query.is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
+    if (request->query.missing_shards) add_incomplete_header(request, response);
     if (request->query.kind.is_chosen && request->status == 200) add_kind_header(request, response);
     if (request->asks_for_login)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");

@@ -83,8 +83,8 @@ static enum status start_writer(struct store *store, struct error *error)
     return store->has_writer ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
 }
 
-static enum status open_with(const char *path, const struct store_engine *engine, void *data, store_report *report,
-                             void *context, struct store **ret_store, struct error *error)
+enum status store_open_with(const char *path, const struct store_engine *engine, void *data, store_report *report,
+                            void *context, struct store **ret_store, struct error *error)
 {
     struct store *store = store_new(path, report, context, error);
     if (!store && data) engine->close(data);
@@ -99,11 +99,26 @@ static enum status open_with(const char *path, const struct store_engine *engine
     return status;
 }
 
+/* A folder of a cluster has keys and no data: it would look like an empty store. */
+static enum status check_place(const char *path, struct error *error)
+{
+    char file[STORE_PATH_SIZE + 16];
+    (void)snprintf(file, sizeof(file), "%s/" STORE_ELSEWHERE_FILE, path);
+    if (access(file, F_OK) != 0) return STATUS_OK;
+    return error_set(
+        error, STATUS_UNSUPPORTED, 0,
+        "%.120s has the keys of a cluster's server: give serve its --store, or remove the file " STORE_ELSEWHERE_FILE
+        " in it",
+        path);
+}
+
 enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
                        struct error *error)
 {
     struct store *store;
-    enum status status = open_with(path, &days_engine, NULL, report, context, &store, error);
+    enum status status = check_place(path, error);
+    if (status != STATUS_OK) return status;
+    status = store_open_with(path, &days_engine, NULL, report, context, &store, error);
     if (status != STATUS_OK) return status;
     status = open_all_days(store, error);
     if (status == STATUS_OK) status = start_writer(store, error);

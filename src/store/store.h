@@ -135,7 +135,8 @@ struct store_query {
     struct slice kinds; /* chunks with one of these kinds: each of them ends with a newline */
     struct slice after; /* lower bound of store_each_value, exclusive; no DATA: none */
     bool with_payload;
-    bool *is_damaged; /* set to true if damaged data were left out; may be NULL */
+    bool *is_damaged;         /* set to true if damaged data were left out; may be NULL */
+    uint32_t *missing_shards; /* bit N is set if shard N + 1 of a cluster does not answer; NULL: that is a failure */
 };
 
 typedef bool store_visit_chunk(void *context, const struct store_chunk *chunk);

@@ -17,6 +17,11 @@ const struct store_engine days_engine = {
     .close = days_close,
 };
 
+void *store_engine_data(const struct store *store)
+{
+    return store->engine_data;
+}
+
 enum status store_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
                       struct error *error)
 {

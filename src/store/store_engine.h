@@ -32,4 +32,13 @@ struct store_engine {
     void (*close)(void *data);
 };
 
+/* Opens the store in the folder PATH, whose data ENGINE keeps with the help of DATA. ENGINE->close frees DATA, also if
+ * this fails. */
+enum status store_open_with(const char *path, const struct store_engine *engine, void *data, store_report *report,
+                            void *context, struct store **ret_store, struct error *error);
+/* The file in the store's folder that says where the data are, if that is not there: store_open rejects such a folder.
+ */
+#define STORE_ELSEWHERE_FILE "cluster"
+void *store_engine_data(const struct store *store);
+
 #endif

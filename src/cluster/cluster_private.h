@@ -1,0 +1,110 @@
+/* The engine of a cluster.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLUSTER_CLUSTER_PRIVATE_H
+#define OFFBEAT_CLUSTER_CLUSTER_PRIVATE_H
+
+#include "cluster/cluster.h"
+#include "cluster/insert_spool.h"
+#include "cluster/topology.h"
+#include "store/stack_dictionary.h"
+#include "store/store_engine.h"
+
+enum {
+    SPACES_MAX = 256,
+    SPACES_BYTES_MAX = 64 << 20, /* bytes of memory of the dictionaries of SPACES */
+    KEEP_FOREVER = UINT16_MAX,   /* in the column "keep" */
+};
+
+/* The stacks of one service and day, as this process numbers them: nobody else writes there. */
+struct space {
+    uint64_t project, day, used;
+    char service[STORE_NAME_BYTES_MAX + 1];
+    uint8_t id[ROW_ID_BYTES];
+    uint64_t segments;
+    struct stack_dictionary dictionary;
+};
+
+/* Sends to one shard what the spool has. */
+struct shipper {
+    struct cluster *cluster;
+    int shard;
+    pthread_t thread;
+    bool is_started;
+    char said[232]; /* the last problem that was reported; "": the last file was sent */
+};
+
+struct cluster {
+    struct cluster_options options;
+    struct topology topology;
+    struct insert_spool *spool;
+    struct space *spaces[SPACES_MAX]; /* spaces, under the order of SPOOL */
+    size_t space_count, space_bytes;
+    uint64_t space_uses;
+    struct shipper shippers[SHARDS_MAX];
+    pthread_t keeper; /* thread that looks for shards, and ends what is kept too long */
+    bool has_keeper;
+    pthread_mutex_t lock; /* lock of all below */
+    pthread_cond_t changed;
+    bool is_ending;
+    char said[232]; /* the last problem of the keeper that was reported */
+};
+
+void cluster_report(const struct cluster *cluster, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Waits for SECONDS, or until the store is closed: false. */
+bool cluster_pause(struct cluster *cluster, unsigned seconds);
+
+/* --- Ids ---------------------------------------------------------------------------------------------------------- */
+
+/* An id that depends on PARTS alone. */
+void row_id_of(const struct slice *parts, size_t count, uint8_t ret_id[ROW_ID_BYTES]);
+bool row_id_new(uint8_t ret_id[ROW_ID_BYTES]);
+
+/* The ids that a reader has seen. {0} is a valid empty one. */
+struct id_set {
+    uint8_t (*items)[ROW_ID_BYTES];
+    size_t count, capacity; /* CAPACITY is a power of two */
+    bool failed;            /* whether memory was short */
+};
+void id_set_fini(struct id_set *set);
+/* Returns whether ID was not there; false without memory, too. */
+bool id_set_add(struct id_set *set, struct slice id);
+
+/* --- The engine's functions --------------------------------------------------------------------------------------- */
+
+enum status cluster_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
+                        struct error *error);
+void cluster_forget_spaces(struct cluster *cluster);
+void *shipper_run(void *shipper); /* a thread */
+
+/* Calls READ for each shard that may have rows of QUERY. A shard that does not answer is noted in QUERY; if none does,
+ * that is the error. */
+typedef enum status shard_read(void *context, struct cluster *cluster, int shard, struct error *error);
+enum status cluster_each_shard(struct cluster *cluster, const struct store_query *query, shard_read *read,
+                               void *context, struct error *error);
+/* Appends " WHERE …" with all conditions of QUERY. END: the column that has the end of what a row is about. */
+void query_write_conditions(const struct store_query *query, const char *end, struct buffer *sql);
+/* Appends " AND …" with those on the service and on what belongs to it. */
+void query_write_names(const struct store_query *query, struct buffer *sql);
+
+enum status cluster_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
+                               void *context, struct error *error);
+/* The payloads of chunks in QUERY that no sum has in its range. */
+enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, store_visit_chunk *visit,
+                                  void *context, struct error *error);
+enum status cluster_each_rollup(struct store *store, const struct store_query *query,
+                                const struct store_rollup_visitor *visitor, struct error *error);
+enum status cluster_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,
+                              void *context, struct error *error);
+enum status cluster_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
+                                  void *context, struct error *error);
+enum status cluster_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
+                                 void *context, struct error *error);
+enum status cluster_each_value(struct store *store, const struct store_query *query, enum store_column column,
+                               store_visit_value *visit, void *context, struct error *error);
+enum status cluster_each_usage(struct store *store, uint64_t project, store_visit_usage *visit, void *context,
+                               struct error *error);
+enum status cluster_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks,
+                           struct error *error);
+enum status cluster_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
+                           uint64_t *ret_removed, struct error *error);
+
+#endif

@@ -1,0 +1,57 @@
+/* Rows on the way to the cluster, in files of the folder "inserts": what is there survives this process, and is sent
+ * again with the same bytes until the cluster has it.
+ *
+ * A file has records, each with its size and checksum; a record that was not written to its end was not acknowledged.
+ * One thread writes, and one fsync serves all records that wait. All functions may be called from any thread.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLUSTER_INSERT_SPOOL_H
+#define OFFBEAT_CLUSTER_INSERT_SPOOL_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+
+enum {
+    SPOOL_FILE_BYTES_MAX = 8 << 20, /* a file that has more gets no further record */
+    SPOOL_RECORD_BYTES_MAX = 1 << 29,
+};
+
+struct insert_spool;
+
+struct insert_spool_usage {
+    uint64_t bytes, files; /* bytes and number of files that the cluster has not taken */
+    uint64_t oldest_ns;    /* UTC when the first of them was begun; 0: there is none */
+};
+
+/* Opens the folder "inserts" in FOLDER, with what an earlier process left. BYTES_MAX: the most that waits. */
+enum status insert_spool_open(const char *folder, uint64_t bytes_max, struct insert_spool **ret_spool,
+                              struct error *error);
+/* Writes the records that wait, accepts no more, and ends each insert_spool_next. */
+void insert_spool_stop(struct insert_spool *spool);
+void insert_spool_close(struct insert_spool *spool);
+
+/* Locks the order of records, for a caller whose records depend on each other. *RET_LOST: records since the last call
+ * were not written. */
+void insert_spool_begin(struct insert_spool *spool, bool *ret_lost);
+/* Adds RECORD and unlocks; returns when RECORD is on the disk, with the number of its file. STATUS_TOO_LARGE if the
+ * spool is full, STATUS_IO if the disk is. */
+enum status insert_spool_add(struct insert_spool *spool, struct slice record, uint64_t *ret_file, struct error *error);
+/* Unlocks without a record. */
+void insert_spool_abandon(struct insert_spool *spool);
+
+/* Returns the number of the next finished file after AFTER, and waits for it. 0: the spool was stopped. SHARD: bit of
+ * the shard that has not taken it. */
+uint64_t insert_spool_next(struct insert_spool *spool, uint64_t after, uint32_t shard);
+typedef bool insert_spool_visit(void *context, struct slice record);
+/* Visits the records of FILE. A damaged end is reported as STATUS_MALFORMED after the records before it. */
+enum status insert_spool_each_record(struct insert_spool *spool, uint64_t file, struct buffer *content,
+                                     insert_spool_visit *visit, void *context, struct error *error);
+/* Notes that SHARD has FILE. It is kept for some minutes after all of ALL_SHARDS have it. */
+void insert_spool_mark(struct insert_spool *spool, uint64_t file, uint32_t shard, uint32_t all_shards);
+/* Waits until all shards have FILE; false after TIMEOUT_NS. */
+bool insert_spool_wait(struct insert_spool *spool, uint64_t file, uint64_t timeout_ns);
+/* Finishes the file that is being written, so that it is sent. */
+void insert_spool_flush(struct insert_spool *spool);
+void insert_spool_expire(struct insert_spool *spool);
+void insert_spool_usage(struct insert_spool *spool, struct insert_spool_usage *ret_usage);
+
+#endif

@@ -1,0 +1,186 @@
+"""One suite over the stores of `offbeat serve`: files of days (SQLite), and ClickHouse where it is installed. Each case has
+a new store. Arguments: the build folder. SPDX-License-Identifier: MIT"""
+import atexit
+import contextlib
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
+import clickhouse  # noqa: E402
+from random_store import Decoded, ask, random_payload  # noqa: E402
+from server_process import Server, administer, chunk_envelope, envelope, item  # noqa: E402
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
+CHUNKS, QUERIES = 120, 40
+DATABASES = iter(range(1, 1 << 30))
+
+
+class Days:
+    """The store in files of days."""
+    name = "sqlite"
+
+    def __init__(self, folder):
+        self.folder = f"{folder}/data"
+
+    def server(self, *options, ack=None):  # everything is on disk when it is acknowledged
+        return Server(OFFBEAT, self.folder, *options)
+
+
+class Cluster:
+    """A database of its own on the servers of a cluster. What is acknowledged is visible at once."""
+    name = "clickhouse"
+
+    def __init__(self, folder, servers):
+        self.folder, self.servers = f"{folder}/data", servers
+        self.database = f"test_{next(DATABASES)}"
+        self.address = f"clickhouse://{','.join(server.place for server in servers)}/{self.database}"
+        self.login = f"{folder}/login"
+        pathlib.Path(self.login).write_text(f"{clickhouse.USER}\n{clickhouse.PASSWORD}\n", encoding="utf-8")
+
+    def run(self, *words):
+        return subprocess.run([OFFBEAT, "store", *words, "--store", self.address, "--store-login", self.login],
+                              capture_output=True, text=True, timeout=120)
+
+    def create(self):
+        done = self.run("create")
+        check_equal(done.returncode, 0, done.stderr)
+        return self
+
+    def server(self, *options, ack="cluster", folder=None):
+        return Server(OFFBEAT, folder or self.folder, "--store", self.address, "--store-login", self.login, "--ack", ack, *options)
+
+    def drop(self):
+        for server in self.servers:
+            with contextlib.suppress(OSError, RuntimeError):
+                server.query(f"DROP DATABASE IF EXISTS {self.database}")
+
+
+_servers = {}
+
+
+def one_server():
+    """A ClickHouse server of all cases, which ends with the program."""
+    missing = clickhouse.missing()
+    if missing:
+        skip(f"{missing} is not installed: the store is tried in files only")
+    if "one" not in _servers:
+        folder = tempfile.TemporaryDirectory(prefix="offbeat-clickhouse-")
+        server = clickhouse.Server(f"{folder.name}/one", macros=False)
+        atexit.register(folder.cleanup)
+        atexit.register(server.stop)
+        _servers["one"] = server.start()
+    return _servers["one"]
+
+
+@contextlib.contextmanager
+def days():
+    with tempfile.TemporaryDirectory() as folder:
+        yield Days(folder)
+
+
+@contextlib.contextmanager
+def cluster():
+    server = one_server()
+    with tempfile.TemporaryDirectory() as folder:
+        store = Cluster(folder, [server])
+        try:
+            yield store.create()
+        finally:
+            store.drop()
+
+
+def over_both(function):
+    """Makes two cases of FUNCTION: with files of days, and in a cluster."""
+    for name, opened in (("days", days), ("clickhouse", cluster)):
+        def run(opened=opened):
+            with opened() as store:
+                function(store)
+        run.__name__ = f"{function.__name__}_in_{name}"
+        case(run)
+    return function
+
+
+def wait_for_chunks(server, count, seconds=60):
+    """What a folder has is sent within a second or so."""
+    end = time.monotonic() + seconds
+    while len(found := server.chunk_numbers("limit=10000")) < count and time.monotonic() < end:
+        time.sleep(0.05)
+    check_equal(len(found), count, "chunks")
+
+
+# --- Both stores ------------------------------------------------------------------------------------------------------
+
+
+@over_both
+def what_was_sent_comes_back_and_a_repetition_counts_once(store):
+    server = store.server()
+    start = time.time() - 20
+    for number in (1, 2, 3, 2):
+        check_equal(server.send(chunk_envelope(number, start=start + number)).status, 200, "status")
+    check_equal(server.chunk_numbers(), [1, 2, 3], "chunks")
+    check(b'"chunk_id": "%032x"' % 2 in server.payload(2), "the payload is another one")
+    service, = server.read("services")["services"]
+    check_equal((service["name"], service["chunks"], service["samples"]), ("shop", 3, 60), "service")
+    functions = {one["name"]: one["self"] for one in server.read("top?type=samples")["functions"]}
+    check_equal(functions, {"main": 30, "work": 30}, "samples")
+    check_equal(server.stop(), 0, "exit status")
+    again = store.server()  # nothing is only in memory
+    check_equal(again.send(chunk_envelope(3, start=start + 3)).status, 200, "status")
+    check_equal(again.chunk_numbers(), [1, 2, 3], "chunks after a restart")
+    check_equal({one["name"]: one["self"] for one in again.read("top?type=samples")["functions"]}, functions, "samples")
+    check_equal(again.stop(), 0, "exit status")
+
+
+@over_both
+def random_queries_have_the_answers_of_a_second_implementation(store):
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"# seed {seed}")
+    numbers = random.Random(seed)
+    payloads = [random_payload(numbers, number) for number in range(CHUNKS)]
+    chunks = [Decoded(payload) for payload in payloads]
+    for turn in range(2):
+        server = store.server(ack="spool")  # the second one numbers stacks anew
+        last = (turn + 1) * CHUNKS // 2
+        for number in range(turn * CHUNKS // 2, last):
+            for one in [payloads[number]] + numbers.sample(payloads[:number + 1], number % 5 == 0):  # some of them again
+                check_equal(server.send(envelope(item("profile_chunk", one, platform=one["platform"]))).status, 200, "status")
+        wait_for_chunks(server, last)
+        for _ in range(QUERIES):
+            ask(server, chunks[:last], numbers)
+        check_equal(len(server.read("chunks?limit=10000")["chunks"]), last, "stored chunks")
+        check_equal(server.stop(), 0, "exit status")
+
+
+@over_both
+def deletion_takes_a_service_and_leaves_the_others(store):
+    server = store.server()
+    for number, release in ((1, "shop@1"), (2, "mail@1"), (3, "shop@2")):
+        check_equal(server.send(chunk_envelope(number, release=release)).status, 200, "status")
+    done = administer(OFFBEAT, store.folder, "delete", server.project, "--service", "shop")
+    check_equal(done.returncode, 0, done.stderr)
+    check_equal(server.chunk_numbers(), [2], "chunks")
+    check_equal([one["name"] for one in server.read("services")["services"]], ["mail"], "services")
+    check_equal(server.get("top?service=shop").status, 404, "status of what was deleted")
+    check_equal(server.read("top?service=mail&type=samples")["total"], 20, "samples of the other service")
+    check_equal(server.stop(), 0, "exit status")
+
+
+@over_both
+def rejected_items_and_outcomes_are_listed(store):
+    server = store.server()
+    check_equal(server.send(envelope(item("profile_chunk", {"version": "2"}, platform="python"))).status, 200, "status")
+    check_equal(server.send(chunk_envelope(1)).status, 200, "status")
+    rejected, = server.read("rejected")["rejected"]
+    check_equal(rejected["type"], "profile_chunk", "type")
+    counts = {key[0]: quantity for key, quantity in server.outcomes().items()}
+    check_equal(counts, {"accepted": 1, "invalid": 1}, "outcomes")
+    check_equal(server.stop(), 0, "exit status")
+
+
+main()
