@@ -42,6 +42,17 @@ TEST(an_end_without_a_begin_is_counted_and_ignored)
                  "a 1000\na;b 1000\n");
 }
 
+TEST(an_end_ends_the_event_of_its_name)
+{
+#define NAMED(name, time) "{\"ph\":\"E\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" time "}"
+    check_stacks(&format_chrome_trace, "[" COMPLETE("a", "0", "9") "," BEGIN("b", "1") "," END("2") "]",
+                 "a 8000\na;b 1000\n");
+    check_stacks(&format_chrome_trace, "[" BEGIN("a", "1") "," NAMED("b", "3") "," NAMED("a", "9") "]", "a 8000\n");
+    check_stacks(&format_chrome_trace,
+                 "[" BEGIN("a", "1") "," BEGIN("b", "2") "," NAMED("a", "4") "," NAMED("b", "9") "]",
+                 "a 1000\na;b 2000\n");
+}
+
 TEST(a_list_that_is_cut_short_is_read_to_its_last_event)
 {
     check_stacks(&format_chrome_trace, "[" BEGIN("a", "1") "," END("2") ",\n", "a 1000\n");

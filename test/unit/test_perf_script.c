@@ -227,6 +227,20 @@ static uint64_t self_value(const struct profile *profile, const char *function, 
     return sum;
 }
 
+TEST(a_clock_without_periods_counts_samples)
+{
+    static const char *const texts[] = {"a 7 1.5: cpu-clock: \n\t401 f+0x1 (/p)\n\n",
+                                        "a 7 1.5: 9 cpu-clock: \n\t401 f+0x1 (/p)\n\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct profile profile;
+        profile_init(&profile);
+        CHECK_UINT(format_perf_script.decode(slice_of_text(texts[i]), &profile, NULL), STATUS_OK);
+        CHECK_TEXT(profile_c_string(&profile, profile.value_types[1].unit), i ? "nanoseconds" : "count");
+        CHECK_INT(profile_sample_values(&profile, 0)[1], i ? 9 : 1);
+        profile_fini(&profile);
+    }
+}
+
 /* The figures come from perf report on the same recording. */
 TEST(a_real_recording_adds_up_to_what_perf_report_says)
 {

@@ -55,6 +55,7 @@ struct decoder {
     struct slice bytes;
     struct profile *profile;
     struct slice events[PERF_SCRIPT_EVENTS_MAX];
+    bool has_periods[PERF_SCRIPT_EVENTS_MAX]; /* true if a sample of the event has a period */
     size_t event_count;
     struct slice first_pid;
     bool has_several_pids, has_program;
@@ -523,11 +524,13 @@ static void note_header(struct decoder *decoder, const struct header *header)
         if (decoder->first_pid.size == 0) decoder->first_pid = header->pid;
         decoder->has_several_pids |= !slice_equal(decoder->first_pid, header->pid);
     }
-    if (find_event(decoder, header->event) < decoder->event_count) return;
-    if (decoder->event_count == PERF_SCRIPT_EVENTS_MAX)
+    size_t event = find_event(decoder, header->event);
+    if (event == PERF_SCRIPT_EVENTS_MAX) {
         fail(decoder, STATUS_TOO_LARGE, header->event, "more than 63 events");
-    else
-        decoder->events[decoder->event_count++] = header->event;
+        return;
+    }
+    if (event == decoder->event_count) decoder->events[decoder->event_count++] = header->event;
+    decoder->has_periods[event] |= header->has_period;
 }
 
 /* perf's own clocks count time; everything else counts what it is called. */
@@ -542,7 +545,8 @@ static void give_columns(struct decoder *decoder)
     profile_add_value_type(profile, "samples", "count");
     for (size_t i = 0; i < decoder->event_count; i++) {
         const char *type = profile_c_string(profile, profile_string(profile, decoder->events[i]));
-        profile_add_value_type(profile, type, is_clock(decoder->events[i]) ? "nanoseconds" : "count");
+        bool is_time = is_clock(decoder->events[i]) && decoder->has_periods[i];
+        profile_add_value_type(profile, type, is_time ? "nanoseconds" : "count");
     }
     if (decoder->event_count > 0) profile->default_value_type = profile->value_types[1].type;
 }

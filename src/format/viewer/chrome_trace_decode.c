@@ -23,6 +23,7 @@ enum kind { EVENT_BEGINS, EVENT_ENDS, EVENT_COMPLETE };
 struct event {
     uint64_t start_ns, end_ns; /* END_NS: of EVENT_COMPLETE */
     uint32_t track, order;
+    struct string_id name; /* 0: none, which ends of any event may have */
     struct location_id place;
     enum kind kind;
 };
@@ -40,7 +41,9 @@ struct process_name {
 
 struct open_event {
     struct stack_id stack;
+    struct string_id name;
     uint64_t end_ns; /* UINT64_MAX: until its end event */
+    bool awaits_end; /* true if an event of its own ends it */
 };
 
 struct decoder {
@@ -158,8 +161,9 @@ static void add_event(struct decoder *decoder, const struct json_member *members
         .kind = kind,
     };
     event.end_ns = event.start_ns + read_time(decoder, members[DURATION].value);
+    event.name = json_parts_string(&decoder->file, members[NAME].value);
     if (kind != EVENT_ENDS) {
-        struct function function = {.name = json_parts_string(&decoder->file, members[NAME].value)};
+        struct function function = {.name = event.name};
         struct line line = {.function = profile_add_function(profile, &function)};
         event.place = profile_add_location(profile, &(struct location){0}, &line, 1);
     }
@@ -276,16 +280,24 @@ static void open_event(struct decoder *decoder, const struct event *event)
     }
     decoder->events_cut += event->kind == EVENT_COMPLETE && outer.end_ns < end_ns;
     struct open_event opened = {.stack = profile_add_stack(decoder->file.profile, outer.stack, event->place),
-                                .end_ns = outer.end_ns < end_ns ? outer.end_ns : end_ns};
+                                .name = event->name,
+                                .end_ns = outer.end_ns < end_ns ? outer.end_ns : end_ns,
+                                .awaits_end = event->kind == EVENT_BEGINS};
     if (!ARRAY_PUSH(&decoder->open, ITEMS_MAX, opened))
         json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
 }
 
-/* Ends the innermost event that has begun; complete ones in it end with it. An end without a begin is ignored. */
-static void close_event(struct decoder *decoder)
+static bool is_end_of(struct string_id name, const struct open_event *open)
+{
+    return open->awaits_end && (name.index == 0 || open->name.index == 0 || name.index == open->name.index);
+}
+
+/* Ends the innermost event of this NAME that has begun; those in it end with it. An end without a begin is ignored, as
+ * Perfetto and speedscope do. */
+static void close_event(struct decoder *decoder, struct string_id name)
 {
     size_t count = decoder->open.count;
-    while (count > 0 && decoder->open.items[count - 1].end_ns != UINT64_MAX) count--;
+    while (count > 0 && !is_end_of(name, &decoder->open.items[count - 1])) count--;
     if (count > 0)
         decoder->open.count = count - 1;
     else
@@ -303,7 +315,7 @@ static void replay_event(struct decoder *decoder, const struct event *event)
     }
     advance_to(decoder, event->start_ns);
     if (event->kind == EVENT_ENDS)
-        close_event(decoder);
+        close_event(decoder, event->name);
     else
         open_event(decoder, event);
 }
