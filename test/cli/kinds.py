@@ -80,6 +80,8 @@ KINDS = [
     ("stackprof.dump", b"\x04\x08{\x0e:\x0cversion", "stackprof --json FILE"),
     ("x.xhprof", b'{"main()==>f":{"ct":1,"wt":10},"main()":{"ct":1,"wt":12}}', "xhprof"),
     ("trace.out", b"go 1.22 trace\0\0\0", "go tool trace -pprof=sched FILE"),
+    ("goroutines2.txt", b"goroutine 1 [running]:\nmain.main()\n\t/x.go:1 +0x1\n", "/debug/pprof/goroutine"),
+    ("bcc.txt", b"    read\n    main\n    -                prog (1234)\n        12\n", "with -f"),
     ("goroutines.txt", b"panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/x.go:1 +0x1\n", "/debug/pprof/goroutine"),
     ("x.nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1", "dotnet-trace convert FILE"),
     ("x.etl", b"\0\0\x01\0" + bytes(100) + UTF16, "PerfView"),

@@ -304,4 +304,20 @@ TEST(threads_and_sources_of_py_spy_and_async_profiler_are_no_names)
     profile_fini(&profile);
 }
 
+TEST(sources_of_rbspy_and_of_functions_of_py_spy_are_no_names)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static const char text[] = "block in work - /app/b.rb:10 2\nf (app.py) 3\n<c function> - unknown 4\n"
+                               "a - b 5\noperator< (<x>) 6\na - b.c:3 7\n";
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    check_function(&profile, 0, "block in work", "/app/b.rb", 10);
+    check_function(&profile, 1, "f", "app.py", 0);
+    check_function(&profile, 2, "<c function>", "", 0);
+    check_function(&profile, 3, "a - b", "", 0);
+    check_function(&profile, 4, "operator< (<x>)", "", 0);
+    check_function(&profile, 5, "a - b.c:3", "", 0);
+    profile_fini(&profile);
+}
+
 TEST_MAIN()

@@ -137,6 +137,7 @@ TEST(bpftrace_stacks_of_kernel_and_program_are_one)
                  "Attaching 2 probes...\n\n@total: 9\n@[\n    vfs_read+12\n    ksys_read+95\n, \n    read+16\n    "
                  "main(int, char**)+3\n, cat]: 7\n@[, \n    f+1\n, cat]: 2\n",
                  "f 2\nmain(int, char**);read;ksys_read;vfs_read 7\n");
+    check_stacks(&format_bpftrace, "Attached 2 probes\nLost 3 events\n^C\n\n@[\n    f+1\n]: 2\n", "f 2\n");
     /* A stack that bpftrace had no room for; a map without stacks. */
     check_stacks(&format_bpftrace, "@[\n    f+1\n, cat]: 2\n@[, cat]: 3\n@of[cat]: 5\n", "[unknown] 3\nf 2\n");
     check_rejected(&format_bpftrace, "@[\n    f+1\n]: (1, 2)\n", STATUS_UNSUPPORTED, 11);

@@ -281,10 +281,12 @@ static void add_value_types(struct decoder *decoder)
 static bool bpftrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
+    static const char *const notes[] = {"Attaching ", "Attached ", "Lost ", "^C"}; /* what a terminal has, too */
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
         struct slice line = text_take_line(&bytes), key;
         if (begins_map(line, &key)) return true;
-        bool is_other = line.size == 0 || line.data[0] == '@' || text_begins_with(line, "Attaching ");
+        bool is_other = line.size == 0 || line.data[0] == '@';
+        for (size_t k = 0; k < sizeof(notes) / sizeof(notes[0]); k++) is_other |= text_begins_with(line, notes[k]);
         if (!is_other) return false;
     }
     return false;

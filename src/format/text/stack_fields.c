@@ -100,30 +100,64 @@ struct thread_id stack_fields_take_thread(struct profile *profile, struct slice 
     return profile_add_thread(profile, &thread);
 }
 
-/* py-spy has files of Python, and modules that are built in or frozen: <frozen importlib._bootstrap>. */
-static bool is_python_file(struct slice file)
+/* py-spy has files of Python, and modules that are built in or frozen: <frozen importlib._bootstrap>. Without a line,
+ * the latter may be anything. */
+static bool is_python_file(struct slice file, int64_t line)
 {
     return text_ends_with(file, ".py") || text_ends_with(file, ".pyx") ||
-           (text_begins_with(file, "<") && text_ends_with(file, ">"));
+           (line > 0 && text_begins_with(file, "<") && text_ends_with(file, ">"));
+}
+
+/* Takes ":3" off the end of *TEXT, if it is there. */
+static void take_line_number(struct slice *text, int64_t *ret_line)
+{
+    uint64_t line;
+    const uint8_t *colon = text->size > 0 ? memrchr(text->data, ':', text->size) : NULL;
+    *ret_line = 0;
+    if (!colon || !text_number(text_from(*text, (size_t)(colon + 1 - text->data)), &line) || line > INT64_MAX) return;
+    *ret_line = (int64_t)line;
+    text->size = (size_t)(colon - text->data);
+}
+
+/* Takes "(app.py:3)" off the end of *NAME, as py-spy writes it; without the line with --function. */
+static bool take_python_source(struct slice *name, struct slice *ret_file, int64_t *ret_line)
+{
+    struct slice left = *name;
+    if (!take_end(&left, ")")) return false;
+    take_line_number(&left, ret_line);
+    const uint8_t *open = left.size > 0 ? memrchr(left.data, '(', left.size) : NULL;
+    if (!open || open - left.data < 2 || open[-1] != ' ') return false;
+    struct slice file = text_from(left, (size_t)(open + 1 - left.data));
+    if (!is_python_file(file, *ret_line)) return false;
+    *name = slice_of(left.data, (size_t)(open - 1 - left.data));
+    *ret_file = file;
+    return true;
+}
+
+/* Takes "- app.rb:3" off the end of *NAME, as rbspy writes it; functions in C have "- unknown". */
+static bool take_ruby_source(struct slice *name, struct slice *ret_file, int64_t *ret_line)
+{
+    static const char between[] = " - ", in_c[] = "<c function> - unknown";
+    struct slice left = *name;
+    if (slice_equals_text(left, in_c)) {
+        *ret_file = slice_of(NULL, 0);
+        name->size -= strlen(" - unknown");
+        return true;
+    }
+    take_line_number(&left, ret_line);
+    if (*ret_line == 0 || !text_ends_with(left, ".rb")) return false;
+    for (size_t i = left.size; i-- > 1;) {
+        if (left.size - i < strlen(between) || memcmp(left.data + i, between, strlen(between)) != 0) continue;
+        *name = slice_of(left.data, i);
+        *ret_file = text_from(left, i + strlen(between));
+        return true;
+    }
+    return false;
 }
 
 bool stack_fields_take_source(struct slice *name, struct slice *ret_file, int64_t *ret_line)
 {
-    struct slice left = *name;
-    uint64_t line;
-    if (!take_end(&left, ")")) return false;
-    const uint8_t *colon = left.size > 0 ? memrchr(left.data, ':', left.size) : NULL;
-    if (!colon || !text_number(text_from(left, (size_t)(colon + 1 - left.data)), &line) || line > INT64_MAX)
-        return false;
-    left.size = (size_t)(colon - left.data);
-    const uint8_t *open = left.size > 0 ? memrchr(left.data, '(', left.size) : NULL;
-    if (!open || open - left.data < 2 || open[-1] != ' ') return false;
-    struct slice file = text_from(left, (size_t)(open + 1 - left.data));
-    if (!is_python_file(file)) return false;
-    *name = slice_of(left.data, (size_t)(open - 1 - left.data));
-    *ret_file = file;
-    *ret_line = (int64_t)line;
-    return true;
+    return take_python_source(name, ret_file, ret_line) || take_ruby_source(name, ret_file, ret_line);
 }
 
 bool stack_fields_leave_out_cut_line(struct profile *profile, struct slice line, struct slice bytes, enum status status)

@@ -15,7 +15,8 @@
  * The innermost of several processes counts. */
 struct thread_id stack_fields_take_thread(struct profile *profile, struct slice *names);
 
-/* Takes " (app.py:3)", as py-spy writes it, off the end of NAME. False, and nothing changes, if there is none. */
+/* Takes " (app.py:3)", as py-spy writes it, or " - app.rb:3", as rbspy does, off the end of NAME; the file can be
+ * empty. False if there is none. */
 bool stack_fields_take_source(struct slice *name, struct slice *ret_file, int64_t *ret_line);
 
 /* Whether LINE, whose decoding gave STATUS, is malformed because BYTES were cut short in it. PROFILE, which has samples
