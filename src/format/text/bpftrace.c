@@ -281,7 +281,7 @@ static void add_value_types(struct decoder *decoder)
 static bool bpftrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
-    static const char *const notes[] = {"Attaching ", "Attached ", "Lost ", "^C"}; /* what a terminal has, too */
+    static const char *const notes[] = {"Attaching ", "Attached ", "Lost ", "^C"}; /* lines of a terminal */
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
         struct slice line = text_take_line(&bytes), key;
         if (begins_map(line, &key)) return true;

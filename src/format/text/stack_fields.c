@@ -157,7 +157,10 @@ static bool take_ruby_source(struct slice *name, struct slice *ret_file, int64_t
 
 bool stack_fields_take_source(struct slice *name, struct slice *ret_file, int64_t *ret_line)
 {
-    return take_python_source(name, ret_file, ret_line) || take_ruby_source(name, ret_file, ret_line);
+    int64_t line = 0;
+    bool has_source = take_python_source(name, ret_file, &line) || take_ruby_source(name, ret_file, &line);
+    if (has_source) *ret_line = line;
+    return has_source;
 }
 
 bool stack_fields_leave_out_cut_line(struct profile *profile, struct slice line, struct slice bytes, enum status status)
