@@ -16,7 +16,7 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import chromium  # noqa: E402
 import svg  # noqa: E402
-from server_process import chunk_envelope, envelope, item, running  # noqa: E402
+from server_process import administer, chunk_envelope, envelope, item, new_token, running  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -58,13 +58,14 @@ def fill(server):
 
 
 @contextlib.contextmanager
-def opened(fills=True, **more):
+def opened(fills=True, is_admin=False, **more):
     with chromium.started(**more) as browser, running(OFFBEAT) as server:
         if server.request("GET", "/").status == 404:
             skip("offbeat was built without its page: esbuild is not installed")
         if fills:
             fill(server)
-        browser.open(server.page_url)
+        token = new_token(OFFBEAT, server.data, "all", "admin") if is_admin else server.token
+        browser.open(server.page_url.replace(server.token, token))
         browser.wait("!!document.querySelector('nav.server')")  # the page has the token
         browser.server = server
         yield browser
@@ -222,6 +223,68 @@ def links_are_links_and_a_new_tab_gets_the_token():
 
 
 @case
+def functions_that_grew_lead_to_the_comparison():
+    with opened() as browser:
+        ready(browser)
+        for query in (f"from={NOW - 600}&to={NOW}", f"from={NOW - 600}&to={NOW}&against=release"):
+            browser.open(f"http://127.0.0.1:{browser.server.port}/?place=regressions&{query}")
+            ready(browser, "!!document.querySelector('.regressions table.list')")
+            rows = browser.run("[...document.querySelectorAll('.regressions tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+            asked = "service=shop&base_from=1" + f"&base_to={NOW}&release=shop@2.0&base_release=shop@1.0" if "against" in query else f"service=shop&base_from={NOW - 1200}&base_to={NOW - 600}"
+            expected = {one["name"] for one in browser.server.read(f"regressions?{asked}&from={NOW - 600}&to={NOW}")["functions"]}
+            check("highlight" in expected, f"functions of the server: {expected}")
+            check_equal({name for name, service, *_ in rows if service == "shop"}, expected, f"functions, {query}")
+            check("mail" in browser.run("document.querySelector('.regressions').innerText"), "a service that nothing can be compared with")
+        browser.keep(PICTURES, "serve-regressions")
+        press_button(browser, "highlight")
+        check("highlight" in boxes(browser) and "base_release=shop%401.0" in browser.run("location.search"), "the comparison")
+        check(all("404" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+def answer_form(browser, button, **values):
+    """Presses BUTTON, a text of it and of its row, fills the dialog in, and presses its own."""
+    row, label = button
+    browser.run(f"[...document.querySelectorAll('.admin tr, .admin p')].find((each) => each.textContent.includes({json.dumps(row)}))"
+                f".querySelectorAll('button').forEach((each) => each.textContent === {json.dumps(label)} && each.click())")
+    browser.wait("!!document.querySelector('dialog.form[open]')")
+    for name, value in values.items():
+        browser.run(f"document.querySelector('dialog.form [aria-label^={json.dumps(name)}]').value = {json.dumps(value)}")
+    browser.run("document.querySelector('dialog.form button[type=submit]').click()")
+    browser.wait("!document.querySelector('dialog.form')")
+    browser.run("new Promise((resolve) => setTimeout(resolve, 100))")
+    browser.wait("document.querySelector('.admin .answer').textContent !== ''")
+
+
+@case
+def an_admin_changes_projects_keys_and_data():
+    with opened() as browser:
+        server = browser.server
+        listed = lambda what: json.loads(administer(OFFBEAT, server.data, what, "--json").stdout)  # noqa: E731
+        ready(browser)
+        browser.open(f"http://127.0.0.1:{server.port}/?place=admin")
+        browser.wait("document.getElementById('token') && document.body.innerText.includes('--role admin')")  # the token only reads
+        browser.type(new_token(OFFBEAT, server.data, "all", "admin"))
+        browser.press("Enter")
+        ready(browser, "document.querySelectorAll('.admin table.list').length === 3")
+        answer_form(browser, ("Add a project", "Add a project …"), Name="bank <b>")
+        check_equal([one["name"] for one in listed("projects")["projects"]][-1], "bank <b>", "the new project")
+        check(listed("projects")["projects"][-1]["dsn"] in browser.run("document.querySelector('.admin .answer').textContent"), "its DSN")
+        browser.wait("document.querySelector('.admin table').textContent.includes('bank <b>')")
+        answer_form(browser, ("bank <b>", "Limits …"), Days="3", Megabytes="50")
+        check_equal([listed("projects")["projects"][-1].get(name) for name in ("keep_days", "disk_megabytes")], [3, 50], "limits")
+        answer_form(browser, ("Add a key", "Add a key …"), Role="upload", Name="build")
+        token = browser.run("document.querySelector('.admin .answer code').textContent")
+        check(len(token) == 32 and "build" in [one["name"] for one in listed("keys")["keys"]], f"the new token: {token}")
+        browser.keep(PICTURES, "serve-admin")
+        answer_form(browser, ("build", "Revoke …"))
+        check("build" not in [one["name"] for one in listed("keys")["keys"]], "the key is still there")
+        answer_form(browser, ("mail", "Delete …"))
+        check_equal(browser.run("document.querySelector('.admin .answer').textContent"), "The data is deleted. Chunks deleted: 1.", "answer")
+        check_equal([one["name"] for one in server.read("services")["services"]], ["shop"], "services")
+        check(all("403" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+@case
 def transactions_of_a_name_are_counted_and_added_up():
     with opened() as browser:
         for number in range(1, 5):
@@ -336,7 +399,7 @@ def ingest_names_what_was_rejected_and_how_to_send():
 
 PLACES = [("services", "?place=services"), ("profile", "?place=profile&service=shop"), ("diff", "?place=profile&service=shop&release=shop@2.0&base_release=shop@1.0"),
           ("session", f"?place=profile&profiler={1:032x}"), ("sessions", "?place=sessions"),
-          ("ingest", "?place=ingest"), ("nothing", "?place=profile&service=none")]
+          ("regressions", f"?place=regressions&from={NOW - 600}&to={NOW}"), ("admin", "?place=admin"), ("ingest", "?place=ingest"), ("nothing", "?place=profile&service=none")]
 # test/cli/page.py walks through these views, but without axe.
 VIEWS = [("table", "?place=profile&service=shop#v=1&view=top"), ("sandwich", "?place=profile&service=shop#v=1&view=sandwich&function=0"),
          ("tree", "?place=profile&service=shop#v=1&view=tree")]
@@ -353,7 +416,7 @@ def each_place(browser, places=tuple(PLACES)):
 
 @case
 def every_place_fits_360_and_2560_pixels_and_a_zoom_of_200_percent():
-    with opened() as browser:
+    with opened(is_admin=True) as browser:
         ready(browser)
         for name in each_place(browser):
             for width, height, scale in ((2560, 1400, 1), (640, 400, 2), (360, 740, 1)):
@@ -368,7 +431,7 @@ def every_place_fits_360_and_2560_pixels_and_a_zoom_of_200_percent():
 def axe_finds_nothing_serious_in_any_place_and_theme():
     if not chromium.find_axe():
         skip("axe-core is not installed: ./dev setup all")
-    with opened() as browser:
+    with opened(is_admin=True) as browser:
         ready(browser)
         for name in each_place(browser, PLACES + VIEWS):
             for theme in ("light", "dark"):
@@ -381,7 +444,7 @@ def axe_finds_nothing_serious_in_any_place_and_theme():
 
 @case
 def tab_reaches_every_control_of_every_place_and_arrows_every_span():
-    with opened() as browser:
+    with opened(is_admin=True) as browser:
         ready(browser)
         for name in each_place(browser):
             check_equal(browser.faults_of_tab(), [], f"controls of {name}")

@@ -1,5 +1,6 @@
 // What arrived, what was rejected, and how to send.  SPDX-License-Identifier: MIT
 import { make } from "./dom";
+import { hint, listTable } from "./list_table";
 import type { ServerApp, ServerView } from "./server_page";
 import { snippets } from "./snippets";
 import { safe, Unit } from "./text";
@@ -29,16 +30,6 @@ const MEANINGS: { [outcome: string]: string } = {
 };
 const SHOWN_MAX = 300;
 
-function classOf(heading: string): string {
-  return heading === "Items" ? "amount" : "";
-}
-
-function table(headings: string[], rows: string[][]): HTMLElement {
-  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: classOf(text) }, text)));
-  const body = rows.map((cells) => make("tr", {}, ...cells.map((text, i) => make("td", { class: classOf(headings[i]) }, text))));
-  return make("div", { class: "scroll", tabindex: "0" }, make("table", { class: "list" }, make("thead", {}, head), make("tbody", {}, ...body)));
-}
-
 export class IngestView implements ServerView {
   readonly element = make("section", { class: "server-view ingest" });
 
@@ -57,9 +48,9 @@ export class IngestView implements ServerView {
   }
 
   private outcomes(outcomes: Outcome[]): HTMLElement[] {
-    if (outcomes.length === 0) return [make("p", { class: "hint" }, "Nothing has arrived yet. Send something with one of the lines below, then open this page again.")];
+    if (outcomes.length === 0) return [hint("Nothing has arrived yet. Send something with one of the lines below, then open this page again.")];
     const number = new Unit("count", 0);
-    return [table(["Outcome", "Meaning", "Kind", "Reason", "Items"], outcomes.map(({ outcome, category, reason, quantity }) =>
+    return [listTable(["Outcome", "Meaning", "Kind", "Reason", "Items#"], outcomes.map(({ outcome, category, reason, quantity }) =>
       [safe(outcome), MEANINGS[outcome] || "", safe(category), safe(reason), number.number(quantity)]))];
   }
 
@@ -69,16 +60,16 @@ export class IngestView implements ServerView {
       const key = JSON.stringify([sdk || "(not named)", reason]);
       counts.set(key, (counts.get(key) || 0) + 1);
     }
-    if (counts.size === 0) return [make("p", { class: "hint" }, "Nothing was rejected in the last day.")];
+    if (counts.size === 0) return [hint("Nothing was rejected in the last day.")];
     const rows = Array.from(counts).sort((a, b) => b[1] - a[1]).map(([key, count]) => [...(JSON.parse(key) as string[]).map((text) => safe(text)), String(count)]);
-    return [table(["Client", "Reason", "Items"], rows)];
+    return [listTable(["Client", "Reason", "Items#"], rows)];
   }
 
   private rejected(rejected: Rejected[], isCut: boolean): HTMLElement[] {
     if (rejected.length === 0) return [];
     const latest = rejected.slice().reverse().slice(0, SHOWN_MAX);
     const rows = latest.map((each) => [timeText(secondsOf(each.received)), each.sdk, each.type, each.reason, each.place, each.found, each.expected].map((text) => safe(text, 200)));
-    const hint = rejected.length > SHOWN_MAX || isCut ? [make("p", { class: "hint" }, `The latest ${SHOWN_MAX}; /api/${this.app.api.project}/rejected lists all.`)] : [];
-    return [table(["Received", "Client", "Item", "Reason", "Where", "Found", "Expected"], rows), ...hint];
+    const cut = rejected.length > SHOWN_MAX || isCut ? [hint(`The latest ${SHOWN_MAX}; /api/${this.app.api.project}/rejected lists all.`)] : [];
+    return [listTable(["Received", "Client", "Item", "Reason", "Where", "Found", "Expected"], rows), ...cut];
   }
 }

@@ -1,8 +1,10 @@
 // The page of `offbeat serve`: where one is, what is chosen of the store, and who may see it.  SPDX-License-Identifier: MIT
+import { AdminView } from "./admin_view";
 import { Api, Rejection } from "./api";
 import { choice, link, make } from "./dom";
 import { IngestView } from "./ingest_view";
 import { ProfileView } from "./profile_view";
+import { RegressionsView } from "./regressions_view";
 import { Place, parseServerState, ServerState, serverStateText } from "./server_state";
 import { ServicesView } from "./services_view";
 import { SessionsView } from "./sessions_view";
@@ -26,8 +28,10 @@ export interface ServerView {
   hide(): void;
 }
 
-const TITLES: { [place in Place]: string } = { services: "Services", profile: "Profile", sessions: "Sessions", ingest: "Ingest" };
-const IN_BAR: Place[] = ["services", "sessions", "ingest"];
+const TITLES: { [place in Place]: string } = {
+  services: "Services", profile: "Profile", regressions: "Regressions", sessions: "Sessions", ingest: "Ingest", admin: "Administration",
+};
+const IN_BAR: Place[] = ["services", "regressions", "sessions", "ingest", "admin"];
 const NO_SESSION = { profiler: "", chunk: "", trace: "", span: "" };
 
 class ServerPage implements ServerApp {
@@ -47,7 +51,7 @@ class ServerPage implements ServerApp {
   constructor(readonly script: HTMLScriptElement) {
     this.api.takeFromUrl();
     this.state = parseServerState(location.search);
-    this.views = { services: new ServicesView(this), profile: new ProfileView(this), sessions: new SessionsView(this), ingest: new IngestView(this) };
+    this.views = { services: new ServicesView(this), profile: new ProfileView(this), regressions: new RegressionsView(this), sessions: new SessionsView(this), ingest: new IngestView(this), admin: new AdminView(this) };
     this.links = IN_BAR.map((place) => this.link(TITLES[place], TITLES[place], { place, ...NO_SESSION }));
     this.bar.append(make("strong", {}, "offbeat"), ...this.links, this.refreshing, this.projects);
     document.body.replaceChildren(this.bar, this.line, this.place);
@@ -131,11 +135,12 @@ class ServerPage implements ServerApp {
   }
 
   private askForToken(problem: string): void {
+    const isAdmin = this.state.place === "admin";
     const field = make("input", { type: "password", id: "token", autocomplete: "off", spellcheck: "false", size: 34 });
-    const form = make("form", { class: "token" }, make("h1", {}, "A read token is needed"), make("label", { for: "token" }, "Token"), field,
+    const form = make("form", { class: "token" }, make("h1", {}, isAdmin ? "A token with the role admin is needed" : "A read token is needed"), make("label", { for: "token" }, "Token"), field,
                       make("button", { type: "submit" }, "Open"),
-                      make("p", {}, "offbeat serve prints a URL with a token when it starts. On the server, this command makes another one:"),
-                      make("pre", {}, "offbeat serve admin add-key all"), make("p", {}, "The token is kept until this tab is closed."));
+                      make("p", {}, isAdmin ? "On the server, this command makes one:" : "offbeat serve prints a URL with a token when it starts. On the server, this command makes another one:"),
+                      make("pre", {}, `offbeat serve admin add-key all${isAdmin ? " --role admin" : ""}`), make("p", {}, "The token is kept until this tab is closed."));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.api.keepToken(field.value.trim());

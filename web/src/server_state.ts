@@ -1,11 +1,11 @@
 // What of the store is shown, as the query of the URL. How it is shown is after "#" (state.ts).  SPDX-License-Identifier: MIT
 import type { Parameters } from "./api";
 
-export type Place = "services" | "profile" | "sessions" | "ingest";
-export const PLACES: Place[] = ["services", "profile", "sessions", "ingest"];
+export type Place = "services" | "profile" | "regressions" | "sessions" | "ingest" | "admin";
+export const PLACES: Place[] = ["services", "profile", "regressions", "sessions", "ingest", "admin"];
 
-// Names as the server's parameters. Times are seconds since 1970.
-const NAMES = ["project", "from", "to", "service", "environment", "release", "host", "type", "transaction", "thread", "tag_focus", "focus", "ignore", "hide", "prune_from", "show_from", "profiler", "chunk", "trace", "span",
+// Names as the server's parameters, and what regressions are compared with. Times are seconds since 1970.
+const NAMES = ["project", "against", "from", "to", "service", "environment", "release", "host", "type", "transaction", "thread", "tag_focus", "focus", "ignore", "hide", "prune_from", "show_from", "profiler", "chunk", "trace", "span",
                "base_from", "base_to", "base_service", "base_release", "base_environment", "base_host"] as const;
 type Name = (typeof NAMES)[number];
 

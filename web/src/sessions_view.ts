@@ -1,5 +1,6 @@
 // Sessions and transactions, each of which has a flamechart.  SPDX-License-Identifier: MIT
 import { choice, make } from "./dom";
+import { hint, listTable } from "./list_table";
 import type { ServerApp, ServerView } from "./server_page";
 import { safe, seconds, Unit } from "./text";
 import { agoText, secondsOf, timeText } from "./times";
@@ -43,13 +44,6 @@ interface Group {
 const SHOWN_MAX = 300, MARGIN = 0.001, LIST_MAX = "10000";
 const NO_SESSION = { profiler: "", chunk: "", span: "", trace: "" };
 
-const AMOUNTS = ["Length", "Samples", "Count", "p50", "p95", "All"];
-
-function table(headings: string[], rows: HTMLElement[]): HTMLElement {
-  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: AMOUNTS.includes(text) ? "amount" : "" }, text)));
-  return make("div", { class: "scroll" }, make("table", { class: "list" }, make("thead", {}, head), make("tbody", {}, ...rows)));
-}
-
 export class SessionsView implements ServerView {
   readonly element = make("section", { class: "server-view sessions" });
 
@@ -77,41 +71,38 @@ export class SessionsView implements ServerView {
   }
 
   private groups(transactions: Transaction[]): HTMLElement[] {
-    if (transactions.length === 0) return [make("p", { class: "hint" }, "No transaction. A Sentry SDK sends them if traces are on.")];
+    if (transactions.length === 0) return [hint("No transaction. A Sentry SDK sends them if traces are on.")];
     const groups = groupsOf(transactions);
     const rows = groups.slice(0, SHOWN_MAX).map((group) => {
       const text = safe(group.name, 80) || "(no name)", part = (share: number) => seconds(quantile(group.lengths, share) * 1e9);
       const name = group.profiled > 0 ? this.app.link(text, "the flame graph of all of them", { place: "profile", service: group.service, transaction: group.name, ...NO_SESSION })
         : make("span", { title: "none of them has a profile" }, text);
-      return make("tr", {}, make("td", {}, name), make("td", {}, safe(group.service, 60)), make("td", { class: "amount" }, String(group.lengths.length)),
-                  make("td", { class: "amount" }, part(0.5)), make("td", { class: "amount" }, part(0.95)), make("td", { class: "amount" }, seconds(sum(group.lengths) * 1e9)));
+      return [name, safe(group.service, 60), String(group.lengths.length), part(0.5), part(0.95), seconds(sum(group.lengths) * 1e9)];
     });
-    return [table(["Transaction", "Service", "Count", "p50", "p95", "All"], rows), ...more(groups.length)];
+    return [listTable(["Transaction", "Service", "Count#", "p50#", "p95#", "All#"], rows), ...more(groups.length)];
   }
 
   private sessions(sessions: Session[], chunks: Map<string, Chunk>): HTMLElement[] {
-    if (sessions.length === 0) return [make("p", { class: "hint" }, "No session: continuous profiling sends one for each run of a program. See Ingest for how to send.")];
+    if (sessions.length === 0) return [hint("No session: continuous profiling sends one for each run of a program. See Ingest for how to send.")];
     const number = new Unit("count", 0);
     const rows = sessions.slice(0, SHOWN_MAX).map((session) => {
       const start = secondsOf(session.first), end = secondsOf(session.last), chunk = chunks.get(session.name);
       const open = this.app.link(session.name.slice(0, 8), "its flamechart", { place: "profile", ...NO_SESSION, profiler: session.name, from: "", to: "" });
-      return make("tr", {}, make("td", {}, open), ...[chunk?.service, chunk?.release, chunk?.host].map((text) => make("td", {}, safe(text || "", 60))), make("td", {}, timeText(start)),
-                  make("td", { class: "amount" }, seconds((end - start) * 1e9)), make("td", { class: "amount" }, number.number(session.samples)), make("td", {}, agoText(end)));
+      return [open, ...[chunk?.service, chunk?.release, chunk?.host].map((text) => safe(text || "", 60)), timeText(start), seconds((end - start) * 1e9), number.number(session.samples), agoText(end)];
     });
-    return [table(["Session", "Service", "Release", "Host", "Start", "Length", "Samples", "Last"], rows), ...more(sessions.length)];
+    return [listTable(["Session", "Service", "Release", "Host", "Start", "Length#", "Samples#", "Last"], rows), ...more(sessions.length)];
   }
 
   private transactions(transactions: Transaction[]): HTMLElement[] {
-    if (transactions.length === 0) return [make("p", { class: "hint" }, "No transaction with a profile. A Sentry SDK sends them if traces and profiles are on.")];
+    if (transactions.length === 0) return [hint("No transaction with a profile. A Sentry SDK sends them if traces and profiles are on.")];
     const rows = transactions.slice(0, SHOWN_MAX).map((each) => {
       const start = secondsOf(each.start), end = secondsOf(each.end);
       const choose = each.profiler ? { profiler: each.profiler, from: (start - MARGIN).toFixed(6), to: (end + MARGIN).toFixed(6), span: "", trace: "", chunk: "" }
         : { profiler: "", chunk: each.profile, from: "", to: "", span: "", trace: "" };
       const open = this.app.link(safe(each.name, 80) || each.span, "its flamechart", { place: "profile", ...choose });
-      return make("tr", {}, make("td", {}, open), make("td", {}, safe(each.op, 40)), make("td", {}, safe(each.service, 60)), make("td", { class: "amount" }, seconds((end - start) * 1e9)),
-                  make("td", {}, timeText(start)));
+      return [open, safe(each.op, 40), safe(each.service, 60), seconds((end - start) * 1e9), timeText(start)];
     });
-    return [table(["Transaction", "Operation", "Service", "Length", "Start"], rows), ...more(transactions.length)];
+    return [listTable(["Transaction", "Operation", "Service", "Length#", "Start"], rows), ...more(transactions.length)];
   }
 }
 
@@ -142,9 +133,9 @@ function groupsOf(transactions: Transaction[]): Group[] {
 }
 
 function cutHint(isCut: boolean, count: number): HTMLElement[] {
-  return isCut ? [make("p", { class: "hint" }, `Of the transactions, the first ${count} of the range are listed and counted; choose a shorter range or a service.`)] : [];
+  return isCut ? [hint(`Of the transactions, the first ${count} of the range are listed and counted; choose a shorter range or a service.`)] : [];
 }
 
 function more(count: number): HTMLElement[] {
-  return count > SHOWN_MAX ? [make("p", { class: "hint" }, `The ${SHOWN_MAX} latest of ${count}.`)] : [];
+  return count > SHOWN_MAX ? [hint(`The ${SHOWN_MAX} latest of ${count}.`)] : [];
 }

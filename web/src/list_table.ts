@@ -1,0 +1,14 @@
+// A list as a table: a row for each entry, with the amounts at the right.  SPDX-License-Identifier: MIT
+import { make } from "./dom";
+
+// A heading that ends with "#" is of amounts.
+export function listTable(headings: string[], rows: (Node | string)[][]): HTMLElement {
+  const classOf = (heading: string) => (heading.endsWith("#") ? "amount" : "");
+  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: classOf(text) }, text.replace(/#$/, ""))));
+  const body = rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => make("td", { class: classOf(headings[i]) }, cell))));
+  return make("div", { class: "scroll", tabindex: "0" }, make("table", { class: "list" }, make("thead", {}, head), make("tbody", {}, ...body)));
+}
+
+export function hint(text: string): HTMLElement {
+  return make("p", { class: "hint" }, text);
+}
