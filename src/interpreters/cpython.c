@@ -99,6 +99,18 @@ static size_t list_threads(const struct interpreter_state *state, const struct p
     return count;
 }
 
+static struct memory_range lock(const struct interpreter_state *state, const struct process_memory *memory,
+                                struct interpreted_work *work)
+{
+    enum { LOCK_BYTES = 208 };
+    const struct cpython_offsets *offsets = state->offsets;
+    uint64_t address = state->root + offsets->runtime.lock, interpreter = 0;
+    bool is_known = offsets->runtime.lock != 0 ||
+                    (read_word(memory, &work->pieces, state->root + offsets->runtime.interpreters, &interpreter) &&
+                     read_word(memory, &work->pieces, interpreter + offsets->interpreter.lock, &address));
+    return (struct memory_range){address, is_known ? LOCK_BYTES : 0};
+}
+
 const struct interpreter cpython = {
     .name = "CPython",
     .platform = "python",
@@ -106,5 +118,7 @@ const struct interpreter cpython = {
     .threads = list_threads,
     .read = cpython_read,
     .chain = cpython_chain,
+    .lock = lock,
+    .waiting = "[waiting for the GIL]",
     .place = cpython_place,
 };

@@ -14,7 +14,7 @@
         .ascii = 40, .other = 56                                                                                       \
     }
 #define OBJECTS_OF_3_8                                                                                                 \
-    .frames = CPYTHON_FRAME_OBJECTS, .runtime = {.interpreters = 32}, .interpreter = {.next = 0, .threads = 8},        \
+    .frames = CPYTHON_FRAME_OBJECTS, .interpreter = {.next = 0, .threads = 8},                                         \
     .thread = {.next = 8, .interpreter = 16, .frame = 24, .identity = 176, .size = 184},                               \
     .code = {.name = 112, .qualified_name = 112, .file = 104, .first_line = 40, .line_table = 120},                    \
     .string = STRING_TO_3_11
@@ -23,6 +23,7 @@ static const struct cpython_offsets known[] = {
     {
         .minor = 8,
         .runtime_sizes = {1464},
+        .runtime = {.interpreters = 32, .lock = 1152},
         .lines = CPYTHON_SIGNED_PAIRS,
         .frame = {.size = 112, .code = 32, .previous = 24, .instruction = 104, .instruction_unit = 1},
         OBJECTS_OF_3_8,
@@ -30,6 +31,7 @@ static const struct cpython_offsets known[] = {
     {
         .minor = 9,
         .runtime_sizes = {656},
+        .runtime = {.interpreters = 32, .lock = 352},
         .lines = CPYTHON_SIGNED_PAIRS,
         .frame = {.size = 112, .code = 32, .previous = 24, .instruction = 104, .instruction_unit = 1},
         OBJECTS_OF_3_8,
@@ -37,6 +39,7 @@ static const struct cpython_offsets known[] = {
     {
         .minor = 10,
         .runtime_sizes = {672},
+        .runtime = {.interpreters = 32, .lock = 352},
         .lines = CPYTHON_RANGES,
         .frame = {.size = 112, .code = 32, .previous = 24, .instruction = 96, .instruction_unit = 2},
         OBJECTS_OF_3_8,
@@ -46,7 +49,7 @@ static const struct cpython_offsets known[] = {
         .runtime_sizes = {166688},
         .frames = CPYTHON_C_FRAMES,
         .lines = CPYTHON_LOCATIONS,
-        .runtime = {.interpreters = 40},
+        .runtime = {.interpreters = 40, .lock = 360},
         .interpreter = {.next = 0, .threads = 16},
         .thread = {.next = 8, .interpreter = 16, .identity = 152, .native_id = 160, .frame = 56, .size = 168},
         .c_frame = {.frame = 8, .previous = 16},
@@ -61,7 +64,7 @@ static const struct cpython_offsets known[] = {
         .frames = CPYTHON_ENTRY_FRAMES,
         .lines = CPYTHON_LOCATIONS,
         .runtime = {.interpreters = 40},
-        .interpreter = {.next = 0, .threads = 72},
+        .interpreter = {.next = 0, .threads = 72, .lock = 384},
         .thread = {.next = 8, .interpreter = 16, .identity = 136, .native_id = 144, .frame = 56, .size = 152},
         .c_frame = {.frame = 0, .previous = 8},
         .frame = {.size = 80, .code = 0, .previous = 8, .instruction = 56, .owner = 70},
@@ -95,6 +98,7 @@ struct table_layout {
     uint32_t code_size;   /* followed by file, name, qualified name, line table, first line, …, instructions (9) */
 };
 
+enum { LOCK_FROM_3_13 = 16 };
 enum { COOKIE, VERSION, FREE_THREADED, TABLE_WORDS = 64, OFFSET_MAX = 4096, INTERPRETER_MAX = 1 << 24 };
 
 static const struct table_layout layouts[] = {
@@ -152,7 +156,9 @@ static void take_over(const uint64_t *words, const struct table_layout *layout, 
         .frames = CPYTHON_ENTRY_FRAMES,
         .lines = CPYTHON_LOCATIONS,
         .runtime = {.interpreters = (uint32_t)words[layout->interpreters]},
-        .interpreter = {.next = (uint32_t)words[layout->interpreter_next], .threads = (uint32_t)words[layout->threads]},
+        .interpreter = {.next = (uint32_t)words[layout->interpreter_next],
+                        .threads = (uint32_t)words[layout->threads],
+                        .lock = LOCK_FROM_3_13},
         .thread = {.next = (uint32_t)thread[2],
                    .interpreter = (uint32_t)thread[3],
                    .frame = (uint32_t)thread[4],

@@ -25,10 +25,10 @@ struct cpython_offsets {
     enum cpython_frames frames;
     enum cpython_lines lines;
     struct {
-        uint32_t interpreters;
+        uint32_t interpreters, lock; /* LOCK 0: interpreters have it */
     } runtime;
     struct {
-        uint32_t next, threads;
+        uint32_t next, threads, lock; /* LOCK: a pointer */
     } interpreter;
     struct {
         uint32_t next, interpreter, identity, native_id; /* NATIVE_ID 0: there is none */

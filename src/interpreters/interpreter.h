@@ -119,6 +119,12 @@ struct interpreter {
     /* Describes the memory that READ reads. */
     struct interpreter_chain (*chain)(const struct interpreter_state *state);
 
+    /* Returns the memory of the lock that a thread must have to run; size 0: it is not known. A thread that sleeps on
+     * an address there waits for the lock. */
+    struct memory_range (*lock)(const struct interpreter_state *state, const struct process_memory *memory,
+                                struct interpreted_work *work);
+    const char *waiting; /* name of the place where it waits */
+
     /* Finds the place of FRAME. Returns false if its code object is gone. */
     bool (*place)(const struct interpreter_state *state, const struct interpreted_frame *frame,
                   const struct process_memory *memory, struct interpreted_work *work,

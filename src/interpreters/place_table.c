@@ -13,7 +13,7 @@ struct place_entry {
     uint32_t value;
 };
 
-enum key_kind { KEY_OF_CODE = 1, KEY_OF_LINE };
+enum key_kind { KEY_OF_CODE = 1, KEY_OF_LINE, KEY_OF_NAME };
 
 static uint64_t key_of(uint64_t first, uint64_t second, uint64_t third)
 {
@@ -123,6 +123,21 @@ uint32_t place_table_number(struct place_table *table, const struct interpreter_
     number = line_number(table, function_number(table, code_key, &place, listener), place.line, listener);
     add(table, key, number);
     return number;
+}
+
+uint32_t place_table_named(struct place_table *table, const char *name, const struct place_listener *listener)
+{
+    enum { ENTRIES_A_NAME = 2 };
+    static struct interpreted_place place; /* one thread uses tables */
+    uint64_t hash = 0;
+    place = (struct interpreted_place){0};
+    for (size_t i = 0; name[i] && i + 1 < sizeof(place.function); i++) {
+        hash = hash * 31 + (uint8_t)name[i];
+        place.function[i] = name[i];
+    }
+    if (table->line_count == 0) tell_gone(table, listener);
+    if (!reserve(table, ENTRIES_A_NAME)) return 0;
+    return line_number(table, function_number(table, key_of(KEY_OF_NAME, hash, 0), &place, listener), 0, listener);
 }
 
 void place_table_clear(struct place_table *table)

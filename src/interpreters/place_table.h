@@ -27,6 +27,9 @@ uint32_t place_table_number(struct place_table *table, const struct interpreter_
                             const struct interpreted_frame *frame, const struct process_memory *memory,
                             struct interpreted_work *work, const struct place_listener *listener, bool *ret_is_gone);
 
+/* Returns the number of a place that is in no file and is called NAME. */
+uint32_t place_table_named(struct place_table *table, const char *name, const struct place_listener *listener);
+
 void place_table_clear(struct place_table *table);
 
 #endif

@@ -167,6 +167,7 @@ static void list_threads(struct recorded_process *process)
     size_t place = 0;
     interpreted->listed_tick = process->ticks;
     interpreted->listed_count = process->threads.count;
+    interpreted->lock = interpreted->state.interpreter->lock(&interpreted->state, &memory, &scratch.work);
     size_t count = interpreted->state.interpreter->threads(&interpreted->state, &memory, &scratch.work, scratch.threads,
                                                            scratch.tids, INTERPRETED_THREADS_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -202,8 +203,7 @@ static void find_new_thread(struct recorded_thread *thread)
 
 /* --- Stacks ------------------------------------------------------------------------------------------------------- */
 
-void interpreted_process_add(struct recorded_thread *thread, struct walked_stack *walked, uint64_t *addresses,
-                             const uint64_t *stack_pointers, const struct process_memory *copied)
+void interpreted_process_add(struct recorded_thread *thread, const struct interpreted_target *target)
 {
     struct recorded_process *process = thread->process;
     struct interpreted_process *interpreted = &process->interpreted;
@@ -213,24 +213,27 @@ void interpreted_process_add(struct recorded_thread *thread, struct walked_stack
                                            .state = &interpreted->state,
                                            .memory = &memory,
                                            .work = &scratch.work};
-    const struct native_stack native = {.addresses = addresses,
-                                        .stack_pointers = stack_pointers,
-                                        .count = walked->count,
-                                        .has_root = walked->outcome == UNWIND_ROOT};
+    const struct native_stack native = {.addresses = target->addresses,
+                                        .stack_pointers = target->stack_pointers,
+                                        .count = target->walked->count,
+                                        .has_root = target->walked->outcome == UNWIND_ROOT};
     if (interpreted->attached != INTERPRETER_ATTACHED) return;
     if (thread->interpreted.state == 0) find_new_thread(thread);
     if (thread->interpreted.state == 0) return;
-    enum interpreted_result result = interpreted->state.interpreter->read(
-        &interpreted->state, thread->interpreted, copied ? copied : &memory, &scratch.work, &scratch.stack);
+    enum interpreted_result result =
+        interpreted->state.interpreter->read(&interpreted->state, thread->interpreted,
+                                             target->copied ? target->copied : &memory, &scratch.work, &scratch.stack);
     size_t count = result == INTERPRETED_READ ? merge_stacks(&native, &scratch.stack, &interpreted->view,
                                                              RECORDING_PLACES, scratch.merged, RECORDING_FRAMES_MAX)
                                               : 0;
     interpreted->torn += result == INTERPRETED_TORN || (result == INTERPRETED_READ && count == 0);
     if (count == 0) return;
     interpreted->gone += recorded_places_number(&places, &scratch.stack, scratch.merged, count);
+    if (target->argument - interpreted->lock.address < interpreted->lock.size)
+        count = recorded_places_add_wait(&places, scratch.merged, count, RECORDING_FRAMES_MAX);
     interpreted->stacks++;
-    memcpy(addresses, scratch.merged, count * sizeof(addresses[0]));
-    walked->count = count;
+    memcpy(target->addresses, scratch.merged, count * sizeof(scratch.merged[0]));
+    target->walked->count = count;
 }
 
 void interpreted_process_fini(struct interpreted_process *interpreted)

@@ -22,8 +22,9 @@ struct interpreted_process {
     enum interpreter_attached attached;
     struct interpreter_state state;
     struct native_view view;
-    uint32_t image;       /* number of the module that has the interpreter */
-    uint32_t images_seen; /* modules below this number were examined */
+    struct memory_range lock; /* lock that a thread must have to run; size 0: not known */
+    uint32_t image;           /* number of the module that has the interpreter */
+    uint32_t images_seen;     /* modules below this number were examined */
     uint64_t listed_tick, changed_tick;
     size_t listed_count; /* threads of the process at the last listing of the interpreter's */
     uint32_t new_budget; /* threads that this tick may still list for the sake of new ones */
@@ -41,10 +42,17 @@ void interpreted_process_forget(struct recorded_process *process);
 /* Has PROCESS's new recording know its interpreter and, later, its functions. */
 void interpreted_process_restart(struct recorded_process *process);
 
-/* Adds the functions that THREAD runs to WALKED, whose addresses are in ADDRESSES (RECORDING_FRAMES_MAX) and have
- * STACK_POINTERS. COPIED is the memory in which they are; NULL: THREAD sleeps, and the process has them. */
-void interpreted_process_add(struct recorded_thread *thread, struct walked_stack *walked, uint64_t *addresses,
-                             const uint64_t *stack_pointers, const struct process_memory *copied);
+/* A stack that gets the functions that an interpreter runs. */
+struct interpreted_target {
+    struct walked_stack *walked;
+    uint64_t *addresses; /* addresses of WALKED; RECORDING_FRAMES_MAX of them */
+    const uint64_t *stack_pointers;
+    const struct process_memory *copied; /* memory in which the functions are; NULL: that of the process */
+    uint64_t argument;                   /* first argument of the system call in which the thread sleeps; 0: none */
+};
+
+/* Adds the functions that THREAD runs. Where TARGET has no copy of them, THREAD sleeps. */
+void interpreted_process_add(struct recorded_thread *thread, const struct interpreted_target *target);
 
 /* Ends what the engine does for THREAD. */
 void interpreted_process_forget_thread(struct recorded_thread *thread);

@@ -204,8 +204,12 @@ static void add_functions(struct recorder *recorder, struct recorded_process *pr
     if (walked->addresses != recorder->walked)
         memcpy(recorder->walked, walked->addresses, walked->count * sizeof(uint64_t));
     walked->addresses = recorder->walked;
-    interpreted_process_add(thread, walked, recorder->walked,
-                            stack->count ? stack->stack_pointers : recorder->stack_pointers, stack->functions);
+    const struct interpreted_target target = {.walked = walked,
+                                              .addresses = recorder->walked,
+                                              .stack_pointers =
+                                                  stack->count ? stack->stack_pointers : recorder->stack_pointers,
+                                              .copied = stack->functions};
+    interpreted_process_add(thread, &target);
 }
 
 static void queue_stack(void *context, const struct engine_stack *stack)
@@ -242,7 +246,11 @@ static void read_blocked(struct recorder *recorder, struct recorded_thread *thre
 {
     struct recorded_process *process = thread->process;
     struct walked_stack walked = walk(recorder, process, NULL, seen);
-    if (walked.count > 0) interpreted_process_add(thread, &walked, recorder->walked, recorder->stack_pointers, NULL);
+    const struct interpreted_target target = {.walked = &walked,
+                                              .addresses = recorder->walked,
+                                              .stack_pointers = recorder->stack_pointers,
+                                              .argument = seen->registers.values[machine_arguments[0]]};
+    if (walked.count > 0) interpreted_process_add(thread, &target);
     if (walked.count == 0 || has_run(recorder, seen)) return;
     process->counts.blocked_stacks++;
     thread->rest = *seen;

@@ -47,10 +47,10 @@ def python_functions_have_their_shares():
 
 
 class Running:
-    """The program with known shares, for SECONDS of CPU time or until the end of the block."""
+    """A Python program, until the end of the block."""
 
-    def __init__(self, seconds):
-        self.process = subprocess.Popen([PYTHON, SHARES, str(seconds)], stdout=subprocess.PIPE)
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([PYTHON, *map(str, arguments)], stdout=subprocess.PIPE)
 
     def __enter__(self):
         time.sleep(0.5)
@@ -72,7 +72,7 @@ def record_from_outside(folder, engine, process, seconds):
 
 def check_sleeper(engine):
     """The thread that sleeps all the time has its functions in all of its time."""
-    with Folder() as folder, Running(30) as process:
+    with Folder() as folder, Running(SHARES, 30) as process:
         record_from_outside(folder, engine, process, 1.5)
         threads = [thread for thread in OFFBEAT.threads(folder / "x.pb.gz") if "sleeper" in thread[1]]
         check(len(threads) == 1, f"{engine}: {len(threads)} threads run sleeper()")
@@ -97,7 +97,7 @@ def sleeping_python_has_its_functions_by_bpf():
 
 
 def check_shares_from_outside(engine):
-    with Folder() as folder, Running(4) as process:
+    with Folder() as folder, Running(SHARES, 4) as process:
         record_from_outside(folder, engine, process, 60)
         spent = json.loads(process.stdout.read())
         check_shares(folder, spent)
@@ -107,6 +107,45 @@ def check_shares_from_outside(engine):
 @case_by_the_clock
 def running_python_has_its_shares_by_bpf():
     check_shares_from_outside("bpf")
+
+
+LOCK = "[waiting for the GIL]"
+FIGHT = """
+import sys, threading, time
+def spin(end):
+    while time.monotonic() < end:
+        sum(range(1000))
+end = time.monotonic() + 2
+threads = [threading.Thread(target=spin, args=(end,)) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def check_waits(folder, least):
+    """The threads wait for the lock, two of three at a time, and only there."""
+    stacks = OFFBEAT.stacks("x.pb.gz", folder)
+    spinning = sum(weight for frames, weight in stacks if "spin" in frames)
+    waiting = sum(weight for frames, weight in stacks if LOCK in frames and "spin" in frames)
+    elsewhere = sum(weight for frames, weight in stacks if LOCK in frames and "spin" not in frames)
+    check(waiting > least * spinning, f"{100 * waiting / max(1, spinning):.0f} % of spin() are waits for the lock")
+    check(elsewhere <= 0.1 * spinning, f"{elsewhere} ns of waits for the lock are outside of spin()")
+
+
+@case_by_the_clock
+def waits_for_the_lock_are_shown_inside():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, PYTHON, "-c", FIGHT)
+        check(done.returncode == 0, text(done.stderr))
+        check_waits(folder, 0.2)  # the rest are waits for a processor, on a busy machine
+
+
+@short
+@case_by_the_clock
+def waits_for_the_lock_are_shown_from_outside():
+    with Folder() as folder, Running("-c", FIGHT) as process:
+        record_from_outside(folder, "proc", process, 1)
+        check_waits(folder, 0.4)
 
 
 main()

@@ -28,6 +28,17 @@ static void write_line(void *context, uint32_t number, uint32_t function, uint32
     recording_line(context, number, function, line);
 }
 
+size_t recorded_places_add_wait(const struct recorded_places *places, uint64_t *addresses, size_t count, size_t max)
+{
+    const struct place_listener listener = {.function = write_function, .line = write_line, .context = places->writer};
+    size_t at = 0;
+    while (at < count && addresses[at] - RECORDING_PLACES >= RECORDING_PLACES_MAX) at++;
+    if (at == count || count == max) return count;
+    memmove(addresses + at + 1, addresses + at, (count - at) * sizeof(addresses[0]));
+    addresses[at] = RECORDING_PLACES + place_table_named(places->table, places->state->interpreter->waiting, &listener);
+    return count + 1;
+}
+
 size_t recorded_places_number(const struct recorded_places *places, const struct interpreted_stack *stack,
                               uint64_t *addresses, size_t count)
 {

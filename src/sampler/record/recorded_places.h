@@ -24,6 +24,10 @@ struct recorded_places {
 size_t recorded_places_number(const struct recorded_places *places, const struct interpreted_stack *stack,
                               uint64_t *addresses, size_t count);
 
+/* Adds to COUNT ADDRESSES with places, which have room for MAX, that the innermost function waits for the interpreter's
+ * lock. Returns the new count. */
+size_t recorded_places_add_wait(const struct recorded_places *places, uint64_t *addresses, size_t count, size_t max);
+
 /* Returns true if PATH is that of the C library. */
 bool recorded_path_is_libc(const char *path);
 

@@ -23,8 +23,9 @@ static struct {
     enum interpreter_attached attached;
     uint32_t images_seen; /* modules below this number were examined */
     uint64_t listed_tick, changed_tick;
-    bool has_threads;    /* true once a thread of the process was in a listing */
-    size_t thread_count; /* threads of the process at the last listing */
+    bool has_threads;         /* true once a thread of the process was in a listing */
+    size_t thread_count;      /* threads of the process at the last listing */
+    struct memory_range lock; /* lock that a thread must have to run; size 0: not known */
     struct place_table places;
     struct interpreted_work work;
     struct interpreted_stack stack;
@@ -141,6 +142,7 @@ static void note_thread(struct target_thread *thread, struct interpreted_thread 
 
 static void list_interpreted_threads(struct sampler *sampler)
 {
+    found.lock = found.process.state.interpreter->lock(&found.process.state, &own_memory, &found.work);
     size_t count = found.process.state.interpreter->threads(&found.process.state, &own_memory, &found.work,
                                                             found.threads, found.tids, INTERPRETED_THREADS_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -165,23 +167,35 @@ void interpreted_threads_refresh(struct sampler *sampler)
 
 /* --- Places ------------------------------------------------------------------------------------------------------- */
 
-/* Replaces frames of STACK in COUNT ADDRESSES by numbers of places. */
-static void write_places(struct sampler *sampler, const struct interpreted_stack *stack, uint64_t *addresses,
-                         size_t count)
+static struct recorded_places places_of(const struct sampler *sampler)
 {
-    const struct recorded_places places = {.writer = sampler->writer,
-                                           .table = &found.places,
-                                           .state = &found.process.state,
-                                           .memory = &own_memory,
-                                           .work = &found.work};
+    return (struct recorded_places){.writer = sampler->writer,
+                                    .table = &found.places,
+                                    .state = &found.process.state,
+                                    .memory = &own_memory,
+                                    .work = &found.work};
+}
+
+/* Replaces frames of STACK in COUNT ADDRESSES by numbers of places. ARGUMENT is the first one of the system call in
+ * which the thread is; 0: in none. Returns the new count. */
+static size_t write_places(struct sampler *sampler, const struct interpreted_stack *stack, uint64_t argument,
+                           uint64_t *addresses, size_t count)
+{
+    const struct recorded_places places = places_of(sampler);
     sampler->counters[RECORDING_INTERPRETED_GONE] += recorded_places_number(&places, stack, addresses, count);
     sampler->counters[RECORDING_INTERPRETED]++;
+    if (argument - found.lock.address >= found.lock.size) return count;
+    return recorded_places_add_wait(&places, addresses, count, RECORDING_FRAMES_MAX);
 }
 
 void interpreted_threads_finish(struct sampler *sampler, struct sample_reply *reply)
 {
     sampler->counters[RECORDING_INTERPRETED_TORN] += reply->functions_result == INTERPRETED_TORN;
-    if (reply->functions) write_places(sampler, reply->functions, reply->addresses, reply->address_count);
+    if (reply->functions) {
+        uint64_t argument = reply->registers.values[machine_arguments[0]];
+        reply->address_count =
+            write_places(sampler, reply->functions, argument, reply->addresses, reply->address_count);
+    }
     reply->functions = NULL;
 }
 
@@ -205,7 +219,6 @@ bool interpreted_threads_add(struct sampler *sampler, const struct target_thread
     sampler->counters[RECORDING_INTERPRETED_TORN] += is_torn;
     if (count == 0) return true;
     memcpy(stack->addresses, found.merged, count * sizeof(found.merged[0]));
-    stack->count = count;
-    write_places(sampler, &found.stack, stack->addresses, count);
+    stack->count = write_places(sampler, &found.stack, stack->argument, stack->addresses, count);
     return true;
 }

@@ -108,6 +108,7 @@ enum remote_unwind_result remote_unwind(struct thread_files *files, uint64_t cpu
     registers.values[MACHINE_SP] = place.sp;
     parse_arguments(text, &registers);
     ret_stack->awaits_signals = is_in_sigwait(text);
+    ret_stack->argument = registers.values[machine_arguments[0]];
 
     struct unwind_memory memory = stack_reader_memory(&stack);
     memory.stack_pointers = ret_stack->stack_pointers;

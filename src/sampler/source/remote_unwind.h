@@ -19,6 +19,7 @@ struct remote_stack {
     uint64_t addresses[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
     size_t count;
     enum unwind_outcome outcome;
+    uint64_t argument;   /* first argument of the system call; 0: it is in none */
     bool awaits_signals; /* true if the thread is in sigwait */
 };
 
