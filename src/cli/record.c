@@ -702,7 +702,8 @@ int record_watched(char **command, const struct record_request *request, const s
     return record_end(&record);
 }
 
-enum engine_choice { ENGINE_AUTO, ENGINE_INSIDE };
+enum engine_choice { ENGINE_AUTO, ENGINE_INSIDE, ENGINE_BPF };
+enum mode_choice { MODE_WALL, MODE_CPU, MODE_OFF_CPU };
 
 static const char *const engine_names[] = {NULL, "inside", "bpf", "perf", "proc"};
 
@@ -716,6 +717,12 @@ static bool check_use(const struct record *record, const struct operands *comman
         message("processes that run already are recorded, so %s cannot be started, too", command->items[0]);
     else if (!attaches && command->count == 0)
         message("record needs a COMMAND to run, or --pid PID; see offbeat record --help");
+    else if (!record->attach.records_waits && (record->attach.names_wakers || record->attach.wait_ns_min > 0))
+        message("--wakers and --min-wait need --mode off-cpu");
+    else if (engine != ENGINE_AUTO && engine != ENGINE_BPF &&
+             (record->attach.records_waits || record->attach.takes_kernel_stacks))
+        message("%s needs the engine bpf; leave --engine out",
+                record->attach.records_waits ? "--mode off-cpu" : "--kernel");
     else if (attaches && engine == ENGINE_INSIDE)
         message("--engine inside cannot record a process that runs already; leave it out");
     else
@@ -750,8 +757,13 @@ int command_record(int argc, char **argv)
          .help = "record all processes of a control group: a container, a service"},
         {"engine", 0, OPTION_CHOICE, &engine, .argument = "auto|inside|bpf|perf|proc",
          .help = "how to sample: with the library inside, or from outside (default: auto)"},
-        {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
-         .help = "time that passes, or time on a processor (default: wall)"},
+        {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu|off-cpu",
+         .help = "time that passes, time on a processor, or waits (default: wall)"},
+        {"wakers", 0, OPTION_SWITCH, &record.attach.names_wakers, .help = "off-cpu: label each wait with who ended it"},
+        {"min-wait", 0, OPTION_SECONDS, &record.attach.wait_ns_min, .argument = "SECONDS",
+         .help = "off-cpu: sum up waits shorter than this without stacks", .minimum = 1000, .maximum = SECOND_NS},
+        {"kernel", 0, OPTION_SWITCH, &record.attach.takes_kernel_stacks,
+         .help = "include the functions of the kernel; with the engine bpf only"},
         {"native", 0, OPTION_SWITCH, &record.run.shows_interpreter,
          .help = "Python: keep the interpreter's own frames between the functions of the program"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
@@ -789,10 +801,12 @@ int command_record(int argc, char **argv)
     struct operands command;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
-    record.run.is_cpu_mode = mode == 1;
+    record.run.is_cpu_mode = mode == MODE_CPU;
+    record.attach.records_waits = mode == MODE_OFF_CPU;
     record.run.write = write_meanwhile;
     record.attach.engine = engine_names[engine];
-    record.is_outside = engine > ENGINE_INSIDE && !attach_is_wanted(&record.attach);
+    bool needs_bpf = record.attach.records_waits || record.attach.takes_kernel_stacks;
+    record.is_outside = (engine > ENGINE_INSIDE || needs_bpf) && !attach_is_wanted(&record.attach);
     if (!check_use(&record, &command, engine)) return EXIT_WRONG_USE;
     if (attach_is_wanted(&record.attach))
         record_attached(&record, &arguments);

@@ -110,6 +110,7 @@ struct recorder *attach_open_recorder(const struct recorder_options *options, co
         struct recorder *recorder = NULL;
         complete.engine = engines_at(i);
         if (engine && strcmp(engine, complete.engine->name) != 0) continue;
+        if ((options->records_waits || options->takes_kernel_stacks) && !complete.engine->sees_waits) continue;
         if (engines_probe(complete.engine, &denial)) recorder = recorder_new(&complete, &denial);
         (void)snprintf(text, sizeof(text), "recording by %s, because ", complete.engine->name);
         if (recorder && first.reason[0]) print_denial(text, &first);
@@ -126,6 +127,10 @@ static bool open_engine(struct attachment *attachment, struct attach_options *op
     const struct recorder_options recorder_options = {
         .frequency_hz = options->frequency_hz,
         .is_cpu_mode = options->is_cpu_mode,
+        .records_waits = options->records_waits,
+        .wait_ns_min = options->wait_ns_min,
+        .names_wakers = options->names_wakers,
+        .takes_kernel_stacks = options->takes_kernel_stacks,
         .follows_children = !options->no_children,
         .watches_all = options->choice.takes_all,
         .wants = process_choice_is_given(&options->choice) ? wants : NULL,

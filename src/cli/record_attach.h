@@ -24,6 +24,9 @@ struct attach_options {
     uint64_t frequency_hz;
     uint64_t duration_ns; /* 0: until the processes or the user end it */
     bool is_cpu_mode, no_children;
+    bool records_waits;   /* true in off-CPU mode */
+    uint64_t wait_ns_min; /* duration from which on a wait has a stack */
+    bool names_wakers, takes_kernel_stacks;
     /* Function that writes a profile of what was recorded so far, at SIGUSR1. */
     void (*write)(void *context);
     void *context;

@@ -6,8 +6,9 @@
 bool incomplete_is_name(const char *name)
 {
     static const char *const names[] = {
-        STARTING,           STOPPED,           NO_STACK_TOO_SHORT,  NO_STACK_LATE,   NO_STACK_UNANSWERED,
-        NO_STACK_IN_KERNEL, NO_STACK_NO_TABLE, NO_STACK_UNREADABLE, NO_STACK_RUNNING};
+        STARTING,           STOPPED,           NO_STACK_TOO_SHORT,  NO_STACK_LATE,    NO_STACK_UNANSWERED,
+        NO_STACK_IN_KERNEL, NO_STACK_NO_TABLE, NO_STACK_UNREADABLE, NO_STACK_RUNNING, NO_STACK_WAIT,
+        SHORT_WAITS};
     if (name[0] != '[') return false;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(name, names[i]) == 0) return true;

@@ -21,6 +21,8 @@
 #define NO_STACK_IN_KERNEL "[no stack: in the kernel]"
 #define NO_STACK_NO_TABLE "[no stack: unwind table is being read]"
 #define NO_STACK_UNREADABLE "[no stack: not shown by the kernel]"
+#define NO_STACK_WAIT "[no stack: the beginning of the wait was not seen]"
+#define SHORT_WAITS "[short waits]" /* waits below the threshold that the user chose */
 #define NO_STACK_RUNNING "[no stack: it was running]"
 
 /* True if NAME is one of these, which has no module. */

@@ -2,13 +2,14 @@
  * it which processes to watch and where their code is, calls it at each tick, and divides the threads' time by what it
  * delivers. An engine knows neither recordings nor names.
  *
- * An engine delivers two kinds of sights, and may leave one of them to another engine:
- *   engine_stack   where a thread ran when its processor's or its own timer fired
- *   engine_thread  a thread's clocks and state at a tick, and its registers if it is blocked
- * One thread at a time uses an engine. SPDX-License-Identifier: MIT */
+ * An engine delivers two kinds of sights, and may leave one of them to another engine. In off-CPU mode it delivers
+ * waits: engine_stack   where a thread ran when its processor's or its own timer fired engine_thread  a thread's clocks
+ * and state at a tick, and its registers if it is blocked engine_wait    a wait of a thread, whose stack came when it
+ * began One thread at a time uses an engine. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_RECORDER_ENGINE_H
 #define OFFBEAT_RECORDER_ENGINE_H
 
+#include "format/recording/recording_layout.h"
 #include "interpreters/interpreter.h"
 #include "recorder/code_file.h"
 #include "unwind/copied_stack.h"
@@ -68,6 +69,27 @@ struct engine_stack {
     const uint64_t *stack_pointers;         /* stack pointers of ADDRESSES; NULL: not known */
     const struct process_memory *functions; /* memory in which an interpreter's frames were copied at the same time;
                                                NULL: none */
+
+    bool begins_wait;                 /* true if the thread left its processor at TIME_NS */
+    const uint64_t *kernel_addresses; /* frames inside the kernel, the innermost first */
+    size_t kernel_count;
+};
+
+/* A wait of a thread, which has a processor again. Times are ns of CLOCK_MONOTONIC. */
+struct engine_wait {
+    pid_t pid, tid;
+    enum recording_wait reason;
+    uint64_t began_ns, ended_ns;
+    uint64_t woken_ns;          /* 0: it was not asleep */
+    uint32_t one_in;            /* number of waits that it stands for */
+    pid_t waker_pid, waker_tid; /* 0: an interrupt */
+    const char *waker;          /* name of the thread */
+};
+
+/* Waits of a thread that are not delivered, since it was observed first. */
+struct engine_other_waits {
+    uint64_t short_ns, left_out_ns; /* times of waits below the threshold, and of those not chosen */
+    uint64_t short_count, left_out_count;
 };
 
 enum thread_state {
@@ -87,7 +109,10 @@ struct engine_thread {
     bool has_registers;     /* true if REGISTERS are those of a blocked thread */
     bool has_all_registers; /* false: only IP, SP and the arguments of its system call are known */
     struct unwind_registers registers;
-    char name[16]; /* name; "": it is not known, or as before */
+    char name[16];          /* name; "": it is not known, or as before */
+    uint64_t wait_began_ns; /* time when the wait began in which it is; 0: it is in none, or nobody knows */
+    enum recording_wait wait_reason;
+    struct engine_other_waits other_waits;
 };
 
 enum process_change {
@@ -102,6 +127,7 @@ struct engine_sink {
     void *context;
     void (*stack)(void *context, const struct engine_stack *stack);
     void (*thread)(void *context, const struct engine_thread *thread);
+    void (*wait)(void *context, const struct engine_wait *wait);
     void (*process)(void *context, pid_t pid, pid_t parent, enum process_change change);
 };
 
@@ -110,7 +136,10 @@ struct engine_sink {
 
 struct engine_options {
     uint64_t period_ns;
-    bool is_cpu_mode;      /* true if only CPU time counts, and threads are not observed at ticks */
+    bool is_cpu_mode;     /* true if only CPU time counts, and threads are not observed at ticks */
+    bool records_waits;   /* true if waits are delivered, and no stacks of running threads */
+    uint64_t wait_ns_min; /* duration from which on a wait is delivered */
+    bool takes_kernel_stacks;
     bool watches_all;      /* true if nearly all processes of the machine are watched */
     bool follows_children; /* true if new processes of those that are watched are reported */
     size_t processes_max;  /* processes at a time */
@@ -135,6 +164,7 @@ struct engine_ops {
     const char *name;  /* "bpf", "perf" or "proc" */
     bool sees_running; /* true if it delivers stacks of running threads */
     bool sees_threads; /* true if it has OBSERVE; otherwise the proc engine observes the threads beside it */
+    bool sees_waits;   /* true if it delivers waits, and stacks inside the kernel */
     bool sees_changes; /* true if it reports new processes, and programs that processes execute */
 
     /* Tries what the engine needs on this machine, with the rights of this process. Returns false with *RET_DENIAL. */

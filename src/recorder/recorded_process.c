@@ -128,7 +128,9 @@ static void write_start(struct recorded_process *process, const struct recorder_
     const struct recording_process record = {
         .pid = process->watched.pid,
         .parent_pid = status->parent,
-        .mode = options->is_cpu_mode ? RECORDING_CPU : RECORDING_WALL,
+        .mode = options->records_waits ? RECORDING_OFF_CPU
+                : options->is_cpu_mode ? RECORDING_CPU
+                                       : RECORDING_WALL,
         .period_ns = process->tick.period_ns,
         .wall_offset_ns = (int64_t)clock_utc_ns() - (int64_t)now_ns,
         .start_ns = start_ns,
@@ -235,9 +237,23 @@ static void write_counters(struct recorded_process *process, uint64_t engine)
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(process->writer, counters[i]);
 }
 
+static void close_thread(const struct recorded_process *process, struct recorded_thread *thread)
+{
+    if (process->tick.records_waits)
+        thread_waits_close(thread, &process->tick, process->tick.time_ns);
+    else
+        thread_times_close(thread, &process->tick);
+}
+
+void recorded_process_free_thread(struct recorded_thread *thread)
+{
+    free(thread->waits.addresses.items);
+    free(thread);
+}
+
 static void end_recording(struct recorded_process *process, const struct recorder_options *options, uint64_t engine)
 {
-    for (size_t i = 0; i < process->threads.count; i++) thread_times_close(process->threads.items[i], &process->tick);
+    for (size_t i = 0; i < process->threads.count; i++) close_thread(process, process->threads.items[i]);
     write_usage(process);
     write_counters(process, engine);
     recording_stop(process->writer);
@@ -251,7 +267,7 @@ void recorded_process_free(struct recorded_process *process, const struct record
 {
     if (!process) return;
     end_recording(process, options, engine);
-    for (size_t i = 0; i < process->threads.count; i++) free(process->threads.items[i]);
+    for (size_t i = 0; i < process->threads.count; i++) recorded_process_free_thread(process->threads.items[i]);
     interpreted_process_fini(&process->interpreted);
     process_code_fini(&process->code);
     free(process->threads.items);
@@ -296,7 +312,9 @@ bool recorded_process_refresh(struct recorded_process *process, const struct rec
 {
     struct process_code *code = &process->code;
     uint64_t pause_ns = process->needs_listing ? process->relist_pause_ns : CHECK_NS;
-    if (now_ns < code->listed_ns + pause_ns) return false;
+    /* Where the last list has found new code, there may be more already: a program that starts loads its libraries. */
+    bool is_changing = process->needs_listing && process->relist_pause_ns <= RELIST_NS_MIN;
+    if (now_ns < code->listed_ns + pause_ns && !is_changing) return false;
     if (!process->needs_listing && !process->has_run) { /* it could not change its code */
         struct task_status status;
         process->has_ended |= !task_read_status(process->watched.pid, &status) || status.state == 'Z';
@@ -328,7 +346,7 @@ void recorded_process_begin_tick(struct recorded_process *process, uint64_t time
 
 static void end_thread(struct recorded_process *process, struct recorded_thread *thread)
 {
-    thread_times_close(thread, &process->tick);
+    close_thread(process, thread);
     recording_thread_gone(process->writer, thread->number);
 }
 
@@ -340,6 +358,7 @@ void recorded_process_end_tick(struct recorded_process *process)
             end_thread(process, thread);
             continue;
         }
+        if (process->tick.records_waits) continue;
         if (!thread->is_observed && !thread->is_resting && thread->is_known)
             thread_times_add(thread, &process->tick, NULL);
         thread_times_end_tick(thread, &process->tick);

@@ -63,5 +63,6 @@ void recorded_process_end_tick(struct recorded_process *process);
 
 /* Returns thread TID, which is made if it is new; NULL if there is no room. */
 struct recorded_thread *recorded_process_add_thread(struct recorded_process *process, pid_t tid);
+void recorded_process_free_thread(struct recorded_thread *thread);
 
 #endif

@@ -43,7 +43,7 @@ struct recorder {
     uint64_t random, follow_ns;
     uint64_t lost_stacks;
     struct remote_stack memory;
-    uint64_t walked[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
+    uint64_t walked[RECORDING_FRAMES_MAX], joined[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
 };
 
 /* --- Threads and processes ---------------------------------------------------------------------------------------- */
@@ -212,14 +212,41 @@ static void add_functions(struct recorder *recorder, struct recorded_process *pr
     interpreted_process_add(thread, &target);
 }
 
-static void queue_stack(void *context, const struct engine_stack *stack)
+/* Puts the frames of STACK inside the kernel before WALKED. The address after a system call, or of an interrupted
+ * instruction, is one less than a return address in its place. */
+static struct walked_stack join_kernel(struct recorder *recorder, const struct engine_stack *stack,
+                                       const struct walked_stack *walked)
+{
+    size_t kernel = stack->kernel_count, count = least(walked->count, RECORDING_FRAMES_MAX - kernel);
+    struct walked_stack joined = {.addresses = recorder->joined, .count = kernel + count, .outcome = walked->outcome};
+    memcpy(recorder->joined, stack->kernel_addresses, kernel * sizeof(uint64_t));
+    memcpy(recorder->joined + kernel, walked->addresses, count * sizeof(uint64_t));
+    if (count > 0 && recorder->joined[kernel] < RECORDING_PLACES) recorder->joined[kernel]++;
+    if (count < walked->count) joined.outcome = UNWIND_TOO_DEEP;
+    return joined;
+}
+
+static struct walked_stack whole_stack(struct recorder *recorder, struct recorded_process *process,
+                                       const struct engine_stack *stack)
+{
+    struct walked_stack walked = {.addresses = stack->addresses, .count = stack->count, .outcome = stack->outcome};
+    if (stack->count == 0) walked = walk(recorder, process, stack, NULL);
+    if (stack->functions) add_functions(recorder, process, stack, &walked);
+    return stack->kernel_count > 0 ? join_kernel(recorder, stack, &walked) : walked;
+}
+
+static void take_stack(void *context, const struct engine_stack *stack)
 {
     struct recorder *recorder = context;
     struct recorded_process *process = find_process(recorder, stack->pid);
     if (!process) return; /* it has ended, or is recorded no more */
-    struct walked_stack walked = {.addresses = stack->addresses, .count = stack->count, .outcome = stack->outcome};
-    if (stack->count == 0) walked = walk(recorder, process, stack, NULL);
-    if (stack->functions) add_functions(recorder, process, stack, &walked);
+    struct walked_stack walked = whole_stack(recorder, process, stack);
+    if (stack->begins_wait) {
+        struct recorded_thread *thread = find_or_add_thread(recorder, process, stack->tid);
+        if (thread) thread_waits_begin(thread, stack->time_ns, &walked);
+        process->counts.stacks++;
+        return;
+    }
     struct queued_stack queued = {.process = process,
                                   .tid = stack->tid,
                                   .outcome = walked.outcome,
@@ -264,6 +291,37 @@ static void take_name(const struct recorded_process *process, struct recorded_th
     recording_thread(process->writer, thread->number, thread->tid, thread->name);
 }
 
+static void take_wait(void *context, const struct engine_wait *wait)
+{
+    const char interrupt[] = "[interrupt]";
+    struct recorder *recorder = context;
+    struct recorded_process *process = find_process(recorder, wait->pid);
+    struct recorded_thread *thread = process ? find_or_add_thread(recorder, process, wait->tid) : NULL;
+    char waker[sizeof(thread->name) + 16] = "";
+    if (!thread) return;
+    if (recorder->options.names_wakers && wait->waker_tid != 0)
+        (void)snprintf(waker, sizeof(waker), "%.*s (%d)", (int)sizeof(thread->name), wait->waker, (int)wait->waker_tid);
+    else if (recorder->options.names_wakers && wait->woken_ns != 0)
+        memcpy(waker, interrupt, sizeof(interrupt));
+    thread_waits_end(thread, &process->tick, wait, waker);
+}
+
+/* Takes the wait in which a thread is SEEN, which may have begun before the recording. */
+static void take_open_wait(struct recorder *recorder, struct recorded_thread *thread, const struct engine_thread *seen)
+{
+    struct thread_waits *waits = &thread->waits;
+    waits->others = seen->other_waits;
+    waits->is_running = seen->wait_began_ns == 0;
+    if (waits->is_running) return;
+    waits->reason = seen->wait_reason;
+    bool is_known = waits->is_open && waits->began_ns == seen->wait_began_ns;
+    if (is_known || !seen->has_registers) return;
+    struct walked_stack walked = walk(recorder, thread->process, NULL, seen);
+    if (has_run(recorder, seen)) walked.count = 0;
+    thread->process->counts.blocked_stacks += walked.count > 0;
+    thread_waits_begin(thread, seen->wait_began_ns, &walked);
+}
+
 static void take_thread(void *context, const struct engine_thread *seen)
 {
     struct recorder *recorder = context;
@@ -276,6 +334,10 @@ static void take_thread(void *context, const struct engine_thread *seen)
     }
     process->has_run = true;
     take_name(process, thread, seen->name);
+    if (recorder->options.records_waits) {
+        take_open_wait(recorder, thread, seen);
+        return;
+    }
     if (thread->is_known)
         thread_times_add(thread, &process->tick, seen);
     else
@@ -374,7 +436,7 @@ static void remove_ended_threads(struct recorder *recorder, struct recorded_proc
         }
         interpreted_process_forget_thread(thread);
         forget_thread(recorder, thread);
-        free(thread);
+        recorded_process_free_thread(thread);
     }
     process->threads.count = kept;
 }
@@ -523,7 +585,7 @@ static void choose_next(struct recorder *recorder, uint64_t now_ns)
 void recorder_tick(struct recorder *recorder)
 {
     const struct engine_sink sink = {
-        .context = recorder, .stack = queue_stack, .thread = take_thread, .process = take_change};
+        .context = recorder, .stack = take_stack, .thread = take_thread, .wait = take_wait, .process = take_change};
     uint64_t now_ns = clock_monotonic_ns();
     follow(recorder, now_ns);
     recorder->options.engine->poll(recorder->engine, &sink);
@@ -568,7 +630,12 @@ void recorder_work(struct recorder *recorder, uint64_t until_ns)
 
 void recorder_flush(struct recorder *recorder)
 {
-    for (size_t i = 0; i < recorder->processes.count; i++) recording_writer_flush(recorder->processes.items[i]->writer);
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        for (size_t at = 0; at < process->threads.count && process->tick.records_waits; at++)
+            thread_waits_flush(process->threads.items[at], &process->tick, process->tick.time_ns);
+        recording_writer_flush(process->writer);
+    }
 }
 
 void recorder_losses(const struct recorder *recorder, struct engine_losses *ret_losses)
@@ -607,6 +674,7 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     raise_descriptor_limit();
     const struct tick tick = {.period_ns = recorder->period_ns,
                               .is_cpu_mode = recorder->options.is_cpu_mode,
+                              .records_waits = recorder->options.records_waits,
                               .sees_running = recorder->options.engine->sees_running,
                               .sees_user_code_only = sees_user_code_only(recorder)};
     struct recorded_process *process =
@@ -630,6 +698,9 @@ static bool open_engines(struct recorder *recorder, struct engine_denial *ret_de
     const struct engine_ops *ops = recorder->options.engine;
     const struct engine_options options = {.period_ns = recorder->period_ns,
                                            .is_cpu_mode = recorder->options.is_cpu_mode,
+                                           .records_waits = recorder->options.records_waits,
+                                           .wait_ns_min = recorder->options.wait_ns_min,
+                                           .takes_kernel_stacks = recorder->options.takes_kernel_stacks,
                                            .watches_all = recorder->options.watches_all,
                                            .follows_children = recorder->options.follows_children,
                                            .processes_max = RECORDER_PROCESSES_MAX};
@@ -660,6 +731,7 @@ struct recorder *recorder_new(const struct recorder_options *options, struct eng
 
 void recorder_end(struct recorder *recorder)
 {
+    recorder_tick(recorder);
     for (size_t i = 0; i < recorder->processes.count; i++) end_process(recorder, recorder->processes.items[i]);
     recorder->processes.count = 0;
 }

@@ -15,6 +15,10 @@ struct recorder_options {
     const struct engine_ops *engine;
     uint64_t frequency_hz;
     bool is_cpu_mode;
+    bool records_waits;   /* true in off-CPU mode */
+    uint64_t wait_ns_min; /* duration from which on a wait has a stack */
+    bool names_wakers;
+    bool takes_kernel_stacks;
     bool follows_children;
     bool watches_all; /* true if WANTS takes nearly all processes of the machine */
     /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */
@@ -36,7 +40,7 @@ struct recorder;
 /* Returns NULL with *RET_DENIAL. */
 struct recorder *recorder_new(const struct recorder_options *options, struct engine_denial *ret_denial);
 
-/* Ends all recordings. The files of the code that was recorded stay open. */
+/* Ends all recordings, with a last tick. The files of the code that was recorded stay open. */
 void recorder_end(struct recorder *recorder);
 /* Frees RECORDER, which may be NULL. Its recordings have ended. */
 void recorder_free(struct recorder *recorder);

@@ -7,6 +7,7 @@
 
 #include "interpreters/interpreter.h"
 #include "recorder/engine.h"
+#include "recorder/thread_waits.h"
 #include "sampler/record/recording_writer.h"
 
 struct recorded_thread {
@@ -33,6 +34,7 @@ struct recorded_thread {
     unsigned stack_count; /* stacks of the open tick that are not written yet */
     struct recording_stack last;
     struct engine_thread rest; /* last sight of it as blocked, with a stack */
+    struct thread_waits waits; /* off-CPU mode only, which uses none of the times */
 };
 
 /* The open tick of a process. */
@@ -40,7 +42,7 @@ struct tick {
     struct recording_writer *writer;
     uint64_t time_ns, previous_ns; /* CLOCK_MONOTONIC */
     uint64_t period_ns;
-    bool is_cpu_mode, sees_user_code_only, sees_running;
+    bool is_cpu_mode, records_waits, sees_user_code_only, sees_running;
 };
 
 struct walked_stack {

@@ -183,6 +183,56 @@ def a_static_command_is_recorded_from_outside_and_its_status_kept():
             check(top(folder)["waits_forever"]["total"] > 0.5e9, text(done.stderr))
 
 
+# --- waits ---------------------------------------------------------------------------------------------------------------
+
+def waits_of(folder, thread, *arguments):
+    rows = top(folder, "--thread", f"^{thread}$", *arguments)
+    return rows, sum(row["self"] for row in rows.values())
+
+
+def record_waits(folder, *arguments):
+    """The time for which each thread had no processor, nanoseconds, as it says itself."""
+    needs("bpf")
+    done = offbeat(folder, "record", "--mode", "off-cpu", "-o", "x.pb.gz", *arguments, "--", PROGRAM.with_name("waits"))
+    check_equal(done.returncode, 0, text(done.stderr))
+    return {name: int(us) * 1000 for name, us in (line.split() for line in text(done.stdout).splitlines())}
+
+
+@short
+@case
+def waits_are_all_the_time_that_a_thread_has_no_processor():
+    """The threads begin and end a little outside of the time that they measure."""
+    with Folder() as folder:
+        for thread, measured in record_waits(folder, "--wakers").items():
+            rows, found = waits_of(folder, thread)
+            check(0.97 * measured < found < 1.03 * measured + 5e6 + rows.get("[starting]", {"self": 0})["self"],
+                  f"{thread}: {found} ns, by its clocks {measured}")
+        for thread, reason, frame in (("sleeps_long", "sleep", "pauses"), ("awaits_turn", "lock", "awaits_turn"), ("reads_pipe", "pipe", "reads_pipe")):
+            rows, found = waits_of(folder, thread, "--tag-focus", f"wait=^{reason}$")
+            check(frame in rows and rows[frame]["total"] > 0.9 * found > 0.4e9, f"{thread}: {found} ns of {reason}, {rows}")
+        for thread, waker in (("awaits_turn", "gives_turn"), ("reads_pipe", "fills_pipe"), ("sleeps_long", r"\[interrupt")):
+            _, found = waits_of(folder, thread, "--tag-focus", f"waker=^{waker}")
+            check(found > 0.8 * waits_of(folder, thread)[1], f"{thread}: woken by {waker} after {found} ns")
+
+
+@case
+def waits_below_the_threshold_are_one_sum():
+    with Folder() as folder:
+        measured = record_waits(folder, "--min-wait", "0.01")["sleeps_short"]
+        rows, found = waits_of(folder, "sleeps_short")
+        check(rows["[short waits]"]["self"] > 0.5 * found, rows)
+        check(found > 0.97 * measured, f"{found} ns, by its clocks {measured}")
+
+
+@case
+def a_wait_that_began_before_the_recording_has_its_stack():
+    needs("bpf")
+    with Folder() as folder, Running() as program:
+        recorded(folder, "--mode", "off-cpu", "-d", "1", program=program)
+        deep = top(folder)["waits_forever"]["total"]
+        check(0.9e9 < deep < 1.3e9, f"{deep} ns in the recursion")
+
+
 # --- code that its path does not lead to ---------------------------------------------------------------------------------
 
 def check_names(program_pid, folder):

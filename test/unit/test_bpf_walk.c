@@ -36,7 +36,8 @@ static void receive(void *context, const struct bpf_sample *sample, const uint64
     received.sample = *sample;
     received.count++;
     memcpy(received.addresses, words, sample->count * sizeof(words[0]));
-    if (sample->outcome == UNWIND_PENDING) memcpy(received.registers, words, sizeof(received.registers));
+    if (sample->outcome == UNWIND_PENDING)
+        memcpy(received.registers, words + BPF_KERNEL_FRAMES_MAX, sizeof(received.registers));
 }
 
 static void ignore_change(void *context, const struct bpf_change *change)
@@ -130,7 +131,8 @@ static void identify(void)
 /* Loads the programs, and gives them the modules of this process once. */
 static void prepare(void)
 {
-    if (!programs) programs = bpf_programs_load(true, problem);
+    const struct bpf_program_options options = {.period_ns = 10000000, .follows_children = true};
+    if (!programs) programs = bpf_programs_load(&options, problem);
     if (!programs) {
         const char *is_needed = getenv("OFFBEAT_TEST_BPF");
         if (is_needed && strcmp(is_needed, "1") == 0) TEST_FAIL("%s", problem);

@@ -11,8 +11,8 @@
 static const char *const outcome_keys[RECORDER_OUTCOMES] = {"stacks_root",      "stacks_too_deep",
                                                             "stacks_no_table",  "stacks_bad_memory",
                                                             "stacks_bad_frame", "stacks_unknown_register"};
-static const char *const loss_keys[RECORDING_LOSSES] = {"lost_late",     "lost_unanswered", "lost_in_kernel",
-                                                        "lost_no_table", "lost_unreadable", "lost_running"};
+static const char *const loss_keys[RECORDING_LOSSES] = {
+    "lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table", "lost_unreadable", "lost_running", "lost_waits"};
 static const char *const counter_keys[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",
@@ -96,13 +96,15 @@ static void add_engine(struct profile *profile, uint64_t engine, enum recording_
                                        "copies of the stack; time in system calls by CPU clocks, without stacks",
         [RECORDING_ENGINE_PROC] = "from outside: files of /proc, which show no stacks of running threads",
     };
+    const char *of_waits = "from outside: every switch of a thread, by programs in the kernel (BPF)";
     const char *inside = mode == RECORDING_CPU
                              ? "timers, or signals to threads that run at a tick, weighted by their CPU clocks, frame "
                                "tables"
                              : "running threads by timer or signal, blocked ones read from outside, weighted by the "
                                "kernel's clocks, frame tables";
     bool is_outside = engine > RECORDING_ENGINE_INSIDE && engine < RECORDING_ENGINES;
-    profile_add_metadata_text(profile, "engine", is_outside ? from_outside[engine] : inside);
+    const char *outside = is_outside && mode != RECORDING_OFF_CPU ? from_outside[engine] : of_waits;
+    profile_add_metadata_text(profile, "engine", is_outside ? outside : inside);
 }
 
 /* Adds why the sampler ended before the program. */
@@ -165,6 +167,10 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     for (unsigned i = 0; i < RECORDING_LOSSES; i++) {
         uint64_t periods = (counts->lost_ns[i] + period_ns / 2) / period_ns;
         profile_add_metadata_number(profile, loss_keys[i], (int64_t)periods);
+    }
+    if (mode == RECORDING_OFF_CPU) {
+        profile_add_metadata_number(profile, "short_waits", (int64_t)counts->short_waits);
+        profile_add_metadata_number(profile, "waits_left_out", (int64_t)counts->waits_left_out);
     }
     profile_add_metadata_number(profile, "short_threads", (int64_t)counts->short_threads);
     profile_add_metadata_number(profile, "too_short_ns", (int64_t)counts->too_short_ns);

@@ -14,6 +14,7 @@ struct recorder_counts {
     uint64_t outcomes[RECORDER_OUTCOMES]; /* numbers of stacks taken, by outcome */
     uint64_t lost_ns[RECORDING_LOSSES];
     uint64_t short_threads;
+    uint64_t short_waits, waits_left_out; /* waits below the threshold, and waits that were left out at random */
     uint64_t too_short_ns, borrowed_ns;
     uint64_t woken_waits_ns;                   /* waits for a processor after wake-ups */
     uint64_t first_usage_cpu_ns, usage_cpu_ns; /* CPU time of the process, at the first and the last record */

@@ -1,6 +1,7 @@
 /* Replays a recording tick by tick. The times of a thread follow each other without a gap. If a tick has no record of a
  * thread, the time since the previous tick belongs to the thread's last blocked stack.  SPDX-License-Identifier: MIT */
 #include "format/recording/borrowed_stacks.h"
+#include "format/recording/recorded_waits.h"
 #include "format/recording/recorder_metadata.h"
 #include "format/recording/recording.h"
 
@@ -34,7 +35,8 @@ static const char *const incomplete_names[RECORDER_OUTCOMES] = {
     INCOMPLETE_UNKNOWN_REGISTER,
 };
 static const char *const loss_names[RECORDING_LOSSES] = {NO_STACK_LATE,     NO_STACK_UNANSWERED, NO_STACK_IN_KERNEL,
-                                                         NO_STACK_NO_TABLE, NO_STACK_UNREADABLE, NO_STACK_RUNNING};
+                                                         NO_STACK_NO_TABLE, NO_STACK_UNREADABLE, NO_STACK_RUNNING,
+                                                         NO_STACK_WAIT};
 struct replayed_module {
     uint64_t start, end;
     struct mapping_id mapping;
@@ -73,6 +75,7 @@ struct replayed_thread {
     size_t stack_capacity;
     uint32_t stacks_epoch;
     unsigned stacks_outcome;
+    struct recorded_wait wait; /* description of the next sample, in off-CPU mode */
 };
 
 struct replay {
@@ -113,7 +116,11 @@ struct replay {
     struct {
         struct location_id *items;
         size_t count, capacity;
-    } places;                           /* lines of these functions */
+    } places; /* lines of these functions */
+    struct {
+        struct recorded_other_waits *items;
+        size_t count, capacity;
+    } other_waits;
     struct replayed_thread short_lived; /* stands for the threads that no tick met */
     uint32_t epoch;                     /* version of the modules: counts up when one is loaded or unloaded */
     struct location start;              /* place of frames that are not known, as of START_EPOCH */
@@ -203,6 +210,19 @@ static bool is_time_too_large(const struct replayed_thread *thread, struct recor
            thread->covered_until_ns > limit_ns * 3;
 }
 
+/* Adds TIME at STACK as the wait that a record before has described. */
+static void add_wait(struct replay *replay, struct replayed_thread *thread, struct stack_id stack,
+                     struct recording_time time)
+{
+    const struct sample sample = {.stack = stack, .thread = thread->id, .labels = thread->labels};
+    if (!thread->wait.is_set) {
+        replay_fail(replay);
+        return;
+    }
+    recorded_waits_add(replay->profile, sample, &thread->wait, time, &replay->splits_left);
+    thread->wait.is_set = false;
+}
+
 static void add_time(struct replay *replay, struct replayed_thread *thread, struct stack_id stack,
                      struct recording_time time)
 {
@@ -210,6 +230,10 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
     struct run *run = &thread->run;
     if (is_time_too_large(thread, time)) {
         replay_fail(replay);
+        return;
+    }
+    if (replay->mode == RECORDING_OFF_CPU) {
+        add_wait(replay, thread, stack, time);
         return;
     }
     if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
@@ -246,7 +270,7 @@ static void add_blocked_ticks(struct replay *replay, struct replayed_thread *thr
 /* A thread without a record at the ticks after RECORDED_TICK, up to TICK at NOW_NS, stayed blocked. */
 static void extend_blocked_time(struct replay *replay, struct replayed_thread *thread, uint64_t tick, uint64_t now_ns)
 {
-    if (!thread->is_live || replay->mode == RECORDING_CPU || tick <= thread->recorded_tick) return;
+    if (!thread->is_live || replay->mode != RECORDING_WALL || tick <= thread->recorded_tick) return;
     uint64_t ticks = tick - thread->recorded_tick, time_ns = now_ns - thread->recorded_tick_ns;
     thread->recorded_tick = tick;
     thread->recorded_tick_ns = now_ns;
@@ -451,6 +475,41 @@ static void replay_sample(struct replay *replay)
     if (sum_of(time) > 0) add_time(replay, thread, stack, time);
 }
 
+/* Reads what the next sample of a thread stands for. */
+static void replay_wait(struct replay *replay)
+{
+    struct replayed_thread *thread = known_thread(replay);
+    uint64_t reason = read_number(replay), count = read_number(replay), since_ns = read_number(replay);
+    struct slice waker = read_text(replay);
+    if (!thread || reason >= RECORDING_WAITS || count > UINT32_MAX || replay->mode != RECORDING_OFF_CPU) {
+        replay_fail(replay);
+        return;
+    }
+    uint64_t start_ns = replay->now_ns + (uint64_t)unzigzag(since_ns) + (uint64_t)replay->wall_offset_ns;
+    thread->wait = (struct recorded_wait){.is_set = true,
+                                          .reason = reason,
+                                          .count = count,
+                                          .start_ns = start_ns,
+                                          .waker = profile_string(replay->profile, waker)};
+}
+
+static void replay_other_waits(struct replay *replay)
+{
+    const uint64_t limit_ns = INT64_MAX / 4;
+    const struct replayed_thread *thread = known_thread(replay);
+    struct recorded_other_waits others = {.short_count = read_number(replay)};
+    others.short_ns = read_nanoseconds(replay);
+    others.left_out_count = read_number(replay);
+    others.left_out_ns = read_nanoseconds(replay);
+    bool is_read = thread && replay->mode == RECORDING_OFF_CPU && others.short_ns <= limit_ns &&
+                   others.left_out_ns <= limit_ns && others.short_count <= limit_ns &&
+                   others.left_out_count <= limit_ns;
+    if (is_read) others.thread = thread->id;
+    if (!is_read || !ARRAY_PUSH(&replay->other_waits, THREADS_MAX, others)) replay_fail(replay);
+    replay->counts.short_waits += others.short_count;
+    replay->counts.waits_left_out += others.left_out_count;
+}
+
 static void replay_waiting(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
@@ -466,8 +525,9 @@ static void replay_lost(struct replay *replay)
         replay_fail(replay);
         return;
     }
-    add_time(replay, thread, named_stack(replay, loss_names[cause]), time);
-    replay->counts.lost_ns[cause] += sum_of(time);
+    bool is_start = thread->wait.is_set && thread->wait.reason == RECORDING_WAIT_STARTING;
+    add_time(replay, thread, named_stack(replay, is_start ? STARTING : loss_names[cause]), time);
+    if (!is_start) replay->counts.lost_ns[cause] += sum_of(time);
 }
 
 /* Returns the last stack of THREAD that TIME belongs to. ROUTINE is 0 if it is not known. */
@@ -526,7 +586,7 @@ static void replay_woken(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
     uint64_t wait_ns = read_number(replay);
-    if (!thread || !thread->has_blocked || replay->mode == RECORDING_CPU) return;
+    if (!thread || !thread->has_blocked || replay->mode != RECORDING_WALL) return;
     replay->counts.woken_waits_ns += wait_ns;
     if (thread->run.is_open && thread->run.stack.index == thread->blocked.index) {
         uint64_t moved_ns = least(wait_ns, thread->run.time.blocked_ns);
@@ -588,6 +648,20 @@ static void add_id(struct profile *profile, const char *key, uint64_t id)
     profile_add_metadata_text(profile, key, digits);
 }
 
+static void declare_columns(const struct replay *replay)
+{
+    static const char *const columns[WALL_COLUMNS] = {"samples", "wall", "cpu", "runnable", "blocked"};
+    struct profile *profile = replay->profile;
+    if (replay->mode == RECORDING_OFF_CPU) {
+        recorded_waits_declare(profile);
+        return;
+    }
+    bool is_cpu = replay->mode == RECORDING_CPU;
+    profile_add_value_type(profile, "samples", "count");
+    if (is_cpu) profile_add_value_type(profile, "cpu", "nanoseconds");
+    for (size_t i = WALL; i < WALL_COLUMNS && !is_cpu; i++) profile_add_value_type(profile, columns[i], "nanoseconds");
+}
+
 static void replay_start(struct replay *replay)
 {
     struct profile *profile = replay->profile;
@@ -598,17 +672,13 @@ static void replay_start(struct replay *replay)
     replay->now_ns = read_number(replay);
     struct slice profiler_id = cursor_take(&replay->cursor, RECORDING_PROFILER_ID_SIZE);
     struct slice name = read_text(replay), path = read_text(replay);
-    if (replay->cursor.failed || profiler_id.size == 0 || replay->has_start || replay->mode > RECORDING_CPU ||
+    if (replay->cursor.failed || profiler_id.size == 0 || replay->has_start || replay->mode > RECORDING_OFF_CPU ||
         replay->period_ns == 0) {
         replay_fail(replay);
         return;
     }
     replay->has_start = true;
-    bool is_cpu = replay->mode == RECORDING_CPU;
-    static const char *const columns[WALL_COLUMNS] = {"samples", "wall", "cpu", "runnable", "blocked"};
-    profile_add_value_type(profile, "samples", "count");
-    if (is_cpu) profile_add_value_type(profile, "cpu", "nanoseconds");
-    for (size_t i = WALL; i < WALL_COLUMNS && !is_cpu; i++) profile_add_value_type(profile, columns[i], "nanoseconds");
+    declare_columns(replay);
     profile->period_type = profile->value_types[1];
     profile->default_value_type = profile->value_types[1].type;
     profile->period = (int64_t)replay->period_ns;
@@ -877,6 +947,8 @@ static void replay_record(struct replay *replay)
         [RECORDING_FUNCTION] = replay_function,
         [RECORDING_LINE] = replay_line,
         [RECORDING_LABEL] = replay_label,
+        [RECORDING_WAIT] = replay_wait,
+        [RECORDING_OTHER_WAITS] = replay_other_waits,
     };
     uint8_t kind = cursor_u8(&replay->cursor);
     bool is_known = kind < sizeof(kinds) / sizeof(kinds[0]) && kinds[kind];
@@ -931,6 +1003,10 @@ static void replay_end(struct replay *replay, size_t samples_max)
         end_run(replay, &replay->threads.items[i]);
         write_early_waits(replay, &replay->threads.items[i]);
     }
+    if (replay->mode == RECORDING_OFF_CPU)
+        recorded_waits_add_others(replay->profile, replay->other_waits.items, replay->other_waits.count,
+                                  replay->now_ns + (uint64_t)replay->wall_offset_ns, named_stack(replay, SHORT_WAITS),
+                                  named_stack(replay, NO_STACK_WAIT));
     label_first_samples(replay);
     borrow_for_short_threads(replay, samples_max);
     struct profile *profile = replay->profile;
@@ -998,6 +1074,7 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
     free(replay->functions.items);
     free(replay->places.items);
     free(replay->slept.items);
+    free(replay->other_waits.items);
     free(replay->modules.items);
     free(replay);
     if (status == STATUS_OK) profile_hide_own_frames(profile);

@@ -12,7 +12,7 @@
  * In wall-clock mode a tick is the moment at which the sampler checks all threads. A thread's time has three parts:
  * CPU, runnable (it waited for a processor) and blocked. If a tick has neither a SAMPLE nor a WAITING record of a
  * thread, the thread was blocked since the previous tick, at the stack of its last sample with RECORDING_BLOCKED. In
- * CPU mode there is only CPU time. SPDX-License-Identifier: MIT */
+ * CPU mode there is only CPU time, and in off-CPU mode only waits. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 #define OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 
@@ -74,6 +74,31 @@ enum recording_kind {
     RECORDING_FUNCTION, /* number, first line, text name, text file: a function that an interpreter runs */
     RECORDING_LINE,     /* number, number of its function, line: a place that samples name */
     RECORDING_LABEL,    /* text key, text value: what is known of the process, "unit" and "nginx.service" */
+    /* thread number, enum recording_wait, number of waits, SIGNED ns from the last tick to its start, text waker or "":
+     * describes the thread's next SAMPLE or LOST record. In mode RECORDING_OFF_CPU only. */
+    RECORDING_WAIT,
+    /* thread number, waits below the threshold, their µs, waits that were left out at random, their µs. The waits that
+     * have stacks stand for the latter. */
+    RECORDING_OTHER_WAITS,
+};
+
+/* The reason why a thread has no processor. */
+enum recording_wait {
+    RECORDING_WAIT_OTHER,
+    RECORDING_WAIT_PREEMPTED, /* another thread has the processor */
+    RECORDING_WAIT_STARTING,  /* a new thread has had none yet */
+    RECORDING_WAIT_LOCK,
+    RECORDING_WAIT_SLEEP,
+    RECORDING_WAIT_POLL,
+    RECORDING_WAIT_NETWORK, /* a socket, a local one, too */
+    RECORDING_WAIT_PIPE,
+    RECORDING_WAIT_DEVICE, /* a terminal, or another device of characters */
+    RECORDING_WAIT_DISK,
+    RECORDING_WAIT_PAGE, /* a page that the thread has touched */
+    RECORDING_WAIT_CHILD,
+    RECORDING_WAIT_SIGNAL,
+    RECORDING_WAIT_STOPPED,
+    RECORDING_WAITS,
 };
 
 /* Addresses of places that an interpreter runs, in samples: this plus the number of RECORDING_LINE. No code is there.
@@ -118,7 +143,7 @@ enum recording_share {
     RECORDING_SHARES
 };
 
-enum recording_mode { RECORDING_WALL, RECORDING_CPU };
+enum recording_mode { RECORDING_WALL, RECORDING_CPU, RECORDING_OFF_CPU };
 
 enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10, RECORDING_BLOCKED = 0x20 };
 
@@ -129,6 +154,7 @@ enum recording_loss {
     RECORDING_LOST_NO_TABLE,   /* call frame information of a module in the stack was being read */
     RECORDING_LOST_UNREADABLE, /* a blocked thread, whose registers and stack the kernel does not show */
     RECORDING_LOST_RUNNING,    /* the engine sees no stacks of running threads */
+    RECORDING_LOST_WAIT,       /* the stack of a wait found no room, or its beginning was not seen */
     RECORDING_LOSSES,
 };
 

@@ -3,12 +3,14 @@
 #ifndef OFFBEAT_RECORDER_BPF_BPF_LAYOUT_H
 #define OFFBEAT_RECORDER_BPF_BPF_LAYOUT_H
 
+#include "format/recording/recording_layout.h"
 #include "interpreters/interpreter.h"
 
 #include <stdint.h>
 
 enum {
     BPF_FRAMES_MAX = 255,
+    BPF_KERNEL_FRAMES_MAX = 64,
     BPF_PROCESSES_MAX = 1 << 14,
     BPF_MODULE_ENTRIES_MAX = 1 << 16, /* module entries of all processes */
     BPF_PROCESS_MODULES_MAX = 1 << 12,
@@ -69,18 +71,21 @@ struct bpf_table_value {
 };
 
 enum bpf_record {
-    BPF_SAMPLE,    /* struct bpf_sample */
-    BPF_FORKED,    /* struct bpf_change: PID is a new process, a child of PARENT */
-    BPF_EXECUTED,  /* struct bpf_change */
-    BPF_MAPPED,    /* struct bpf_change: PID has mapped memory in the place of listed code */
-    BPF_ENDED,     /* struct bpf_change: the thread TID has ended, and IS_LAST tells whether PID has */
-    BPF_FUNCTIONS, /* struct bpf_functions, before the sample with the same thread and time */
+    BPF_SAMPLE,     /* struct bpf_sample */
+    BPF_FORKED,     /* struct bpf_change: PID is a new process, a child of PARENT */
+    BPF_EXECUTED,   /* struct bpf_change */
+    BPF_MAPPED,     /* struct bpf_change: PID has mapped memory in the place of listed code */
+    BPF_ENDED,      /* struct bpf_change: the thread TID has ended, and IS_LAST tells whether PID has */
+    BPF_WAIT_BEGAN, /* struct bpf_sample: the stack with which a thread leaves its processor */
+    BPF_WAITED,     /* struct bpf_wait: a thread has a processor again */
+    BPF_FUNCTIONS,  /* struct bpf_functions, before the sample with the same thread and time */
 };
 
-/* The head of a sample in the ring: COUNT addresses follow if the stack was walked, else the registers (BPF_REGISTERS
- * words by enum machine_register) and COPY_SIZE bytes of the stack from SP on. */
+/* The head of a sample in the ring. If the stack was walked, COUNT addresses follow and KERNEL_COUNT ones of the
+ * kernel; else room for BPF_KERNEL_FRAMES_MAX of the kernel, the registers (BPF_REGISTERS words by enum
+ * machine_register) and COPY_SIZE bytes of the stack from SP on. The innermost is first. */
 struct bpf_sample {
-    uint32_t record; /* BPF_SAMPLE */
+    uint32_t record; /* BPF_SAMPLE or BPF_WAIT_BEGAN */
     uint32_t copy_size;
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint32_t pid, tid;
@@ -89,6 +94,26 @@ struct bpf_sample {
     uint8_t outcome;        /* enum unwind_outcome; UNWIND_PENDING: not walked to the end, with registers */
     uint8_t is_known;       /* 1: the modules of the process were known */
     uint32_t mapping_count; /* number of mappings in the place of listed code so far */
+    uint32_t kernel_count, unused;
+};
+
+/* Waits of a thread that have no record, since the recording began. */
+struct bpf_wait_sums {
+    uint64_t short_ns, left_out_ns; /* times of waits below the threshold, and of those not chosen */
+    uint32_t short_count, left_out_count;
+};
+
+/* A wait in the ring. Times are ns of CLOCK_MONOTONIC. */
+struct bpf_wait {
+    uint32_t record; /* BPF_WAITED */
+    uint32_t reason; /* enum recording_wait */
+    uint32_t pid, tid;
+    uint64_t began_ns, ended_ns;
+    uint64_t woken_ns;             /* 0: it was not asleep */
+    uint32_t one_in;               /* number of waits that it stands for */
+    uint32_t waker_pid, waker_tid; /* 0: an interrupt */
+    uint32_t unused;
+    char waker[16];
 };
 
 /* A thread that an interpreter runs. */
@@ -129,6 +154,7 @@ struct bpf_change {
     uint64_t cpu_ns, run_delay_ns; /* clocks of the thread that has ended */
     uint32_t is_last;
     uint32_t mapping_count; /* number of mappings in the place of listed code so far */
+    struct bpf_wait_sums waits;
 };
 
 /* A thread at a tick, which has run since the last one or is new. */
@@ -138,6 +164,10 @@ struct bpf_thread {
     uint32_t state;     /* bits of the kernel's __state; 0: runs or wants to */
     uint32_t is_on_cpu; /* 1: a processor executes it at the moment */
     char name[16];
+    uint64_t wait_began_ns; /* time when its wait began; 0: it does not wait */
+    uint32_t wait_reason;   /* enum recording_wait */
+    uint32_t needs_stack;   /* 1: its stack was not sent */
+    struct bpf_wait_sums waits;
     uint64_t registers[BPF_REGISTERS]; /* registers of its last entry into the kernel */
 };
 

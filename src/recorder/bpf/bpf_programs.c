@@ -18,9 +18,10 @@
 #include <bpf/libbpf.h>
 #include <sampler_bpf.skel.h>
 
-enum { CHANGE_PROGRAMS = 4, THREADS_AT_ONCE = 64, RECORDS_AT_ONCE = 1 << 16 };
+enum { CHANGE_PROGRAMS = 6, THREADS_AT_ONCE = 64, RECORDS_AT_ONCE = 1 << 16 };
 
 struct bpf_programs {
+    struct bpf_program_options options;
     struct sampler_bpf *object;
     struct ring_buffer *ring;
     struct bpf_module_entry *modules; /* the map's memory */
@@ -46,7 +47,9 @@ static void *map_memory(const struct bpf_map *map, size_t size)
 static void receive_sample(const struct bpf_receiver *receiver, const struct bpf_sample *sample, size_t size)
 {
     if (size < sizeof(*sample)) return;
-    size_t word_count = sample->outcome == UNWIND_PENDING ? BPF_REGISTERS : sample->count;
+    bool is_walked = sample->outcome != UNWIND_PENDING;
+    size_t word_count = is_walked ? sample->count + sample->kernel_count : BPF_KERNEL_FRAMES_MAX + BPF_REGISTERS;
+    if (sample->kernel_count > BPF_KERNEL_FRAMES_MAX) return;
     if (size - sizeof(*sample) < word_count * sizeof(uint64_t) + sample->copy_size) return;
     receiver->sample(receiver->context, sample, (const uint64_t *)(const void *)(sample + 1));
 }
@@ -65,10 +68,12 @@ static int receive_record(void *context, void *record, size_t size)
     const struct bpf_receiver *receiver = programs->receiver;
     uint32_t kind = BPF_SAMPLE;
     if (size >= sizeof(kind)) memcpy(&kind, record, sizeof(kind));
-    if (kind == BPF_SAMPLE)
+    if (kind == BPF_SAMPLE || kind == BPF_WAIT_BEGAN)
         receive_sample(receiver, record, size);
     else if (kind == BPF_FUNCTIONS)
         receive_functions(receiver, record, size);
+    else if (kind == BPF_WAITED && size >= sizeof(struct bpf_wait))
+        receiver->wait(receiver->context, record);
     else if (size >= sizeof(struct bpf_change))
         receiver->change(receiver->context, record);
     programs->records_left--;
@@ -113,27 +118,45 @@ static uint32_t own_namespace(void)
     return (uint32_t)status.st_ino;
 }
 
+/* Chooses the programs and what they do. */
+static void set_options(struct sampler_bpf *object, const struct bpf_program_options *options)
+{
+    enum { WAITS_A_SECOND = 8000, WINDOWS_A_SECOND = 100, WINDOW_WAITS_MIN = 4, LONG_PERIODS = 2 };
+    int processors = libbpf_num_possible_cpus();
+    uint32_t window_waits = WAITS_A_SECOND / WINDOWS_A_SECOND / (uint32_t)(processors > 0 ? processors : 1);
+    object->rodata->follows_children = options->follows_children;
+    object->rodata->own_namespace = own_namespace();
+    object->rodata->takes_kernel_stacks = options->takes_kernel_stacks;
+    object->rodata->records_waits = options->records_waits;
+    object->rodata->wait_ns_min = options->wait_ns_min;
+    object->rodata->long_wait_ns = LONG_PERIODS * options->period_ns; /* ticks find the stacks of such waits */
+    object->rodata->window_waits = window_waits > WINDOW_WAITS_MIN ? window_waits : WINDOW_WAITS_MIN;
+    (void)bpf_program__set_autoload(object->progs.timer_tick, !options->records_waits);
+    (void)bpf_program__set_autoload(object->progs.thread_switch, options->records_waits);
+    (void)bpf_program__set_autoload(object->progs.thread_waking, options->records_waits);
+}
+
 /* Returns 0, or a negative error. SEES_MAPPINGS: with the optional program. */
-static int load_object(struct bpf_programs *programs, bool follows_children, bool sees_mappings)
+static int load_object(struct bpf_programs *programs, bool sees_mappings)
 {
     sampler_bpf__destroy(programs->object);
     programs->object = sampler_bpf__open();
     if (!programs->object) return -errno;
-    programs->object->rodata->follows_children = follows_children;
-    programs->object->rodata->own_namespace = own_namespace();
+    set_options(programs->object, &programs->options);
     int processors = libbpf_num_possible_cpus();
     if (processors > 0) (void)bpf_map__set_max_entries(programs->object->maps.function_copies, (uint32_t)processors);
     (void)bpf_program__set_autoload(programs->object->progs.place_chosen, sees_mappings);
     return sampler_bpf__load(programs->object);
 }
 
-struct bpf_programs *bpf_programs_load(bool follows_children, char *ret_problem)
+struct bpf_programs *bpf_programs_load(const struct bpf_program_options *options, char *ret_problem)
 {
     struct bpf_programs *programs = calloc(1, sizeof(*programs));
     if (!programs) abort();
+    programs->options = *options;
     libbpf_set_print(keep_quiet);
-    int error = load_object(programs, follows_children, true);
-    if (error != 0) error = load_object(programs, follows_children, false);
+    int error = load_object(programs, true);
+    if (error != 0) error = load_object(programs, false);
     if (error == 0 && !open_maps(programs)) error = -errno;
     if (error == 0) return programs;
     bpf_programs_unload(programs);
@@ -175,8 +198,9 @@ static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_
 static bool start_changes(struct bpf_programs *programs, char *ret_problem)
 {
     struct bpf_program *const all[CHANGE_PROGRAMS] = {
-        programs->object->progs.process_fork, programs->object->progs.process_exec, programs->object->progs.thread_exit,
-        programs->object->progs.place_chosen};
+        programs->object->progs.process_fork,  programs->object->progs.process_exec,
+        programs->object->progs.thread_exit,   programs->object->progs.place_chosen,
+        programs->object->progs.thread_waking, programs->object->progs.thread_switch};
     for (unsigned i = 0; i < CHANGE_PROGRAMS; i++) {
         if (!bpf_program__autoload(all[i])) continue;
         programs->changes[i] = bpf_program__attach(all[i]);
@@ -187,15 +211,14 @@ static bool start_changes(struct bpf_programs *programs, char *ret_problem)
     return true;
 }
 
-bool bpf_programs_start(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem)
+static bool start_timers(struct bpf_programs *programs, char *ret_problem)
 {
-    if (!start_changes(programs, ret_problem)) return false;
     int count = libbpf_num_possible_cpus();
     programs->timers = count > 0 ? calloc((size_t)count, sizeof(struct bpf_link *)) : NULL;
     if (!programs->timers) abort();
     programs->timer_count = count;
     for (int i = 0; i < count; i++) {
-        programs->timers[i] = start_timer(programs, period_ns, i);
+        programs->timers[i] = start_timer(programs, programs->options.period_ns, i);
         if (programs->timers[i] || errno == ENODEV) continue;
         int error = errno;
         (void)snprintf(ret_problem, BPF_PROBLEM_SIZE, "no timer on processor %d: %s", i, strerror(error));
@@ -203,6 +226,12 @@ bool bpf_programs_start(struct bpf_programs *programs, uint64_t period_ns, char 
         return false;
     }
     return true;
+}
+
+bool bpf_programs_start(struct bpf_programs *programs, char *ret_problem)
+{
+    return start_changes(programs, ret_problem) &&
+           (programs->options.records_waits || start_timers(programs, ret_problem));
 }
 
 void bpf_programs_read(struct bpf_programs *programs, const struct bpf_receiver *receiver)
@@ -256,7 +285,10 @@ void bpf_programs_losses(const struct bpf_programs *programs, struct bpf_losses 
 {
     struct bpf_prog_info info = {0};
     uint32_t size = sizeof(info);
-    int error = bpf_obj_get_info_by_fd(bpf_program__fd(programs->object->progs.timer_tick), &info, &size);
+    const struct sampler_bpf *object = programs->object;
+    const struct bpf_program *program =
+        programs->options.records_waits ? object->progs.thread_switch : object->progs.timer_tick;
+    int error = bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size);
     *ret_losses = (struct bpf_losses){
         .samples_lost = __atomic_load_n(&programs->object->bss->samples_lost, __ATOMIC_RELAXED),
         .runs_missed = error == 0 ? info.recursion_misses : 0,

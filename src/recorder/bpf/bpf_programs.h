@@ -19,20 +19,28 @@ struct bpf_programs;
  */
 bool bpf_programs_may_load(char *ret_problem);
 
-/* Loads the programs. FOLLOWS_CHILDREN: new processes of those that are recorded are recorded, too. Returns NULL, with
- * the reason in RET_PROBLEM (BPF_PROBLEM_SIZE bytes) and errno. */
-struct bpf_programs *bpf_programs_load(bool follows_children, char *ret_problem);
+struct bpf_program_options {
+    uint64_t period_ns;    /* time between two samples of a processor, or between two ticks */
+    bool follows_children; /* true if new processes of those that are recorded are recorded, too */
+    bool takes_kernel_stacks;
+    bool records_waits;   /* true if waits are sent, and no stacks of running threads */
+    uint64_t wait_ns_min; /* duration from which on a wait is sent */
+};
+
+/* Loads the programs. Returns NULL, with the reason in RET_PROBLEM (BPF_PROBLEM_SIZE bytes) and errno. */
+struct bpf_programs *bpf_programs_load(const struct bpf_program_options *options, char *ret_problem);
 void bpf_programs_unload(struct bpf_programs *programs); /* accepts NULL */
 
-/* Begins to report changes of processes, and starts a timer with a period of PERIOD_NS on each processor. Returns false
- * with the reason and errno. */
-bool bpf_programs_start(struct bpf_programs *programs, uint64_t period_ns, char *ret_problem);
+/* Begins to report changes of processes, and waits or, by a timer on each processor, stacks of running threads. Returns
+ * false with the reason and errno. */
+bool bpf_programs_start(struct bpf_programs *programs, char *ret_problem);
 
 /* Receiver of what is in the ring. Pointers are valid during the call. */
 struct bpf_receiver {
     void *context;
-    /* WORDS are the addresses of SAMPLE, the innermost first, or its registers and the copy of the stack. */
+    /* WORDS follow SAMPLE in the ring. */
     void (*sample)(void *context, const struct bpf_sample *sample, const uint64_t *words);
+    void (*wait)(void *context, const struct bpf_wait *wait);
     void (*change)(void *context, const struct bpf_change *change);
     /* FUNCTIONS, SIZE bytes, belong to the next sample of their thread. NULL: they are not wanted. */
     void (*functions)(void *context, const struct bpf_functions *functions, size_t size);

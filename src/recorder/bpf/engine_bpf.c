@@ -31,7 +31,7 @@ struct bpf_process {
 struct engine {
     struct engine_options options;
     struct bpf_programs *programs;
-    bool has_timer;
+    bool has_started; /* true if programs are attached */
     struct entry_places places;
     ARRAY_OF(struct bpf_process *) processes;
     struct bpf_process *by_pid[BUCKETS];
@@ -101,7 +101,12 @@ static struct engine *open_engine(const struct engine_options *options, struct e
     if (!engine) abort();
     engine->options = *options;
     engine->iterator = -1;
-    engine->programs = bpf_programs_load(options->follows_children, problem);
+    const struct bpf_program_options program_options = {.period_ns = options->period_ns,
+                                                        .follows_children = options->follows_children,
+                                                        .takes_kernel_stacks = options->takes_kernel_stacks,
+                                                        .records_waits = options->records_waits,
+                                                        .wait_ns_min = options->wait_ns_min};
+    engine->programs = bpf_programs_load(&program_options, problem);
     if (engine->programs && options->watches_all) engine->iterator = bpf_programs_open_iterator(engine->programs, 0);
     if (engine->programs && (!options->watches_all || engine->iterator >= 0)) return engine;
     deny(ret_denial, errno, problem);
@@ -280,9 +285,8 @@ static bool start_observing(struct engine *engine, struct bpf_process *process, 
         (void)snprintf(problem, BPF_PROBLEM_SIZE, "no iterator over the threads: %s", strerror(errno));
         return false;
     }
-    if (!engine->has_timer)
-        engine->has_timer = bpf_programs_start(engine->programs, engine->options.period_ns, problem);
-    return engine->has_timer;
+    if (!engine->has_started) engine->has_started = bpf_programs_start(engine->programs, problem);
+    return engine->has_started;
 }
 
 static bool add_process(struct engine *engine, struct watched_process *watched, struct engine_denial *ret_denial)
@@ -433,18 +437,39 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
     struct engine_stack stack = {.pid = (pid_t)sample->pid,
                                  .tid = (pid_t)sample->tid,
                                  .time_ns = sample->time_ns,
-                                 .outcome = (enum unwind_outcome)sample->outcome};
+                                 .outcome = (enum unwind_outcome)sample->outcome,
+                                 .begins_wait = sample->record == BPF_WAIT_BEGAN,
+                                 .kernel_count = sample->kernel_count};
     if (sample->outcome == UNWIND_PENDING) {
-        memcpy(stack.registers.values, words, sizeof(stack.registers.values));
+        const uint64_t *registers = words + BPF_KERNEL_FRAMES_MAX;
+        memcpy(stack.registers.values, registers, sizeof(stack.registers.values));
         stack.registers.known = MACHINE_ALL_KNOWN;
         stack.copy = (struct copied_stack){
-            .start = words[MACHINE_SP], .words = words + BPF_REGISTERS, .size = sample->copy_size};
+            .start = registers[MACHINE_SP], .words = registers + BPF_REGISTERS, .size = sample->copy_size};
+        stack.kernel_addresses = words;
     } else {
         stack.addresses = words;
         stack.count = sample->count;
+        stack.kernel_addresses = words + sample->count;
     }
     if (stack.outcome == UNWIND_BAD_MEMORY) engine->unreadable_count++;
     deliver_stack(engine, sample, &stack);
+}
+
+static void deliver_wait(void *context, const struct bpf_wait *wait)
+{
+    const struct engine *engine = context;
+    const struct engine_wait delivered = {.pid = (pid_t)wait->pid,
+                                          .tid = (pid_t)wait->tid,
+                                          .reason = (enum recording_wait)wait->reason,
+                                          .began_ns = wait->began_ns,
+                                          .ended_ns = wait->ended_ns,
+                                          .woken_ns = wait->woken_ns,
+                                          .one_in = wait->one_in,
+                                          .waker_pid = (pid_t)wait->waker_pid,
+                                          .waker_tid = (pid_t)wait->waker_tid,
+                                          .waker = wait->waker};
+    engine->sink->wait(engine->sink->context, &delivered);
 }
 
 /* An exec leaves the process without modules until it is identified again. */
@@ -495,6 +520,8 @@ static void take_change(void *context, const struct bpf_change *change)
         break;
     case BPF_SAMPLE:
     case BPF_FUNCTIONS:
+    case BPF_WAIT_BEGAN:
+    case BPF_WAITED:
         break;
     }
 }
@@ -502,7 +529,7 @@ static void take_change(void *context, const struct bpf_change *change)
 static void poll_records(struct engine *engine, const struct engine_sink *sink)
 {
     const struct bpf_receiver receiver = {
-        .context = engine, .sample = deliver, .change = take_change, .functions = take_functions};
+        .context = engine, .sample = deliver, .wait = deliver_wait, .change = take_change, .functions = take_functions};
     engine->sink = sink;
     bpf_programs_read(engine->programs, &receiver);
 }
@@ -518,6 +545,14 @@ static enum thread_state state_of(const struct bpf_thread *thread)
     return thread->state & (INTERRUPTIBLE | UNINTERRUPTIBLE) ? THREAD_BLOCKED : THREAD_RUNNING;
 }
 
+static struct engine_other_waits other_waits(const struct bpf_wait_sums *sums)
+{
+    return (struct engine_other_waits){.short_ns = sums->short_ns,
+                                       .left_out_ns = sums->left_out_ns,
+                                       .short_count = sums->short_count,
+                                       .left_out_count = sums->left_out_count};
+}
+
 static void deliver_thread(void *context, const struct bpf_thread *thread)
 {
     enum { KEPT_IN_SYSTEM_CALL = MACHINE_ALL_KNOWN & ~(1 << MACHINE_RAX | 1 << MACHINE_RCX | 1 << MACHINE_R11) };
@@ -527,8 +562,12 @@ static void deliver_thread(void *context, const struct bpf_thread *thread)
                                  .time_ns = clock_monotonic_ns(),
                                  .cpu_ns = thread->cpu_ns,
                                  .run_delay_ns = thread->run_delay_ns,
-                                 .state = state_of(thread)};
-    seen.has_registers = seen.has_all_registers = seen.state == THREAD_BLOCKED;
+                                 .state = state_of(thread),
+                                 .wait_began_ns = thread->wait_began_ns,
+                                 .wait_reason = (enum recording_wait)thread->wait_reason,
+                                 .other_waits = other_waits(&thread->waits)};
+    bool needs_stack = !engine->options.records_waits || thread->needs_stack;
+    seen.has_registers = seen.has_all_registers = seen.state == THREAD_BLOCKED && needs_stack;
     memcpy(seen.registers.values, thread->registers, sizeof(thread->registers));
     seen.registers.known = KEPT_IN_SYSTEM_CALL;
     memcpy(seen.name, thread->name, sizeof(seen.name));
@@ -543,7 +582,8 @@ static void deliver_end(const struct engine *engine, const struct bpf_change *ch
                                  .time_ns = change->time_ns,
                                  .cpu_ns = change->cpu_ns,
                                  .run_delay_ns = change->run_delay_ns,
-                                 .state = THREAD_RUNNING};
+                                 .state = THREAD_RUNNING,
+                                 .other_waits = other_waits(&change->waits)};
     sink->thread(sink->context, &seen);
     seen.state = THREAD_ENDED;
     sink->thread(sink->context, &seen);
@@ -576,6 +616,7 @@ const struct engine_ops engine_bpf = {
     .name = "bpf",
     .sees_running = true,
     .sees_threads = true,
+    .sees_waits = true,
     .sees_changes = true,
     .probe = probe,
     .open = open_engine,

@@ -53,8 +53,26 @@ struct pid {
     struct upid numbers[1]; /* one for each namespace from the initial one to that of the process */
 } FOUND_AT_LOAD;
 
+struct inode {
+    unsigned short i_mode;
+} FOUND_AT_LOAD;
+
+struct file {
+    struct inode *f_inode;
+} FOUND_AT_LOAD;
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+} FOUND_AT_LOAD;
+
+struct files_struct {
+    struct fdtable *fdt;
+} FOUND_AT_LOAD;
+
 struct task_struct {
     unsigned int __state;
+    unsigned int flags;
     int on_cpu;
     int pid, tgid;
     struct task_struct *group_leader;
@@ -63,7 +81,9 @@ struct task_struct {
     struct sched_entity se;
     struct sched_info sched_info;
     unsigned long nvcsw, nivcsw; /* switches to another thread */
-    uint64_t start_boottime;
+    unsigned in_iowait : 1;
+    struct files_struct *files;
+    uint64_t start_time, start_boottime;
     uint64_t self_exec_id;
     char comm[16];
 } FOUND_AT_LOAD;

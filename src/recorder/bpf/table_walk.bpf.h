@@ -38,7 +38,7 @@ struct walk {
     uint32_t needs_user_space; /* 1: only user space can walk on: an expression, or unknown code */
     uint32_t wide;             /* place of the wide rules in the table of the last rule */
     struct bpf_sample sample;
-    uint64_t addresses[SAMPLE_ROOM];
+    uint64_t addresses[SAMPLE_ROOM + BPF_KERNEL_FRAMES_MAX];
     uint64_t stack_pointers[SAMPLE_ROOM];
 };
 
