@@ -111,6 +111,20 @@ def a_file_includes_only_what_the_table_allows():
 
 
 @case
+def the_sampler_knows_its_sources_by_their_functions_alone():
+    """A *_source.c has no header of its own, and none that another source includes has its name: what the tick and the
+    others have to know is in source.h. Only the list of sources names them."""
+    folder = ROOT / "src/sampler"
+    names = [path.stem for path in (folder / "source").glob("*_source.c")]
+    check(len(names) > 1, f"sources: {names}")
+    headers = [name for name in names if (folder / f"source/{name}.h").exists()]
+    check_equal(headers, [], "sources with a header")
+    users = {str(path.relative_to(folder)) for path in folder.rglob("*.[ch]") for name in names
+             if re.search(rf"\b{name}\b(?!\.c)", COMMENT_OR_TEXT.sub("", path.read_text(encoding="utf-8")))}
+    check_equal(users, {"run/source_list.c", "source/sources.h", *(f"source/{name}.c" for name in names)}, "files that name a source")
+
+
+@case
 def each_folder_has_a_paragraph():
     missing = [path.name for path in (ROOT / "src").iterdir() if path.is_dir() and not (path / "README.md").is_file()]
     check(not missing, f"no README.md in {missing}")

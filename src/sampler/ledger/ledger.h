@@ -12,17 +12,12 @@
 
 #include "format/recording/recording_layout.h"
 #include "sampler/ledger/routine_sums.h"
+#include "sampler/observe/found_stack.h"
 #include "sampler/observe/thread_events.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct found_stack {
-    const uint64_t *addresses;
-    size_t count;
-    uint32_t flags; /* enum unwind_outcome | RECORDING_WITHOUT_SIGNAL */
-};
 
 enum ledger_state {
     LEDGER_UNKNOWN,

@@ -3,12 +3,10 @@
 
 #include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/run/taken_stacks.h"
 #include "sampler/run/thread_time.h"
 #include "sampler/run/idle_threads.h"
 #include "sampler/run/short_lived_threads.h"
-#include "sampler/run/timer.h"
-#include "sampler/run/cpu_clock_timer.h"
+#include "sampler/run/thread_sources.h"
 
 uint64_t ended_threads_unseen_cpu_ns(const struct sampler *sampler)
 {
@@ -51,7 +49,7 @@ static void close_as_reported(struct sampler *sampler, struct target_thread *thr
     thread->ledger.cpu_ns += unseen_cpu_ns;
     sampler->cpu.ended_ns += thread->ledger.cpu_ns;
     thread->scan.is_accounted = true;
-    taken_stacks_credit(sampler, thread, thread->ledger.cpu_ns, NULL);
+    sources_credit(sampler, thread, NULL);
     thread_time_close_as_reported(sampler, thread, unseen_cpu_ns);
     short_lived_threads_credit(sampler, thread);
 }
@@ -66,12 +64,10 @@ void ended_thread_close(struct sampler *sampler, struct target_thread *thread)
         thread_time_write_rest(sampler, thread);
     } else {
         uint64_t unseen_ns = take_unseen_time(sampler, thread);
-        taken_stacks_credit(sampler, thread, thread->ledger.cpu_ns, NULL);
+        sources_credit(sampler, thread, NULL);
         thread_time_close(sampler, thread, unseen_ns);
     }
-    if (thread->request) sample_request_give_back(thread->request);
-    cpu_clock_timer_forget(thread);
+    sources_forget(sampler, thread, SOURCE_END_GONE);
     thread_files_close(&thread->files);
     idle_thread_forget(sampler, thread);
-    timer_forget(sampler, thread);
 }

@@ -4,8 +4,7 @@
 #include "base/kernel.h"
 #include "sampler/kernel/process_info.h"
 #include "sampler/run/policy.h"
-#include "sampler/run/remote_source.h"
-#include "sampler/run/signal_source.h"
+#include "sampler/run/thread_sources.h"
 
 static struct target_thread *recheck_list[POLICY_RECHECKS_MAX];
 static size_t recheck_count;
@@ -32,14 +31,15 @@ static bool recheck(struct sampler *sampler, struct target_thread *thread)
 {
     uint64_t cpu_ns = 0;
     if (!thread_cpu_ns(thread->files.tid, &cpu_ns)) return true;
+    thread->source.clock_ns = cpu_ns;
     if (thread->scan.may_wait) {
-        if (cpu_ns == thread->ledger.cpu_ns) signal_source_ask_for_wait(sampler, thread, cpu_ns);
+        if (cpu_ns == thread->ledger.cpu_ns) sources_ask(sampler, thread, SOURCE_WHERE_IT_WAITS);
         return true;
     }
-    enum remote_unwind_result result = remote_source_read(sampler, thread, cpu_ns);
-    if (result == REMOTE_WALKED) return true;
-    if (cpu_ns < thread->ledger.cpu_ns + POLICY_LASTING_NS) return false;
-    if (result == REMOTE_RUNNING) signal_source_ask(sampler, thread, cpu_ns);
+    enum source_offer result = sources_read_blocked(sampler, thread);
+    if (result == SOURCE_HAS) return true;
+    if (cpu_ns < thread->ledger.cpu_ns + SOURCE_LASTING_NS) return false;
+    if (result == SOURCE_NO) sources_ask(sampler, thread, SOURCE_NOW);
     return true;
 }
 

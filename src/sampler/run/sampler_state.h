@@ -48,25 +48,6 @@ struct sampler_start {
     bool may_ask_usage;     /* true if the seccomp filters allow FILTER_USAGE */
 };
 
-/* Work of the open tick that is limited. */
-struct tick_spent {
-    uint32_t requests;
-    uint32_t pages;                     /* perf pages opened */
-    uint32_t timers;                    /* perf timers opened */
-    uint32_t switch_counts;             /* counts of context switches read */
-    uint32_t first_scans;               /* threads whose first stack was read */
-    struct modules_budget table_budget; /* time for tables that a walk waits for */
-};
-
-/* Limits and lengths of timers and requests. */
-struct timer_limits {
-    uint64_t full_at;        /* number of perf timers when the kernel refused one more; 0: it has not */
-    uint32_t factor;         /* multiple of the period that perf timers use, because ticks are left out */
-    uint64_t kernel_tick_ns; /* kernel tick of timers on CPU clocks, ns; 0: there are no such timers */
-    uint64_t signal_ns;      /* CPU time that one of their signals stands for, ns */
-    uint32_t requests_in_tick_max;
-};
-
 /* Work that is done from time to time. */
 struct sampler_chores {
     bool has_news;           /* true if a sample was written since the last flush */

@@ -1,13 +1,11 @@
 /* The sampler thread: a tick every period, at which every thread is scanned (tick.c).
  * SPDX-License-Identifier: MIT */
-#include "sampler/run/cpu_clock_timer.h"
 #include "sampler/run/short_lived_threads.h"
 #include "sampler/run/thread_time.h"
 #include "sampler/run/tick.h"
 #include "sampler/run/tick_schedule.h"
-#include "sampler/run/timer.h"
 #include "sampler/run/ended_threads.h"
-#include "sampler/run/taken_stacks.h"
+#include "sampler/run/thread_sources.h"
 
 #include "base/futex.h"
 #include "base/kernel.h"
@@ -94,8 +92,7 @@ static void note_first_threads(void)
         if (!is_starter && !thread_cpu_ns(thread->files.tid, &cpu_ns)) continue;
         ledger_open_existing(&thread->ledger, cpu_ns);
         if (is_starter) {
-            thread->signal.sleep_count = sampler.start.thread_sleeps;
-            thread->signal.cpu_ns_at_sleep = cpu_ns;
+            thread->source.last_sleep = (struct seen_sleep){sampler.start.thread_sleeps, cpu_ns};
         }
         if (is_starter && sampler.options.forked_ns)
             ledger_open_forked(&sampler.tick, &thread->ledger, sampler.start.process_cpu_ns, sampler.start.age_ns);
@@ -258,7 +255,7 @@ static void once_a_second(void)
     sampler.cpu.own_ns = cpu_ns;
     (void)thread_read_own_delay(&sampler.cpu.own_delay_ns);
     write_usage();
-    timer_forget_sleepers(&sampler);
+    sources_forget_sleepers(&sampler);
 }
 
 /* Flushes the recording from time to time: a tick without a change is a few bytes, and ten of them are one write. */
@@ -276,10 +273,9 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     uint64_t limit_ns = sampler.tick.period_ns / 4 * 3;
     if (limit_ns < TABLES_A_TICK_NS_MIN) limit_ns = TABLES_A_TICK_NS_MIN;
     sampler.spent.table_budget = modules_budget_of(limit_ns, now_ns - before_ns);
-    taken_stacks_fetch_replies(&sampler);
+    sources_fetch_replies(&sampler);
     before_ns = change_recording(now_ns, before_ns);
-    if (modules_have_retired(&sampler.modules) && cpu_clock_timer_renew_all(&sampler))
-        modules_release_retired(&sampler.modules);
+    if (modules_have_retired(&sampler.modules) && sources_renew(&sampler)) modules_release_retired(&sampler.modules);
     bool is_new_second = is_due(&sampler.chores.second_due_ns, now_ns, SECOND_NS);
     modules_refresh(&sampler.modules, is_new_second, &session.writer);
     bool has_new_threads = threads_changed(&sampler.threads) || thread_events_are_pending();
@@ -352,7 +348,7 @@ static bool follow_at_once(void)
 static void write_all_at_once(void)
 {
     uint64_t now_ns = monotonic_ns();
-    taken_stacks_fetch_replies(&sampler);
+    sources_fetch_replies(&sampler);
     open_tick(now_ns, sampler.tick.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
@@ -438,7 +434,7 @@ static void wait_for_last_replies(void)
 {
     uint64_t deadline_ns = monotonic_ns() + REPLIES_WAIT_NS;
     for (size_t i = 0; i < sampler.threads.count; i++) {
-        const struct sample_request *request = sampler.threads.items[i].thread->request;
+        const struct sample_request *request = sampler.threads.items[i].thread->source.asked;
         while (request && sample_request_phase(request) != REQUEST_DONE && monotonic_ns() < deadline_ns) {
             struct timespec moment = {.tv_nsec = 200000};
             (void)kernel_call3(SYS_nanosleep, kernel_address(&moment), 0, 0);
@@ -461,7 +457,7 @@ static void finish_sampling(void)
         sampler.ending.reason = RECORDING_END_UNKNOWN_RIGHTS;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason;
     wait_for_last_replies();
-    taken_stacks_fetch_replies(&sampler);
+    sources_fetch_replies(&sampler);
     open_tick(end_of_recording_ns(), sampler.tick.before_ns);
     short_lived_threads_read(&sampler);
     tick_last(&sampler);
@@ -522,15 +518,6 @@ static void begin_sampling(void)
 
 /* --- Stepping aside ----------------------------------------------------------------------------------------------- */
 
-/* Closes the timers that are controlled through a descriptor. Those that run on their own need none. */
-static void forget_timers_with_descriptors(void)
-{
-    for (size_t i = 0; i < sampler.threads.count; i++) {
-        struct target_thread *thread = sampler.threads.items[i].thread;
-        if (thread->perf.timer.control && thread->perf.timer.descriptor >= 0) timer_forget(&sampler, thread);
-    }
-}
-
 /* Writes everything to the file, as if this were the end: the thread may never come back. A recording that is to be
  * handed over is handed over at once if a filter may forbid it later. */
 static void step_aside(void)
@@ -539,10 +526,10 @@ static void step_aside(void)
     sampler.counters[RECORDING_TIMES_ASIDE]++;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.ending.reason_if_away;
     wait_for_last_replies();
-    taken_stacks_fetch_replies(&sampler);
+    sources_fetch_replies(&sampler);
     sampler.cpu.ended_ns += thread_own_cpu_ns();
-    cpu_clock_timer_forget_all(&sampler);
-    forget_timers_with_descriptors();
+    for (size_t i = 0; i < sampler.threads.count; i++)
+        sources_forget(&sampler, sampler.threads.items[i].thread, SOURCE_END_ASIDE);
     threads_release_files(&sampler.threads);
     sampler.ending.begins_again =
         sampler.options.recording_ns > 0 && sampler.ending.reason_if_away == RECORDING_END_SECCOMP;
@@ -717,7 +704,7 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.start.may_ask_usage = filter_allows(FILTER_USAGE);
     sampler.timers.requests_in_tick_max = 4 * process_processor_count();
     clock_prepare();
-    cpu_clock_timer_prepare(&sampler);
+    sources_prepare(&sampler);
     note_start();
     thread_allow_urgency(options->frequency_hz <= SAMPLER_URGENT_HZ_MAX);
     limit_memory();

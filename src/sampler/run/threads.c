@@ -1,6 +1,6 @@
 /* Threads are found by reading /proc/self/task, which shows all of them, also threads created without libc; the
  * directory's link count shows cheaply whether to read it.  SPDX-License-Identifier: MIT */
-#include "sampler/run/threads.h"
+#include "sampler/run/thread_sources.h"
 
 #include "base/kernel.h"
 #include "base/pages.h"
@@ -109,15 +109,19 @@ static bool reserve_thread(struct threads *threads)
 }
 
 /* The thread and its stacks share one allocation, of which only the pages in use exist. */
-enum { THREAD_MEMORY = sizeof(struct target_thread) + sizeof(struct recording_stack) };
+static size_t thread_memory(void)
+{
+    return sizeof(struct target_thread) + sources_state_bytes() + sizeof(struct recording_stack);
+}
 
 static struct target_thread *add_thread(struct threads *threads, size_t place, pid_t tid)
 {
     if (!reserve_thread(threads)) return NULL;
-    uint8_t *memory = pages_allocate(THREAD_MEMORY);
+    uint8_t *memory = pages_allocate(thread_memory());
     if (!memory) return NULL;
     struct target_thread *thread = (struct target_thread *)(void *)memory;
-    thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
+    sources_init(thread, memory + sizeof(*thread));
+    thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread) + sources_state_bytes());
     thread_files_init(&thread->files, tid);
     thread->listing.may_have_new_name = true;
     thread->ledger.records.number = threads->next_number++;
@@ -237,7 +241,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
             continue;
         }
         recording_thread_gone(writer, thread->ledger.records.number);
-        pages_free(thread, THREAD_MEMORY);
+        pages_free(thread, thread_memory());
     }
     threads->count = kept;
 }
@@ -283,7 +287,7 @@ void threads_fini(struct threads *threads, thread_gone_callback gone, void *cont
 {
     for (size_t i = 0; i < threads->count; i++) {
         gone(context, threads->items[i].thread);
-        pages_free(threads->items[i].thread, THREAD_MEMORY);
+        pages_free(threads->items[i].thread, thread_memory());
     }
     pages_free(threads->items, threads->capacity * sizeof(*threads->items));
     if (threads->directory >= 0) kernel_close(threads->directory);

@@ -6,26 +6,12 @@
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/thread_files.h"
 #include "sampler/ledger/ledger.h"
-#include "sampler/source/perf_timer.h"
-#include "sampler/source/sample_credit.h"
 #include "sampler/record/recording_writer.h"
-#include "sampler/source/signal_handler.h"
+#include "sampler/source/source.h"
 
 #include <sys/types.h>
 
 enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16, THREADS_LEFT_OUT_MAX = 8 };
-
-/* Clocks of a thread when the period of a timer that sees all code was last set. */
-struct period_setting {
-    uint64_t cpu_ns, wait_ns; /* CPU time, and waits for a processor, ns */
-};
-
-/* Clocks of a thread when the signals of its CPU clock were last read. */
-struct timer_signals_reading {
-    uint64_t cpu_ns, wait_ns; /* CPU time, and waits for a processor, ns */
-    uint64_t tick_ns;         /* the tick that read them, CLOCK_MONOTONIC */
-    uint64_t uncovered_ns;    /* CPU time before that without a signal, perhaps in a call, ns */
-};
 
 /* Waits for a processor that had not ended at the last count of context switches: 1, 0, or one half. */
 struct open_wait {
@@ -39,20 +25,6 @@ struct context_switches {
     struct open_wait open;
 };
 
-/* Where a thread waits for a processor (run_queue_waits.c). */
-struct run_queue_waits {
-    bool are_where_it_runs; /* true if all observed waits began where the thread spends its CPU time */
-    uint64_t period;        /* stops between two samples of the stop timer */
-    uint32_t samples;       /* samples since the period was drawn */
-    uint32_t seen;          /* observed waits since the last decision */
-    uint32_t elsewhere;     /* the part of SEEN that was in calls, or long */
-    uint32_t until_tick;    /* tick until which waits are not observed, because they are where the thread runs */
-    uint32_t seconds_alone; /* length of that pause, s */
-    bool is_asked;          /* true if the thread gets a signal when it is seen waiting, for lack of a stop timer */
-    bool has_replied;       /* true if such a signal had a reply */
-    uint32_t unsent;        /* such signals in a row that could not be sent */
-};
-
 /* The page that the kernel shares for a thread that sleeps (idle_threads.c). */
 struct idle_page {
     struct perf_event_mmap_page *page; /* NULL: there is none */
@@ -64,13 +36,14 @@ struct idle_page {
 
 /* State of a thread between two scans (tick.c). */
 struct thread_scan {
-    bool is_known;                /* true if it was scanned before */
-    bool ran_long;                /* true if it ran for long before the last scan */
-    bool may_wait;                /* true if the recheck is to find out whether it waits for a processor */
-    bool is_missing;              /* true if it had ended at the open tick */
-    bool is_accounted;            /* true if it has ended, and CPU_NS of its ledger is all its CPU time */
-    uint32_t ticks_without_table; /* ticks since the last stack at which a walk met a new module */
-    uint64_t waited_ns;           /* time that scans have seen it waiting for a processor, ns */
+    bool is_known;           /* true if it was scanned before */
+    bool ran_long;           /* true if it ran for long before the last scan */
+    bool may_wait;           /* true if the recheck is to find out whether it waits for a processor */
+    bool is_missing;         /* true if it had ended at the open tick */
+    bool is_accounted;       /* true if it has ended, and CPU_NS of its ledger is all its CPU time */
+    uint64_t checked_cpu_ns; /* CPU time at the last check whether it still runs, ns */
+    uint32_t checked_tick;   /* last such check at which it had run */
+    uint64_t waited_ns;      /* time that scans have seen it waiting for a processor, ns */
 };
 
 /* Name of a thread, and whether the present listing has it. */
@@ -80,66 +53,18 @@ struct thread_listing {
     bool may_have_new_name; /* true if it ran since its name was read */
 };
 
-/* Stacks that a perf timer copies while its thread runs (timer.c). */
-struct perf_source {
-    struct perf_timer timer;
-    struct sample_credit credit;
-    struct period_setting period_set_at;
-    uint32_t stack_size;       /* bytes that its timer copies; 0: unknown; over the maximum: it gets no timer */
-    uint32_t stacks_seen;      /* complete stacks in copies */
-    uint64_t largest_stack;    /* largest of the last of these, bytes */
-    uint32_t cut_stacks;       /* stacks that no larger copy would have made complete */
-    bool has_large_stack;      /* true if a copy was once too small */
-    uint32_t samples;          /* samples of the present timer */
-    bool ran_with_other_timer; /* true if it ran when the timer replaced one with another size of copies */
-    uint64_t checked_cpu_ns;   /* CPU time at the last check whether it still runs, ns */
-    uint32_t checked_tick;     /* last such check at which it had run */
-};
-
-/* Stacks where a thread waits for a processor (run_queue_waits.c). */
-struct stop_source {
-    struct perf_timer timer;
-    struct run_queue_waits waits;
-};
-
-/* Stacks that a thread unwinds itself when the sampler thread sends it a signal (tick.c). */
-struct signal_source {
-    int number;                 /* number of the signal of the request */
-    uint64_t cpu_ns_at_request; /* CPU time at the last request, ns */
-    uint32_t ticks_asked;       /* ticks since then at which the thread had run */
-    bool is_for_wait;           /* true if the reply is for a wait, because a timer measures the CPU time */
-    bool waits_at_request;      /* true if it was on no processor when it was asked, beside many threads */
-    uint64_t sleep_count;       /* voluntary context switches when a signal was last considered */
-    uint64_t cpu_ns_at_sleep;   /* CPU time when a signal was first considered with that count, ns */
-    uint64_t none_until_cpu_ns; /* CPU time until which no signal is sent, after it was in sigwait, ns */
-};
-
-/* Stacks that a thread unwinds itself when a timer on its CPU clock sends it a signal (cpu_clock_timer.c). */
-struct cpu_clock_source {
-    struct sample_request *request; /* NULL: there is no timer */
-    int number;                     /* number of its signal */
-    enum stack_reading reading;
-    uint64_t checked_ns;   /* last check whether it may be sent signals, CLOCK_MONOTONIC */
-    uint64_t start_cpu_ns; /* CPU time when the timer was started, or some µs less, ns */
-    struct timer_signals_reading read_at;
-    int64_t asleep_ns; /* least value of asleep_ns() in cpu_clock_timer.c since it was last seen asleep, ns */
-};
-
 /* The first cache line has what a scan of a sleeping thread reads (idle_threads.c). */
 struct target_thread {
     struct thread_files files;
-    struct sample_request *request; /* request by the sampler thread; NULL: there is none */
+    bool is_asked; /* true if it was asked for a stack and has not replied */
     struct idle_page idle;
     struct ledger ledger; /* account of its time; a scan reads the first members */
     struct thread_scan scan;
     struct thread_listing listing;
     struct context_switches switches;
     struct recording_stack *last; /* last stack in the recording */
-    struct perf_source perf;
-    struct stop_source stops;
-    struct signal_source signal;
-    struct cpu_clock_source cpu_clock;
-    struct interpreted_thread interpreted; /* STATE 0: no interpreter runs it */
+    struct source_thread source;
+    void *source_states[SOURCES_MAX]; /* private state of each source, in the order of the sources */
 };
 
 /* All that a tick touches of a thread that sleeps: it has not moved as long as its page's count is the same. */

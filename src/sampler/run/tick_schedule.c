@@ -143,3 +143,21 @@ void schedule_count_periods(struct sampler *sampler, uint64_t now_ns)
     sampler->counters[RECORDING_TICKS_SPARED] += spared;
     schedule->uncounted_ns += (left_out + spared) * sampler->tick.period_ns;
 }
+
+void schedule_begin_scans(struct tick_schedule *schedule)
+{
+    schedule->is_steady = true;
+    schedule->periods_with_room = UINT64_MAX;
+}
+
+void schedule_note_room(struct tick_schedule *schedule, uint64_t periods)
+{
+    schedule->is_steady &= periods > 0;
+    schedule->periods_with_room = least(schedule->periods_with_room, periods);
+}
+
+void schedule_end_scans(struct tick_schedule *schedule, bool all_live)
+{
+    bool is_steady = schedule->is_steady && all_live;
+    schedule->steady_periods = is_steady ? schedule->steady_periods + schedule->periods_in_tick : 0;
+}

@@ -15,4 +15,9 @@ void schedule_next_tick(struct sampler *sampler, uint64_t cost_ns);
 /* Counts the periods without a tick that have passed by NOW_NS; a recording can end before all of them. */
 void schedule_count_periods(struct sampler *sampler, uint64_t now_ns);
 
+/* Around the scans of a tick: each says for how many periods nothing new is to be seen of its thread, 0: not at all. */
+void schedule_begin_scans(struct tick_schedule *schedule);
+void schedule_note_room(struct tick_schedule *schedule, uint64_t periods);
+void schedule_end_scans(struct tick_schedule *schedule, bool all_live);
+
 #endif

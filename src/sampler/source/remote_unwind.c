@@ -43,10 +43,12 @@ static bool is_in_sigwait(const char *text)
     return plain_parse(&text, 10) == SYS_rt_sigtimedwait && *text == ' ';
 }
 
-bool thread_awaits_signals(struct thread_files *files)
+bool thread_awaits_signals(struct thread_files *files, uint64_t cpu_ns, uint64_t *no_signal_until_ns)
 {
     char text[256];
-    return thread_read_syscall(files, text, sizeof(text)) && is_in_sigwait(text);
+    if (!thread_read_syscall(files, text, sizeof(text)) || !is_in_sigwait(text)) return false;
+    *no_signal_until_ns = cpu_ns + LEFT_ALONE_NS;
+    return true;
 }
 
 /* Parses "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */

@@ -41,10 +41,10 @@ bool thread_is_running(struct thread_files *files);
 /* Returns true if thread_is_running has lately seen a thread asleep in a system call that returns to PC. */
 bool threads_sleep_at(uint64_t pc);
 
-/* Returns true if the thread of FILES sleeps in wait for signals, which could be ours. A thread that returns from
- * sigwait takes signals that are sent to it until it has left the call, which can last long where processors are
- * scarce: it gets no signal until it has run for LEFT_ALONE_NS more. */
-bool thread_awaits_signals(struct thread_files *files);
+/* Returns true if the thread of FILES, whose CPU clock shows CPU_NS, sleeps in wait for signals, which could be ours. A
+ * thread that returns from sigwait takes signals that are sent to it until it has left the call, which can last long
+ * where processors are scarce: it gets none until its clock shows *NO_SIGNAL_UNTIL_NS. */
+bool thread_awaits_signals(struct thread_files *files, uint64_t cpu_ns, uint64_t *no_signal_until_ns);
 enum { LEFT_ALONE_NS = 10000000 };
 
 #endif
