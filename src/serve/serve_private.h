@@ -269,6 +269,7 @@ void list_outcomes(struct request *request);
 void show_raw(struct request *request);
 void show_metrics(struct request *request);
 void list_activity(struct request *request);
+void open_file(struct request *request);
 
 /* Debug files (debug_uploads.c). */
 void debug_show_version(struct request *request);

@@ -4,6 +4,7 @@ nothing is. Keeps screenshots.
     page.py OFFBEAT FOLDER      FOLDER: for the screenshots
 
 SPDX-License-Identifier: MIT"""
+import base64
 import contextlib
 import gzip
 import json
@@ -16,7 +17,7 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import chromium  # noqa: E402
 import svg  # noqa: E402
-from server_process import administer, chunk_envelope, envelope, item, new_token, running  # noqa: E402
+from server_process import ROOT, administer, chunk_envelope, envelope, item, new_token, running  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -282,6 +283,26 @@ def an_admin_changes_projects_keys_and_data():
         check_equal(browser.run("document.querySelector('.admin .answer').textContent"), "The data is deleted. Chunks deleted: 1.", "answer")
         check_equal([one["name"] for one in server.read("services")["services"]], ["shop"], "services")
         check(all("403" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+@case
+def a_file_that_is_dropped_on_the_page_is_shown_and_not_stored():
+    with opened() as browser:
+        ready(browser)
+        path = ROOT / "test/data/trials/server/go_cpu.pb.gz"
+        for name, data in (("broken.txt", b"\0\1nothing"), (path.name, path.read_bytes())):
+            text = base64.b64encode(data).decode()
+            browser.run(f"(() => {{ const bytes = Uint8Array.from(atob('{text}'), (each) => each.charCodeAt(0)), dataTransfer = new DataTransfer();"
+                        f"dataTransfer.items.add(new File([bytes], {json.dumps(name)})); document.dispatchEvent(new DragEvent('drop', {{ dataTransfer }})); }})()")
+            if name == "broken.txt":
+                browser.wait("document.querySelector('.line').textContent.includes('not a profile')")
+        total = json.loads(subprocess.run([OFFBEAT, "top", "--json", path], capture_output=True, text=True, check=True).stdout)["total"]
+        check_equal(boxes(browser)["all"], total, "total")
+        browser.keep(PICTURES, "serve-file")
+        check_equal({one["name"] for one in browser.server.read("services")["services"]}, {"shop", "mail"}, "services")
+        press_button(browser, "Services")
+        ready(browser, "!!document.querySelector('.services table.list')")
+        check(all("400" in problem for problem in browser.problems), f"complaints: {browser.problems}")
 
 
 @case

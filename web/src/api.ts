@@ -84,8 +84,8 @@ export class Api {
     return `api/${this.project}/${route}${query ? "?" + query : ""}`;
   }
 
-  async ask(url: string, method = "GET"): Promise<Response> {
-    const answer = await fetch(url, { method, headers: { Authorization: `Bearer ${this.token}` }, signal: this.asking.signal, credentials: "omit" });
+  async ask(url: string, method = "GET", body?: Blob): Promise<Response> {
+    const answer = await fetch(url, { method, body, headers: { Authorization: `Bearer ${this.token}` }, signal: this.asking.signal, credentials: "omit" });
     if (answer.ok) return answer;
     const detail = await answer.json().then(({ detail: text }) => String(text), () => `the server answers ${answer.status}`);
     throw new Rejection(answer.status, detail);

@@ -1,7 +1,8 @@
 // The page of `offbeat serve`: where one is, what is chosen of the store, and who may see it.  SPDX-License-Identifier: MIT
 import { AdminView } from "./admin_view";
 import { Api, Rejection } from "./api";
-import { choice, link, make } from "./dom";
+import { button, choice, link, make } from "./dom";
+import { FileView } from "./file_view";
 import { IngestView } from "./ingest_view";
 import { ProfileView } from "./profile_view";
 import { RegressionsView } from "./regressions_view";
@@ -42,6 +43,8 @@ class ServerPage implements ServerApp {
   private readonly line = make("p", { class: "line", role: "status" });
   private readonly views: { [place in Place]: ServerView };
   private readonly links: HTMLAnchorElement[];
+  private readonly file = new FileView(this);
+  private readonly chosenFile = make("input", { type: "file", hidden: true, "aria-label": "File" });
   private readonly refreshing = choice("Refresh", [["0", "Refresh: off"], ["10", "every 10 s"], ["60", "every minute"]], (seconds) => this.setRefresh(Number(seconds)));
   private refreshTimer = 0;
   private readonly projects = make("span", { class: "projects" });
@@ -53,8 +56,15 @@ class ServerPage implements ServerApp {
     this.state = parseServerState(location.search);
     this.views = { services: new ServicesView(this), profile: new ProfileView(this), regressions: new RegressionsView(this), sessions: new SessionsView(this), ingest: new IngestView(this), admin: new AdminView(this) };
     this.links = IN_BAR.map((place) => this.link(TITLES[place], TITLES[place], { place, ...NO_SESSION }));
-    this.bar.append(make("strong", {}, "offbeat"), ...this.links, this.refreshing, this.projects);
+    const open = button("Open a file …", "show a profile of this machine", () => this.chosenFile.click());
+    this.bar.append(make("strong", {}, "offbeat"), ...this.links, this.refreshing, open, this.chosenFile, this.projects);
     document.body.replaceChildren(this.bar, this.line, this.place);
+    this.chosenFile.addEventListener("change", () => this.open(this.chosenFile.files));
+    document.addEventListener("dragover", (event) => event.preventDefault()); // else the browser leaves the page
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.open(event.dataTransfer ? event.dataTransfer.files : null);
+    });
     window.addEventListener("popstate", () => {
       const state = parseServerState(location.search);
       if (serverStateText(state) === this.shownText) return;
@@ -97,22 +107,30 @@ class ServerPage implements ServerApp {
 
   private refresh(seconds: number): void {
     const { from, to, profiler, chunk, span } = this.state, isBusy = !this.line.hidden || document.hidden || document.querySelector("dialog[open]");
-    if (isBusy || profiler || chunk || span) return;
+    if (isBusy || this.shown === this.file || profiler || chunk || span) return;
     const later = (time: string) => (time === "" || time === "0" ? time : (secondsOf(time) + seconds).toFixed(3));
     this.state = { ...this.state, from: later(from), to: later(to) };
     history.replaceState(null, "", location.pathname + serverStateText(this.state) + location.hash);
     void this.apply();
   }
 
-  private async apply(): Promise<void> {
-    const { state, api } = this, view = this.views[state.place];
+  // Shows the first of FILES until another part of the store is chosen.
+  private open(files: FileList | null): void {
+    if (!files || files.length === 0 || this.api.token === "") return;
+    this.file.choose(files[0]);
+    this.chosenFile.value = "";
+    void this.apply(this.file);
+  }
+
+  private async apply(view: ServerView = this.views[this.state.place]): Promise<void> {
+    const { state, api } = this;
     this.shownText = serverStateText(state);
     api.project = /^\d{1,18}$/.test(state.project) ? state.project : "1";
     api.startOver();
-    document.title = `${TITLES[state.place]}${state.service ? ` of ${safe(state.service, 60)}` : ""} – offbeat`;
+    document.title = view === this.file ? "File – offbeat" : `${TITLES[state.place]}${state.service ? ` of ${safe(state.service, 60)}` : ""} – offbeat`;
     IN_BAR.forEach((place, i) => {
       this.links[i].href = location.pathname + serverStateText({ ...state, place, ...NO_SESSION });
-      if (place === state.place) this.links[i].setAttribute("aria-current", "page");
+      if (place === state.place && view !== this.file) this.links[i].setAttribute("aria-current", "page");
       else this.links[i].removeAttribute("aria-current");
     });
     this.say("Asking the server …");
