@@ -11,32 +11,48 @@ enum { SQL_BYTES_MAX = 200 << 10 }; /* the server takes 256 KiB */
 
 /* --- Shards ------------------------------------------------------------------------------------------------------- */
 
+/* A question is right, whatever is wrong with the cluster: its askers may ask again. */
+static enum status blame_cluster(enum status status, struct error *error)
+{
+    bool is_of_cluster = status == STATUS_NOT_FOUND || status == STATUS_UNSUPPORTED || status == STATUS_MALFORMED;
+    if (is_of_cluster && error) error->status = STATUS_IO;
+    return is_of_cluster ? STATUS_IO : status;
+}
+
+/* Bits of the shards that may have rows of QUERY. STATUS_IO if none is known. */
+static enum status choose_shards(struct cluster *cluster, const struct store_query *query, uint32_t *ret_shards,
+                                 struct error *error)
+{
+    struct topology *topology = &cluster->topology;
+    *ret_shards = query->service.size > 0 ? topology_shards_of(topology, placement_of(query->project, query->service))
+                                          : topology_all_shards(topology);
+    if (*ret_shards) return STATUS_OK;
+    enum status status = topology_update(topology, error);
+    return status == STATUS_OK ? error_set(error, STATUS_IO, 0, "the shards are not known yet; try again")
+                               : blame_cluster(status, error);
+}
+
 enum status cluster_each_shard(struct cluster *cluster, const struct store_query *query, shard_read *read,
                                void *context, struct error *error)
 {
-    uint32_t shards = query->service.size > 0
-                          ? topology_shards_of(&cluster->topology, placement_of(query->project, query->service))
-                          : topology_all_shards(&cluster->topology);
-    enum status status = STATUS_OK;
+    uint32_t shards;
     bool has_answer = false;
-    if (!shards) {
-        status = topology_update(&cluster->topology, error);
-        return status == STATUS_OK ? error_set(error, STATUS_IO, 0, "the shards are not known yet; try again") : status;
-    }
+    enum status status = choose_shards(cluster, query, &shards, error);
+    if (status != STATUS_OK) return status;
     for (int shard = 0; shard < SHARDS_MAX; shard++) {
         struct error problem = {0};
         if (!(shards >> shard & 1)) continue;
         enum status of_shard = read(context, cluster, shard, &problem);
-        if (of_shard == STATUS_OK)
-            has_answer = true;
-        else if (of_shard == STATUS_IO && query->missing_shards)
-            *query->missing_shards |= 1u << shard;
+        bool is_missing = of_shard == STATUS_IO || topology_is_behind(&cluster->topology, shard);
+        if (is_missing && query->missing_shards) *query->missing_shards |= 1u << shard;
+        has_answer |= of_shard == STATUS_OK;
         if (of_shard != STATUS_OK && (status == STATUS_OK || status == STATUS_IO)) {
             status = of_shard;
             if (error) *error = problem;
         }
     }
-    return status == STATUS_IO && has_answer && query->missing_shards ? STATUS_OK : status;
+    if (status == STATUS_IO && has_answer && query->missing_shards) return STATUS_OK;
+    return blame_cluster(status, error);
 }
 
 /* --- Conditions --------------------------------------------------------------------------------------------------- */

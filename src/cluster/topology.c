@@ -16,6 +16,8 @@ enum {
     FIRST_SILENCE_MS = 1500,   /* then the twin is asked */
     LAST_SILENCE_SECONDS = 60, /* silence of the last replica that is asked */
     INSERT_SILENCE_SECONDS = 20,
+    CHECKED_MS = 1000, /* a replica is asked so often whether it lacks rows */
+    BEHIND_SECONDS = 3,
 };
 
 /* --- The address -------------------------------------------------------------------------------------------------- */
@@ -347,36 +349,109 @@ uint32_t topology_all_shards(struct topology *topology)
 
 /* --- Statements to a shard ---------------------------------------------------------------------------------------- */
 
-/* Sets ORDER to the replicas of SHARD: in turn, those that failed lately at the end. */
+/* Returns whether REPLICA is of SHARD. Under the lock. */
+static bool is_of_shard(const struct topology *topology, const struct replica *replica, int shard)
+{
+    return replica->is_known && strcmp(replica->shard, topology->shards[shard]) == 0;
+}
+
+static bool has_failed(const struct replica *replica, uint64_t now_ns)
+{
+    return replica->failed_ns && now_ns - replica->failed_ns < FAILED_SECONDS * SECOND_NS;
+}
+
+static bool take_flag(void *context, const struct row *row)
+{
+    *(bool *)context = row_number(row, 0) != 0;
+    return false;
+}
+
+static enum status look_at_replica(struct topology *topology, size_t index, struct slice sql, bool *ret_is_behind)
+{
+    struct row_reader reader = {"q", {.maximum = ROW_BYTES_MAX}, take_flag, ret_is_behind};
+    struct error ignored;
+    const struct clickhouse_request request = {.place = topology->replicas[index].place,
+                                               .statement = sql,
+                                               .receive = take_rows,
+                                               .context = &reader,
+                                               .silence_ns = FIRST_SILENCE_MS * 1000000ull,
+                                               .is_without_database = true};
+    enum status status = clickhouse_run(&topology->clickhouse, &request, &ignored);
+    buffer_fini(&reader.partial);
+    return status;
+}
+
+/* Finds out which replicas of SHARD lack rows: one that has just been started does not take part for seconds. */
+static void look_at_replicas(struct topology *topology, int shard)
+{
+    struct buffer sql = {.maximum = 1024};
+    uint64_t now_ns = clock_monotonic_ns();
+    buffer_append_format(&sql,
+                         "SELECT toUInt64(max(is_readonly OR is_session_expired OR (inserts_in_queue > 0 AND "
+                         "absolute_delay > %d))) FROM system.replicas WHERE database = '%s' FORMAT RowBinary",
+                         BEHIND_SECONDS, topology->clickhouse.database);
+    for (size_t i = 0; i < topology->replica_count; i++) {
+        struct replica *replica = &topology->replicas[i];
+        bool is_behind = true;
+        (void)pthread_mutex_lock(&topology->lock);
+        bool is_old = now_ns - replica->checked_ns > CHECKED_MS * 1000000ull || !replica->checked_ns;
+        bool is_asked = is_old && is_of_shard(topology, replica, shard) && !has_failed(replica, now_ns);
+        if (is_asked) replica->checked_ns = now_ns;
+        (void)pthread_mutex_unlock(&topology->lock);
+        if (!is_asked) continue;
+        enum status status = look_at_replica(topology, i, buffer_slice(&sql), &is_behind);
+        (void)pthread_mutex_lock(&topology->lock);
+        replica->is_behind = is_behind;
+        if (status == STATUS_IO) replica->failed_ns = clock_monotonic_ns();
+        (void)pthread_mutex_unlock(&topology->lock);
+    }
+    buffer_fini(&sql);
+}
+
+bool topology_is_behind(struct topology *topology, int shard)
+{
+    bool is_behind = true;
+    uint64_t now_ns = clock_monotonic_ns();
+    (void)pthread_mutex_lock(&topology->lock);
+    for (size_t i = 0; i < topology->replica_count; i++) {
+        const struct replica *replica = &topology->replicas[i];
+        if (is_of_shard(topology, replica, shard) && !has_failed(replica, now_ns)) is_behind &= replica->is_behind;
+    }
+    (void)pthread_mutex_unlock(&topology->lock);
+    return is_behind;
+}
+
+/* Sets ORDER to the replicas of SHARD: from the preferred one on, those that lack rows behind the others, those that
+ * failed lately at the end. */
 static size_t choose_replicas(struct topology *topology, int shard, size_t order[REPLICAS_MAX])
 {
     size_t count = 0;
     uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&topology->lock);
-    unsigned turn = topology->turn++;
-    for (int wants_failed = 0; wants_failed < 2; wants_failed++) {
+    for (int wanted = 0; wanted < 3; wanted++) {
         for (size_t i = 0; i < topology->replica_count; i++) {
-            size_t index = (i + turn) % topology->replica_count;
+            size_t index = (i + topology->preferred[shard]) % topology->replica_count;
             const struct replica *replica = &topology->replicas[index];
-            bool has_failed = replica->failed_ns && now_ns - replica->failed_ns < FAILED_SECONDS * SECOND_NS;
-            if (replica->is_known && strcmp(replica->shard, topology->shards[shard]) == 0 && has_failed == wants_failed)
-                order[count++] = index;
+            int rank = has_failed(replica, now_ns) ? 2 : replica->is_behind;
+            if (rank == wanted && is_of_shard(topology, replica, shard)) order[count++] = index;
         }
     }
     (void)pthread_mutex_unlock(&topology->lock);
     return count;
 }
 
-static void note_result(struct topology *topology, size_t index, enum status status)
+static void note_result(struct topology *topology, int shard, size_t index, enum status status)
 {
     (void)pthread_mutex_lock(&topology->lock);
     topology->replicas[index].failed_ns = status == STATUS_IO ? clock_monotonic_ns() : 0;
+    if (status == STATUS_OK) topology->preferred[shard] = index;
     (void)pthread_mutex_unlock(&topology->lock);
 }
 
 enum status topology_run(struct topology *topology, const struct shard_request *request, struct error *error)
 {
     size_t order[REPLICAS_MAX];
+    look_at_replicas(topology, request->shard);
     size_t count = choose_replicas(topology, request->shard, order);
     enum status status = STATUS_IO;
     if (count == 0)
@@ -394,7 +469,7 @@ enum status topology_run(struct topology *topology, const struct shard_request *
         };
         if (i > 0 && request->restart) request->restart(request->context);
         status = clickhouse_run(&topology->clickhouse, &one, error);
-        note_result(topology, order[i], status);
+        note_result(topology, request->shard, order[i], status);
     }
     return status;
 }

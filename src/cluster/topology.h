@@ -17,7 +17,9 @@ struct replica {
     char place[PLACE_SIZE];                             /* HOST:PORT */
     char shard[SHARD_NAME_SIZE], name[SHARD_NAME_SIZE]; /* macros of the server; "": not known, because it was away */
     bool is_known;
-    uint64_t failed_ns; /* monotonic time of the last failure; 0: none since the last success */
+    bool is_behind;      /* whether it lacks rows that its twin has, or cannot know */
+    uint64_t checked_ns; /* monotonic time when IS_BEHIND was found out; 0: never */
+    uint64_t failed_ns;  /* monotonic time of the last failure; 0: none since the last success */
 };
 
 /* The shards that take what is received from the day FIRST_DAY on (days since 1970). */
@@ -35,7 +37,7 @@ struct topology {
     size_t shard_count;
     struct shard_list lists[SHARD_LISTS_MAX]; /* lists in the order of days */
     size_t list_count;
-    unsigned turn; /* counter by which replicas share the work */
+    size_t preferred[SHARDS_MAX]; /* replica that answered last, which has what was sent to it */
 };
 
 bool topology_is_address(const char *address);
@@ -66,6 +68,9 @@ struct shard_request {
     void *context;
 };
 enum status topology_run(struct topology *topology, const struct shard_request *request, struct error *error);
+
+/* Returns whether all replicas of SHARD that answer lack rows for now. */
+bool topology_is_behind(struct topology *topology, int shard);
 
 /* The same with rows of TYPES in the format RowBinary, which STATEMENT asks for. */
 typedef bool row_visit(void *context, const struct row *row);

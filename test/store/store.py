@@ -1,98 +1,18 @@
 """One suite over the stores of `offbeat serve`: files of days (SQLite), and ClickHouse where it is installed. Each case has
 a new store. Arguments: the build folder. SPDX-License-Identifier: MIT"""
-import atexit
-import contextlib
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
-import clickhouse  # noqa: E402
 from random_store import Decoded, ask, random_payload  # noqa: E402
-from server_process import Server, administer, chunk_envelope, envelope, item  # noqa: E402
-from tap import case, check, check_equal, main, skip  # noqa: E402
+from server_process import administer, chunk_envelope, envelope, item  # noqa: E402
+from store_kinds import OFFBEAT, cluster, days, wait_for_chunks  # noqa: E402
+from tap import case, check, check_equal, main  # noqa: E402
 
-OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
 CHUNKS, QUERIES = 120, 40
-DATABASES = iter(range(1, 1 << 30))
-
-
-class Days:
-    """The store in files of days."""
-    name = "sqlite"
-
-    def __init__(self, folder):
-        self.folder = f"{folder}/data"
-
-    def server(self, *options, ack=None):  # everything is on disk when it is acknowledged
-        return Server(OFFBEAT, self.folder, *options)
-
-
-class Cluster:
-    """A database of its own on the servers of a cluster. What is acknowledged is visible at once."""
-    name = "clickhouse"
-
-    def __init__(self, folder, servers):
-        self.folder, self.servers = f"{folder}/data", servers
-        self.database = f"test_{next(DATABASES)}"
-        self.address = f"clickhouse://{','.join(server.place for server in servers)}/{self.database}"
-        self.login = f"{folder}/login"
-        pathlib.Path(self.login).write_text(f"{clickhouse.USER}\n{clickhouse.PASSWORD}\n", encoding="utf-8")
-
-    def run(self, *words):
-        return subprocess.run([OFFBEAT, "store", *words, "--store", self.address, "--store-login", self.login],
-                              capture_output=True, text=True, timeout=120)
-
-    def create(self):
-        done = self.run("create")
-        check_equal(done.returncode, 0, done.stderr)
-        return self
-
-    def server(self, *options, ack="cluster", folder=None):
-        return Server(OFFBEAT, folder or self.folder, "--store", self.address, "--store-login", self.login, "--ack", ack, *options)
-
-    def drop(self):
-        for server in self.servers:
-            with contextlib.suppress(OSError, RuntimeError):
-                server.query(f"DROP DATABASE IF EXISTS {self.database}")
-
-
-_servers = {}
-
-
-def one_server():
-    """A ClickHouse server of all cases, which ends with the program."""
-    missing = clickhouse.missing()
-    if missing:
-        skip(f"{missing} is not installed: the store is tried in files only")
-    if "one" not in _servers:
-        folder = tempfile.TemporaryDirectory(prefix="offbeat-clickhouse-")
-        server = clickhouse.Server(f"{folder.name}/one", macros=False)
-        atexit.register(folder.cleanup)
-        atexit.register(server.stop)
-        _servers["one"] = server.start()
-    return _servers["one"]
-
-
-@contextlib.contextmanager
-def days():
-    with tempfile.TemporaryDirectory() as folder:
-        yield Days(folder)
-
-
-@contextlib.contextmanager
-def cluster():
-    server = one_server()
-    with tempfile.TemporaryDirectory() as folder:
-        store = Cluster(folder, [server])
-        try:
-            yield store.create()
-        finally:
-            store.drop()
 
 
 def over_both(function):
@@ -104,14 +24,6 @@ def over_both(function):
         run.__name__ = f"{function.__name__}_in_{name}"
         case(run)
     return function
-
-
-def wait_for_chunks(server, count, seconds=60):
-    """What a folder has is sent within a second or so."""
-    end = time.monotonic() + seconds
-    while len(found := server.chunk_numbers("limit=10000")) < count and time.monotonic() < end:
-        time.sleep(0.05)
-    check_equal(len(found), count, "chunks")
 
 
 # --- Both stores ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,244 @@
+"""A cluster with troubles: servers that are away, killed or frozen, wrong logins and tables. Arguments: the build folder.
+SPDX-License-Identifier: MIT"""
+import atexit
+import contextlib
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
+import clickhouse  # noqa: E402
+from server_process import chunk_envelope  # noqa: E402
+from store_kinds import Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
+from tap import case, check, check_equal, main, skip, some_of  # noqa: E402
+
+KILLS = len(some_of(range(12), 4))
+
+
+def wait_until(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    check(condition(), what)
+
+
+def send(server, numbers, **options):
+    for number in numbers:
+        check_equal(server.send(chunk_envelope(number, **options)).status, 200, "status")
+
+
+# --- One server -------------------------------------------------------------------------------------------------------
+
+
+@case
+def what_arrives_while_the_tables_are_missing_is_kept_and_counts_once():
+    store_server = one_server()
+    with tempfile.TemporaryDirectory() as folder:
+        store = Cluster(folder, [store_server])
+        server = store.server(ack="spool")
+        try:
+            send(server, range(1, 6))
+            wait_until(lambda: "has no tables in the database" in server.said() and "offbeat store create" in server.said(), server.said())
+            check_equal(server.get("services").status, 503, "status of a question")
+            check_equal(server.stop(), 0, "exit status")
+            server = store.server(ack="spool")
+            send(server, range(5, 9))
+            store.create()
+            wait_for_chunks(server, 8)
+            check_equal({one["name"]: one["self"] for one in server.read("top?type=samples")["functions"]}, {"main": 80, "work": 80}, "samples")
+            server.kill()  # what is kept is sent once more after this
+            server = store.server(ack="cluster")
+            send(server, [9])
+            check_equal(server.chunk_numbers(), list(range(1, 10)), "chunks")
+            check_equal(server.read("top?type=samples")["total"], 180, "samples")
+        finally:
+            server.end()
+            store.drop()
+
+
+@case
+def a_wrong_login_another_schema_and_a_wrong_address_are_one_line_each():
+    with cluster() as store:
+        pathlib.Path(store.login).write_text("offbeat\nwrong\n", encoding="utf-8")
+        done = store.run("check")
+        check_equal((done.returncode, "rejects the user \"offbeat\" or the password" in done.stderr), (1, True), done.stderr)
+        server = store.server(ack="spool")
+        send(server, [1])
+        wait_until(lambda: "rejects the user" in server.said(), server.said())
+        check_equal(server.stop(), 0, "exit status")
+        pathlib.Path(store.login).write_text(f"{clickhouse.USER}\n{clickhouse.PASSWORD}\n", encoding="utf-8")
+        store.servers[0].query(f"ALTER TABLE {store.database}.chunk DROP COLUMN packed")
+        done = store.run("check")
+        check_equal((done.returncode, "the table chunk lacks the column packed UInt64" in done.stderr), (1, True), done.stderr)
+        server = store.server(ack="spool")
+        wait_until(lambda: "of another version; offbeat store check says how they differ" in server.said(), server.said())
+        store.servers[0].query(f"ALTER TABLE {store.database}.chunk ADD COLUMN packed UInt64")
+        wait_for_chunks(server, 1)  # nothing was lost
+        check_equal(server.stop(), 0, "exit status")
+        for address, text in (("clickhouse://ch1", "a database is needed"), ("clickhouse:///offbeat", "a server is needed"),
+                              ("http://ch1/offbeat", "an address as in clickhouse://")):
+            store.address = address
+            done = store.run("check")
+            check_equal((done.returncode, text in done.stderr), (2, True), f"{address}: {done.stderr}")
+
+
+@case
+def a_full_spool_rejects_and_says_so():
+    with cluster() as store:
+        store.drop()
+        server = store.server("--spool", "1", ack="spool")
+        statuses, number = set(), 0
+        while 503 not in statuses and number < 2000:
+            number += 1
+            statuses.add(server.send(chunk_envelope(number, samples=2000, functions=[f"f{number}_{i}" for i in range(400)])).status)
+        check_equal(statuses, {200, 503}, "statuses")
+        check("the spool in" in server.said() and "is full" in server.said(), server.said())
+        store.create()
+        wait_for_chunks(server, number - 1)
+        check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def partitions_that_are_over_are_dropped():
+    with cluster() as store:
+        server = store.server("--keep", "14")
+        send(server, [1])
+        check_equal(server.stop(), 0, "exit status")
+        for table in ("raw", "chunk", "sum"):
+            rest = ",".join(store.servers[0].query(f"SELECT name FROM system.columns WHERE database = '{store.database}' AND "
+                                                   f"table = '{table}' AND name NOT IN ('day', 'id')").split())
+            store.servers[0].query(f"INSERT INTO {store.database}.{table} (day, id, {rest}) SELECT day - 16, "
+                                   f"toFixedString('0123456789abcdef', 16), {rest} FROM {store.database}.{table}")
+        server = store.server("--keep", "0")
+        check_equal(server.read("services")["services"][0]["chunks"], 2, "chunks")
+        check_equal(server.stop(), 0, "exit status")
+        server = store.server("--keep", "14")
+        wait_until(lambda: server.read("services")["services"][0]["chunks"] == 1, "the old day is still there")
+        check_equal(server.chunk_numbers(), [1], "chunks")
+        check_equal(server.stop(), 0, "exit status")
+
+
+# --- Two shards, one of which has two replicas ------------------------------------------------------------------------
+
+_machines = {}
+
+
+def machines():
+    """ZooKeeper, two replicas of shard 1, and shard 2. They end with the program."""
+    missing = clickhouse.missing_for_replicas()
+    if missing:
+        skip(f"{missing} is not installed: replicas are not tried")
+    if not _machines:
+        folder = tempfile.TemporaryDirectory(prefix="offbeat-cluster-")
+        atexit.register(folder.cleanup)
+        keeper = clickhouse.ZooKeeper(f"{folder.name}/zookeeper")
+        atexit.register(keeper.stop)
+        keeper.start()
+        for name, shard, replica in (("a", "1", "1"), ("b", "1", "2"), ("c", "2", "1")):
+            server = _machines[name] = clickhouse.Server(f"{folder.name}/{name}", shard, replica, keeper)
+            atexit.register(server.stop)
+            server.start()
+    return _machines
+
+
+@contextlib.contextmanager
+def replicas(*names):
+    servers = [machines()[name] for name in names]
+    with tempfile.TemporaryDirectory() as folder:
+        store = Cluster(folder, servers)
+        try:
+            yield store.create()
+        finally:
+            for server in servers:
+                server.send(signal.SIGCONT)
+            store.drop()
+
+
+@case
+def every_acknowledged_chunk_counts_once_while_replicas_are_killed():
+    with replicas("a", "b") as store:
+        servers, acknowledged, ends = store.servers, [], threading.Event()
+        server = store.server(ack="spool")
+
+        def load():
+            number = 0
+            while not ends.is_set():
+                number += 1
+                if server.send(chunk_envelope(number)).status == 200:
+                    acknowledged.append(number)
+                time.sleep(0.01)
+
+        sender = threading.Thread(target=load)
+        sender.start()
+        try:
+            for turn in range(KILLS):
+                time.sleep(1)
+                servers[turn % 2].kill()
+                time.sleep(0.5)
+                servers[turn % 2].launch()
+                servers[turn % 2].wait(table=f"{store.database}.chunk")
+        finally:
+            ends.set()
+            sender.join()
+        check(len(acknowledged) > 50, f"{len(acknowledged)} chunks")
+        wait_for_chunks(server, len(acknowledged))
+        check_equal(server.chunk_numbers("limit=10000"), acknowledged, "chunks")
+        check_equal(server.read("top?type=samples")["total"], 20 * len(acknowledged), "samples")
+        server.kill()
+        server = store.server(ack="spool")  # sends all of them again
+        send(server, [100000])
+        wait_for_chunks(server, len(acknowledged) + 1)
+        check_equal(server.read("top?type=samples")["total"], 20 * len(acknowledged) + 20, "samples after a repetition")
+        check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def a_frozen_replica_is_passed_over_for_its_twin():
+    with replicas("a", "b") as store:
+        server = store.server()
+        send(server, range(1, 4))
+        wait_until(lambda: all(one.query(f"SELECT count() FROM {store.database}.sum") == "3" for one in store.servers),
+                   "the replicas differ")
+        for frozen in store.servers:
+            frozen.send(signal.SIGSTOP)
+            answers = [server.read("top?type=samples") for _ in range(4)]
+            check_equal([one["total"] for one in answers], [60] * 4, "samples")
+            check(not any("is_incomplete" in one for one in answers), answers)
+            frozen.send(signal.SIGCONT)
+            frozen.wait()
+        check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def an_answer_that_lacks_a_shard_says_so():
+    with replicas("a", "b", "c") as store:
+        for one in store.servers:
+            one.wait(table=f"{store.database}.chunk")
+        server = store.server(ack="spool")
+        for number in range(1, 13):
+            send(server, [number], release=f"service-{number}@1")
+        wait_for_chunks(server, 12)
+        check_equal(len(server.read("services")["services"]), 12, "services")
+        wait_until(lambda: len({one.query(f"SELECT uniqExact(id) FROM {store.database}.chunk") for one in store.servers[:2]}) == 1,
+                   "the replicas differ")
+        counts = [int(one.query(f"SELECT uniqExact(id) FROM {store.database}.chunk")) for one in store.servers]
+        check(counts[2] > 0 and counts[0] + counts[2] == 12, f"chunks of the servers: {counts}")
+        store.servers[2].kill()
+        answer = server.get("services")
+        check_equal((answer.status, answer.json().get("is_incomplete"), answer.headers.get("X-Offbeat-Incomplete"),
+                     len(answer.json()["services"])), (200, True, "shard 2", counts[0]), "services")
+        answer = server.get("top?type=samples")
+        check_equal((answer.json()["is_incomplete"], answer.json()["total"]), (True, 20 * counts[0]), "samples")
+        for number in range(1, 13):
+            send(server, [100 + number], release=f"service-{number}@1")
+        store.servers[2].start(table=f"{store.database}.chunk")
+        wait_until(lambda: "is_incomplete" not in server.read("services"), "the shard stays away")
+        wait_for_chunks(server, 24)
+        check_equal(server.stop(), 0, "exit status")
+
+
+main(sys.argv[2] if len(sys.argv) > 2 else "")
