@@ -1,13 +1,15 @@
 """What programs with liboffbeat profile and send (sdk_program.py). Arguments: the build folder, and optionally a part of the names
 of the cases to run. SPDX-License-Identifier: MIT"""
+import concurrent.futures
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
 from server import FakeServer, answer, wait_until
-from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, slowness, text
+from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, short, skip, slowness, some_of, text
 from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, Arrived, arrived, drive, environment, frames_of, functions, helper_that_waits, profiler_ids,
                          read_names, remaining_files, takes_long, times, times_in, too_few, with_sanitizer)
 
@@ -248,6 +250,16 @@ def the_program_changes_spans_and_transactions_before_they_are_sent():
         check_equal((contexts["os"]["name"], contexts["device"]["arch"], contexts["runtime"]["name"], contexts["app"]["app_name"]),
                     ("Linux", os.uname().machine, "glibc", "sdk_drives"), "contexts")
         check_equal(ran.counts(), {"made": 2, "sent": 1, "limited": 0, "discarded": 1}, "counts")
+
+
+@case
+def what_the_program_removes_is_in_no_file_of_the_spool():
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "option changes hidden init transaction a tag a secret s3cr3t span kept a finish kept finish a transaction hidden tag hidden "
+              "other s3cr3t finish hidden", traces_sample_rate=1, profile_session_sample_rate=0, helper="/nonexistent", shutdown_timeout_ms=100)
+        stored = [path.read_bytes() for path in (folder / "spool").rglob("*.envelope")]
+        check_equal([b"changed name" in data for data in stored], [True], "transactions in the spool")
+        check(not any(b"s3cr3t" in path.read_bytes() for path in folder.rglob("*") if path.is_file()), "the spool has what was removed")
 
 
 @case
@@ -619,6 +631,33 @@ def release_and_environment_are_as_set_or_from_the_program():
             got = arrived(server, folder)
             for payload in got.chunks + got.transactions:
                 check_equal(tuple(payload.get(name) for name in ("release", "environment", "dist")), expected, "release, environment, dist")
+
+
+@case
+def one_helper_sends_for_many_short_processes():
+    """40 processes, 1000 in ./dev nightly: at most 20 ms of CPU time for each, and a second to begin."""
+    takes_long()
+
+    def cpu_seconds(pid):
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except FileNotFoundError:  # another one had the lock
+            return 0
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    with Folder() as folder, FakeServer() as server:
+        (folder / "notes").write_text(f'#!/bin/sh\necho $$ >>"{folder}/begun"\nexec "{OFFBEAT.build}/offbeat-helper" "$@"\n', encoding="utf-8")
+        (folder / "notes").chmod(0o755)
+        count = len(some_of(range(1000), 25))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: drive(server, folder, "init transaction a work 5 finish a", traces_sample_rate=1, helper=folder / "notes"),
+                          range(count)))
+        check(wait_until(lambda: len(server.bodies) == count, 100), f"{len(server.bodies)} of {count} transactions")
+        begun = (folder / "begun").read_text(encoding="ascii").split()
+        check(len(begun) <= 4, f"{len(begun)} helpers were started")
+        seconds = max(map(cpu_seconds, begun))
+        print(f"# {count} processes, {len(begun)} helpers started, {seconds:.2f} s of CPU time")
+        check(0 < seconds < 1 + 0.02 * count, f"{seconds} s of CPU time")
 
 
 @case
