@@ -98,7 +98,7 @@ static void print_stack(const char *name, const uint64_t *addresses, size_t coun
         for (size_t j = 0; j < modules.items.count && !module; j++)
             if (addresses[i] >= items[j].start && addresses[i] < items[j].end) module = &items[j];
         const char *path = module ? strrchr(module->path, '/') : NULL;
-        fprintf(details, " %s+%#lx", path ? path + 1 : "?", addresses[i] - (module ? module->load_bias : 0));
+        fprintf(details, " %s+%#lx", path ? path + 1 : "?", addresses[i] - (module ? module->image.load_bias : 0));
     }
     fprintf(details, "\n");
 }

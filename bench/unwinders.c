@@ -155,7 +155,8 @@ __attribute__((destructor)) static void finish(void)
     size_t rows = 0;
     const struct module *items = modules.items.items;
     for (size_t i = 0; i < modules.items.count; i++) rows += items[i].table.row_count;
-    fprintf(output, "tables %zu %zu %lu %lu\n", modules.items.count, rows, modules.table_bytes, modules.table_ns);
+    fprintf(output, "tables %zu %zu %lu %lu\n", modules.items.count, rows, modules.tables.bytes,
+            modules.tables.spent_ns);
     for (size_t i = 0; i < unwinder_count; i++) write_unwinder(output, &unwinders[i]);
     fclose(output);
 }

@@ -82,7 +82,7 @@ const char *table_load(int file, const Elf64_Ehdr *header, struct loaded_table *
     list_modules();
     const struct module *module = find_module(mapped.code);
     if (!module) return "the sampler sees no module";
-    uint64_t before_ns = thread_ns(), load_bias = module->load_bias, start = module->start;
+    uint64_t before_ns = thread_ns(), load_bias = module->image.load_bias, start = module->start;
     (void)modules_build(&modules, start, modules_no_limit, &writer);
     modules_work(&modules, SIZE_MAX, modules_no_limit);
     ret_loaded->build_ns = thread_ns() - before_ns;

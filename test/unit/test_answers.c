@@ -34,7 +34,7 @@ static struct interrupted *interrupt_after(const char *code, size_t size, bool i
     at.modules = (struct unwind_modules){.items = &at.module, .count = is_of_file};
     at.request.modules = &at.modules;
     at.request.thread = getpid();
-    at.request.timing.signals_a_reply = HITS_AN_ANSWER;
+    at.request.timer.timing.signals_a_reply = HITS_AN_ANSWER;
     greg_t *registers = at.context.uc_mcontext.gregs;
     registers[REG_RIP] = registers[REG_RCX] = (greg_t)end;
     registers[REG_RSP] = registers[REG_RBP] = (greg_t)(uintptr_t)at.frame;
@@ -96,13 +96,14 @@ static uint32_t keep(uint32_t count, enum signal_origin preferred, uint32_t ret_
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
     uint32_t replies = 0;
     memset(ret_kept, 0, HITS_MAX * sizeof(*ret_kept));
-    at->request.preferred = preferred;
+    at->request.timer.preferred = preferred;
     for (uint32_t scan = 0; scan < SCANS; scan++) {
-        at->request.reply_count = at->request.signals[ORIGIN_OUTSIDE] = at->request.signals[ORIGIN_IN_CALL] = 0;
+        at->request.reply_count = at->request.timer.signals[ORIGIN_OUTSIDE] =
+            at->request.timer.signals[ORIGIN_IN_CALL] = 0;
         for (uint32_t i = 0; i < count; i++) {
             enum signal_origin kind = i % 2 ? ORIGIN_IN_CALL : ORIGIN_OUTSIDE;
             at->context.uc_mcontext.gregs[REG_R15] = i;
-            at->request.signals[kind]++;
+            at->request.timer.signals[kind]++;
             signal_handler_reply(&at->request, &at->context, kind, 1);
         }
         for (uint32_t i = 0; i < at->request.reply_count; i++)
@@ -162,14 +163,15 @@ TEST(long_calls_have_an_answer_apart_for_all_their_time)
     enum { FIRST = 3, SECOND = 7, SIGNALS = 10, LONG = 20 };
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
     uint32_t kept[HITS_MAX] = {0}, kept_long[HITS_MAX] = {0};
-    at->request.timing.long_call_intervals = LONG;
+    at->request.timer.timing.long_call_intervals = LONG;
     for (uint32_t scan = 0; scan < SCANS; scan++) {
-        at->request.reply_count = at->request.signals[ORIGIN_OUTSIDE] = at->request.signals[ORIGIN_IN_CALL] = 0;
+        at->request.reply_count = at->request.timer.signals[ORIGIN_OUTSIDE] =
+            at->request.timer.signals[ORIGIN_IN_CALL] = 0;
         at->request.long_calls = (struct long_calls_total){0};
         for (uint32_t i = 0; i < SIGNALS; i++) {
             uint32_t intervals = i == FIRST ? 30 : i == SECOND ? 60 : LONG - 1;
             at->context.uc_mcontext.gregs[REG_R15] = i;
-            at->request.signals[ORIGIN_IN_CALL]++;
+            at->request.timer.signals[ORIGIN_IN_CALL]++;
             signal_handler_reply(&at->request, &at->context, ORIGIN_IN_CALL, intervals);
         }
         CHECK_INT(at->request.long_calls.count, 2);
@@ -187,11 +189,11 @@ TEST(long_calls_have_an_answer_apart_for_all_their_time)
 TEST(only_long_calls_are_long_calls)
 {
     struct interrupted *at = interrupt_after(prctl_call, sizeof(prctl_call) - 1, true);
-    at->request.signals[ORIGIN_IN_CALL] = 1;
+    at->request.timer.signals[ORIGIN_IN_CALL] = 1;
     signal_handler_reply(&at->request, &at->context, ORIGIN_IN_CALL, 1000); /* none is wanted */
     CHECK_INT(at->request.long_calls.count, 0);
-    at->request.timing.long_call_intervals = 20;
-    at->request.signals[ORIGIN_OUTSIDE] = 1;
+    at->request.timer.timing.long_call_intervals = 20;
+    at->request.timer.signals[ORIGIN_OUTSIDE] = 1;
     signal_handler_reply(&at->request, &at->context, ORIGIN_OUTSIDE, 1000);
     CHECK_INT(at->request.long_calls.count, 0);
     signal_handler_reply(&at->request, &at->context, ORIGIN_ANY, 1000);

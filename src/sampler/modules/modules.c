@@ -72,9 +72,10 @@ static void read_build_id(struct module *module, const struct image_headers *hea
     }
 }
 
-/* Describes IMAGE, whose file starts at IMAGE_START. */
-static void describe_image(struct module *image, const struct image_headers *headers)
+/* Describes MODULE, the start of whose image is known. */
+static void describe_module(struct module *module, const struct image_headers *headers)
 {
+    struct mapped_image *image = &module->image;
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < headers->count; i++) {
         const Elf64_Phdr *header = &headers->items[i];
@@ -82,17 +83,17 @@ static void describe_image(struct module *image, const struct image_headers *hea
         if (header->p_vaddr < low) low = header->p_vaddr;
         if (header->p_vaddr + header->p_memsz > high) high = header->p_vaddr + header->p_memsz;
     }
-    image->image_vmaddr = low;
-    image->image_size = high > low ? high - low : 0;
-    image->load_bias = image->image_start - low;
+    image->vmaddr = low;
+    image->size = high > low ? high - low : 0;
+    image->load_bias = image->start - low;
     for (size_t i = 0; i < headers->count; i++) {
         const Elf64_Phdr *header = &headers->items[i];
         uint64_t start = image->load_bias + header->p_vaddr;
         if (header->p_type == PT_GNU_EH_FRAME) {
             image->header_start = start;
             image->header_size = header->p_memsz;
-        } else if (header->p_type == PT_NOTE && image->build_id_size == 0) {
-            read_build_id(image, headers, start, header->p_memsz);
+        } else if (header->p_type == PT_NOTE && module->build_id_size == 0) {
+            read_build_id(module, headers, start, header->p_memsz);
         }
     }
 }
@@ -104,15 +105,15 @@ struct maps_file {
     bool has_start, is_added;
     bool is_read, has_headers;
     struct image_headers headers;
-    struct module image; /* facts from the mappings and, once they are read, from the headers */
+    struct module module; /* facts from the mappings and, once they are read, from the headers */
 };
 
 static bool read_headers(struct maps_file *file)
 {
     if (file->is_read) return file->has_headers;
     file->is_read = true;
-    file->has_headers = image_headers_read(file->image.image_start, &file->headers);
-    if (file->has_headers) describe_image(&file->image, &file->headers);
+    file->has_headers = image_headers_read(file->module.image.start, &file->headers);
+    if (file->has_headers) describe_module(&file->module, &file->headers);
     return file->has_headers;
 }
 
@@ -124,7 +125,7 @@ static bool has_segment_at(struct maps_file *file, uint64_t address, uint32_t fl
     if (!file->has_start || !read_headers(file)) return false;
     for (size_t i = 0; i < file->headers.count; i++) {
         const Elf64_Phdr *header = &file->headers.items[i];
-        uint64_t start = file->image.load_bias + header->p_vaddr, end = start + header->p_memsz;
+        uint64_t start = file->module.image.load_bias + header->p_vaddr, end = start + header->p_memsz;
         bool is_it = header->p_type == PT_LOAD && (header->p_flags & flags) == flags;
         if (is_it && address >= start - start % PAGE && address < end) return true;
     }
@@ -143,8 +144,8 @@ static void add_file(struct pages_array *found, struct maps_file *file)
         if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
         struct module *module = pages_array_add(found, sizeof(*module), MODULES_MAX);
         if (!module) return;
-        *module = file->image;
-        module->start = file->image.load_bias + header->p_vaddr;
+        *module = file->module;
+        module->start = file->module.image.load_bias + header->p_vaddr;
         module->end = module->start + header->p_memsz;
         module->file_offset = header->p_offset;
         if (loader_knows(module->start, &object)) module->loader_object = object.dlfo_link_map;
@@ -153,13 +154,11 @@ static void add_file(struct pages_array *found, struct maps_file *file)
 
 static void begin_file(struct maps_file *file, const struct maps_entry *entry)
 {
-    struct module *image = &file->image;
-    memset(image, 0, sizeof(*image));
-    (void)plain_text(image->path, image->path + sizeof(image->path), entry->path);
-    image->image_start = entry->start;
-    image->first_mapping_end = entry->end;
-    image->device = entry->device;
-    image->inode = entry->inode;
+    struct module *module = &file->module;
+    memset(module, 0, sizeof(*module));
+    (void)plain_text(module->path, module->path + sizeof(module->path), entry->path);
+    module->image = (struct mapped_image){
+        .start = entry->start, .first_mapping_end = entry->end, .device = entry->device, .inode = entry->inode};
     file->has_start = entry->file_offset == 0;
     file->is_added = file->is_read = false;
 }
@@ -175,10 +174,10 @@ static void add_mapping(struct pages_array *found, struct maps_file *file, const
     /* Programs move their own code to anonymous memory, for the sake of large pages. */
     bool is_moved_code = entry->is_executable && !file->is_added && has_segment_at(file, entry->start, PF_X);
     if (is_moved_code) add_file(found, file);
-    if (entry->path[0] != '/' || is_moved_code || strlen(entry->path) >= sizeof(file->image.path)) return;
+    if (entry->path[0] != '/' || is_moved_code || strlen(entry->path) >= sizeof(file->module.path)) return;
     /* The first page of a file is the start of a module, or a further segment of FILE: LLVM's linker does not begin
      * segments at pages of the file, so that a small program has all segments mapped from its first page. */
-    bool is_of_file = strcmp(file->image.path, entry->path) == 0 &&
+    bool is_of_file = strcmp(file->module.path, entry->path) == 0 &&
                       (entry->file_offset != 0 || has_segment_at(file, entry->start, 0));
     if (!is_of_file) begin_file(file, entry);
     if (entry->is_executable && file->has_start) add_file(found, file);
@@ -205,10 +204,10 @@ static int compare_modules(const void *a, const void *b)
 
 static bool is_same_module(const struct module *a, const struct module *b)
 {
-    return a->start == b->start && a->end == b->end && a->load_bias == b->load_bias &&
+    return a->start == b->start && a->end == b->end && a->image.load_bias == b->image.load_bias &&
            a->build_id_size == b->build_id_size && memcmp(a->build_id, b->build_id, a->build_id_size) == 0 &&
-           a->device == b->device && a->inode == b->inode && a->loader_object == b->loader_object &&
-           strcmp(a->path, b->path) == 0;
+           a->image.device == b->image.device && a->image.inode == b->image.inode &&
+           a->loader_object == b->loader_object && strcmp(a->path, b->path) == 0;
 }
 
 static void retire(struct modules *modules, void *memory, size_t size)
@@ -237,11 +236,11 @@ static void keep_deleted(const struct modules *modules, const struct module *mod
     struct stat status = {0};
     if (!modules->image_directory || module->path[0] != '/' || module->build_id_size == 0) return;
     long result = kernel_stat(module->path, &status);
-    if (result == 0 ? status.st_ino == module->inode : result != -ENOENT) return;
+    if (result == 0 ? status.st_ino == module->image.inode : result != -ENOENT) return;
     (void)hex_write(digits, slice_of(module->build_id, module->build_id_size));
     char *at = plain_text(plain_text(path, end, modules->image_directory), end, "/");
     (void)plain_text(plain_text(at, end, digits), end, ".image");
-    image_file_keep(module->image_start, module->first_mapping_end, path);
+    image_file_keep(module->image.start, module->image.first_mapping_end, path);
 }
 
 static void write_module(const struct module *module, struct recording_writer *writer)
@@ -251,9 +250,9 @@ static void write_module(const struct module *module, struct recording_writer *w
         .start = module->start,
         .end = module->end,
         .file_offset = module->file_offset,
-        .image_start = module->image_start,
-        .image_size = module->image_size,
-        .image_vmaddr = module->image_vmaddr,
+        .image_start = module->image.start,
+        .image_size = module->image.size,
+        .image_vmaddr = module->image.vmaddr,
         .build_id = module->build_id,
         .build_id_size = module->build_id_size,
         .path = module->path,
@@ -297,13 +296,13 @@ static uint64_t latest_generation; /* goes on at the next start of the sampler: 
  * program runs, and tables come one after the other. */
 static void *snapshot_memory(struct modules *modules, size_t size)
 {
-    void *memory = modules->spare;
-    if (memory && modules->spare_size == size) {
-        modules->spare = NULL;
+    void *memory = modules->spare.memory;
+    if (memory && modules->spare.size == size) {
+        modules->spare.memory = NULL;
         return memset(memory, 0, size);
     }
-    pages_free(memory, modules->spare_size);
-    modules->spare = NULL;
+    pages_free(memory, modules->spare.size);
+    modules->spare.memory = NULL;
     memory = pages_allocate(size);
     if (memory) pages_populate(memory, size); /* signal handlers would do it page by page */
     return memory;
@@ -330,7 +329,7 @@ static void publish(struct modules *modules)
         entries[i] = (struct unwind_module){
             .start = items[i].start,
             .end = items[i].end,
-            .base = items[i].image_start, /* programs are linked at any address, and offsets have 30 bits */
+            .base = items[i].image.start, /* programs are linked at any address, and offsets have 30 bits */
             .table = items[i].table.row_count > 0 ? &tables[i] : NULL,
             .lookup = has_lookup ? &lookups[i] : NULL,
             .is_pending = !items[i].is_tried && !has_lookup,
@@ -357,9 +356,9 @@ void modules_release_retired(struct modules *modules)
 {
     const struct retired *retired = modules->retired.items;
     for (size_t i = 0; i < modules->retired.count; i++) {
-        if (retired[i].size == modules->current_size && !modules->spare) {
-            modules->spare = retired[i].memory;
-            modules->spare_size = retired[i].size;
+        if (retired[i].size == modules->current_size && !modules->spare.memory) {
+            modules->spare.memory = retired[i].memory;
+            modules->spare.size = retired[i].size;
         } else {
             pages_free(retired[i].memory, retired[i].size);
         }
@@ -375,7 +374,7 @@ static bool identify_file(const struct module *module, struct table_source *sour
     if (module->path[0] != '/') return false;
     if (kernel_call4(SYS_newfstatat, AT_FDCWD, kernel_address(module->path), kernel_address(&status), 0) != 0)
         return false;
-    if (status.st_dev != module->device || status.st_ino != module->inode) return false;
+    if (status.st_dev != module->image.device || status.st_ino != module->image.inode) return false;
     const uint64_t identity[] = {status.st_dev,
                                  status.st_ino,
                                  (uint64_t)status.st_size,
@@ -412,14 +411,7 @@ static void name_kept_table(const struct modules *modules, const struct module *
 
 static void begin_job(const struct modules *modules, struct module *module)
 {
-    struct table_source source = {
-        .image_start = module->image_start,
-        .load_bias = module->load_bias,
-        .header_start = module->header_start,
-        .header_size = module->header_size,
-        .device = module->device,
-        .inode = module->inode,
-    };
+    struct table_source source = {.image = module->image};
     name_kept_table(modules, module, &source);
     module->job = table_job_begin(&source, module->path);
 }
@@ -454,7 +446,7 @@ static bool is_stale(const struct modules *modules)
     for (size_t i = 0; i < modules->items.count; i++) {
         if (!items[i].is_tried || !items[i].loader_object) continue;
         if (!loader_knows(items[i].start, &object) || object.dlfo_link_map != items[i].loader_object) return true;
-        if ((uint64_t)(uintptr_t)object.dlfo_eh_frame != items[i].header_start) return true;
+        if ((uint64_t)(uintptr_t)object.dlfo_eh_frame != items[i].image.header_start) return true;
     }
     return false;
 }
@@ -519,14 +511,14 @@ static bool work_on(struct modules *modules, struct module *module, enum work_go
             is_enough = goal == WORK_UNTIL_LOOKUP && has_lookup(module);
         }
     }
-    modules->table_ns += monotonic_ns() - before_ns;
+    modules->tables.spent_ns += monotonic_ns() - before_ns;
     if (continues) return !had_lookup && has_lookup(module);
     enum table_outcome outcome = module->job ? end_job(modules, module) : TABLE_NO_MEMORY;
     module->is_tried = true;
     if (outcome == TABLE_BUILT)
-        modules->table_bytes += module->table.memory_size;
+        modules->tables.bytes += module->table.memory_size;
     else
-        modules->without_table++;
+        modules->tables.missing++;
     return true;
 }
 

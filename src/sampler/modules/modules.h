@@ -18,12 +18,8 @@ struct module {
     uint32_t number;     /* number in the recording */
     uint64_t start, end; /* addresses of the executable segment */
     uint64_t file_offset;
-    uint64_t device, inode; /* identity of the file; 0: there is none */
-    uint64_t load_bias;
-    uint64_t image_start, image_size, image_vmaddr;
-    uint64_t first_mapping_end;         /* end of the mapping at IMAGE_START */
-    uint64_t header_start, header_size; /* address and size of .eh_frame_hdr; 0: there is none */
-    const void *loader_object;          /* the loader's handle; NULL: the loader does not know the module */
+    struct mapped_image image;
+    const void *loader_object; /* the loader's handle; NULL: the loader does not know the module */
     uint8_t build_id[RECORDING_BUILD_ID_MAX];
     uint32_t build_id_size;
     bool is_seen;          /* true if a comparison of two lists has found it in the other list */
@@ -33,6 +29,19 @@ struct module {
     char path[MODULE_PATH_MAX];
 };
 
+/* Memory for the next snapshot; NULL: there is none. */
+struct spare_snapshot {
+    void *memory;
+    size_t size;
+};
+
+/* Tables of all modules since the start. */
+struct tables_total {
+    uint64_t missing;  /* modules that can have none */
+    uint64_t bytes;    /* memory of the tables */
+    uint64_t spent_ns; /* time of the work on them, ns */
+};
+
 struct modules {
     struct pages_array items;       /* struct module, sorted by start */
     struct unwind_modules *current; /* snapshot for walks; its memory is one block */
@@ -40,14 +49,13 @@ struct modules {
     atomic_bool is_changing;    /* true while the sampler thread changes them: a forked child begins with none */
     bool is_outdated;           /* true if there was no memory for a newer snapshot */
     struct pages_array retired; /* struct retired: snapshots and tables that may still be in use */
-    void *spare;                /* memory for the next snapshot */
-    size_t spare_size;
+    struct spare_snapshot spare;
     uint32_t next_number;
     uint32_t unloads_seen;       /* dlclose calls of the program at the last listing */
     bool has_loaded_since;       /* true if the list has changed since the program's start */
     const char *cache_directory; /* folder of stored tables, by build id; NULL: tables are not stored */
     const char *image_directory; /* folder for copies of deleted files; NULL: none are kept */
-    uint64_t without_table, table_bytes, table_ns;
+    struct tables_total tables;
 };
 
 /* Lists the modules again if one in use has changed or the program has unloaded any; then publishes a snapshot and

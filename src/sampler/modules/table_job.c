@@ -57,9 +57,10 @@ static void end_with(struct table_job *job, enum table_outcome outcome)
 static bool find_segment(const struct table_job *job, uint64_t address, Elf64_Phdr *ret_segment)
 {
     static struct image_headers headers; /* the sampler thread's alone */
-    if (address == 0 || !image_headers_read(job->source.image_start, &headers)) return false;
+    if (address == 0 || !image_headers_read(job->source.image.start, &headers)) return false;
     for (size_t i = 0; i < headers.count; i++) {
-        uint64_t start = job->source.load_bias + headers.items[i].p_vaddr, end = start + headers.items[i].p_filesz;
+        uint64_t start = job->source.image.load_bias + headers.items[i].p_vaddr,
+                 end = start + headers.items[i].p_filesz;
         if (headers.items[i].p_type != PT_LOAD || address < start || address >= end) continue;
         *ret_segment = headers.items[i];
         return true;
@@ -71,16 +72,17 @@ static uint64_t segment_end(const struct table_job *job, uint64_t address)
 {
     Elf64_Phdr segment;
     if (!find_segment(job, address, &segment)) return 0;
-    return job->source.load_bias + segment.p_vaddr + segment.p_filesz;
+    return job->source.image.load_bias + segment.p_vaddr + segment.p_filesz;
 }
 
 /* Returns the address of .eh_frame, which is the second field of .eh_frame_hdr; 0 if that cannot be read. */
 static uint64_t eh_frame_of_header(const struct table_job *job)
 {
     uint8_t first[16];
-    struct cfi_section header = {.address = job->source.header_start, .data_address = job->source.header_start};
-    if (job->source.header_size < 8) return 0;
-    if (process_read_memory(job->source.header_start, first, sizeof(first)) != sizeof(first)) return 0;
+    struct cfi_section header = {.address = job->source.image.header_start,
+                                 .data_address = job->source.image.header_start};
+    if (job->source.image.header_size < 8) return 0;
+    if (process_read_memory(job->source.image.header_start, first, sizeof(first)) != sizeof(first)) return 0;
     header.bytes = slice_of(first, sizeof(first));
     struct cursor cursor = cursor_of(header.bytes);
     cursor_skip(&cursor, 4);
@@ -96,7 +98,7 @@ static void place(struct table_job *job, unsigned which, uint64_t address, size_
     *copying = (struct copying){.address = address, .size = size};
     if (size == 0 || !find_segment(job, address, &segment) || segment.p_flags & PF_W) return;
     copying->is_in_file = true;
-    copying->offset = segment.p_offset + (address - job->source.load_bias - segment.p_vaddr);
+    copying->offset = segment.p_offset + (address - job->source.image.load_bias - segment.p_vaddr);
 }
 
 static void locate(struct table_job *job)
@@ -104,14 +106,14 @@ static void locate(struct table_job *job)
     struct elf_frame_sections sections = {0};
     const struct table_source *source = &job->source;
     uint64_t eh_frame = eh_frame_of_header(job), end = segment_end(job, eh_frame);
-    const struct image_file any_copy = {.path = job->path, .start = source->image_start};
+    const struct image_file any_copy = {.path = job->path, .start = source->image.start};
     bool has_file = image_file_find_frames(&any_copy, &sections);
     if (end != 0) {
-        bool is_before_header = eh_frame < source->header_start && source->header_start < end;
-        place(job, HEADER, source->header_start, source->header_size);
-        if (is_before_header) end = source->header_start;
+        bool is_before_header = eh_frame < source->image.header_start && source->image.header_start < end;
+        place(job, HEADER, source->image.header_start, source->image.header_size);
+        if (is_before_header) end = source->image.header_start;
     } else if (has_file && sections.eh_frame.address != 0) {
-        eh_frame = source->load_bias + sections.eh_frame.address;
+        eh_frame = source->image.load_bias + sections.eh_frame.address;
         end = eh_frame + sections.eh_frame.size;
         if (end > segment_end(job, eh_frame)) end = eh_frame;
     }
@@ -163,10 +165,10 @@ static void begin_copying(struct table_job *job)
 static size_t read_chunk(const struct table_job *job, const struct copying *copying, size_t size)
 {
     uint8_t *to = copying->memory + copying->done;
-    struct image_file file = {.path = job->path, .start = job->source.image_start};
+    struct image_file file = {.path = job->path, .start = job->source.image.start};
     if (copying->address) {
-        file.device = job->source.device;
-        file.inode = job->source.inode;
+        file.device = job->source.image.device;
+        file.inode = job->source.image.inode;
     }
     pages_populate(to, size);
     if (copying->is_in_file && image_file_copy(&file, copying->offset + copying->done, to, size)) return size;
@@ -191,14 +193,14 @@ static struct slice copied(const struct table_job *job, unsigned which)
 
 static struct frame_table_source frame_source(const struct table_job *job)
 {
-    struct frame_table_source source = {.base = job->source.image_start};
+    struct frame_table_source source = {.base = job->source.image.start};
     source.eh_frame = (struct cfi_section){.bytes = copied(job, EH_FRAME),
                                            .address = job->copies[EH_FRAME].address,
-                                           .data_address = job->source.header_start};
+                                           .data_address = job->source.image.header_start};
     source.header = copied(job, HEADER);
-    source.header_address = job->source.header_start;
-    source.debug_frame =
-        (struct cfi_section){.bytes = copied(job, DEBUG_FRAME), .is_debug_frame = true, .bias = job->source.load_bias};
+    source.header_address = job->source.image.header_start;
+    source.debug_frame = (struct cfi_section){
+        .bytes = copied(job, DEBUG_FRAME), .is_debug_frame = true, .bias = job->source.image.load_bias};
     return source;
 }
 

@@ -11,12 +11,19 @@
 
 enum { MODULE_PATH_MAX = 1024 };
 
-/* Location of a module and its call frame information. */
+/* The file of a module, where it is mapped. */
+struct mapped_image {
+    uint64_t start, size;
+    uint64_t vmaddr;                    /* link address of START */
+    uint64_t first_mapping_end;         /* end of the mapping at START */
+    uint64_t load_bias;                 /* run-time addresses minus link addresses */
+    uint64_t header_start, header_size; /* address and size of .eh_frame_hdr; 0: there is none */
+    uint64_t device, inode;             /* identity of the file; 0: there is none */
+};
+
+/* Location of the call frame information of a module, and of its stored table. */
 struct table_source {
-    uint64_t image_start;
-    uint64_t load_bias;
-    uint64_t header_start, header_size;  /* address and size of .eh_frame_hdr; 0: there is none */
-    uint64_t device, inode;              /* identity of its file */
+    struct mapped_image image;
     char kept_path[2 * MODULE_PATH_MAX]; /* path of the stored table; empty: none */
     uint8_t key[FRAME_TABLE_KEY_MAX];    /* key of the stored table */
     size_t key_size;

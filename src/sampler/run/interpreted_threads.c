@@ -41,7 +41,7 @@ static void find_libc(const struct modules *modules, struct native_view *view)
     const struct module *items = modules->items.items;
     for (size_t i = 0; i < modules->items.count; i++) {
         if (recorded_path_is_libc(items[i].path))
-            view->libc = (struct memory_range){items[i].image_start, items[i].image_size};
+            view->libc = (struct memory_range){items[i].image.start, items[i].image.size};
     }
 }
 
@@ -56,7 +56,7 @@ void interpreted_threads_begin_recording(struct sampler *sampler)
 static void examine(struct sampler *sampler, const struct module *module)
 {
     const struct interpreter_image image = {
-        .start = module->image_start, .size = module->image_size, .bias = module->load_bias};
+        .start = module->image.start, .size = module->image.size, .bias = module->image.load_bias};
     enum interpreter_attached result =
         cpython.attach(&image, &interpreted_own_memory, &interpreted_found.work, &interpreted_found.process.state);
     if (result == INTERPRETER_ABSENT) return;
@@ -77,9 +77,9 @@ static void look_for_interpreter(struct sampler *sampler)
     bool is_late = interpreted_found.attached == INTERPRETER_LATER;
     interpreted_found.attached = INTERPRETER_ABSENT;
     for (size_t i = 0; i < sampler->modules.items.count && (is_late || found_threads.images_seen < end); i++) {
-        bool is_wanted = is_late ? items[i].image_start == interpreted_found.process.view.interpreter.address
+        bool is_wanted = is_late ? items[i].image.start == interpreted_found.process.view.interpreter.address
                                  : items[i].number >= found_threads.images_seen && items[i].number < end;
-        if (!is_wanted || items[i].image_size == 0) continue;
+        if (!is_wanted || items[i].image.size == 0) continue;
         examine(sampler, &items[i]);
         if (interpreted_found.attached != INTERPRETER_ABSENT) return;
     }

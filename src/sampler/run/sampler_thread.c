@@ -109,9 +109,9 @@ static void write_counters(void)
     sampler.counters[RECORDING_BYTES_LOST] = session.writer.bytes_lost;
     sampler.counters[RECORDING_PRIORITY] = thread_is_urgent();
     sampler.counters[RECORDING_FILE_ERRNO] = (uint64_t)process_file_errno();
-    sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
-    sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;
-    sampler.counters[RECORDING_TABLE_NS] = sampler.modules.table_ns;
+    sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.tables.missing;
+    sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.tables.bytes;
+    sampler.counters[RECORDING_TABLE_NS] = sampler.modules.tables.spent_ns;
     sampler.counters[RECORDING_THREADS_MISSED] = sampler.threads.missed;
     (void)thread_cpu_ns(sampler.threads.sampler_tid, &sampler.counters[RECORDING_SAMPLER_CPU_NS]);
     recording_counters(&session.writer, sampler.counters);
@@ -679,7 +679,7 @@ bool sampler_prepare(const struct sampler_options *options)
     struct modules modules = sampler.modules;
     memset(&sampler, 0, sizeof(sampler));
     sampler.modules = modules;
-    sampler.modules.without_table = sampler.modules.table_bytes = sampler.modules.table_ns = 0;
+    sampler.modules.tables = (struct tables_total){0};
     interpreted_threads_reset();
     sampler.options = *options;
     sampler.writer = &session.writer;

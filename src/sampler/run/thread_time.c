@@ -57,7 +57,7 @@ void thread_time_credit_blocked(struct sampler *sampler, struct target_thread *t
     uint64_t switching_ns = timer_switching_ns(&thread->source);
     uint64_t written_ns = is_awake ? ledger_credit_sleep(&sampler->tick, &thread->ledger, switching_ns, stack)
                                    : ledger_credit_blocked(&sampler->tick, &thread->ledger, switching_ns, stack);
-    thread->source.credit.switching_written_ns += written_ns;
+    thread->source.credit.switches.written_ns += written_ns;
     note_sample(sampler, thread);
 }
 

@@ -224,7 +224,7 @@ static uint64_t room(struct source_tick *tick, struct source_thread *thread, voi
 static uint64_t weight_ns(const struct source_tick *tick, const struct source_thread *thread,
                           const struct cpu_clock_state *own, struct timer_signals signals)
 {
-    uint64_t met_cpu_ns = own->start_cpu_ns + signals.intervals * thread->clock->timing.interval_ns;
+    uint64_t met_cpu_ns = own->start_cpu_ns + signals.intervals * thread->clock->timer.timing.interval_ns;
     uint64_t met_ns = source_unwritten_ns(thread, least(met_cpu_ns, thread->account.cpu_ns));
     uint64_t signals_ns = signals.count * tick->limits->signal_ns,
              least_ns = difference(met_ns, KEPT_SIGNALS * tick->limits->signal_ns);
@@ -241,7 +241,7 @@ static uint64_t long_calls_ns(const struct source_tick *tick, const struct sourc
     uint64_t equal_ns = all_ns / signals.count * calls->count;
     if (clock_signals_missed_sleep(tick, thread)) return equal_ns;
     uint64_t rest_ns = difference(all_ns, (signals.count - calls->count) * tick->limits->signal_ns);
-    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->clock->timing.interval_ns));
+    return greatest(equal_ns, least(rest_ns, calls->intervals * thread->clock->timer.timing.interval_ns));
 }
 
 /* Finds the time that the replies of THREAD stand for. Returns false if there is none. */

@@ -260,7 +260,7 @@ static void observe(struct source_tick *tick, struct source_thread *thread, void
         return;
     }
     uint32_t count = perf_timer_read(&own->timer, &untaken.news);
-    thread->credit.sleeps += own->timer.sleeps;
+    thread->credit.switches.sleeps += own->timer.sleeps;
     if (count > 0) count_samples(tick, thread, own, count);
     if (!own->timer.control) untaken.news.kept_count = 0;
     share(thread, own);

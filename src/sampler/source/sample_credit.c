@@ -8,7 +8,7 @@ static const double seldom = 0.02;
 void sample_credit_begin(struct sample_credit *credit, uint64_t cpu_ns, uint64_t period_ns)
 {
     double due_ns = credit->calls_due * (double)credit->period_ns;
-    *credit = (struct sample_credit){.start_cpu_ns = cpu_ns,
+    *credit = (struct sample_credit){.event.start_cpu_ns = cpu_ns,
                                      .period_ns = period_ns,
                                      .calls_due = due_ns / (double)period_ns,
                                      .replies = credit->replies,
@@ -55,32 +55,32 @@ double sample_credit_periods_between(const struct sample_credit *credit)
 static uint64_t switching_ns_max(const struct sample_credit *credit)
 {
     enum { SWITCH_NS_MAX = 10000 };
-    return credit->sleeps * SWITCH_NS_MAX;
+    return credit->switches.sleeps * SWITCH_NS_MAX;
 }
 
 /* Returns the time without the event that sleeps explain, ns. The rest is of preemptions, and from before the event. */
 static uint64_t inactive_ns_of_sleeps(const struct sample_credit *credit)
 {
-    return least(credit->inactive_ns, switching_ns_max(credit));
+    return least(credit->event.inactive_ns, switching_ns_max(credit));
 }
 
 uint64_t sample_credit_switching_ns(const struct sample_credit *credit)
 {
     uint64_t all_ns = inactive_ns_of_sleeps(credit) + credit->sleeping * credit->period_ns;
-    return difference(all_ns, credit->switching_written_ns);
+    return difference(all_ns, credit->switches.written_ns);
 }
 
 uint64_t sample_credit_accounted_cpu_ns(const struct sample_credit *credit, uint64_t cpu_ns, uint64_t watched_ns)
 {
     uint64_t counted = sample_credit_given(credit), known_ns = (counted - credit->sleeping) * credit->period_ns;
-    uint64_t charged_ns = difference(cpu_ns, credit->start_cpu_ns);
+    uint64_t charged_ns = difference(cpu_ns, credit->event.start_cpu_ns);
     /* Without stacks where the thread blocks, other ones stand for the switches, too. */
-    bool is_apart = credit->switching_written_ns > 0;
+    bool is_apart = credit->switches.written_ns > 0;
     uint64_t switching_ns = is_apart ? sample_credit_switching_ns(credit) : 0;
     if (watched_ns <= counted * credit->period_ns) return difference(cpu_ns, switching_ns);
     if (is_apart) charged_ns = difference(charged_ns, inactive_ns_of_sleeps(credit));
     double accounted_ns = (double)known_ns / (double)watched_ns * (double)charged_ns;
-    return credit->start_cpu_ns + credit->switching_written_ns + (uint64_t)accounted_ns;
+    return credit->event.start_cpu_ns + credit->switches.written_ns + (uint64_t)accounted_ns;
 }
 
 /* --- Calls, and the rest ------------------------------------------------------------------------------------------

@@ -8,26 +8,36 @@
 
 #include "sampler/source/sample_requests.h"
 
+/* The perf event of a timer that sees user code. */
+struct credit_event {
+    uint64_t start_cpu_ns; /* CPU time when it was opened, ns */
+    uint64_t read_at_ns;   /* CPU time since the start at which it was last read, ns */
+    uint64_t inactive_ns;  /* CPU time until then in which it was not active, ns */
+};
+
+/* Context switches of a thread with such a timer. */
+struct credit_switches {
+    uint64_t sleeps;     /* voluntary context switches */
+    uint64_t written_ns; /* CPU time of context switches that is written, ns */
+};
+
 /* Numbers of periods since the timer was opened, unless the name says something else. */
 struct sample_credit {
-    uint64_t start_cpu_ns, period_ns;
-    uint64_t user;     /* periods with a stack of user code */
-    uint64_t lent;     /* periods of USER that calls stand for */
-    uint64_t calls;    /* periods given to replies from system calls, the lent ones included */
-    uint64_t outside;  /* kernel periods given to replies from outside of calls, or to none at all */
-    uint64_t sleeping; /* kernel periods given to stacks where the thread sleeps */
-    uint64_t asked;    /* kernel periods that were not given when a stack was last requested */
-    uint64_t open;     /* last periods, in a call that has not ended and has no signal yet */
-    uint64_t replied;  /* periods before the open ones, at the last reply */
-    double calls_due;  /* periods that stacks in calls still have to stand for */
-    uint64_t signals;  /* signals of a timer on the thread's CPU clock, which measure the share of calls */
-    uint32_t replies;  /* signals of all kinds; older ones count for less */
+    uint64_t period_ns; /* length of a period, ns */
+    uint64_t user;      /* periods with a stack of user code */
+    uint64_t lent;      /* periods of USER that calls stand for */
+    uint64_t calls;     /* periods given to replies from system calls, the lent ones included */
+    uint64_t outside;   /* kernel periods given to replies from outside of calls, or to none at all */
+    uint64_t sleeping;  /* kernel periods given to stacks where the thread sleeps */
+    uint64_t asked;     /* kernel periods that were not given when a stack was last requested */
+    uint64_t open;      /* last periods, in a call that has not ended and has no signal yet */
+    uint64_t replied;   /* periods before the open ones, at the last reply */
+    double calls_due;   /* periods that stacks in calls still have to stand for */
+    uint64_t signals;   /* signals of a timer on the thread's CPU clock, which measure the share of calls */
+    uint32_t replies;   /* signals of all kinds; older ones count for less */
     uint32_t replies_in_call;
-
-    uint64_t read_at_ns;           /* CPU time since the start at which the event was last read, ns */
-    uint64_t inactive_ns;          /* CPU time until then in which the event was not active, ns */
-    uint64_t sleeps;               /* voluntary context switches */
-    uint64_t switching_written_ns; /* CPU time of context switches that is written, ns */
+    struct credit_event event;
+    struct credit_switches switches;
 };
 
 /* Begins with a new timer of PERIOD_NS, opened at CPU_NS of the thread's clock. What is due to calls remains due. */

@@ -103,7 +103,7 @@ struct sample_request *sample_request_take(pid_t thread, const struct unwind_mod
 
 static void delete_timer(struct sample_request *request)
 {
-    int timer = atomic_exchange(&request->timer, 0);
+    int timer = atomic_exchange(&request->timer.number, 0);
     if (timer > 0) (void)kernel_call3(SYS_timer_delete, timer - 1, 0, 0);
 }
 
@@ -165,42 +165,42 @@ static bool make_timer(struct sample_request *request, int number)
     event._sigev_un._tid = request->thread;
     long result = kernel_call3(SYS_timer_create, thread_cpu_clock(request->thread), kernel_address(&event),
                                kernel_address(&timer));
-    if (result == 0) atomic_store(&request->timer, timer + 1);
+    if (result == 0) atomic_store(&request->timer.number, timer + 1);
     return result == 0;
 }
 
 bool sample_request_arm(struct sample_request *request, int number, struct request_timing timing)
 {
-    atomic_store(&request->signals[ORIGIN_OUTSIDE], 0);
-    atomic_store(&request->signals[ORIGIN_IN_CALL], 0);
-    atomic_store(&request->intervals, 0);
-    request->chance = (uint64_t)request->thread * generation_of(request);
-    request->timing = timing;
+    atomic_store(&request->timer.signals[ORIGIN_OUTSIDE], 0);
+    atomic_store(&request->timer.signals[ORIGIN_IN_CALL], 0);
+    atomic_store(&request->timer.intervals, 0);
+    request->timer.chance = (uint64_t)request->thread * generation_of(request);
+    request->timer.timing = timing;
     if (!make_timer(request, number)) return false;
     struct timespec interval = {.tv_nsec = (long)timing.interval_ns};
     struct itimerspec when = {.it_value = interval, .it_interval = interval};
-    int timer = atomic_load(&request->timer); /* 0 if the program has had it deleted meanwhile */
+    int timer = atomic_load(&request->timer.number); /* 0 if the program has had it deleted meanwhile */
     if (timer > 0) (void)kernel_call4(SYS_timer_settime, timer - 1, 0, kernel_address(&when), 0);
     return true;
 }
 
 bool sample_request_is_armed(const struct sample_request *request)
 {
-    return atomic_load(&request->timer) > 0;
+    return atomic_load(&request->timer.number) > 0;
 }
 
 bool sample_request_hold(struct sample_request *request, struct timer_signals *ret_signals)
 {
     if (!change_phase(request, REQUEST_DONE, REQUEST_FREE)) return false;
-    uint32_t in_call = atomic_exchange(&request->signals[ORIGIN_IN_CALL], 0);
-    uint32_t outside = atomic_exchange(&request->signals[ORIGIN_OUTSIDE], 0);
-    *ret_signals = (struct timer_signals){in_call + outside, in_call, true, atomic_load(&request->intervals)};
+    uint32_t in_call = atomic_exchange(&request->timer.signals[ORIGIN_IN_CALL], 0);
+    uint32_t outside = atomic_exchange(&request->timer.signals[ORIGIN_OUTSIDE], 0);
+    *ret_signals = (struct timer_signals){in_call + outside, in_call, true, atomic_load(&request->timer.intervals)};
     return true;
 }
 
 void sample_request_prefer(struct sample_request *request, enum signal_origin preferred)
 {
-    atomic_store(&request->preferred, preferred);
+    atomic_store(&request->timer.preferred, preferred);
 }
 
 void sample_request_release(struct sample_request *request)

@@ -36,13 +36,13 @@ static uint64_t watched_ns(const struct source_tick *tick, struct source_thread 
 {
     enum { PERIODS_BETWEEN = 8 };
     struct sample_credit *credit = &thread->credit;
-    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, credit->start_cpu_ns);
-    if (charged_ns >= credit->read_at_ns + PERIODS_BETWEEN * tick->period_ns || credit->read_at_ns == 0) {
+    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, credit->event.start_cpu_ns);
+    if (charged_ns >= credit->event.read_at_ns + PERIODS_BETWEEN * tick->period_ns || credit->event.read_at_ns == 0) {
         if (!perf_timer_active_ns(thread->timer.open, &active_ns)) return 0;
-        credit->read_at_ns = charged_ns;
-        credit->inactive_ns = difference(charged_ns, active_ns);
+        credit->event.read_at_ns = charged_ns;
+        credit->event.inactive_ns = difference(charged_ns, active_ns);
     }
-    return difference(charged_ns, credit->inactive_ns);
+    return difference(charged_ns, credit->event.inactive_ns);
 }
 
 uint64_t timer_kernel_periods(const struct source_tick *tick, struct source_thread *thread)

@@ -53,11 +53,11 @@ static bool copy_stack_block(struct unwind_memory *memory, uint64_t address)
 {
     struct sample_request *request = memory->context;
     if (address % sizeof(uint64_t) != 0) return false;
-    long got = copy_memory(request, address, request->words, sizeof(request->words));
+    long got = copy_memory(request, address, request->handler.words, sizeof(request->handler.words));
     if (got < (long)sizeof(uint64_t)) return false;
     memory->low = address;
     memory->high = address + (uint64_t)got / sizeof(uint64_t) * sizeof(uint64_t);
-    memory->shift = (uint64_t)(uintptr_t)request->words - address;
+    memory->shift = (uint64_t)(uintptr_t)request->handler.words - address;
     return true;
 }
 
@@ -128,12 +128,12 @@ static void add_functions(struct sample_request *request, struct sample_reply *r
 
 static void write_reply(struct sample_request *request, struct sample_reply *reply, const ucontext_t *context)
 {
-    unwind_prefetch(request->modules, &request->resume_cache, context_ip(context));
+    unwind_prefetch(request->modules, &request->handler.resume_cache, context_ip(context));
     struct unwind_registers registers = reply->registers = unwind_registers_of(context);
     const struct unwind_code code = {.read = copy_code, .context = request};
     struct interpreted_request *interpreted = atomic_load(&request->interpreted);
     struct unwind_memory memory = {
-        .extend = copy_stack_block, .context = request, .work = &request->work, .code = &code};
+        .extend = copy_stack_block, .context = request, .work = &request->handler.work, .code = &code};
     bool has_functions = interpreted && atomic_load(&interpreted->thread_state) != 0;
     if (has_functions) memory.stack_pointers = interpreted->stack_pointers;
     if (may_have_new_filter(request->modules, context)) {
@@ -146,8 +146,8 @@ static void write_reply(struct sample_request *request, struct sample_reply *rep
         memory.code = NULL;
         has_functions = false;
     }
-    reply->outcome = unwind_walk(request->modules, &registers, &memory, &request->resume_cache, reply->addresses,
-                                 RECORDING_FRAMES_MAX, &reply->address_count);
+    reply->outcome = unwind_walk(request->modules, &registers, &memory, &request->handler.resume_cache,
+                                 reply->addresses, RECORDING_FRAMES_MAX, &reply->address_count);
     reply->functions = NULL;
     reply->functions_result = INTERPRETED_NOTHING;
     if (has_functions && reply->outcome != UNWIND_PENDING) add_functions(request, reply);
@@ -159,8 +159,9 @@ static void write_reply(struct sample_request *request, struct sample_reply *rep
  * the preferred origin if there are any, else all. 0: the reply to this signal, of origin ORIGIN, cannot. */
 static uint32_t candidates(const struct sample_request *request, enum signal_origin origin)
 {
-    uint32_t signals = atomic_load(&request->signals[origin]), others = atomic_load(&request->signals[!origin]);
-    uint32_t preferred = atomic_load(&request->preferred);
+    uint32_t signals = atomic_load(&request->timer.signals[origin]),
+             others = atomic_load(&request->timer.signals[!origin]);
+    uint32_t preferred = atomic_load(&request->timer.preferred);
     if (preferred == (uint32_t)origin) return signals;
     return preferred == ORIGIN_ANY || others == 0 ? signals + others - request->long_calls.count : 0;
 }
@@ -171,17 +172,17 @@ static uint32_t candidates(const struct sample_request *request, enum signal_ori
  * preferred origin (sample_credit.h) there is always one. */
 static uint32_t choose_place(struct sample_request *request, enum signal_origin origin)
 {
-    bool prefers = atomic_load(&request->preferred) != ORIGIN_ANY;
+    bool prefers = atomic_load(&request->timer.preferred) != ORIGIN_ANY;
     uint32_t most = prefers ? 1 : REPLIES_MAX;
     if (origin == ORIGIN_ANY || request->reply_count == 0) return 0;
     uint32_t signals = candidates(request, origin);
     if (signals == 0) return REPLIES_MAX;
-    uint32_t group = request->timing.signals_a_reply;
+    uint32_t group = request->timer.timing.signals_a_reply;
     uint32_t place = (signals - 1) / group, among = (signals - 1) % group + 1;
     if (place >= most) {
-        place = (uint32_t)(chance_number(&request->chance) % signals);
+        place = (uint32_t)(chance_number(&request->timer.chance) % signals);
         if (place >= most) return REPLIES_MAX;
-    } else if (chance_number(&request->chance) % among > 0) {
+    } else if (chance_number(&request->timer.chance) % among > 0) {
         return REPLIES_MAX;
     }
     return place < request->reply_count ? place : request->reply_count;
@@ -190,12 +191,12 @@ static uint32_t choose_place(struct sample_request *request, enum signal_origin 
 void signal_handler_reply(struct sample_request *request, const ucontext_t *context, enum signal_origin origin,
                           uint64_t intervals)
 {
-    uint32_t long_call_intervals = request->timing.long_call_intervals;
+    uint32_t long_call_intervals = request->timer.timing.long_call_intervals;
     if (origin == ORIGIN_IN_CALL && long_call_intervals > 0 && intervals >= long_call_intervals) {
         struct long_calls_total *calls = &request->long_calls;
         calls->count++;
         calls->intervals += intervals;
-        bool is_chosen = chance_number(&request->chance) % calls->intervals < intervals;
+        bool is_chosen = chance_number(&request->timer.chance) % calls->intervals < intervals;
         if (is_chosen) write_reply(request, &request->long_call_reply, context);
         return;
     }
@@ -216,7 +217,7 @@ extern struct signal_entry_layout {
 } signal_entry_layout;
 
 __attribute__((visibility("hidden"))) struct signal_entry_layout signal_entry_layout = {
-    .stack_end = offsetof(struct sample_request, stack) + sizeof(((struct sample_request *)0)->stack),
+    .stack_end = offsetof(struct sample_request, handler.stack) + sizeof(((struct sample_request *)0)->handler.stack),
     .code = SIGNAL_CODE,
 };
 _Static_assert(offsetof(struct signal_entry_layout, stack_end) == 8, "as signal_entry.S has it");
@@ -226,8 +227,8 @@ _Static_assert(offsetof(struct signal_entry_layout, code) == 28, "as signal_entr
 _Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_overrun) == 20, "as signal_entry.S has it");
 _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
-_Static_assert(offsetof(struct sample_request, signals) == 8, "as signal_entry.S has it");
-_Static_assert(offsetof(struct sample_request, intervals) == 16, "as signal_entry.S has it");
+_Static_assert(offsetof(struct sample_request, timer.signals) == 8, "as signal_entry.S has it");
+_Static_assert(offsetof(struct sample_request, timer.intervals) == 16, "as signal_entry.S has it");
 _Static_assert(ORIGIN_OUTSIDE == 0 && ORIGIN_IN_CALL == 1 && ORIGIN_ANY == 2, "as signal_entry.S has it");
 _Static_assert(offsetof(struct sample_request, state) == 0 && sizeof(struct sample_request) % 16 == 0,
                "as signal_entry.S has it");

@@ -54,18 +54,27 @@ struct long_calls_total {
     uint64_t intervals; /* intervals of the timer in all of them */
 };
 
-/* The comment "handler" marks what only the handler uses. */
-struct sample_request {
-    _Atomic uint64_t state; /* generation << 2 | enum request_phase */
-
-    /* Members for a timer on the thread's CPU clock (sample_requests.h): */
+/* A timer on the CPU clock of a request's thread (sample_requests.h). */
+struct request_timer {
     _Atomic uint32_t signals[2]; /* signals since the replies were last read, by enum signal_origin */
     _Atomic uint64_t intervals;  /* intervals of the timer from its start to the last signal */
-    uint64_t chance;             /* handler: random state */
+    uint64_t chance;             /* random state of the handler */
     struct request_timing timing;
     _Atomic uint32_t preferred; /* enum signal_origin */
-    _Atomic int timer;          /* kernel's number of the timer, plus 1; 0: there is none */
+    _Atomic int number;         /* kernel's number of the timer, plus 1; 0: there is none */
+};
 
+/* Memory of the handler alone. */
+struct handler_memory {
+    uint64_t words[REQUEST_WORDS];    /* a copied part of the program's stack */
+    struct resume_cache resume_cache; /* the previous walk */
+    struct frame_lookup_work work;
+    uint64_t stack[REQUEST_STACK_WORDS] __attribute__((aligned(16)));
+};
+
+struct sample_request {
+    _Atomic uint64_t state; /* generation << 2 | enum request_phase */
+    struct request_timer timer;
     uint32_t index;                       /* number of the request */
     const struct unwind_modules *modules; /* snapshot to walk with; the sampler keeps it until the request is FREE */
     _Atomic pid_t thread;                 /* thread that is asked */
@@ -76,11 +85,8 @@ struct sample_request {
     struct sample_reply replies[REPLIES_MAX];
     struct long_calls_total long_calls; /* long calls since the replies were last read */
     struct sample_reply long_call_reply;
-    uint64_t words[REQUEST_WORDS];                   /* handler: a copied part of the stack */
-    struct resume_cache resume_cache;                /* handler: the previous walk */
     struct interpreted_request *_Atomic interpreted; /* work on functions of an interpreter; may be NULL */
-    struct frame_lookup_work work;                   /* handler */
-    uint64_t stack[REQUEST_STACK_WORDS] __attribute__((aligned(16))); /* handler: its stack */
+    struct handler_memory handler;
 };
 
 /* Returns the value that the signal of a request carries. */
