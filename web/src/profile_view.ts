@@ -126,6 +126,7 @@ export class ProfileView implements ServerView {
       .catch(() => null);
     if (!activity) return;
     const values = activity.services.find(({ name }) => name === state.service) || activity.services[0];
+    this.chart.element.hidden = !values;
     this.chart.show(values ? values.samples_by_time : [], secondsOf(activity.start), secondsOf(activity.end));
     this.chart.showMark(from || secondsOf(activity.start), to);
   }
