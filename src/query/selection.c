@@ -454,7 +454,7 @@ static enum status read_series(struct merge *merge, const struct selection *rang
     merge->uses_sums = false;
     merge->status = STATUS_OK;
     merge->count = 0;
-    status = series_find_neighbours(list, merge->query->store, &range->query, merge->error);
+    status = series_find_profiles(list, merge->query->store, &range->query, merge->error);
     wider.query.from_ns = series_first_ns(list);
     return status == STATUS_OK ? merge_range(merge, &wider) : status;
 }

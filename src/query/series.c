@@ -21,6 +21,7 @@ struct series {
     bool has_difference;
     uint64_t base_ns; /* start of the last profile before the range; 0: none */
     bool has_later;   /* a profile after the range */
+    uint64_t end_ns;  /* start of the last profile in the range */
     struct profile sum, previous;
     bool has_previous, has_base; /* HAS_BASE: the differences of all profiles in the range are known */
     uint64_t last_ns, moment_count, snapshot_count;
@@ -91,11 +92,12 @@ static struct series *series_of_stored(struct series_list *list, const struct st
     return series_of(list, id);
 }
 
-static bool note_neighbour(void *context, const struct store_chunk *chunk)
+static bool note_profile(void *context, const struct store_chunk *chunk)
 {
     struct series_list *list = context;
     bool is_before = chunk->start_ns < list->from_ns, is_after = chunk->start_ns >= list->to_ns;
-    struct series *series = is_before || is_after ? series_of_stored(list, chunk) : NULL;
+    struct series *series = is_before || is_after || list->only_last ? series_of_stored(list, chunk) : NULL;
+    if (series && !is_before && !is_after && chunk->start_ns > series->end_ns) series->end_ns = chunk->start_ns;
     if (series && is_before && chunk->start_ns > series->base_ns) series->base_ns = chunk->start_ns;
     if (series && is_after) series->has_later = true;
     return true;
@@ -112,17 +114,18 @@ void series_list_init(struct series_list *list, const struct store_query *query)
     *list = (struct series_list){.from_ns = query->from_ns, .to_ns = query->to_ns ? query->to_ns : UINT64_MAX};
 }
 
-enum status series_find_neighbours(struct series_list *list, struct store *store, const struct store_query *query,
+enum status series_find_profiles(struct series_list *list, struct store *store, const struct store_query *query,
                                    struct error *error)
 {
     struct store_query beside = *query;
     enum status status = STATUS_OK;
+    if (list->only_last) return store_each_chunk(store, query, note_profile, list, error);
     beside.from_ns = series_first_ns(list);
     beside.to_ns = list->from_ns;
-    if (list->from_ns) status = store_each_chunk(store, &beside, note_neighbour, list, error);
+    if (list->from_ns) status = store_each_chunk(store, &beside, note_profile, list, error);
     beside.from_ns = list->to_ns;
     beside.to_ns = list->to_ns + NEIGHBOUR_SECONDS * SECOND_NS;
-    if (status == STATUS_OK && query->to_ns) status = store_each_chunk(store, &beside, note_neighbour, list, error);
+    if (status == STATUS_OK && query->to_ns) status = store_each_chunk(store, &beside, note_profile, list, error);
     return status;
 }
 
@@ -141,9 +144,11 @@ bool series_is_used(const struct series *series)
 
 bool series_takes(struct series_list *list, const struct store_chunk *chunk)
 {
-    if (chunk->start_ns >= list->from_ns) return chunk->start_ns < list->to_ns;
+    bool is_before = chunk->start_ns < list->from_ns;
+    if (chunk->start_ns >= list->to_ns) return false;
+    if (!is_before && !list->only_last) return true;
     const struct series *series = series_of_stored(list, chunk);
-    return series && chunk->start_ns == series->base_ns;
+    return series && chunk->start_ns == (list->only_last ? series->end_ns : series->base_ns);
 }
 
 /* --- Adding ------------------------------------------------------------------------------------------------------- */

@@ -25,13 +25,14 @@ struct series_list {
 void series_of_chunk(const struct store_chunk *chunk, const struct profile *profile, struct rollup_series *ret_series);
 
 void series_list_init(struct series_list *list, const struct store_query *query);
-/* Finds the profiles next to the range of QUERY, at most an hour away, which differences need. */
-enum status series_find_neighbours(struct series_list *list, struct store *store, const struct store_query *query,
+/* Finds the profiles that are needed: those next to the range of QUERY, at most an hour away, for differences; the last
+ * one of each series in the range, if only these are. */
+enum status series_find_profiles(struct series_list *list, struct store *store, const struct store_query *query,
                                    struct error *error);
 void series_list_fini(struct series_list *list);
 /* The earliest start of a chunk that series_takes may accept. */
 uint64_t series_first_ns(const struct series_list *list);
-/* Returns whether CHUNK is in the range, or the one before it that differences begin with. */
+/* Returns whether CHUNK is needed: it is in the range, or the one before it that differences begin with. */
 bool series_takes(struct series_list *list, const struct store_chunk *chunk);
 /* Adds PROFILE, decoded from CHUNK, and leaves it empty. Chunks of a series come in the order of their starts; a
  * difference to one that comes late is part of the next one. */
