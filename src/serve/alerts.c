@@ -7,6 +7,7 @@
 
 #include "base/json_reader.h"
 #include "serve/serve_private.h"
+#include "serve/symbolication.h"
 #include "transport/curl_library.h"
 
 #include <ctype.h>
@@ -132,43 +133,53 @@ enum status alert_rule_check(const char *text, struct error *error)
 
 /* --- Checking ----------------------------------------------------------------------------------------------------- */
 
-static void add_parameter(struct request *request, const char *name, char *value)
+/* A question of a rule, as the context of its query. */
+struct question {
+    struct server *server;
+    uint64_t project;
+};
+
+static enum status check_end(void *context, struct error *error)
 {
-    if (value[0])
-        request->query.parameters[request->query.parameter_count++] =
-            (struct parameter){.name = (char *)(uintptr_t)name, .value = value};
+    const struct question *question = context;
+    if (!atomic_load(&question->server->is_ending)) return STATUS_OK;
+    return error_set(error, STATUS_IO, 0, "the server is stopping");
 }
 
-/* Asks for ROUTE with the selection of RULE. The answer is to be freed with free_request. */
-static struct request *ask(struct alerts *alerts, struct alert_rule *rule, const char *route)
+static enum status name_places(void *context, struct profile *profile, struct error *error)
 {
-    struct request *request = calloc(1, sizeof(*request));
-    if (!request) return NULL;
-    *request = (struct request){.server = alerts->server,
-                                .socket = -1,
-                                .method = (char *)(uintptr_t) "GET",
-                                .path = (char *)(uintptr_t) "",
-                                .route = route,
-                                .project = rule->project,
-                                .status = 200,
-                                .begun_ns = clock_monotonic_ns(),
-                                .received_ns = clock_utc_ns()};
-    buffer_init(&request->body, SERVE_BODY_BYTES_MAX);
-    buffer_init(&request->answer, ANSWER_BYTES_MAX);
-    add_parameter(request, "service", rule->service);
-    add_parameter(request, "environment", rule->environment);
-    add_parameter(request, "seconds", rule->seconds);
-    add_parameter(request, "name", rule->function);
-    add_parameter(request, "release", rule->release);
-    add_parameter(request, "base_release", rule->base_release);
-    server_run_query(request);
-    return request;
+    const struct question *question = context;
+    return symbols_name(question->server->symbols, question->project, profile, NULL, error);
 }
 
-static void free_request(struct request *request)
+static void add_parameter(struct query *query, const char *name, char *value)
 {
-    request_free_answer(request);
-    free(request);
+    if (value[0]) query->parameters[query->parameter_count++] = (struct parameter){(char *)(uintptr_t)name, value};
+}
+
+/* Appends what ANSWER writes about the selection of RULE to OUT. False if there is none. */
+static bool ask(struct alerts *alerts, struct alert_rule *rule, query_answer *answer, struct buffer *out)
+{
+    static const struct query_calls calls = {.check = check_end, .name_places = name_places};
+    struct question question = {.server = alerts->server, .project = rule->project};
+    struct error error = {0};
+    struct query *query = calloc(1, sizeof(*query));
+    if (!query) return false;
+    query->store = alerts->server->store;
+    query->calls = &calls;
+    query->context = &question;
+    query->project = rule->project;
+    query->now_ns = clock_utc_ns();
+    add_parameter(query, "service", rule->service);
+    add_parameter(query, "environment", rule->environment);
+    add_parameter(query, "seconds", rule->seconds);
+    add_parameter(query, "name", rule->function);
+    add_parameter(query, "release", rule->release);
+    add_parameter(query, "base_release", rule->base_release);
+    bool is_answered = answer(query, out, &error) == STATUS_OK && !out->failed;
+    kind_choice_fini(&query->kind);
+    free(query);
+    return is_answered;
 }
 
 /* Returns whether the function has more than its share. */
@@ -279,12 +290,12 @@ static bool check_rule(struct alerts *alerts, struct alert_rule *rule, bool *ret
     bool has_share = rule->bound > 0, holds = false;
     *ret_is_known = false;
     if (!has_share && !find_releases(alerts, rule)) return false;
-    struct request *request = ask(alerts, rule, has_share ? "function" : "regressions");
-    if (!request) return false;
-    *ret_is_known = request->status == 200;
-    if (*ret_is_known && has_share) holds = check_share(rule, buffer_slice(&request->answer));
-    if (*ret_is_known && !has_share) holds = check_regressions(rule, buffer_slice(&request->answer));
-    free_request(request);
+    struct buffer answer;
+    buffer_init(&answer, ANSWER_BYTES_MAX);
+    *ret_is_known = ask(alerts, rule, has_share ? query_function : query_regressions, &answer);
+    if (*ret_is_known && has_share) holds = check_share(rule, buffer_slice(&answer));
+    if (*ret_is_known && !has_share) holds = check_regressions(rule, buffer_slice(&answer));
+    buffer_fini(&answer);
     return holds && !rule->text.failed;
 }
 

@@ -170,8 +170,6 @@ void workers_fini(struct workers *workers);
 /* Suspends a query that is about to wait for long: until it is answered it counts neither as a worker nor as a query
  * that computes, so that others run. False if too many are suspended, or without a thread for the others. */
 bool query_suspend(struct request *request);
-/* Answers REQUEST, which did not come from a client, in this thread. */
-void server_run_query(struct request *request);
 /* Whether its client has closed the connection: nobody waits for the answer. */
 bool request_is_abandoned(struct request *request);
 

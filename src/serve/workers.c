@@ -81,22 +81,6 @@ static void *work(void *context)
     return NULL;
 }
 
-void server_run_query(struct request *request)
-{
-    struct workers *workers = &request->server->workers;
-    (void)pthread_mutex_lock(&workers->lock);
-    workers->running++;
-    workers->running_queries++;
-    (void)pthread_mutex_unlock(&workers->lock);
-    workers->run(request);
-    end_suspension(request);
-    (void)pthread_mutex_lock(&workers->lock);
-    workers->running--;
-    workers->running_queries--;
-    (void)pthread_cond_broadcast(&workers->has_jobs);
-    (void)pthread_mutex_unlock(&workers->lock);
-}
-
 /* Starts a worker; called with the lock. */
 static bool add_thread(struct workers *workers)
 {
