@@ -62,17 +62,20 @@ static void write_event(struct encoder *encoder, const char *phase, struct slice
     json_end_object(&encoder->writer);
 }
 
-/* Returns the name of LOCATION's function LINE, 0 the innermost; valid until the next call. */
-static struct slice name_of(struct encoder *encoder, const struct location *location, uint32_t line)
+/* Returns the name of LOCATION's function LINE, 0 the innermost; an empty one where it has none. */
+static struct string_id known_name(const struct encoder *encoder, const struct location *location, uint32_t line)
 {
-    const struct profile *profile = encoder->profile;
-    if (line < location->line_count) {
-        struct function_id function = profile_lines(profile, location)[line].function;
-        struct string_id name = frame_name_of_function(profile_function(profile, function));
-        if (name.index) return profile_slice(profile, name);
-    }
+    if (line >= location->line_count) return (struct string_id){0};
+    struct function_id function = profile_lines(encoder->profile, location)[line].function;
+    return frame_name_of_function(profile_function(encoder->profile, function));
+}
+
+/* Returns NAME, or the text for a function of LOCATION without one; valid until the next call. */
+static struct slice name_text(struct encoder *encoder, const struct location *location, struct string_id name)
+{
+    if (name.index) return profile_slice(encoder->profile, name);
     buffer_clear(&encoder->name);
-    frame_name_unnamed(profile, location, &encoder->name);
+    frame_name_unnamed(encoder->profile, location, &encoder->name);
     if (encoder->name.failed) encoder->status = STATUS_NO_MEMORY;
     return buffer_slice(&encoder->name);
 }
@@ -87,15 +90,21 @@ static void begin_location(struct encoder *encoder, struct location_id id, uint6
 {
     const struct location *location = profile_location(encoder->profile, id);
     for (uint32_t i = frame_count(location); i-- > 0;)
-        write_event(encoder, "B", name_of(encoder, location, i), time_ns);
+        write_event(encoder, "B", name_text(encoder, location, known_name(encoder, location, i)), time_ns);
 }
 
-/* An event that ends a frame needs no name by the format; speedscope ends only the frame of that name. */
-static void end_location(struct encoder *encoder, struct location_id id, uint64_t time_ns)
+/* An event that ends a frame needs no name by the format; speedscope ends only the frame of that name. Returns true if
+ * a frame that ends is called NAME. */
+static bool end_location(struct encoder *encoder, struct location_id id, uint64_t time_ns, struct string_id name)
 {
     const struct location *location = profile_location(encoder->profile, id);
-    for (uint32_t i = 0; i < frame_count(location); i++)
-        write_event(encoder, "E", name_of(encoder, location, i), time_ns);
+    bool is_met = false;
+    for (uint32_t i = 0; i < frame_count(location); i++) {
+        struct string_id known = known_name(encoder, location, i);
+        is_met |= known.index != 0 && known.index == name.index;
+        write_event(encoder, "E", name_text(encoder, location, known), time_ns);
+    }
+    return is_met;
 }
 
 static void find_path(struct encoder *encoder, struct stack_id stack, struct path *path)
@@ -111,32 +120,19 @@ static void find_path(struct encoder *encoder, struct stack_id stack, struct pat
         path->items[i] = profile_stack(encoder->profile, stack).location;
 }
 
-static void close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns)
+/* Closes all frames but the outermost KEPT. Returns true if one of them is called NAME. */
+static bool close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns, struct string_id name)
 {
-    while (encoder->open.count > kept) end_location(encoder, encoder->open.items[--encoder->open.count], time_ns);
+    bool is_met = false;
+    while (encoder->open.count > kept)
+        is_met |= end_location(encoder, encoder->open.items[--encoder->open.count], time_ns, name);
+    return is_met;
 }
 
-/* Returns the name of LOCATION's function LINE; an empty one where it has none. */
-static struct string_id known_name(const struct encoder *encoder, struct location_id id, uint32_t line)
+static struct string_id outermost_name(const struct encoder *encoder, struct location_id id)
 {
     const struct location *location = profile_location(encoder->profile, id);
-    if (line >= location->line_count) return (struct string_id){0};
-    struct function_id function = profile_lines(encoder->profile, location)[line].function;
-    return frame_name_of_function(profile_function(encoder->profile, function));
-}
-
-/* Returns true if a frame that is open, from KEPT on, has the name of the outermost frame of ID. */
-static bool is_ambiguous(const struct encoder *encoder, size_t kept, struct location_id id)
-{
-    const struct profile *profile = encoder->profile;
-    struct string_id name = known_name(encoder, id, frame_count(profile_location(profile, id)) - 1);
-    for (size_t i = kept; i < encoder->open.count && name.index; i++) {
-        struct location_id open = encoder->open.items[i];
-        for (uint32_t line = 0; line < frame_count(profile_location(profile, open)); line++) {
-            if (known_name(encoder, open, line).index == name.index) return true;
-        }
-    }
-    return false;
+    return known_name(encoder, location, frame_count(location) - 1);
 }
 
 /* Closes and opens frames at TIME_NS, until those of STACK are open, until END_NS at least. Of an end and a begin at
@@ -147,8 +143,10 @@ static void change_to(struct encoder *encoder, struct stack_id stack, uint64_t t
     find_path(encoder, stack, next);
     size_t kept = 0;
     while (kept < open->count && kept < next->count && open->items[kept].index == next->items[kept].index) kept++;
-    bool is_later = kept < next->count && time_ns + 1 < end_ns && is_ambiguous(encoder, kept, next->items[kept]);
-    close_frames(encoder, kept, time_ns);
+    struct string_id first = {0};
+    if (kept < next->count) first = outermost_name(encoder, next->items[kept]);
+    bool is_met = close_frames(encoder, kept, time_ns, first);
+    bool is_later = is_met && time_ns + 1 < end_ns;
     for (size_t i = kept; i < next->count; i++) begin_location(encoder, next->items[i], time_ns + is_later);
     struct path swapped = *open;
     *open = *next;
@@ -208,7 +206,8 @@ static void write_track(struct encoder *encoder, const struct track_sample *samp
     begin_track(encoder, &samples[count - 1]);
     for (size_t i = 0; i < count && encoder->status == STATUS_OK && !encoder->writer.out->failed; i++) {
         uint64_t start_ns = profile->has_times ? samples[i].time_ns - encoder->base_ns : end_ns;
-        if (i > 0 && start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns) close_frames(encoder, 0, end_ns);
+        if (i > 0 && start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns)
+            (void)close_frames(encoder, 0, end_ns, (struct string_id){0});
         uint64_t length_ns = length_of(encoder, &samples[i]);
         if (length_ns == 0) continue; /* viewers end an event before one that begins at the same time */
         if (__builtin_add_overflow(start_ns, length_ns, &end_ns)) end_ns = UINT64_MAX / 2;
@@ -216,7 +215,7 @@ static void write_track(struct encoder *encoder, const struct track_sample *samp
         if (end_ns > next_ns) end_ns = next_ns;
         change_to(encoder, profile->samples.stack[samples[i].sample], start_ns, end_ns);
     }
-    close_frames(encoder, 0, end_ns);
+    (void)close_frames(encoder, 0, end_ns, (struct string_id){0});
 }
 
 static void sort_samples(struct encoder *encoder)
