@@ -8,6 +8,7 @@
 #include "recorder/engines.h"
 #include "recorder/recorder.h"
 #include "recorder/task_files.h"
+#include "symbolize/kernel_names.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct attachment {
     pid_t pids[ATTACH_PIDS_MAX];
     size_t count;
     struct recorder *recorder;
+    char kernel_build_id[KERNEL_BUILD_ID_SIZE]; /* "": it is not known, or the kernel's functions are not asked for */
 };
 
 /* --- Which processes ---------------------------------------------------------------------------------------------- */
@@ -124,6 +126,7 @@ struct recorder *attach_open_recorder(const struct recorder_options *options, co
 
 static bool open_engine(struct attachment *attachment, struct attach_options *options)
 {
+    if (options->takes_kernel_stacks) (void)kernel_build_id(attachment->kernel_build_id);
     const struct recorder_options recorder_options = {
         .frequency_hz = options->frequency_hz,
         .is_cpu_mode = options->is_cpu_mode,
@@ -131,6 +134,7 @@ static bool open_engine(struct attachment *attachment, struct attach_options *op
         .wait_ns_min = options->wait_ns_min,
         .names_wakers = options->names_wakers,
         .takes_kernel_stacks = options->takes_kernel_stacks,
+        .kernel_build_id = attachment->kernel_build_id,
         .follows_children = !options->no_children,
         .watches_all = options->choice.takes_all,
         .wants = process_choice_is_given(&options->choice) ? wants : NULL,

@@ -2,6 +2,7 @@
 #include "recorder/recorded_process.h"
 
 #include "base/clocks.h"
+#include "base/hex.h"
 #include "base/unsigned.h"
 #include "recorder/recorder.h"
 #include "recorder/rights.h"
@@ -162,6 +163,24 @@ static void write_usage(struct recorded_process *process)
     recording_number(process->writer, pages * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
+/* Writes the kernel as a module: all addresses of the upper half. */
+static void write_kernel(struct recorded_process *process, const struct recorder_options *options)
+{
+    uint8_t build_id[RECORDING_BUILD_ID_MAX];
+    size_t size = 0, digits = options->takes_kernel_stacks ? strlen(options->kernel_build_id) : 0;
+    for (; size < sizeof(build_id) && 2 * size + 1 < digits; size++)
+        build_id[size] = (uint8_t)hex_byte((const uint8_t *)options->kernel_build_id + 2 * size);
+    const struct recording_module kernel = {.number = process->code.next_number,
+                                            .start = UINT64_C(1) << 63,
+                                            .end = UINT64_MAX,
+                                            .build_id = build_id,
+                                            .build_id_size = size,
+                                            .path = "[kernel.kallsyms]"};
+    if (!options->takes_kernel_stacks) return;
+    process->code.next_number++;
+    recording_module(process->writer, &kernel);
+}
+
 static bool begin_recording(struct recorded_process *process, const struct recorder_options *options,
                             struct code_files *files, struct engine_denial *ret_denial)
 {
@@ -174,6 +193,7 @@ static bool begin_recording(struct recorded_process *process, const struct recor
         memset(process->profiler_id, 1, sizeof(process->profiler_id));
     write_start(process, options, &status, clock_monotonic_ns());
     if (!process_code_list(&process->code, files, pid, options->image_directory, process->writer)) return false;
+    write_kernel(process, options);
     warn_of_blocked_threads(ret_denial, pid);
     (void)process_cpu_ns(pid, &process->first_cpu_ns);
     process->cpu_ns = process->first_cpu_ns;
@@ -299,6 +319,7 @@ void recorded_process_restart(struct recorded_process *process, const struct rec
     process->code.modules.count = process->code.next_number = 0;
     if (!process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer))
         process->has_ended |= errno == ENOENT || errno == ESRCH;
+    write_kernel(process, options);
     interpreted_process_restart(process);
     recording_tick(process->writer, 0);
     process->next_thread = 0;

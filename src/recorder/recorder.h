@@ -19,6 +19,7 @@ struct recorder_options {
     uint64_t wait_ns_min; /* duration from which on a wait has a stack */
     bool names_wakers;
     bool takes_kernel_stacks;
+    const char *kernel_build_id; /* build id of the running kernel in hex, for its names; "": not known */
     bool follows_children;
     bool watches_all; /* true if WANTS takes nearly all processes of the machine */
     /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */

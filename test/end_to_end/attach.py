@@ -225,6 +225,18 @@ def waits_below_the_threshold_are_one_sum():
 
 
 @case
+def functions_of_the_kernel_are_between_the_threads_and_the_processor():
+    needs("bpf")
+    with Folder() as folder:
+        record_waits(folder, "--kernel")
+        rows, found = waits_of(folder, "sleeps_short")
+        if not any(name.startswith("__x64_sys_") for name in rows):
+            skip("the kernel hides its names (kptr_restrict)")
+        check(rows["pauses"]["total"] >= rows["__x64_sys_clock_nanosleep"]["total"] > 0.5 * found, rows)
+        check(not any(name.startswith("bpf_") for name in rows), rows)
+
+
+@case
 def a_wait_that_began_before_the_recording_has_its_stack():
     needs("bpf")
     with Folder() as folder, Running() as program:

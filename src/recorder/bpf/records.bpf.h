@@ -160,10 +160,14 @@ static __always_inline uint32_t copy_stack(uint8_t *into, uint64_t sp)
 /* True if samples have kernel stacks. Set at load. */
 const volatile bool takes_kernel_stacks;
 
-/* Writes the kernel's part of the stack to INTO, which has room. Returns the number of frames. */
-static __always_inline uint32_t take_kernel_stack(void *context, uint64_t *into)
+/* Writes the kernel's part of the stack to INTO, which has room; CONTEXT may be NULL. The innermost frames at a switch
+ * are the program and its caller: these are left out. Returns the number of frames. */
+static __always_inline uint32_t take_kernel_stack(void *context, const struct walk *walk, uint64_t *into)
 {
-    long size = takes_kernel_stacks ? bpf_get_stack(context, into, BPF_KERNEL_FRAMES_MAX * sizeof(*into), 0) : 0;
+    enum { FRAMES_OF_PROGRAM = 2 };
+    if (!context || !takes_kernel_stacks) return 0;
+    uint64_t skipped = walk->sample.record == BPF_WAIT_BEGAN ? FRAMES_OF_PROGRAM : 0;
+    long size = bpf_get_stack(context, into, BPF_KERNEL_FRAMES_MAX * sizeof(*into), skipped);
     return size > 0 ? (uint32_t)size / sizeof(*into) : 0;
 }
 
@@ -175,7 +179,7 @@ static __always_inline void send_copy(void *context, struct stack_copy *copy, st
     copy->sample.time_ns = walk->sample.time_ns;
     take_registers(copy->registers, task);
     copy->sample.count = 0;
-    copy->sample.kernel_count = take_kernel_stack(context, copy->kernel);
+    copy->sample.kernel_count = take_kernel_stack(context, walk, copy->kernel);
     uint32_t size = copy_stack(copy->stack, copy->registers[MACHINE_SP]);
     copy->sample.copy_size = size;
     send(copy, offsetof(struct stack_copy, stack) + size);
@@ -192,7 +196,7 @@ static __always_inline void send_sample(void *context, struct walk *walk, struct
     describe_sample(&walk->sample, task, walk);
     walk->sample.copy_size = 0;
     uint32_t count = walk->sample.count & (SAMPLE_ROOM - 1);
-    uint32_t kernel_count = take_kernel_stack(context, &walk->addresses[count]);
+    uint32_t kernel_count = take_kernel_stack(context, walk, &walk->addresses[count]);
     if (kernel_count > BPF_KERNEL_FRAMES_MAX) kernel_count = 0;
     walk->sample.kernel_count = kernel_count;
     send(&walk->sample, sizeof(walk->sample) + (count + kernel_count) * sizeof(walk->addresses[0]));
