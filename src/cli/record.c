@@ -546,7 +546,7 @@ static void prepare_attach_options(struct record *record)
     attach->cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
 }
 
-static void attach_started(void *context, pid_t pid)
+static void attach_forked(void *context, pid_t pid)
 {
     const struct record *record = context;
     attach_add(record->attachment, pid);
@@ -576,7 +576,7 @@ static bool prepare_run_outside(struct record *record)
     prepare_attach_options(record);
     record->attachment = attach_open(&record->attach);
     record->run.directory = record->folder.path;
-    record->run.started = attach_started;
+    record->run.forked = attach_forked;
     record->run.work = attach_work_of;
     record->run.write = write_attached_meanwhile;
     return record->attachment != NULL;

@@ -166,9 +166,19 @@ struct inherited {
     bool ignores_quit;            /* true if Ctrl-\ is for this process, and the program starts with SIGQUIT ignored */
 };
 
+/* The pipes between this process and the one that becomes the program, ends for reading first. All end with exec. */
+struct start {
+    int failure[2]; /* gives the error of exec */
+    int go[2];      /* ends when the program may start */
+};
+
 _Noreturn static void become_program(const char *path, char *const *arguments, const struct run_options *options,
-                                     const struct inherited *inherited, int failure)
+                                     const struct inherited *inherited, const struct start *start)
 {
+    char none;
+    (void)close(start->go[1]);
+    while (read(start->go[0], &none, 1) < 0 && errno == EINTR) {
+    }
     if (options->library) set_environment(options);
     if (options->stdout_is_taken) (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)sigaction(SIGCHLD, &inherited->of_children, NULL);
@@ -176,7 +186,7 @@ _Noreturn static void become_program(const char *path, char *const *arguments, c
     (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     (void)execv(path, arguments);
     int errno_value = errno;
-    if (write(failure, &errno_value, sizeof(errno_value)) < 0) errno_value = 0;
+    if (write(start->failure[1], &errno_value, sizeof(errno_value)) < 0) errno_value = 0;
     _exit(127);
 }
 
@@ -342,9 +352,9 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
      */
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     struct inherited inherited;
-    int failure[2];
+    struct start start;
     sigset_t signals;
-    if (pipe2(failure, O_CLOEXEC) != 0) {
+    if (pipe2(start.failure, O_CLOEXEC) != 0 || pipe2(start.go, O_CLOEXEC) != 0) {
         message("cannot make a pipe: %s", strerror(errno));
         return false;
     }
@@ -357,11 +367,14 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     inherited.ignores_quit = options->write && has_terminal();
     ret_result->started_ns = clock_monotonic_ns();
     pid_t child = fork();
-    if (child == 0) become_program(path, arguments, options, &inherited, failure[1]);
+    if (child == 0) become_program(path, arguments, options, &inherited, &start);
     int errno_value = child < 0 ? errno : 0;
-    (void)close(failure[1]);
-    if (child > 0) errno_value = read_failure(failure[0]);
-    (void)close(failure[0]);
+    (void)close(start.failure[1]);
+    (void)close(start.go[0]);
+    if (child > 0 && options->forked) options->forked(options->context, child);
+    (void)close(start.go[1]);
+    if (child > 0) errno_value = read_failure(start.failure[0]);
+    (void)close(start.failure[0]);
     if (child > 0 && errno_value == 0 && options->started) options->started(options->context, child);
     struct running running = {.child = child,
                               .options = options,

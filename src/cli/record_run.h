@@ -21,6 +21,8 @@ struct run_options {
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;
     bool stdout_is_taken; /* standard output is for a profile: the program's output is sent to standard error */
+    void (*forked)(void *context,
+                   pid_t pid); /* function to call before process PID executes the program; may be NULL */
     void (*started)(void *context,
                     pid_t pid); /* function to call when the program runs, with signals blocked; may be NULL */
     /* Function that writes a profile while the program runs: what was sampled so far, or, if HAS_ENDED, everything,

@@ -311,7 +311,8 @@ void recorded_process_restart(struct recorded_process *process, const struct rec
         process->has_ended = true;
         return;
     }
-    end_recording(process, options, engine);
+    bool is_empty = !process->writer->is_created && process->counts.stacks + process->counts.blocked_stacks == 0;
+    if (!is_empty) end_recording(process, options, engine);
     process->counts = (struct recorded_counts){.ticks = 0};
     process->first_cpu_ns = process->cpu_ns;
     read_executable(process);
@@ -320,6 +321,7 @@ void recorded_process_restart(struct recorded_process *process, const struct rec
     if (!process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer))
         process->has_ended |= errno == ENOENT || errno == ESRCH;
     write_kernel(process, options);
+    write_usage(process);
     interpreted_process_restart(process);
     recording_tick(process->writer, 0);
     process->next_thread = 0;

@@ -48,8 +48,8 @@ void recorded_process_discard(struct recorded_process *process);
 /* Ends the recording with the counters. ENGINE is an enum recording_engine. */
 void recorded_process_free(struct recorded_process *process, const struct recorder_options *options, uint64_t engine);
 
-/* Ends the recording between two ticks, and continues with another one, which leaves out no time. The modules have
- * other numbers then, and a thread that rests needs a stack. */
+/* Ends the recording between two ticks, unless it has no stack yet, and continues with another one, which leaves out no
+ * time. The modules have other numbers then, and a thread that rests needs a stack. */
 void recorded_process_restart(struct recorded_process *process, const struct recorder_options *options,
                               struct code_files *files, uint64_t engine);
 

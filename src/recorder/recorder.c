@@ -384,18 +384,6 @@ static void list_again(struct recorder *recorder, struct recorded_process *proce
     show_code(recorder, process);
 }
 
-static void take_change(void *context, pid_t pid, pid_t parent, enum process_change change)
-{
-    struct recorder *recorder = context;
-    struct engine_denial denial;
-    struct recorded_process *process = find_process(recorder, pid);
-    if (change == PROCESS_FORKED && recorder->options.follows_children && find_process(recorder, parent))
-        (void)recorder_add(recorder, pid, &denial); /* fails if the child has ended */
-    if (process && (change == PROCESS_MAPPED || change == PROCESS_EXECUTED)) list_again(recorder, process);
-    if (process && change == PROCESS_EXECUTED) interpreted_process_forget(process);
-    if (process && change == PROCESS_ENDED) process->has_ended = true;
-}
-
 /* --- Ticks -------------------------------------------------------------------------------------------------------- */
 
 static void count_stacks(struct recorder *recorder)
@@ -489,6 +477,39 @@ static void restart_process(struct recorder *recorder, struct recorded_process *
         struct recorded_thread *thread = process->threads.items[i];
         if (thread->is_resting) rest_again(recorder, thread);
     }
+}
+
+/* Drops the stacks of PROCESS that wait to be written. */
+static void drop_stacks(struct recorder *recorder, const struct recorded_process *process)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < recorder->stacks.count; i++) {
+        const struct queued_stack queued = recorder->stacks.items[i];
+        if (queued.process != process) recorder->stacks.items[kept++] = queued;
+    }
+    recorder->stacks.count = kept;
+}
+
+/* Begins a new recording for the program that PROCESS executes. What it ran in the open tick before that has its time
+ * in the old one, without a stack of its own. */
+static void execute(struct recorder *recorder, struct recorded_process *process)
+{
+    drop_stacks(recorder, process);
+    interpreted_process_forget(process);
+    for (size_t i = 0; i < process->threads.count; i++) process->threads.items[i]->is_resting = false;
+    restart_process(recorder, process);
+}
+
+static void take_change(void *context, pid_t pid, pid_t parent, enum process_change change)
+{
+    struct recorder *recorder = context;
+    struct engine_denial denial;
+    struct recorded_process *process = find_process(recorder, pid);
+    if (change == PROCESS_FORKED && recorder->options.follows_children && find_process(recorder, parent))
+        (void)recorder_add(recorder, pid, &denial); /* fails if the child has ended */
+    if (process && change == PROCESS_MAPPED) list_again(recorder, process);
+    if (process && change == PROCESS_EXECUTED) execute(recorder, process);
+    if (process && change == PROCESS_ENDED) process->has_ended = true;
 }
 
 /* Begins new recordings of processes whose time has come, which differs, so that a tick has few to do. */

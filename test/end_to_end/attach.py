@@ -247,6 +247,20 @@ def a_wait_that_began_before_the_recording_has_its_stack():
 
 # --- code that its path does not lead to ---------------------------------------------------------------------------------
 
+@case
+def a_short_command_is_recorded_from_its_first_instruction():
+    """A shell counts for a while, and says what CPU time that took; each program that it executes is a process."""
+    needs("bpf")
+    script = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; times; exec sleep 0.1"
+    with Folder() as folder:
+        done = offbeat(folder, "record", "--engine", "bpf", "-F", "1000", "-o", "x.pb.gz", "--", "sh", "-c", script)
+        check_equal(done.returncode, 0, text(done.stderr))
+        measured = sum(float(part.split("m")[1].rstrip("s")) for part in text(done.stdout).split()[:2])
+        found = sum(row["self"] for name, row in top(folder, "--sample-index", "cpu").items() if not name.startswith("[")) / 1e9
+        check(0.8 * measured - 0.01 < found < 1.2 * measured + 0.03, f"{found} s, by the shell {measured}: {text(done.stderr)}")
+        check("2 processes" in text(done.stderr), text(done.stderr))
+
+
 def check_names(program_pid, folder):
     done = offbeat(folder, "record", "-p", program_pid, "-d", "1", "-o", "x.pb.gz")
     check_equal(done.returncode, 0, text(done.stderr))

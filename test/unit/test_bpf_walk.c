@@ -131,7 +131,8 @@ static void identify(void)
 /* Loads the programs, and gives them the modules of this process once. */
 static void prepare(void)
 {
-    const struct bpf_program_options options = {.period_ns = 10000000, .follows_children = true};
+    const struct bpf_program_options options = {
+        .period_ns = 10000000, .follows_children = true, .samples_caller = true};
     if (!programs) programs = bpf_programs_load(&options, problem);
     if (!programs) {
         const char *is_needed = getenv("OFFBEAT_TEST_BPF");

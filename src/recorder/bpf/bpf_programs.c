@@ -131,6 +131,7 @@ static void set_options(struct sampler_bpf *object, const struct bpf_program_opt
     object->rodata->wait_ns_min = options->wait_ns_min;
     object->rodata->long_wait_ns = LONG_PERIODS * options->period_ns; /* ticks find the stacks of such waits */
     object->rodata->window_waits = window_waits > WINDOW_WAITS_MIN ? window_waits : WINDOW_WAITS_MIN;
+    (void)bpf_program__set_autoload(object->progs.sample_caller, options->samples_caller);
     (void)bpf_program__set_autoload(object->progs.timer_tick, !options->records_waits);
     (void)bpf_program__set_autoload(object->progs.thread_switch, options->records_waits);
     (void)bpf_program__set_autoload(object->progs.thread_waking, options->records_waits);

@@ -23,6 +23,7 @@ struct bpf_program_options {
     uint64_t period_ns;    /* time between two samples of a processor, or between two ticks */
     bool follows_children; /* true if new processes of those that are recorded are recorded, too */
     bool takes_kernel_stacks;
+    bool samples_caller;  /* true if bpf_programs_sample_caller is used */
     bool records_waits;   /* true if waits are sent, and no stacks of running threads */
     uint64_t wait_ns_min; /* duration from which on a wait is sent */
 };

@@ -138,22 +138,40 @@ int BPF_PROG(thread_exit, struct task_struct *task)
     return 0;
 }
 
+/* A search for the number of entries that start below END. */
+struct entry_search {
+    uint64_t end;
+    uint32_t first, version; /* place and version of the entries */
+    uint32_t low, high;      /* range in which the result is */
+};
+
+/* One step of a search: the callback of bpf_loop, with which the verifier reads the steps once and not on each path. */
+static long search_entry(uint32_t index, void *data)
+{
+    struct entry_search *search = data;
+    uint32_t middle = (search->low + search->high) / 2, place = search->first + middle;
+    if (search->low >= search->high) return 1;
+    const struct bpf_module_entry *entry = bpf_map_lookup_elem(&modules, &place);
+    if (!entry || entry->version != search->version) {
+        search->low = search->high = 0;
+        return 1;
+    }
+    if (entry->start < search->end)
+        search->low = middle + 1;
+    else
+        search->high = middle;
+    return 0;
+}
+
 /* Returns true if an entry of PROCESS has an address from START on below END. */
 static __always_inline bool has_code(const struct bpf_process_entry *process, uint64_t start, uint64_t end)
 {
-    uint32_t low = 0, high = process->count;
-    for (uint32_t i = 0; i < MODULE_STEPS_MAX && low < high; i++) {
-        uint32_t middle = (low + high) / 2, index = process->first + middle;
-        const struct bpf_module_entry *entry = bpf_map_lookup_elem(&modules, &index);
-        if (!entry || entry->version != process->version) return false;
-        if (entry->start < end)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    uint32_t found = process->first + low - 1;
-    const struct bpf_module_entry *entry = low > 0 ? bpf_map_lookup_elem(&modules, &found) : NULL;
-    return entry && entry->version == process->version && entry->end > start;
+    struct entry_search search = {
+        .end = end, .first = process->first, .version = process->version, .high = process->count};
+    bpf_loop(MODULE_STEPS_MAX, search_entry, &search, 0);
+    uint32_t found = search.first + search.low - 1;
+    const struct bpf_module_entry *entry = search.low > 0 ? bpf_map_lookup_elem(&modules, &found) : NULL;
+    return entry && entry->version == search.version && entry->end > start;
 }
 
 /* The kernel has chosen a free place for a mapping: code that is listed there was unmapped, and other code may follow.
