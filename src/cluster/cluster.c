@@ -3,6 +3,7 @@
 #include "base/clocks.h"
 #include "base/file.h"
 #include "cluster/cluster_private.h"
+#include "store/control_rows.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -58,11 +59,12 @@ static void update(struct cluster *cluster)
 {
     struct error error = {0};
     enum status status = topology_update(&cluster->topology, &error);
+    if (status == STATUS_OK) status = cluster_share_control(cluster, &error);
     if (strcmp(cluster->said, error.message) != 0) {
         if (error.message[0]) cluster_report(cluster, "%s", error.message);
         (void)snprintf(cluster->said, sizeof(cluster->said), "%s", error.message);
     }
-    if (status == STATUS_OK) start_shippers(cluster);
+    start_shippers(cluster);
 }
 
 static void *keep(void *context)
@@ -113,6 +115,16 @@ static enum status no_rollups(struct store *store, uint64_t now_ns, uint64_t *re
     return STATUS_OK;
 }
 
+static void add_usage(struct store *store, struct store_usage *usage)
+{
+    const struct cluster *cluster = store_engine_data(store);
+    struct insert_spool_usage waiting;
+    insert_spool_usage(cluster->spool, &waiting);
+    usage->is_in_cluster = true;
+    usage->spool_bytes = waiting.bytes;
+    usage->spool_oldest_ns = waiting.oldest_ns;
+}
+
 static const struct store_engine engine = {
     .add = cluster_add,
     .each_chunk = cluster_each_chunk,
@@ -125,6 +137,7 @@ static const struct store_engine engine = {
     .delete = cluster_delete,
     .expire = cluster_expire,
     .update_rollups = no_rollups,
+    .add_usage = add_usage,
     .close = cluster_close,
 };
 
@@ -141,6 +154,7 @@ static enum status note_place(const struct cluster *cluster, const char *folder,
 static enum status start(struct cluster *cluster, const char *folder, struct error *error)
 {
     enum status status = note_place(cluster, folder, error);
+    if (status == STATUS_OK) status = control_rows_begin(cluster->store, error);
     if (status != STATUS_OK) return status;
     status = insert_spool_open(folder, cluster->options.spool_bytes_max, &cluster->spool, error);
     if (status != STATUS_OK) return status;
@@ -165,6 +179,7 @@ enum status cluster_open(const char *folder, const struct cluster_options *optio
     }
     status = store_open_with(folder, &engine, cluster, options->report, options->report_context, &store, error);
     if (status != STATUS_OK) return status;
+    cluster->store = store;
     status = start(cluster, folder, error);
     if (status == STATUS_OK)
         *ret_store = store;

@@ -21,8 +21,8 @@ struct cluster_options {
 /* Returns whether ADDRESS names a cluster. */
 bool cluster_is_address(const char *address);
 
-/* Opens the store of the cluster with FOLDER for keys and for what waits. It works while the cluster is away.
- * STATUS_UNSUPPORTED if the tables have another schema. */
+/* Opens the store of the cluster with FOLDER for keys and for what waits. It takes batches also while the cluster is
+ * away, or has other tables. */
 enum status cluster_open(const char *folder, const struct cluster_options *options, struct store **ret_store,
                          struct error *error);
 

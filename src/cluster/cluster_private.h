@@ -35,6 +35,7 @@ struct shipper {
 struct cluster {
     struct cluster_options options;
     struct topology topology;
+    struct store *store; /* the store with this engine */
     struct insert_spool *spool;
     struct space *spaces[SPACES_MAX]; /* spaces, under the order of SPOOL */
     size_t space_count, space_bytes;
@@ -74,6 +75,9 @@ enum status cluster_add(struct store *store, const struct store_batch *batch, ui
                         struct error *error);
 void cluster_forget_spaces(struct cluster *cluster);
 void *shipper_run(void *shipper); /* a thread */
+
+/* Takes the changes of projects and keys that other servers made, and sends those of this one. */
+enum status cluster_share_control(struct cluster *cluster, struct error *error);
 
 /* Calls READ for each shard that may have rows of QUERY. A shard that does not answer is noted in QUERY; if none does,
  * that is the error. */

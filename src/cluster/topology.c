@@ -18,6 +18,7 @@ enum {
     INSERT_SILENCE_SECONDS = 20,
     CHECKED_MS = 1000, /* a replica is asked so often whether it lacks rows */
     BEHIND_SECONDS = 3,
+    CLOCK_SECONDS_MAX = 30,
 };
 
 /* --- The address -------------------------------------------------------------------------------------------------- */
@@ -248,25 +249,78 @@ static bool take_list(void *context, const struct row *row)
     return true;
 }
 
+/* What one server says about the tables and the time. */
+struct server_facts {
+    uint64_t version, oldest_reader, seconds;
+};
+
+static bool take_facts(void *context, const struct row *row)
+{
+    *(struct server_facts *)context = (struct server_facts){row_number(row, 0), row_number(row, 1), row_number(row, 2)};
+    return false;
+}
+
+/* Looks whether the tables are for this program, and whether the clocks agree: days are those of the server. */
+static enum status check_facts(const struct topology *topology, size_t index, const struct server_facts *facts,
+                               struct error *error)
+{
+    const char *place = topology->replicas[index].place, *database = topology->clickhouse.database;
+    int64_t apart = (int64_t)(clock_utc_ns() / SECOND_NS) - (int64_t)facts->seconds;
+    if (facts->version == 0)
+        return error_set(error, STATUS_NOT_FOUND, 0,
+                         "the tables in the database %s are not complete; offbeat store create makes them", database);
+    if (facts->oldest_reader > CLUSTER_VERSION)
+        return error_set(
+            error, STATUS_UNSUPPORTED, 0,
+            "the tables in the database %s are of a newer version (%llu); this offbeat is too old for them", database,
+            (unsigned long long)facts->version);
+    if (facts->version < CLUSTER_VERSION)
+        return error_set(
+            error, STATUS_UNSUPPORTED, 0,
+            "the tables in the database %s are of an older version (%llu); offbeat store create adds to them", database,
+            (unsigned long long)facts->version);
+    if (apart > CLOCK_SECONDS_MAX || apart < -CLOCK_SECONDS_MAX)
+        return error_set(error, STATUS_UNSUPPORTED, 0,
+                         "the clock of %s differs from this machine's by %lld seconds; set one of them", place,
+                         (long long)(apart < 0 ? -apart : apart));
+    return STATUS_OK;
+}
+
+/* Asks replica INDEX for the version of the tables and the lists of shards. */
+static enum status read_lists(struct topology *topology, size_t index, struct error *error)
+{
+    struct buffer sql = {.maximum = 1024};
+    struct server_facts facts = {.version = 0};
+    const char *database = topology->clickhouse.database;
+    buffer_append_format(&sql,
+                         "SELECT max(version), max(oldest_reader), toUInt64(toUInt32(now())) FROM %s.schema FORMAT "
+                         "RowBinary",
+                         database);
+    enum status status = replica_each_row(topology, index, buffer_slice(&sql), "qqq", take_facts, &facts, error);
+    if (status == STATUS_OK) status = check_facts(topology, index, &facts, error);
+    buffer_clear(&sql);
+    buffer_append_format(
+        &sql, "SELECT version, body FROM %s.control WHERE sort = 'shards' ORDER BY version, writer FORMAT RowBinary",
+        database);
+    if (status == STATUS_OK)
+        status = replica_each_row(topology, index, buffer_slice(&sql), "qs", take_list, topology, error);
+    buffer_fini(&sql);
+    return status;
+}
+
 enum status topology_update(struct topology *topology, struct error *error)
 {
-    struct buffer lists = {.maximum = 1024};
     enum status status = STATUS_IO, problem_status = STATUS_OK;
     struct error problem = {0};
-    buffer_append_format(
-        &lists, "SELECT version, body FROM %s.control WHERE sort = 'shards' ORDER BY version, writer FORMAT RowBinary",
-        topology->clickhouse.database);
     for (size_t i = 0; i < topology->replica_count; i++) {
         enum status asked = STATUS_OK;
         if (!topology->replicas[i].is_known) asked = topology_ask_name(topology, i, &problem);
-        if (asked == STATUS_OK && status != STATUS_OK)
-            status = asked = replica_each_row(topology, i, buffer_slice(&lists), "qs", take_list, topology, &problem);
+        if (asked == STATUS_OK && status != STATUS_OK) status = asked = read_lists(topology, i, &problem);
         /* A lasting problem says more than a server that is away. */
         bool says_more = asked != STATUS_OK && (problem_status == STATUS_OK || problem_status == STATUS_IO);
         if (says_more && error) *error = problem;
         if (says_more) problem_status = asked;
     }
-    buffer_fini(&lists);
     if (status != STATUS_OK) return problem_status;
     (void)pthread_mutex_lock(&topology->lock);
     bool has_list = topology->list_count > 0;

@@ -138,6 +138,15 @@ static void write_process(const struct server *server, struct buffer *out)
                          (double)server->metrics.started_ns / 1e9);
 }
 
+/* Writes how far the cluster is behind what has arrived here. */
+static void write_spool(const struct store_usage *usage, struct buffer *out)
+{
+    uint64_t now_ns = clock_utc_ns(), oldest_ns = usage->spool_oldest_ns;
+    write_metric(out, "spool_bytes", "gauge", "Bytes that the cluster has not taken.", usage->spool_bytes);
+    write_metric(out, "spool_age_seconds", "gauge", "Age of the oldest of them.",
+                 oldest_ns && now_ns > oldest_ns ? (now_ns - oldest_ns) / SECOND_NS : 0);
+}
+
 /* The text format of Prometheus, version 0.0.4. */
 void show_metrics(struct request *request)
 {
@@ -166,6 +175,7 @@ void show_metrics(struct request *request)
     write_metric(out, "store_days", "gauge", "Data files.", usage.days);
     write_metric(out, "store_commits_total", "counter", "Commits of the store.", usage.commits);
     write_metric(out, "store_batches_total", "counter", "Requests that those commits stored.", usage.batches);
+    if (usage.is_in_cluster) write_spool(&usage, out);
     write_latencies(&server->metrics, out);
     write_projects(&server->metrics, out);
     write_process(server, out);

@@ -60,7 +60,7 @@ enum status store_add_project(struct store *store, const char *name, struct stor
     enum status status = check_name(name, error);
     if (status != STATUS_OK) return status;
     (void)snprintf(project.name, sizeof(project.name), "%s", name);
-    sqlite3_stmt *add = control_begin(store, "INSERT INTO project(name) VALUES(?)");
+    sqlite3_stmt *add = control_begin(store, "INSERT INTO project(id,name) VALUES(" NEW_ID ",?)");
     sql_bind_slice(add, 1, slice_of_text(project.name));
     int code = sqlite3_step(add);
     project.id = (uint64_t)sqlite3_last_insert_rowid(store->control);
@@ -148,9 +148,9 @@ enum status store_add_key(struct store *store, const struct store_key *key, char
 {
     char secret[UUID_TEXT_SIZE], checksum[SECRET_SIZE];
     if (!uuid_new(secret)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
-    sqlite3_stmt *add =
-        control_begin(store, "INSERT INTO key(project,role,name,secret,created_ns) SELECT ?1,?2,?3,?4,?5 WHERE ?1=0 OR "
-                             "EXISTS(SELECT 1 FROM project WHERE id=?1)");
+    sqlite3_stmt *add = control_begin(store, "INSERT INTO key(id,project,role,name,secret,created_ns) SELECT " NEW_ID
+                                             ",?1,?2,?3,?4,?5 WHERE ?1=0 OR "
+                                             "EXISTS(SELECT 1 FROM project WHERE id=?1)");
     sql_bind_u64(add, 1, key->project);
     sql_bind_u64(add, 2, key->role);
     sql_bind_slice(add, 3, slice_of_text(key->name));

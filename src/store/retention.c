@@ -151,6 +151,7 @@ void store_usage(struct store *store, struct store_usage *ret_usage)
     ret_usage->batches = store->batches;
     ret_usage->waiting = store->waiting_count;
     (void)pthread_mutex_unlock(&store->queue_lock);
+    if (store->engine->add_usage) store->engine->add_usage(store, ret_usage);
 }
 
 bool store_has_room(struct store *store)

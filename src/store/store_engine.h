@@ -28,6 +28,8 @@ struct store_engine {
     enum status (*expire)(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
                           uint64_t *ret_removed, struct error *error);
     enum status (*update_rollups)(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
+    /* Adds what the engine has of its own; NULL: nothing. */
+    void (*add_usage)(struct store *store, struct store_usage *usage);
     /* Waits until everything that was added is on disk, and frees DATA. */
     void (*close)(void *data);
 };

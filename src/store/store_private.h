@@ -206,6 +206,12 @@ void control_forget_day(struct store *store, const char *name);
 /* Lists the days, the last one first; to be freed. Retention may have removed the file of a day. */
 enum status control_list_days(struct store *store, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count,
                               struct error *error);
+/* The number of a new row in the control file: random where several servers add rows (control_rows.h), else the next
+ * one. */
+#define NEW_ID                                                                                                         \
+    "(SELECT CASE WHEN EXISTS(SELECT 1 FROM sqlite_master WHERE name='changed') THEN "                                 \
+    "abs(random()%1000000000000)+1000 "                                                                                \
+    "END)"
 enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
 /* The first columns of a row that chunk_of_row reads. */
 #define CHUNK_COLUMNS                                                                                                  \

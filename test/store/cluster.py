@@ -3,6 +3,7 @@ SPDX-License-Identifier: MIT"""
 import atexit
 import contextlib
 import pathlib
+import re
 import signal
 import sys
 import tempfile
@@ -12,8 +13,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
 import clickhouse  # noqa: E402
-from server_process import chunk_envelope  # noqa: E402
-from store_kinds import Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
+from server_process import administer, chunk_envelope, new_project, new_token  # noqa: E402
+from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
 from tap import case, check, check_equal, main, skip, some_of  # noqa: E402
 
 KILLS = len(some_of(range(12), 4))
@@ -79,6 +80,14 @@ def a_wrong_login_another_schema_and_a_wrong_address_are_one_line_each():
         store.servers[0].query(f"ALTER TABLE {store.database}.chunk ADD COLUMN packed UInt64")
         wait_for_chunks(server, 1)  # nothing was lost
         check_equal(server.stop(), 0, "exit status")
+        store.servers[0].query(f"INSERT INTO {store.database}.schema (version, oldest_reader) VALUES (99, 99)")
+        server = store.server(ack="spool")
+        wait_until(lambda: "are of a newer version (99); this offbeat is too old" in server.said(), server.said())
+        send(server, [2])
+        check_equal(server.get("services").status, 503, "status of a question")
+        figures = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
+        check(re.search(r"^offbeat_spool_bytes [1-9]", figures, re.MULTILINE), figures)
+        check_equal(server.stop(), 0, "exit status")
         for address, text in (("clickhouse://ch1", "a database is needed"), ("clickhouse:///offbeat", "a server is needed"),
                               ("http://ch1/offbeat", "an address as in clickhouse://")):
             store.address = address
@@ -120,6 +129,28 @@ def partitions_that_are_over_are_dropped():
         wait_until(lambda: server.read("services")["services"][0]["chunks"] == 1, "the old day is still there")
         check_equal(server.chunk_numbers(), [1], "chunks")
         check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def servers_share_projects_keys_and_data():
+    with cluster() as store:
+        first = store.server()
+        second = store.server(folder=f"{store.folder}-2")
+        check_equal(second.project, first.project, "project of the second server")
+        send(first, [1])
+        check_equal(second.request("POST", f"/api/{first.project}/envelope/", chunk_envelope(2), first.auth()).status, 200, "status")
+        check_equal(second.chunk_numbers(), [1, 2], "chunks")
+        check_equal(first.read("top?type=samples")["total"], 40, "samples")  # each server numbers stacks by itself
+        for server, other, name in ((first, second, "one"), (second, first, "two")):
+            token, key = new_token(OFFBEAT, server.data, server.project), new_project(OFFBEAT, server.data, name)
+            header = {"Authorization": f"Bearer {token}"}
+            wait_until(lambda: other.get("services", header).status == 200, f"the token of {name} is not known")
+            wait_until(lambda: key in administer(OFFBEAT, other.data, "projects").stdout, f"the key of {name} is not known")
+        number = re.findall(r"^(\d+) +\d+ +read ", administer(OFFBEAT, first.data, "keys").stdout, re.MULTILINE)[-1]
+        tokens = administer(OFFBEAT, second.data, "keys").stdout.count(" read ")
+        check_equal(administer(OFFBEAT, first.data, "revoke-key", number).returncode, 0, "status")
+        wait_until(lambda: administer(OFFBEAT, second.data, "keys").stdout.count(" read ") == tokens - 1, "the key is still valid")
+        check_equal((first.stop(), second.stop()), (0, 0), "exit status")
 
 
 # --- Two shards, one of which has two replicas ------------------------------------------------------------------------
