@@ -218,6 +218,7 @@ static enum status give_groups(struct summing *summing, struct error *error)
 enum status cluster_each_rollup(struct store *store, const struct store_query *query,
                                 const struct store_rollup_visitor *visitor, struct error *error)
 {
+    if (visitor->separates_labels) return error_set(error, STATUS_UNSUPPORTED, 0, "sums in the cluster have no labels");
     struct summing summing = {.query = query,
                               .visitor = visitor,
                               .cluster = store_engine_data(store),

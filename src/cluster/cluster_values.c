@@ -51,6 +51,7 @@ enum status cluster_each_value(struct store *store, const struct store_query *qu
         [STORE_HOST] = "host",       [STORE_PLATFORM] = "platform",       [STORE_PROFILER] = "profiler_id",
         [STORE_KINDS] = "kinds",
     };
+    if (!columns[column]) return STATUS_OK; /* sums in the cluster have no labels */
     struct value_reading reading = {.sql = {.maximum = SQL_BYTES_MAX}};
     write_statement(query, columns[column], &reading.sql);
     enum status status = reading.sql.failed
