@@ -7,6 +7,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
+from protobuf_wire import field, varint  # noqa: E402
 from random_store import Decoded, ask, random_payload  # noqa: E402
 from server_process import administer, chunk_envelope, envelope, item  # noqa: E402
 from store_kinds import OFFBEAT, cluster, days, wait_for_chunks  # noqa: E402
@@ -92,6 +93,25 @@ def rejected_items_and_outcomes_are_listed(store):
     check_equal(rejected["type"], "profile_chunk", "type")
     counts = {key[0]: quantity for key, quantity in server.outcomes().items()}
     check_equal(counts, {"accepted": 1, "invalid": 1}, "outcomes")
+    check_equal(server.stop(), 0, "exit status")
+
+
+def labelled(region, value):
+    """CPU time of one function with one label."""
+    strings = ["", "cpu", "nanoseconds", "work", "region", region]
+    return (field(1, field(1, 1) + field(2, 2)) + field(2, field(1, varint(1)) + field(2, varint(value)) + field(3, field(1, 4) + field(2, 5))) +
+            field(4, field(1, 1) + field(4, field(1, 1))) + field(5, field(1, 1) + field(2, 3)) + b"".join(field(6, each) for each in strings))
+
+
+@over_both
+def tags_choose_what_has_them(store):
+    server = store.server()
+    for number, region in enumerate(("eu", "us", "eu")):
+        check_equal(server.upload(labelled(region, 1 << number), "service=shop").status, 200, "status")
+    wait_for_chunks(server, 3)
+    for region, expected in (("eu", 5), ("us", 2)):
+        check_equal(server.read(f"top?service=shop&tag_focus=region={region}")["total"], expected, region)
+    check_equal(server.get("tags?service=shop").status, 200, "status of the tags")
     check_equal(server.stop(), 0, "exit status")
 
 
