@@ -249,7 +249,7 @@ static bool take_list(void *context, const struct row *row)
     return true;
 }
 
-/* What one server says about the tables and the time. */
+/* The version of the tables and the time of one server. */
 struct server_facts {
     uint64_t version, oldest_reader, seconds;
 };

@@ -296,7 +296,7 @@ struct store_usage {
     uint64_t bytes, days, commits, batches, waiting;
     uint64_t free_bytes;                   /* room on the disk */
     bool is_in_cluster;                    /* the members above are of the folder of this server */
-    uint64_t spool_bytes, spool_oldest_ns; /* what waits for the cluster; UTC time of the oldest of it, 0: nothing */
+    uint64_t spool_bytes, spool_oldest_ns; /* bytes that wait for the cluster; UTC time of the oldest, 0: none */
 };
 void store_usage(struct store *store, struct store_usage *ret_usage);
 /* Keeps the data files within BYTES_MAX (0: no limit) while batches are added: a day has several files then, and the

@@ -5,6 +5,7 @@ import contextlib
 import pathlib
 import re
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -15,7 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
 import clickhouse  # noqa: E402
 from server_process import administer, chunk_envelope, new_project, new_token  # noqa: E402
 from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
-from tap import case, check, check_equal, main, skip, some_of  # noqa: E402
+from tap import case, check, check_equal, long, main, skip, some_of  # noqa: E402
 
 KILLS = len(some_of(range(12), 4))
 
@@ -131,6 +132,73 @@ def partitions_that_are_over_are_dropped():
         check_equal(server.stop(), 0, "exit status")
 
 
+class Proxy:
+    """Passes bytes on to a server, and cuts each connection in its turn: behind so many bytes of the request, or of the answer."""
+
+    def __init__(self, server):
+        self.server, self.cuts, self.count, self.lock = server, [], 0, threading.Lock()
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self.listening.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listening.accept()
+                threading.Thread(target=self.serve, args=[connection], daemon=True).start()
+
+    def serve(self, client):
+        with client, socket.create_connection(("127.0.0.1", self.server.port)) as server:
+            with self.lock:
+                cut = self.cuts.pop() if self.cuts else None
+                self.count += cut is not None
+            back = threading.Thread(target=self.copy, args=[server, client, cut[1] if cut and cut[0] == "answer" else None], daemon=True)
+            back.start()
+            self.copy(client, server, cut[1] if cut and cut[0] == "request" else None)
+            back.join()
+
+    @staticmethod
+    def copy(source, target, room):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if room is not None and len(data) > room:
+                    target.sendall(data[:room])
+                    source.shutdown(socket.SHUT_RDWR)
+                    break
+                room = None if room is None else room - len(data)
+                target.sendall(data)
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def query(self, *arguments):
+        return self.server.query(*arguments)
+
+
+@case
+def cut_requests_and_lost_answers_neither_lose_nor_repeat_a_chunk():
+    one_server()
+    proxy = Proxy(one_server())
+    with tempfile.TemporaryDirectory() as folder:
+        store = Cluster(folder, [proxy]).create()
+        server = store.server(ack="spool")
+        try:
+            proxy.cuts = [(side, size) for size in some_of(range(1, 6000, 60), 9) for side in ("request", "answer")]
+            cuts, number = len(proxy.cuts), 0
+            while proxy.cuts and number < 3000:
+                number += 1
+                send(server, [number])
+                time.sleep(0.02)
+            check_equal(proxy.count, cuts, "cut connections")
+            wait_for_chunks(server, number)
+            check_equal(server.read("top?type=samples")["total"], 20 * number, "samples")
+            check_equal(server.outcomes()["accepted", "profile_chunk", ""], number, "outcomes")
+            check_equal(server.stop(), 0, "exit status")
+        finally:
+            proxy.listening.close()
+            store.drop()
+
+
 @case
 def servers_share_projects_keys_and_data():
     with cluster() as store:
@@ -168,7 +236,7 @@ def machines():
         atexit.register(folder.cleanup)
         keeper = clickhouse.ZooKeeper(f"{folder.name}/zookeeper")
         atexit.register(keeper.stop)
-        keeper.start()
+        _machines["keeper"] = keeper.start()
         for name, shard, replica in (("a", "1", "1"), ("b", "1", "2"), ("c", "2", "1")):
             server = _machines[name] = clickhouse.Server(f"{folder.name}/{name}", shard, replica, keeper)
             atexit.register(server.stop)
@@ -224,6 +292,24 @@ def every_acknowledged_chunk_counts_once_while_replicas_are_killed():
         send(server, [100000])
         wait_for_chunks(server, len(acknowledged) + 1)
         check_equal(server.read("top?type=samples")["total"], 20 * len(acknowledged) + 20, "samples after a repetition")
+        check_equal(server.stop(), 0, "exit status")
+
+
+@long
+@case
+def every_chunk_counts_once_when_zookeeper_dies_in_inserts():
+    with replicas("a", "b") as store:
+        server, number, keeper = store.server(ack="spool"), 0, machines()["keeper"]
+        for _ in range(3):
+            for step in range(200):
+                number += 1
+                send(server, [number])
+                time.sleep(0.01)
+                if step == 100:
+                    keeper.kill()
+            keeper.start()
+        wait_for_chunks(server, number, seconds=120)
+        check_equal(server.read("top?type=samples")["total"], 20 * number, "samples")
         check_equal(server.stop(), 0, "exit status")
 
 
