@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -196,6 +197,46 @@ def a_server_starts_on_a_full_disk_and_serves_what_is_there():
             with running(OFFBEAT, "--disk", "1", data=data) as server:
                 check(not pathlib.Path(data, "2020-01-01.db").exists(), "the oldest day was not removed")
                 check_equal(server.send(chunk_envelope(200)).status, 200, "status after --disk made room")
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def leave_room(folder, kibibytes):
+    """Fills the disk but for KIBIBYTES."""
+    pathlib.Path(f"{folder}/ballast").unlink(missing_ok=True)
+    fill_rest(folder)
+    with open(f"{folder}/ballast", "ab") as file:
+        file.truncate(max(0, file.tell() - 1024 * kibibytes))
+
+
+@case
+def a_start_with_any_room_serves_what_is_there_or_says_why_not():
+    with tempfile.TemporaryDirectory() as folder:
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, check=False).returncode:
+            skip("only root can mount a small file system")
+        try:
+            with running(OFFBEAT, data=f"{folder}/old") as server:
+                for number in range(5):
+                    check_equal(server.send(chunk_envelope(number, start=START + number)).status, 200, "status")
+            first_starts = []
+            for room in (0, 4, 8, 16, 32, 64, 96, 128, 192, 256, 512):
+                leave_room(folder, room)
+                with running(OFFBEAT, data=f"{folder}/old") as server:
+                    check_equal(server.chunk_numbers(), list(range(5)), f"chunks with {room} KiB")
+                    server.kill()
+                leave_room(folder, room)
+                new = f"{folder}/new"
+                process = subprocess.Popen([OFFBEAT, "serve", "--data", new, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                line = process.stdout.readline()
+                process.kill()
+                said = process.communicate()[1]
+                first_starts.append(line != "")
+                check(line or (process.returncode == 3 and "full" in said and said.count("\n") < 3), f"the first start with {room} KiB: status {process.returncode}, {said}")
+                os.unlink(f"{folder}/ballast")
+                with running(OFFBEAT, data=new) as server:  # what a start began is no obstacle to the next one
+                    check_equal(server.send(chunk_envelope(1)).status, 200, f"status after a first start with {room} KiB")
+                shutil.rmtree(new)
+            check(set(first_starts) == {False, True}, f"first starts that had room: {first_starts}")
         finally:
             subprocess.run(["umount", folder], check=True)
 
