@@ -165,6 +165,16 @@ TEST(rejects_what_is_broken_with_its_place)
     }
 }
 
+TEST(a_file_that_ends_in_a_line_is_cut_short)
+{
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    CHECK_UINT(callgrind_decode(slice_of_text("events: Ir\nfn=f\n1 7\ncal"), &profile, &error), STATUS_MALFORMED);
+    CHECK(strstr(error.message, "cut short") != NULL);
+    profile_fini(&profile);
+}
+
 TEST(only_a_header_with_events_is_callgrind)
 {
     CHECK(callgrind_detect(slice_of_text("# callgrind format\nversion: 1\n\nevents: Ir\n")));

@@ -59,6 +59,21 @@ TEST(a_list_that_is_cut_short_is_read_to_its_last_event)
     check_stacks(&format_chrome_trace, "[" BEGIN("a", "1") "," END("2") ",]", "a 1000\n");
 }
 
+TEST(an_event_that_is_cut_short_is_named)
+{
+    static const char *const ends[] = {",\n", "", ",{\"ph\":\"B\"", ",{\"ph\":\"B\",\"name\":\"x"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct profile profile;
+        char text[300];
+        profile_init(&profile);
+        (void)snprintf(text, sizeof(text), "%s%s", "[" BEGIN("a", "1") "," END("2"), ends[i]);
+        CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.samples.count, 1);
+        CHECK_UINT(profile.omissions.count, i >= 2);
+        profile_fini(&profile);
+    }
+}
+
 TEST(a_list_with_an_error_in_the_middle_is_rejected)
 {
     static const char text[] = "[" BEGIN("a", "1") "," END("2") ",{\"ph\" 5}," BEGIN("b", "3") "]";

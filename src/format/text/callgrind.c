@@ -47,6 +47,8 @@ static void reject(struct decoder *decoder, enum status status, const char *mess
 {
     if (decoder->status != STATUS_OK) return;
     uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
+    if (status == STATUS_MALFORMED && text_line_is_open(decoder->line, decoder->bytes))
+        message = "the file is cut short: its last line is not whole";
     decoder->status = error_set(decoder->error, status, offset, "%s", message);
 }
 

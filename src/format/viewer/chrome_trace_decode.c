@@ -189,6 +189,15 @@ static void read_event(struct decoder *decoder, struct json_reader *reader)
         read_metadata(decoder, members);
 }
 
+/* Names the last event if the list, which is cut short, does not end with a whole one. */
+static void note_cut_event(struct decoder *decoder, struct slice events)
+{
+    while (events.size > 0 && events.data[events.size - 1] <= ' ') events.size--;
+    uint8_t last = events.size > 0 ? events.data[events.size - 1] : '[';
+    if (last != '}' && last != ',' && last != '[')
+        profile_add_omission(decoder->file.profile, "the last event is cut short and left out");
+}
+
 /* The list need not end: a program that was killed has written no bracket. */
 static void read_events(struct decoder *decoder, struct slice events, bool may_end_early)
 {
@@ -203,6 +212,7 @@ static void read_events(struct decoder *decoder, struct slice events, bool may_e
     bool is_at_end = is_cut || (!reader.failed && (json_next_byte(&reader) == 0 || json_next_byte(&reader) == ']'));
     if (may_end_early && is_at_end && decoder->events.count > 0) {
         if (is_cut) profile_add_metadata_number(decoder->file.profile, "list_not_ended", 1);
+        if (is_cut) note_cut_event(decoder, events);
         json_reader_fini(&reader);
         return;
     }
@@ -293,12 +303,13 @@ static bool is_end_of(struct string_id name, const struct open_event *open)
 }
 
 /* Ends the innermost event of this NAME that has begun; those in it end with it. An end without a begin is ignored, as
- * Perfetto and speedscope do. */
+ * Perfetto and speedscope do, or with one that is far outside. */
 static void close_event(struct decoder *decoder, struct string_id name)
 {
-    size_t count = decoder->open.count;
-    while (count > 0 && !is_end_of(name, &decoder->open.items[count - 1])) count--;
-    if (count > 0)
+    enum { DEPTH_SEARCHED_MAX = 1024 };
+    size_t count = decoder->open.count, least = count > DEPTH_SEARCHED_MAX ? count - DEPTH_SEARCHED_MAX : 0;
+    while (count > least && !is_end_of(name, &decoder->open.items[count - 1])) count--;
+    if (count > least)
         decoder->open.count = count - 1;
     else
         decoder->ends_without_begin++;
