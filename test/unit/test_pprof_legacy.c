@@ -104,6 +104,21 @@ static struct buffer cpu_file(const uint64_t *words, size_t count, unsigned size
 #define CPU_HEADER 0, 3, 0, 10000, 0
 #define WORDS(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
 
+TEST(the_last_stack_of_a_killed_program_is_left_out)
+{
+    const uint64_t words[] = {CPU_HEADER, 2, 2, 0x1100, 0x1200, 1, 3, 0x1300};
+    for (size_t cut = 1; cut < 4; cut++) {
+        struct profile profile;
+        struct buffer file = cpu_file(words, sizeof(words) / sizeof(words[0]) - cut + 1, 8, false, "");
+        profile_init(&profile);
+        CHECK_UINT(pprof_legacy_decode(buffer_slice(&file), &profile, NULL), STATUS_OK);
+        CHECK_UINT(profile.samples.count, 1);
+        CHECK_UINT(profile.omissions.count, 1);
+        profile_fini(&profile);
+        buffer_fini(&file);
+    }
+}
+
 TEST(reads_cpu_profiles_of_each_word_size_and_byte_order_PPF_4)
 {
     for (int form = 0; form < 4; form++) {

@@ -51,6 +51,19 @@ bool legacy_detect_cpu(struct slice bytes)
     return find_header(&cursor, &words, header);
 }
 
+enum { DEPTH_WRITTEN_MAX = 1024 }; /* gperftools writes up to 254 frames */
+
+/* Leaves out the last stack, at PLACE, of a program that was killed; rejects a file in which that is the first one, or
+ * which has a depth there that no profiler writes. */
+static void end_in_stack(struct legacy *legacy, const uint8_t *place, bool may_be_cut)
+{
+    if (may_be_cut && legacy->samples.count > 0)
+        profile_add_omission(legacy->profile, "the last stack, at byte %zu, is cut short and left out",
+                             (size_t)(place - legacy->bytes.data));
+    else
+        LEGACY_FAIL(legacy, place, "a stack is cut short or empty");
+}
+
 /* Reads all stacks up to the one that ends them, or to the end of the file. */
 static void read_samples(struct legacy *legacy, struct cursor *cursor, struct words words, bool has_return_addresses)
 {
@@ -58,7 +71,7 @@ static void read_samples(struct legacy *legacy, struct cursor *cursor, struct wo
         const uint8_t *place = cursor->position;
         uint64_t count = read_word(cursor, words), depth = read_word(cursor, words);
         if (cursor->failed || depth > cursor_left(cursor) / words.size || count > INT64_MAX) {
-            LEGACY_FAIL(legacy, place, "a stack is cut short or empty");
+            end_in_stack(legacy, place, cursor->failed || (depth <= DEPTH_WRITTEN_MAX && count <= INT64_MAX));
             return;
         }
         struct cursor frames = *cursor;
