@@ -43,7 +43,8 @@ void interpreter_message(const struct profile *profile)
         message("%s of a build that offbeat does not know: stacks have native frames only", unknown);
     }
     const struct other *other = find_other(profile_metadata_text(profile, "executable"));
-    if (!other || has_said[other - others]) return;
+    bool is_read = profile_metadata_text(profile, "interpreter")[0];
+    if (!other || is_read || has_said[other - others]) return;
     has_said[other - others] = true;
     message("the functions of the %s program are not in the stacks, only those of its interpreter%s%s", other->name,
             other->help ? "; " : "", other->help ? other->help : "");

@@ -35,7 +35,7 @@ static enum interpreter_attached attach(const struct interpreter_image *image, c
         !dynamic_symbols_find(&symbols, memory, pieces, "PyCode_Type", &code_type))
         return INTERPRETER_ABSENT;
     struct interpreter_state state = {
-        .interpreter = &cpython, .image = *image, .root = runtime.address, .code_type = code_type.address};
+        .interpreter = &cpython, .image = *image, .root = runtime.address, .major = 3, .code_type = code_type.address};
     read_version(&symbols, memory, pieces, &state);
     state.offsets = state.minor >= MINOR_FREE_TABLE ? cpython_offsets_read(state.minor, &runtime, memory, pieces)
                                                     : cpython_offsets_of(state.minor, runtime.size);

@@ -5,56 +5,20 @@
  * Runs in the signal handler: no libc, no locks, little stack. SPDX-License-Identifier: MIT */
 #include "interpreters/cpython_private.h"
 
+#include "interpreters/block_view.h"
+
 enum { TYPE = 8, NAME_HASH = 24 }; /* offsets in an object and in a string */
-enum { PAGE = 4096, OWNER_ENTRY = 3, TAG_MASK = 7, MINOR_WITH_CLEANUP_FRAMES = 13 };
-
-static uint64_t word_at(const uint8_t *bytes, uint32_t offset)
-{
-    uint64_t word;
-    __builtin_memcpy(&word, bytes + offset, sizeof(word));
-    return word;
-}
-
-/* Returns SIZE bytes at ADDRESS, copied with the rest of their page before them: frames of callers are below. NULL:
- * they cannot be read. */
-static const uint8_t *view(struct interpreted_work *work, const struct process_memory *memory, uint64_t address,
-                           size_t size)
-{
-    for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) {
-        const struct interpreted_block *block = &work->blocks[i];
-        if (address >= block->low && address < block->high && size <= block->high - address)
-            return block->bytes + (address - block->low);
-    }
-    if (address < PAGE || address > UINT64_MAX - size || size > INTERPRETED_BLOCK) return NULL;
-    struct interpreted_block *block = &work->blocks[work->next_block];
-    uint64_t low = address - address % PAGE, high = address + size;
-    if (high - low > INTERPRETED_BLOCK) low = high - INTERPRETED_BLOCK;
-    block->low = block->high = 0;
-    if (!process_memory_read(memory, &work->pieces, low, block->bytes, (size_t)(high - low))) {
-        low = address;
-        if (!process_memory_read(memory, &work->pieces, low, block->bytes, size)) return NULL;
-    }
-    block->low = low;
-    block->high = high;
-    work->next_block = (work->next_block + 1) % INTERPRETED_BLOCKS;
-    return block->bytes + (address - low);
-}
+enum { OWNER_ENTRY = 3, TAG_MASK = 7, MINOR_WITH_CLEANUP_FRAMES = 13 };
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-
 static uint64_t key_of(const struct cpython_offsets *offsets, const uint8_t *code, uint32_t low, uint64_t name_hash)
 {
-    uint64_t key = mix(name_hash, word_at(code, offsets->code.name - low));
-    key = mix(key, word_at(code, offsets->code.qualified_name - low));
-    key = mix(key, word_at(code, offsets->code.file - low));
-    key = mix(key, word_at(code, offsets->code.line_table - low));
-    return mix(key, word_at(code, offsets->code.first_line - low) & UINT32_MAX);
+    uint64_t key = mix_key(name_hash, word_at(code, offsets->code.name - low));
+    key = mix_key(key, word_at(code, offsets->code.qualified_name - low));
+    key = mix_key(key, word_at(code, offsets->code.file - low));
+    key = mix_key(key, word_at(code, offsets->code.line_table - low));
+    return mix_key(key, word_at(code, offsets->code.first_line - low) & UINT32_MAX);
 }
 
 /* Returns the end of the part of a code object that a key is of. */
@@ -116,7 +80,7 @@ static uint32_t record_size(const struct cpython_offsets *offsets)
 static bool begin_at_c_frame(struct walk *walk, uint64_t c_frame)
 {
     const struct cpython_offsets *offsets = walk->offsets;
-    const uint8_t *record = view(walk->work, walk->memory, c_frame, record_size(offsets));
+    const uint8_t *record = view_memory(walk->work, walk->memory, c_frame, record_size(offsets));
     if (!record) return false;
     walk->c_frame = c_frame;
     walk->frame = word_at(record, offsets->c_frame.frame);
@@ -127,7 +91,8 @@ static bool begin_at_c_frame(struct walk *walk, uint64_t c_frame)
 static bool step_c_frame(struct walk *walk, uint64_t previous)
 {
     const struct cpython_offsets *offsets = walk->offsets;
-    const uint8_t *record = view(walk->work, walk->memory, walk->c_frame, offsets->c_frame.previous + sizeof(uint64_t));
+    const uint8_t *record =
+        view_memory(walk->work, walk->memory, walk->c_frame, offsets->c_frame.previous + sizeof(uint64_t));
     uint64_t before = record ? word_at(record, offsets->c_frame.previous) : 0;
     return before != 0 && begin_at_c_frame(walk, before) && walk->frame == previous;
 }
@@ -148,7 +113,8 @@ static void add_frame(struct walk *walk, uint64_t code, uint64_t instruction)
         instruction = (int32_t)instruction > 0 ? (instruction & INT32_MAX) * walk->offsets->frame.instruction_unit : 0;
     else
         instruction = instruction > start ? instruction - start : 0;
-    stack->frames[stack->count++] = (struct interpreted_frame){.code = code, .instruction = instruction};
+    stack->frames[stack->count++] = (struct interpreted_frame){
+        .code = code, .instruction = instruction, .is_entry = walk->offsets->frames == CPYTHON_FRAME_OBJECTS};
 }
 
 /* Notes that the evaluation function whose native frame holds RECORD was called for the frame that was added last. */
@@ -166,7 +132,7 @@ static enum interpreted_result walk_chain(struct walk *walk)
     bool ends_at_entry = true;
     for (unsigned i = 0; walk->frame != 0; i++) {
         uint64_t address = walk->frame;
-        const uint8_t *frame = view(walk->work, walk->memory, address, offsets->frame.size);
+        const uint8_t *frame = view_memory(walk->work, walk->memory, address, offsets->frame.size);
         if (!frame && walk->memory->is_part && walk->stack->count > 0) {
             walk->stack->is_cut = true;
             return INTERPRETED_READ;
@@ -207,9 +173,8 @@ enum interpreted_result cpython_read(const struct interpreter_state *state, stru
     struct walk walk = {.state = state, .offsets = offsets, .memory = memory, .work = work, .stack = ret_stack};
     ret_stack->count = 0;
     ret_stack->is_cut = false;
-    for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) work->blocks[i].low = work->blocks[i].high = 0;
-    work->next_block = 0;
-    const uint8_t *description = view(work, memory, thread.state, offsets->thread.size);
+    view_begin(work);
+    const uint8_t *description = view_memory(work, memory, thread.state, offsets->thread.size);
     if (!description || word_at(description, offsets->thread.identity) != thread.identity) return INTERPRETED_GONE;
     uint64_t start = word_at(description, offsets->thread.frame);
     if (offsets->c_frame.previous == 0) {
@@ -219,7 +184,7 @@ enum interpreted_result cpython_read(const struct interpreter_state *state, stru
     if (!begin_at_c_frame(&walk, start)) return INTERPRETED_TORN;
     enum interpreted_result result = read_chain(&walk);
     if (result != INTERPRETED_TORN) return result;
-    const uint8_t *record = view(work, memory, start, offsets->c_frame.previous + sizeof(uint64_t));
+    const uint8_t *record = view_memory(work, memory, start, offsets->c_frame.previous + sizeof(uint64_t));
     uint64_t before = record ? word_at(record, offsets->c_frame.previous) : 0;
     ret_stack->count = 0;
     ret_stack->is_cut = false;

@@ -22,6 +22,7 @@ struct interpreted_frame {
     uint64_t record;      /* an address in the native frame of the evaluation function, if that was called for this
                              frame; else 0, and its caller is run by the same native frame */
     uint64_t instruction; /* place in the code, bytes from its start */
+    bool is_entry;        /* true if the evaluation function was called for it, where records must be found */
 };
 
 /* A copied block of memory. */
@@ -45,6 +46,9 @@ struct interpreted_stack {
     bool is_cut; /* true if there are more frames than room */
     struct interpreted_frame frames[INTERPRETED_FRAMES_MAX];
 };
+
+/* The number that stands for the first thread of a process. */
+enum { INTERPRETED_MAIN_THREAD = -1 };
 
 /* A thread of an interpreter. */
 struct interpreted_thread {
@@ -88,7 +92,7 @@ struct interpreter_state {
     uint64_t root;                         /* address of its global data */
     uint64_t code_type;                    /* type of code objects */
     struct memory_range evaluation; /* code of the evaluation function, where stacks have no records; else empty */
-    uint32_t minor, patch;          /* version 3.MINOR.PATCH */
+    uint32_t major, minor, patch;   /* version; 0: not known */
     const struct cpython_offsets *offsets;
 };
 
@@ -101,13 +105,15 @@ enum interpreter_attached {
 
 struct interpreter {
     const char *name;     /* "CPython" */
+    bool links_first;     /* true if a frame is in the chain before the evaluation function is called for it */
     const char *platform; /* platform of its frames in Sentry's protocol: "python" */
 
     /* Looks for the interpreter in IMAGE. */
     enum interpreter_attached (*attach)(const struct interpreter_image *image, const struct process_memory *memory,
                                         struct interpreted_work *work, struct interpreter_state *ret_state);
 
-    /* Lists the threads of STATE, at most MAX, with the kernel's number of each. Returns how many there are. */
+    /* Lists the threads of STATE, at most MAX, with the kernel's number of each, or INTERPRETED_MAIN_THREAD. Returns
+     * how many there are. */
     size_t (*threads)(const struct interpreter_state *state, const struct process_memory *memory,
                       struct interpreted_work *work, struct interpreted_thread *ret_threads, int *ret_tids, size_t max);
 
@@ -120,7 +126,7 @@ struct interpreter {
     struct interpreter_chain (*chain)(const struct interpreter_state *state);
 
     /* Returns the memory of the lock that a thread must have to run; size 0: it is not known. A thread that sleeps on
-     * an address there waits for the lock. */
+     * an address there waits for the lock. NULL: threads need none. */
     struct memory_range (*lock)(const struct interpreter_state *state, const struct process_memory *memory,
                                 struct interpreted_work *work);
     const char *waiting; /* name of the place where it waits */
@@ -131,6 +137,10 @@ struct interpreter {
                   struct interpreted_place *ret_place);
 };
 
-extern const struct interpreter cpython;
+extern const struct interpreter cpython, php;
+
+/* Looks for any interpreter in IMAGE. */
+enum interpreter_attached interpreter_attach(const struct interpreter_image *image, const struct process_memory *memory,
+                                             struct interpreted_work *work, struct interpreter_state *ret_state);
 
 #endif

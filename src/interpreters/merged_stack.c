@@ -49,18 +49,31 @@ static void add_outermost(struct merge *merge)
     for (size_t i = merge->at; has_others && i < merge->native->count; i++) add_native(merge, i);
 }
 
-/* Gives each frame of INTERPRETED the native frame of the evaluation function that runs it. Returns false if there are
- * more or fewer of these. */
-static bool find_records(const struct native_stack *native, struct interpreted_stack *interpreted,
-                         struct memory_range evaluation)
+/* Returns the first entry frame of INTERPRETED from AT on. */
+static size_t next_entry(const struct interpreted_stack *interpreted, size_t at)
 {
-    size_t count = 0;
+    while (at < interpreted->count && !interpreted->frames[at].is_entry) at++;
+    return at;
+}
+
+/* Gives each entry frame of INTERPRETED the native frame of the evaluation function that runs it. The innermost one may
+ * have none yet, if VIEW says so. Returns false if there are more or fewer of these. */
+static bool find_records(const struct native_stack *native, struct interpreted_stack *interpreted,
+                         const struct native_view *view)
+{
+    size_t natives = 0, entries = 0, at = next_entry(interpreted, 0);
+    for (size_t i = 0; i < native->count; i++) natives += is_in(view->evaluation, native->addresses[i] - (i > 0));
+    for (size_t i = at; i < interpreted->count; i = next_entry(interpreted, i + 1)) entries++;
+    if (view->links_first && entries == natives + 1)
+        at = next_entry(interpreted, at + 1);
+    else if (entries != natives)
+        return false;
     for (size_t i = 0; i < native->count; i++) {
-        if (!is_in(evaluation, native->addresses[i] - (i > 0))) continue;
-        if (count == interpreted->count) return false;
-        interpreted->frames[count++].record = native->stack_pointers[i];
+        if (!is_in(view->evaluation, native->addresses[i] - (i > 0))) continue;
+        interpreted->frames[at].record = native->stack_pointers[i];
+        at = next_entry(interpreted, at + 1);
     }
-    return count == interpreted->count;
+    return true;
 }
 
 size_t merge_stacks(const struct native_stack *native, struct interpreted_stack *interpreted,
@@ -68,7 +81,7 @@ size_t merge_stacks(const struct native_stack *native, struct interpreted_stack 
 {
     struct merge merge = {.native = native, .view = view, .merged = merged, .max = max};
     size_t group = 0; /* first frame of the present native frame */
-    if (view->evaluation.size > 0 && !find_records(native, interpreted, view->evaluation)) return 0;
+    if (view->evaluation.size > 0 && !find_records(native, interpreted, view)) return 0;
     for (size_t i = 0; i < interpreted->count; i++) {
         bool is_last = i + 1 == interpreted->count;
         uint64_t record = interpreted->frames[i].record;

@@ -19,13 +19,14 @@ struct native_view {
     struct memory_range evaluation;  /* addresses of the evaluation function, if stacks have no records */
     struct memory_range libc;        /* addresses of the C library: hidden outside of all functions of the program */
     bool shows_all;
+    bool links_first; /* true if a frame is in the chain before the evaluation function is called for it */
 };
 
 /* Writes to MERGED, which has room for MAX, the addresses of NATIVE with the frames of INTERPRETED at their places:
  * frame I as FIRST + I. A native frame that holds the record of a frame is the evaluation function that ran it, and
  * those before it; frames without a record go on in the native frame of their caller. Returns the number of addresses;
  * 0 if a record is in no native frame of a whole stack. If INTERPRETED has no records, there must be as many native
- * frames of the evaluation function as frames, and their stack pointers become the records. Signal-safe. */
+ * frames of the evaluation function as entry frames, and their stack pointers become the records. Signal-safe. */
 size_t merge_stacks(const struct native_stack *native, struct interpreted_stack *interpreted,
                     const struct native_view *view, uint64_t first, uint64_t *merged, size_t max);
 

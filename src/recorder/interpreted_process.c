@@ -90,12 +90,13 @@ static void examine(struct recorded_process *process, const struct process_modul
     const struct process_memory memory = memory_of(process);
     const struct interpreter_image image = {
         .start = module->base, .size = module->file->image_size, .bias = module->base - module->file->image_vmaddr};
-    enum interpreter_attached result = cpython.attach(&image, &memory, &scratch.work, &interpreted->state);
+    enum interpreter_attached result = interpreter_attach(&image, &memory, &scratch.work, &interpreted->state);
     if (result == INTERPRETER_ABSENT) return;
     interpreted->attached = result;
     interpreted->image = module->number;
     interpreted->view.interpreter = (struct memory_range){image.start, image.size};
     interpreted->view.evaluation = interpreted->state.evaluation;
+    interpreted->view.links_first = interpreted->state.interpreter->links_first;
     interpreted->view.libc = find_libc(&process->code);
     recorded_interpreter(process->writer, result, &interpreted->state);
 }
@@ -146,7 +147,8 @@ static pid_t inner_tid(const struct recorded_process *process, const struct reco
     return last ? atoi(last) : thread->tid;
 }
 
-/* Returns the thread that is TID to itself. The search goes on below *PLACE: interpreters list the newest thread first.
+/* Returns the thread that is TID, or INTERPRETED_MAIN_THREAD, to itself. The search goes on below *PLACE: interpreters
+ * list the newest thread first.
  */
 static struct recorded_thread *find_thread(const struct recorded_process *process, int tid, size_t *place)
 {
@@ -154,6 +156,7 @@ static struct recorded_thread *find_thread(const struct recorded_process *proces
     for (size_t i = 0; i < count; i++) {
         *place = (*place + count - 1) % count;
         struct recorded_thread *thread = process->threads.items[*place];
+        if (tid == INTERPRETED_MAIN_THREAD && thread->tid == process->watched.pid) return thread;
         if (thread->inner_tid == 0) thread->inner_tid = inner_tid(process, thread);
         if (thread->inner_tid == tid) return thread;
     }
@@ -167,11 +170,13 @@ static void list_threads(struct recorded_process *process)
     size_t place = 0;
     interpreted->listed_tick = process->ticks;
     interpreted->listed_count = process->threads.count;
-    interpreted->lock = interpreted->state.interpreter->lock(&interpreted->state, &memory, &scratch.work);
+    interpreted->lock = (struct memory_range){0};
+    if (interpreted->state.interpreter->lock)
+        interpreted->lock = interpreted->state.interpreter->lock(&interpreted->state, &memory, &scratch.work);
     size_t count = interpreted->state.interpreter->threads(&interpreted->state, &memory, &scratch.work, scratch.threads,
                                                            scratch.tids, INTERPRETED_THREADS_MAX);
     for (size_t i = 0; i < count; i++) {
-        struct recorded_thread *thread = scratch.tids[i] > 0 ? find_thread(process, scratch.tids[i], &place) : NULL;
+        struct recorded_thread *thread = scratch.tids[i] != 0 ? find_thread(process, scratch.tids[i], &place) : NULL;
         if (thread) note_thread(thread, scratch.threads[i]);
         interpreted->has_threads |= thread != NULL;
     }

@@ -10,8 +10,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from recording import ROOT, Folder, Offbeat, case_by_the_clock, check, main, run, short, skip, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
-SHARES = ROOT / "test/end_to_end/python_shares.py"
 PYTHON = "/usr/bin/python3"
+SHARES = (PYTHON, ROOT / "test/end_to_end/python_shares.py")
+PHP = "/usr/bin/php8.2"
+PHP_SHARES = (PHP, "-n", ROOT / "test/end_to_end/php_shares.php")  # without extensions that trace
 POINTS = 3
 FREQUENCY = ("-F", "997")  # with 400 samples, a share would often be wrong by 3 points
 
@@ -25,9 +27,14 @@ def shares_of(folder, names):
     return {name: 100 * totals.get(name, 0) / every for name in names}
 
 
-def record_shares(folder, python, seconds, options=()):
-    done = OFFBEAT.record(folder, python, SHARES, str(seconds), options=options)
-    check(done.returncode == 0, f"{python}: status {done.returncode}: {text(done.stderr)}")
+def needs(program):
+    if not pathlib.Path(program).exists():
+        skip(f"{program} is not installed")
+
+
+def record_shares(folder, program, seconds, options=()):
+    done = OFFBEAT.record(folder, *program, str(seconds), options=options)
+    check(done.returncode == 0, f"{program[0]}: status {done.returncode}: {text(done.stderr)}")
     return json.loads(text(done.stdout))
 
 
@@ -43,14 +50,21 @@ def check_shares(folder, spent):
 @case_by_the_clock
 def python_functions_have_their_shares():
     with Folder() as folder:
-        check_shares(folder, record_shares(folder, PYTHON, 4, FREQUENCY))
+        check_shares(folder, record_shares(folder, SHARES, 4, FREQUENCY))
+
+
+@case_by_the_clock
+def php_functions_have_their_shares():
+    needs(PHP)
+    with Folder() as folder:
+        check_shares(folder, record_shares(folder, PHP_SHARES, 3, FREQUENCY))
 
 
 class Running:
-    """A Python program, until the end of the block."""
+    """A program, until the end of the block."""
 
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([PYTHON, *map(str, arguments)], stdout=subprocess.PIPE)
+    def __init__(self, *command):
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)
 
     def __enter__(self):
         time.sleep(0.5)
@@ -72,7 +86,7 @@ def record_from_outside(folder, engine, process, seconds):
 
 def check_sleeper(engine):
     """The thread that sleeps all the time has its functions in all of its time."""
-    with Folder() as folder, Running(SHARES, 30) as process:
+    with Folder() as folder, Running(*SHARES, 30) as process:
         record_from_outside(folder, engine, process, 1.5)
         threads = [thread for thread in OFFBEAT.threads(folder / "x.pb.gz") if "sleeper" in thread[1]]
         check(len(threads) == 1, f"{engine}: {len(threads)} threads run sleeper()")
@@ -96,8 +110,8 @@ def sleeping_python_has_its_functions_by_bpf():
     check_sleeper("bpf")
 
 
-def check_shares_from_outside(engine):
-    with Folder() as folder, Running(SHARES, 4) as process:
+def check_shares_from_outside(engine, program):
+    with Folder() as folder, Running(*program, 4) as process:
         record_from_outside(folder, engine, process, 60)
         spent = json.loads(process.stdout.read())
         check_shares(folder, spent)
@@ -106,7 +120,14 @@ def check_shares_from_outside(engine):
 @short
 @case_by_the_clock
 def running_python_has_its_shares_by_bpf():
-    check_shares_from_outside("bpf")
+    check_shares_from_outside("bpf", SHARES)
+
+
+@short
+@case_by_the_clock
+def running_php_has_its_shares_by_bpf():
+    needs(PHP)
+    check_shares_from_outside("bpf", PHP_SHARES)
 
 
 LOCK = "[waiting for the GIL]"
@@ -143,7 +164,7 @@ def waits_for_the_lock_are_shown_inside():
 @short
 @case_by_the_clock
 def waits_for_the_lock_are_shown_from_outside():
-    with Folder() as folder, Running("-c", FIGHT) as process:
+    with Folder() as folder, Running(PYTHON, "-c", FIGHT) as process:
         record_from_outside(folder, "proc", process, 1)
         check_waits(folder, 0.4)
 

@@ -148,7 +148,8 @@ static size_t merge(const uint64_t *addresses, size_t count, const uint64_t *rec
     uint64_t stack_pointers[16];
     for (size_t i = 0; i < count; i++) stack_pointers[i] = 100 * i;
     stack.count = (uint32_t)record_count;
-    for (size_t i = 0; i < record_count; i++) stack.frames[i] = (struct interpreted_frame){.record = records[i]};
+    for (size_t i = 0; i < record_count; i++)
+        stack.frames[i] = (struct interpreted_frame){.record = records[i], .is_entry = true};
     const struct native_stack native = {addresses, stack_pointers, count, has_root};
     return merge_stacks(&native, &stack, shown, FIRST, merged, 16);
 }
@@ -204,6 +205,19 @@ TEST(without_records_each_function_has_a_native_frame_of_the_evaluation)
     CHECK_UINT(merged[2], LIBRARY + 1);
     CHECK_UINT(merged[3], FIRST + 1);
     CHECK_UINT(merge(addresses, 5, records, 3, &old, true, merged), 0);
+}
+
+TEST(a_frame_that_is_linked_before_its_evaluation_begins_stands_in_its_callers)
+{
+    const uint64_t addresses[] = {LIBC + 8, LIBRARY + 1, EVALUATION + 2, LIBC + 1};
+    const uint64_t records[] = {0, 0, 0};
+    const struct native_view early = {
+        .interpreter = view.interpreter, .evaluation = {EVALUATION, 16}, .libc = view.libc, .links_first = true};
+    uint64_t merged[16];
+    CHECK_UINT(merge(addresses, 4, records, 2, &early, true, merged), 4);
+    const uint64_t expected[] = {LIBC + 8, LIBRARY + 1, FIRST, FIRST + 1};
+    for (size_t i = 0; i < 4; i++) CHECK_UINT(merged[i], expected[i]);
+    CHECK_UINT(merge(addresses, 4, records, 3, &early, true, merged), 0);
 }
 
 TEST_MAIN()

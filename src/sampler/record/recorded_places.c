@@ -11,7 +11,8 @@ void recorded_interpreter(struct recording_writer *writer, enum interpreter_atta
     char name[64];
     const char *end = name + sizeof(name);
     if (attached != INTERPRETER_ATTACHED && attached != INTERPRETER_UNKNOWN) return;
-    char *at = plain_text(plain_text(name, end, state->interpreter->name), end, " 3");
+    char *at = plain_text(plain_text(name, end, state->interpreter->name), end, state->major ? " " : "");
+    if (state->major) at = plain_number(at, end, state->major, 10);
     if (state->minor) at = plain_number(plain_text(at, end, "."), end, state->minor, 10);
     if (state->patch) (void)plain_number(plain_text(at, end, "."), end, state->patch, 10);
     bool is_read = attached == INTERPRETER_ATTACHED;

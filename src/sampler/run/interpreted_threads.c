@@ -2,6 +2,7 @@
 #include "sampler/run/interpreted_threads.h"
 
 #include "base/unsigned.h"
+#include "sampler/kernel/process_info.h"
 #include "sampler/record/recorded_places.h"
 #include "sampler/source/interpreted_stacks.h"
 #include "sampler/source/signal_choice.h"
@@ -58,11 +59,12 @@ static void examine(struct sampler *sampler, const struct module *module)
     const struct interpreter_image image = {
         .start = module->image.start, .size = module->image.size, .bias = module->image.load_bias};
     enum interpreter_attached result =
-        cpython.attach(&image, &interpreted_own_memory, &interpreted_found.work, &interpreted_found.process.state);
+        interpreter_attach(&image, &interpreted_own_memory, &interpreted_found.work, &interpreted_found.process.state);
     if (result == INTERPRETER_ABSENT) return;
     interpreted_found.attached = result;
     interpreted_found.process.view.interpreter = (struct memory_range){image.start, image.size};
     interpreted_found.process.view.evaluation = interpreted_found.process.state.evaluation;
+    interpreted_found.process.view.links_first = interpreted_found.process.state.interpreter->links_first;
     interpreted_found.process.view.shows_all = sampler->options.shows_interpreter;
     find_libc(&sampler->modules, &interpreted_found.process.view);
     recorded_interpreter(sampler->writer, result, &interpreted_found.process.state);
@@ -103,14 +105,16 @@ static void note_thread(struct target_thread *thread, struct interpreted_thread 
 
 static void list_interpreted_threads(struct sampler *sampler)
 {
-    interpreted_found.lock = interpreted_found.process.state.interpreter->lock(
-        &interpreted_found.process.state, &interpreted_own_memory, &interpreted_found.work);
+    interpreted_found.lock = (struct memory_range){0};
+    if (interpreted_found.process.state.interpreter->lock)
+        interpreted_found.lock = interpreted_found.process.state.interpreter->lock(
+            &interpreted_found.process.state, &interpreted_own_memory, &interpreted_found.work);
     size_t count = interpreted_found.process.state.interpreter->threads(
         &interpreted_found.process.state, &interpreted_own_memory, &interpreted_found.work, found_threads.threads,
         found_threads.tids, INTERPRETED_THREADS_MAX);
     for (size_t i = 0; i < count; i++) {
-        struct target_thread *thread =
-            found_threads.tids[i] > 0 ? threads_find(&sampler->threads, found_threads.tids[i]) : NULL;
+        int tid = found_threads.tids[i] == INTERPRETED_MAIN_THREAD ? process_id() : found_threads.tids[i];
+        struct target_thread *thread = tid > 0 ? threads_find(&sampler->threads, tid) : NULL;
         if (thread) note_thread(thread, found_threads.threads[i]);
         found_threads.has_threads |= thread != NULL;
     }

@@ -1,0 +1,32 @@
+/* Runs in the signal handler: no libc. SPDX-License-Identifier: MIT */
+#include "interpreters/block_view.h"
+
+enum { PAGE = 4096 };
+
+void view_begin(struct interpreted_work *work)
+{
+    for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) work->blocks[i].low = work->blocks[i].high = 0;
+    work->next_block = 0;
+}
+const uint8_t *view_memory(struct interpreted_work *work, const struct process_memory *memory, uint64_t address,
+                           size_t size)
+{
+    for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) {
+        const struct interpreted_block *block = &work->blocks[i];
+        if (address >= block->low && address < block->high && size <= block->high - address)
+            return block->bytes + (address - block->low);
+    }
+    if (address < PAGE || address > UINT64_MAX - size || size > INTERPRETED_BLOCK) return NULL;
+    struct interpreted_block *block = &work->blocks[work->next_block];
+    uint64_t low = address - address % PAGE, high = address + size;
+    if (high - low > INTERPRETED_BLOCK) low = high - INTERPRETED_BLOCK;
+    block->low = block->high = 0;
+    if (!process_memory_read(memory, &work->pieces, low, block->bytes, (size_t)(high - low))) {
+        low = address;
+        if (!process_memory_read(memory, &work->pieces, low, block->bytes, size)) return NULL;
+    }
+    block->low = low;
+    block->high = high;
+    work->next_block = (work->next_block + 1) % INTERPRETED_BLOCKS;
+    return block->bytes + (address - low);
+}
