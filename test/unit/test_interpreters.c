@@ -207,7 +207,7 @@ TEST(without_records_each_function_has_a_native_frame_of_the_evaluation)
     CHECK_UINT(merge(addresses, 5, records, 3, &old, true, merged), 0);
 }
 
-TEST(a_frame_that_is_linked_before_its_evaluation_begins_stands_in_its_callers)
+TEST(a_frame_that_is_linked_before_its_evaluation_joins_its_caller)
 {
     const uint64_t addresses[] = {LIBC + 8, LIBRARY + 1, EVALUATION + 2, LIBC + 1};
     const uint64_t records[] = {0, 0, 0};
