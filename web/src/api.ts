@@ -22,6 +22,16 @@ export class Rejection extends Error {
 // The token stays in this tab: in its session storage, never in a link.
 const TOKEN = "offbeat-token", KEY = "offbeat-key", TABS_MS = 200;
 
+async function received(answer: Response, arrived: (bytes: number, all: number) => void): Promise<ArrayBuffer> {
+  const all = Number(answer.headers.get("Content-Length")), reader = answer.body!.getReader(), parts: Uint8Array[] = [];
+  let bytes = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    parts.push(part.value);
+    arrived((bytes += part.value.length), all);
+  }
+  return new Blob(parts as BlobPart[]).arrayBuffer();
+}
+
 export class Api {
   token = sessionStorage.getItem(TOKEN) || "";
   key = sessionStorage.getItem(KEY) || ""; // of the DSN that `offbeat serve` printed; "": not known
@@ -99,10 +109,10 @@ export class Api {
     return (await this.ask(this.url(route, parameters))).arrayBuffer();
   }
 
-  // The data of a page, and of what kind its values are.
-  async page(parameters: Parameters): Promise<{ bytes: ArrayBuffer; kind: Kind | null }> {
+  // The data of a page, and of what kind its values are. ARRIVED is called with the bytes that are there, and all of them.
+  async page(parameters: Parameters, arrived: (bytes: number, all: number) => void): Promise<{ bytes: ArrayBuffer; kind: Kind | null }> {
     const answer = await this.ask(this.url("page", parameters)), kind = answer.headers.get("X-Offbeat-Kind");
-    return { bytes: await answer.arrayBuffer(), kind: kind ? JSON.parse(decodeURIComponent(kind)) as Kind : null };
+    return { bytes: await received(answer, arrived), kind: kind ? JSON.parse(decodeURIComponent(kind)) as Kind : null };
   }
 
   // The same question for a program, which reads the token as a password.

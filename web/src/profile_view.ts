@@ -8,7 +8,7 @@ import type { ServerApp, ServerView } from "./server_page";
 import { baseOf, hasBase, selectionOf, ServerState } from "./server_state";
 import type { Activity } from "./services_view";
 import { TimeChart } from "./sparkline";
-import { safe } from "./text";
+import { percent, quantity, safe } from "./text";
 import { SECONDS, secondsOf, timeField, timeText } from "./times";
 
 type Values = { name: string }[];
@@ -31,7 +31,7 @@ const FILTERS: [name: "service" | "environment" | "release" | "host" | "transact
   [["service", "services", "Service"], ["environment", "environments", "Environment"], ["release", "releases", "Release"], ["host", "hosts", "Host"],
    ["transaction", "transactions", "Transaction"]];
 const STEPS: [name: "hide" | "prune_from" | "show_from", text: string][] = [["hide", "merged"], ["prune_from", "collapsed"], ["show_from", "root"]];
-const SPANS_MAX = 2000, AROUND = 0.5, SUGGESTIONS_MAX = 300, LIST_MAX = 10000;
+const SPANS_MAX = 2000, AROUND = 0.5, SUGGESTIONS_MAX = 300, LIST_MAX = 10000, LARGE_BYTES = 1 << 20;
 
 export class ProfileView implements ServerView {
   readonly element = make("section", { class: "server-view profile" });
@@ -72,11 +72,14 @@ export class ProfileView implements ServerView {
     if (!this.isSession) void this.showChart();
     try {
       const parameters = await this.withType(selectionOf(state)), { type } = parameters;
+      const arrived = (bytes: number, all: number) => {
+        if (state === this.app.state && all > LARGE_BYTES) this.app.say(`Reading the profile: ${percent(bytes, all)} of ${quantity(all, "bytes")} …`);
+      };
       void this.showFilters();
       void this.suggestTags();
       const [{ bytes, kind }, based, spans] = await Promise.all([
-        api.page(this.isSession ? { ...parameters, times: "1" } : parameters),
-        hasBase(state) && !this.isSession ? api.page({ ...baseOf(state), type }) : undefined,
+        api.page(this.isSession ? { ...parameters, times: "1" } : parameters, arrived),
+        hasBase(state) && !this.isSession ? api.page({ ...baseOf(state), type }, arrived) : undefined,
         this.isSession ? this.spans() : [],
       ]);
       const base = based?.bytes;
