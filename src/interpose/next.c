@@ -24,6 +24,9 @@ static long make_system_call(long number, long a, long b, long c, long d, long e
 
 syscall_function interpose_next_syscall = make_system_call;
 
+/* The function syscall of syscall_….S. */
+extern const char interpose_syscall_entry[] __attribute__((visibility("hidden")));
+
 #define FIND(name) next.name = (__typeof__(next.name))(uintptr_t)dlsym(RTLD_NEXT, #name)
 
 static const char *const exec_names[EXEC_FUNCTIONS] = {
@@ -64,6 +67,7 @@ __attribute__((constructor(101))) static void find_all(void)
     next.makecontext = dlsym(RTLD_NEXT, "makecontext");
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");
     if (of_libc) interpose_next_syscall = of_libc;
+    sampler_note_jump((uintptr_t)interpose_syscall_entry, (uintptr_t)of_libc);
     atomic_store(&is_found, true);
     errno = kept_errno;
 }

@@ -8,6 +8,9 @@
     .globl syscall
     .type syscall, @function
     .balign 16
+    .globl interpose_syscall_entry
+    .hidden interpose_syscall_entry
+interpose_syscall_entry:
 syscall:
     .cfi_startproc
     BTI_C

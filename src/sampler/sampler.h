@@ -79,6 +79,9 @@ void sampler_expect_exec(void);
  * run on it. */
 void sampler_note_coroutine_stack(size_t bytes);
 
+/* Tells that the function at FROM only jumps to that at TO. Called once, before the sampler starts. */
+void sampler_note_jump(uint64_t from, uint64_t to);
+
 /* Ends the sampler thread, so that the process is as if it had never had one. The recording states REASON if the thread
  * never comes back. If this returns true, exactly one of the next two functions must follow. All keep errno. */
 bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_absence);

@@ -5,7 +5,8 @@
 uint64_t after_stub(const struct unwind_code *code, uint64_t address)
 {
     uint64_t slot = plt_stub_slot(code, address), target = address;
-    return slot != 0 && code->read(code->context, slot, &target, sizeof(target)) ? target : address;
+    if (slot != 0 && !code->read(code->context, slot, &target, sizeof(target))) return address;
+    return target == code->jump_from ? code->jump_to : target;
 }
 
 bool call_site_calls(const struct unwind_code *code, uint64_t return_address, uint64_t start)

@@ -8,7 +8,7 @@
 /* Returns the address that the call which ends at RETURN_ADDRESS names, directly or by a slot; 0: there is none. */
 uint64_t machine_call_target(const struct unwind_code *code, uint64_t return_address);
 
-/* Returns the target of the code at ADDRESS if that is the stub of a PLT, else ADDRESS. */
+/* Returns the target of the code at ADDRESS if that only jumps, as the stub of a PLT does, else ADDRESS. */
 uint64_t after_stub(const struct unwind_code *code, uint64_t address);
 
 /* Searches FUNCTION for a jump to between LOW and HIGH. */

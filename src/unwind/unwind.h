@@ -54,6 +54,8 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
 struct unwind_code {
     bool (*read)(void *context, uint64_t address, void *bytes, size_t size);
     void *context;
+    uint64_t jump_from,
+        jump_to; /* function that only jumps to another one, so that its calls are those of JUMP_TO; 0: none */
 };
 
 /* Walks the stack of another thread, of which only IP, SP and some MACHINE_ARGUMENTS are known. A frame pointer that a

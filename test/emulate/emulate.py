@@ -155,7 +155,7 @@ def write_init(exchange, command):
 def emulator(cache, release, exchange):
     share = "local,security_model=none,multidevs=remap"
     return ["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on", "-smp", str(PROCESSORS), "-m", str(MEMORY_MB),
-            "-accel", "tcg,thread=multi", "-display", "none", "-no-reboot", "-nic", "none", "-monitor", "none",
+            "-accel", "tcg,thread=single", "-icount", "shift=2,sleep=off", "-display", "none", "-no-reboot", "-nic", "none", "-monitor", "none",
             "-kernel", cache / f"{release}.kernel", "-initrd", cache / f"{release}.initrd",
             "-append", "console=ttyAMA0 quiet panic=-1", "-serial", f"file:{exchange}/console",
             "-drive", f"file={cache}/{release}.img,format=raw,if=none,id=image,snapshot=on", "-device", "virtio-blk-device,drive=image",

@@ -28,7 +28,13 @@ static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
     return process_read_memory(address, bytes, size) == size;
 }
 
-static const struct unwind_code code = {.read = read_code};
+static struct unwind_code code = {.read = read_code};
+
+void stack_reader_note_jump(uint64_t from, uint64_t to)
+{
+    code.jump_from = from;
+    code.jump_to = to;
+}
 
 struct unwind_memory stack_reader_memory(struct stack_reader *reader)
 {

@@ -13,4 +13,7 @@ struct stack_reader {
  * any time, and its stack with it. */
 struct unwind_memory stack_reader_memory(struct stack_reader *reader);
 
+/* Notes that the function at FROM only jumps to that at TO, before the first walk. */
+void stack_reader_note_jump(uint64_t from, uint64_t to);
+
 #endif

@@ -11,6 +11,7 @@
 #include "sampler/kernel/vdso_clock.h"
 #include "sampler/kernel/raw_thread.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/kernel/stack_reader.h"
 #include "sampler/source/signal_gate.h"
 #include "sampler/source/signal_stacks.h"
 #include "sampler/source/sample_requests.h"
@@ -290,4 +291,9 @@ void sampler_flush(void)
     if (now_ns < atomic_load(&life.flushed_ns) + FLUSH_EVERY_NS || !sampler_is_worth_a_flush()) return;
     atomic_store(&life.flushed_ns, now_ns);
     (void)have_done(COMMAND_FLUSH, &lifecycle.flush_wanted, &lifecycle.flushed, FLUSH_WAIT_NS);
+}
+
+void sampler_note_jump(uint64_t from, uint64_t to)
+{
+    stack_reader_note_jump(from, to);
 }
