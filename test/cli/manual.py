@@ -52,7 +52,7 @@ def manual_pages_and_help_list_the_same_options():
 def commands_have_json_and_quiet_as_the_manual_says():
     """offbeat.1, JSON OUTPUT: what answers on standard output has --json. Those without it write files, or say so there."""
     without = {command for command in commands() if "--json" not in options_in(help_of(command))}
-    check_equal(without, {"record", "view", "convert", "merge", "symbolize", "pprof", "serve", "store"}, "commands without --json")
+    check_equal(without, {"record", "agent", "view", "convert", "merge", "symbolize", "pprof", "serve", "store"}, "commands without --json")
     quiet = {command for command in commands() if "--quiet" in options_in(help_of(command))}
     check_equal(quiet, {"record", "symbolize"}, "commands with --quiet")
 
