@@ -172,10 +172,19 @@ void code_files_fini(struct code_files *files)
 
 /* --- Tables ------------------------------------------------------------------------------------------------------- */
 
-/* Names the stored table as the sampler does, which shares it. Returns false if FILE has no build id. */
+/* Returns true if only root or this user can have written FILE. Anyone can give a file the build id of another one. */
+static bool is_trusted(const struct code_file *file)
+{
+    struct stat status;
+    return fstat(file->elf.descriptor, &status) == 0 && (status.st_uid == 0 || status.st_uid == geteuid()) &&
+           (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/* Names the stored table as the sampler does, which shares it. Returns false if FILE has no build id that can be
+ * trusted. */
 static bool name_kept_table(const struct code_files *files, const struct code_file *file, char path[PATH_MAX])
 {
-    if (!files->cache_directory || file->build_id_size == 0) return false;
+    if (!files->cache_directory || file->build_id_size == 0 || !is_trusted(file)) return false;
     int length = snprintf(path, PATH_MAX, "%s/%s.frames", files->cache_directory, file->elf.build_id);
     return length > 0 && length < PATH_MAX;
 }
