@@ -11,7 +11,9 @@
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/modules/modules.h"
 #include "sampler/run/threads.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_descriptors.h"
+#include "sampler/kernel/proc_files.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/source/signal_choice.h"
 #include "sampler/source/sample_requests.h"
 

@@ -30,6 +30,17 @@ static inline long kernel_call3(long number, long a, long b, long c)
     return kernel_call6(number, a, b, c, 0, 0, 0);
 }
 
+/* getpid and gettid without libc, whose functions can be interposed. */
+static inline pid_t kernel_process_id(void)
+{
+    return (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
+}
+
+static inline pid_t kernel_thread_id(void)
+{
+    return (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+}
+
 static inline int kernel_open(const char *path, int flags, mode_t mode)
 {
     return (int)kernel_call4(SYS_openat, AT_FDCWD, kernel_address(path), flags | O_CLOEXEC, (long)mode);

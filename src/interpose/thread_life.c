@@ -7,7 +7,7 @@
 #include "interpose/interpose_private.h"
 
 #include "base/kernel.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/sampler.h"
 
 #include <errno.h>

@@ -124,6 +124,28 @@ def the_sampler_knows_its_sources_by_their_functions_alone():
     check_equal(users, {"run/source_list.c", "source/sources.h", *(f"source/{name}.c" for name in names)}, "files that name a source")
 
 
+STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+
+
+def member_count(body):
+    """The members of a struct; those of a struct inside it count as one."""
+    body = re.sub(r"\{[^{}]*\}", "", COMMENT_OR_TEXT.sub("", body))
+    declarations = [re.sub(r"\([^()]*\)|\[[^\]]*\]", "", line) for line in body.split(";") if line.strip()]
+    return sum(1 if "(" in line else len(line.split(",")) for line in declarations)
+
+
+@case
+def the_parts_of_the_sampler_stay_small():
+    """A struct with many members, or a header that many files include, is where every change meets every other."""
+    paths = sorted((ROOT / "src/sampler").rglob("*.[ch]"))
+    structs = {name: member_count(body) for path in paths for name, body in STRUCT.findall(path.read_text(encoding="utf-8"))}
+    check(len(structs) > 50, f"structs: {sorted(structs)}")
+    check_equal({name: count for name, count in structs.items() if count > 15}, {}, "structs with more than 15 members")
+    headers = [header for path in paths for header in {header for quote, header in includes_of(path) if header.startswith("sampler/")}]
+    check_equal({name: headers.count(name) for name in set(headers) if headers.count(name) > 8}, {}, "headers in more than 8 files")
+    check_equal(member_count("int a, b[2];\nstruct x { int c; int d; } e;\nvoid (*f)(int, int);\n"), 4, "members")
+
+
 @case
 def each_folder_has_a_paragraph():
     missing = [path.name for path in (ROOT / "src").iterdir() if path.is_dir() and not (path / "README.md").is_file()]

@@ -5,7 +5,6 @@
  * thread's last call, all in hexadecimal. Lines that follow belong to it: "?" is an observation,
  * ">" a record that it wrote, "=" a state after the call. SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
-#include "sampler/kernel/process_info.h"
 #include "sampler/run/sampler_state.h"
 
 #include <stdlib.h>
@@ -20,7 +19,7 @@ static pid_t owner; /* thread in the open call; other threads may ask the same q
 
 static bool is_in_call(void)
 {
-    return is_inside && owner == thread_id();
+    return is_inside && owner == kernel_thread_id();
 }
 
 /* Inputs and states of a thread, as last written. */
@@ -79,7 +78,7 @@ static void flush(void)
     char full[sizeof(path) + 16];
     char digits[16], *at = digits + sizeof(digits) - 1;
     *at = '\0';
-    for (unsigned pid = (unsigned)process_id(); pid > 0; pid /= 10) *--at = (char)('0' + pid % 10);
+    for (unsigned pid = (unsigned)kernel_process_id(); pid > 0; pid /= 10) *--at = (char)('0' + pid % 10);
     strcpy(full, path);
     strcat(full, ".");
     strcat(full, at);
@@ -154,7 +153,7 @@ static void begin(const char *name, const struct ledger_tick *tick, const struct
         put_field("=", values[i]);
     }
     memcpy(traced->values, values, sizeof(values));
-    owner = thread_id();
+    owner = kernel_thread_id();
     is_inside = true;
 }
 

@@ -1,6 +1,8 @@
 /* Drives the tick (run/tick.c) with sources that offer on a script, through every row of the policy table.
  * SPDX-License-Identifier: MIT */
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/priority.h"
+#include "sampler/kernel/proc_files.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/run/context_switches.h"
 #include "sampler/run/idle_threads.h"
 #include "sampler/run/policy.h"

@@ -14,3 +14,10 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
 {
     return kernel_clock_ns(thread_cpu_clock(tid), ret_ns);
 }
+
+uint64_t thread_own_cpu_ns(void)
+{
+    uint64_t cpu_ns = 0;
+    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &cpu_ns);
+    return cpu_ns;
+}

@@ -4,7 +4,7 @@
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "base/thread_denial.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/priority.h"
 #include "sampler/kernel/processor.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/kernel/stack_reader.h"
 
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_memory.h"
 
 static bool copy_from(struct unwind_memory *memory, uint64_t address)
 {

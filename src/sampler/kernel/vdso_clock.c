@@ -109,3 +109,13 @@ uint64_t clock_ns(clockid_t clock)
     if (function && function(clock, &now) == 0) return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     return kernel_clock_ns(clock, &ns) ? ns : 0;
 }
+
+uint64_t monotonic_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t wall_clock_ns(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}

@@ -17,4 +17,7 @@ uint64_t clock_code_address(void);
 /* Returns the nanoseconds of CLOCK; 0 if there is no such clock. Signal-safe; keeps errno. */
 uint64_t clock_ns(clockid_t clock);
 
+uint64_t monotonic_ns(void);
+uint64_t wall_clock_ns(void);
+
 #endif

@@ -4,7 +4,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/unsigned.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_memory.h"
 
 #include <fcntl.h>
 #include <string.h>

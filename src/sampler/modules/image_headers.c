@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/modules/image_headers.h"
 
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_memory.h"
 
 #include <string.h>
 

@@ -14,7 +14,9 @@
 #include "base/sort.h"
 #include "sampler/modules/image_file.h"
 #include "sampler/modules/image_headers.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/cpu_clock.h"
+#include "sampler/kernel/own_descriptors.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "unwind/frame_table_file.h"
 
 #include <dlfcn.h>

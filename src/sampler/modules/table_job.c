@@ -7,7 +7,7 @@
 #include "base/plain_text.h"
 #include "sampler/modules/image_file.h"
 #include "sampler/modules/image_headers.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_memory.h"
 #include "unwind/frame_build.h"
 #include "unwind/frame_table_file.h"
 

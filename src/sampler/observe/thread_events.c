@@ -5,7 +5,7 @@
 
 #include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/vdso_clock.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -82,7 +82,7 @@ static __thread struct thread_event life __attribute__((tls_model("initial-exec"
 void thread_events_begin(uint64_t routine, uint64_t created_ns)
 {
     life = (struct thread_event){.routine = routine, .created_ns = created_ns};
-    life.tid = thread_id();
+    life.tid = kernel_thread_id();
     life.start_wait_ns = difference(monotonic_ns(), created_ns);
     write_event(&life);
 }
@@ -148,7 +148,7 @@ void thread_events_forget(void)
     memset(&sums, 0, sizeof(sums));
     atomic_store(&has_sums, false);
     if (life.tid == 0) return;
-    life.tid = thread_id();
+    life.tid = kernel_thread_id();
     life.created_ns = monotonic_ns();
     life.start_wait_ns = 0;
 }

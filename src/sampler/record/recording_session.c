@@ -3,7 +3,9 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "sampler/kernel/proc_files.h"
 #include "sampler/kernel/process_info.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/record/finished_recordings.h"
 
 #include <string.h>
@@ -30,7 +32,7 @@ static void name_recording(const struct recording_session *session, char path[RE
 {
     const char *end = path + RECORDING_PATH_SIZE;
     char *at = plain_text(path, end, session->directory);
-    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)process_id(), 10);
+    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)kernel_process_id(), 10);
     at = plain_number(plain_text(at, end, "-"), end, session->start_ns, 16);
     at = plain_number(plain_text(at, end, "-"), end, process_random_number(), 16);
     (void)plain_text(at, end, ".recording");
@@ -45,7 +47,7 @@ static void write_start(struct recording_session *session)
     path[length > 0 ? length : 0] = '\0';
     plain_path(path);
     struct recording_process process = {
-        .pid = process_id(),
+        .pid = kernel_process_id(),
         .parent_pid = (pid_t)kernel_call3(SYS_getppid, 0, 0, 0),
         .mode = session->mode,
         .period_ns = session->period_ns,

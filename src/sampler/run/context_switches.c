@@ -4,7 +4,6 @@
 #include "sampler/run/context_switches.h"
 
 #include "base/unsigned.h"
-#include "sampler/kernel/process_info.h"
 
 enum { STATUS_SIZE = 4096 };
 

@@ -3,7 +3,10 @@
 #ifndef OFFBEAT_SAMPLER_ENDED_THREADS_H
 #define OFFBEAT_SAMPLER_ENDED_THREADS_H
 
-#include "sampler/run/sampler_state.h"
+#include <stdint.h>
+
+struct sampler;
+struct target_thread;
 
 /* Returns the CPU time of the process that no thread accounts for: ended threads spent it after their last scan. */
 uint64_t ended_threads_unseen_cpu_ns(const struct sampler *sampler);

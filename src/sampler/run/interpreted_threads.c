@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/run/interpreted_threads.h"
 
+#include "base/kernel.h"
 #include "base/unsigned.h"
-#include "sampler/kernel/process_info.h"
 #include "sampler/record/recorded_places.h"
 #include "sampler/source/interpreted_stacks.h"
 #include "sampler/source/signal_choice.h"
@@ -113,7 +113,7 @@ static void list_interpreted_threads(struct sampler *sampler)
         &interpreted_found.process.state, &interpreted_own_memory, &interpreted_found.work, found_threads.threads,
         found_threads.tids, INTERPRETED_THREADS_MAX);
     for (size_t i = 0; i < count; i++) {
-        int tid = found_threads.tids[i] == INTERPRETED_MAIN_THREAD ? process_id() : found_threads.tids[i];
+        int tid = found_threads.tids[i] == INTERPRETED_MAIN_THREAD ? kernel_process_id() : found_threads.tids[i];
         struct target_thread *thread = tid > 0 ? threads_find(&sampler->threads, tid) : NULL;
         if (thread) note_thread(thread, found_threads.threads[i]);
         found_threads.has_threads |= thread != NULL;

@@ -7,7 +7,8 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_descriptors.h"
+#include "sampler/kernel/proc_files.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -101,7 +102,7 @@ static bool read_leader(void)
     return true;
 }
 
-/* Reads the capabilities of THREAD: process_id() is the leader, 0 is this thread. */
+/* Reads the capabilities of THREAD: kernel_process_id() is the leader, 0 is this thread. */
 static bool read_capabilities(int thread, struct __user_cap_data_struct ret_capabilities[2])
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, thread};
@@ -151,7 +152,7 @@ static long read_dumpable(void)
 static void note_cheap_signs(void)
 {
     if (was_confined) return;
-    (void)read_capabilities(process_id(), seen_capabilities);
+    (void)read_capabilities(kernel_process_id(), seen_capabilities);
     seen_dumpable = read_dumpable();
 }
 
@@ -177,7 +178,7 @@ bool privileges_have_changed(void)
 {
     struct __user_cap_data_struct capabilities[2];
     if (was_confined) return false;
-    (void)read_capabilities(process_id(), capabilities);
+    (void)read_capabilities(kernel_process_id(), capabilities);
     return memcmp(capabilities, seen_capabilities, sizeof(capabilities)) != 0 || read_dumpable() != seen_dumpable;
 }
 

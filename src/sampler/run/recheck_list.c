@@ -2,7 +2,6 @@
 #include "sampler/run/recheck_list.h"
 
 #include "base/kernel.h"
-#include "sampler/kernel/process_info.h"
 #include "sampler/run/policy.h"
 #include "sampler/run/thread_sources.h"
 

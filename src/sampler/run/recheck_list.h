@@ -4,7 +4,10 @@
 #ifndef OFFBEAT_SAMPLER_RECHECK_LIST_H
 #define OFFBEAT_SAMPLER_RECHECK_LIST_H
 
-#include "sampler/run/sampler_state.h"
+#include <stdbool.h>
+
+struct sampler;
+struct target_thread;
 
 void recheck_list_clear(void);
 bool recheck_list_has_room(void);

@@ -8,9 +8,7 @@
 #include "sampler/run/sampler_lifecycle.h"
 
 #include "base/futex.h"
-#include "sampler/kernel/vdso_clock.h"
 #include "sampler/kernel/raw_thread.h"
-#include "sampler/kernel/process_info.h"
 #include "sampler/kernel/stack_reader.h"
 #include "sampler/source/signal_gate.h"
 #include "sampler/source/signal_stacks.h"
@@ -110,7 +108,7 @@ bool sampler_start(const struct sampler_options *options)
     if (atomic_load(&life.state) != STATE_ABSENT || (was_started && !atomic_load(&lifecycle.gone))) return false;
     if (!sampler_prepare(options)) return false;
     begin_commands();
-    atomic_store(&life.pid, process_id());
+    atomic_store(&life.pid, kernel_process_id());
     life.aside_count = 0;
     was_started = raw_thread_start(sampler_run, NULL);
     if (was_started)
@@ -169,7 +167,7 @@ void sampler_after_fork_in_child(void)
 bool sampler_is_present(void)
 {
     uint32_t state = atomic_load(&life.state);
-    return (state == STATE_PRESENT || state == STATE_ASIDE) && atomic_load(&life.pid) == process_id();
+    return (state == STATE_PRESENT || state == STATE_ASIDE) && atomic_load(&life.pid) == kernel_process_id();
 }
 
 /* Opens the recording before a call that can make the path mean another file, or take away the right to open it. */

@@ -4,6 +4,7 @@
 #ifndef OFFBEAT_SAMPLER_SAMPLER_LIFECYCLE_H
 #define OFFBEAT_SAMPLER_SAMPLER_LIFECYCLE_H
 
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/sampler.h"
 
 #include <stdatomic.h>

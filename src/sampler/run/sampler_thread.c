@@ -17,9 +17,11 @@
 #include "sampler/ledger/recording_sink.h"
 #include "sampler/record/finished_recordings.h"
 #include "sampler/record/recording_session.h"
-#include "sampler/kernel/vdso_clock.h"
 #include "sampler/run/sampler_lifecycle.h"
 #include "sampler/run/privileges.h"
+#include "sampler/kernel/cpu_clock.h"
+#include "sampler/kernel/own_descriptors.h"
+#include "sampler/kernel/priority.h"
 #include "sampler/kernel/process_info.h"
 #include "sampler/source/signal_choice.h"
 #include "sampler/source/sample_requests.h"
@@ -74,7 +76,7 @@ static void note_start(void)
     uint64_t now_ns = monotonic_ns();
     sampler.start.ns = is_forked ? sampler.options.forked_ns : now_ns;
     sampler.start.age_ns = now_ns - sampler.start.ns;
-    sampler.start.thread = thread_id();
+    sampler.start.thread = kernel_thread_id();
     sampler.start.thread_sleeps = read_usage(RUSAGE_THREAD, &usage) ? (uint64_t)usage.ru_nvcsw : UINT64_MAX;
     sampler.start.thread_cpu_ns = thread_own_cpu_ns();
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.start.process_cpu_ns);
@@ -203,7 +205,7 @@ void sampler_note_name(void)
 
 pid_t sampler_leave_out(void)
 {
-    pid_t thread = thread_id();
+    pid_t thread = kernel_thread_id();
     thread_events_stay_silent();
     threads_leave_out(thread);
     return thread;
@@ -472,7 +474,7 @@ static void finish_sampling(void)
 static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
-    sampler.threads.sampler_tid = thread_id();
+    sampler.threads.sampler_tid = kernel_thread_id();
     thread_wake_promptly();
     process_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;

@@ -4,8 +4,6 @@
 #include "sampler/run/context_switches.h"
 #include "sampler/source/shared_timer.h"
 
-#include "sampler/kernel/process_info.h"
-
 void thread_time_read_delay(struct sampler *sampler, struct target_thread *thread)
 {
     enum { COUNTS_A_TICK_MAX = 32 };

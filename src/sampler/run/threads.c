@@ -6,7 +6,7 @@
 #include "base/pages.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_descriptors.h"
 #include "sampler/sampler.h"
 
 #include <stdatomic.h>
@@ -222,7 +222,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
          * entry, and drops it when the thread ends. In a process that ends, the sampler's thread is the last one to do
          * so. If it loses its processor meanwhile, the parent spins in wait() until it is done: 1.5 ms for each process
          * of a busy machine. */
-        note_listed(threads, process_id(), writer);
+        note_listed(threads, kernel_process_id(), writer);
         note_listed(threads, threads->sampler_tid, writer);
     } else {
         list_threads(threads, directory, writer);

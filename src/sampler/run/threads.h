@@ -4,7 +4,7 @@
 #define OFFBEAT_SAMPLER_THREADS_H
 
 #include "sampler/kernel/cpu_clock.h"
-#include "sampler/kernel/thread_files.h"
+#include "sampler/kernel/proc_files.h"
 #include "sampler/ledger/ledger.h"
 #include "sampler/record/recording_writer.h"
 #include "sampler/source/source.h"

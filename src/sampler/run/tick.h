@@ -2,7 +2,9 @@
 #ifndef OFFBEAT_SAMPLER_TICK_H
 #define OFFBEAT_SAMPLER_TICK_H
 
-#include "sampler/run/sampler_state.h"
+#include <stdbool.h>
+
+struct sampler;
 
 /* Scans all threads. Returns false if one has ended. */
 bool tick_all_threads(struct sampler *sampler);

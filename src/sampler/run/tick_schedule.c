@@ -3,7 +3,7 @@
 
 #include "base/unsigned.h"
 #include "sampler/source/chance.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/priority.h"
 
 enum { MILLION = 1000000, LATE_NS_MIN = 100000000 };
 

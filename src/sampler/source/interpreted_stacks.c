@@ -3,7 +3,7 @@
 
 #include "base/pages.h"
 #include "sampler/kernel/cpu_clock.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_memory.h"
 #include "sampler/record/recorded_places.h"
 
 struct interpreted_found interpreted_found;

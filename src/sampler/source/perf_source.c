@@ -6,11 +6,11 @@
 #include "base/kernel.h"
 #include "base/seccomp_filter.h"
 #include "base/unsigned.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_descriptors.h"
+#include "sampler/kernel/own_memory.h"
 #include "sampler/source/chance.h"
 #include "sampler/source/remote_unwind.h"
 #include "sampler/source/sample_walk.h"
-#include "sampler/source/shared_timer.h"
 #include "sampler/source/signal_choice.h"
 #include "sampler/source/sources.h"
 

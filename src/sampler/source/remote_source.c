@@ -1,6 +1,5 @@
 /* Reads the stacks of threads that are blocked, from outside (remote_unwind.h). SPDX-License-Identifier: MIT */
 #include "sampler/source/interpreted_stacks.h"
-#include "sampler/source/shared_timer.h"
 #include "sampler/source/sources.h"
 #include "sampler/source/walk_tables.h"
 

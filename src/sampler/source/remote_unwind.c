@@ -6,7 +6,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/kernel/cpu_clock.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_memory.h"
 #include "sampler/kernel/processor.h"
 #include "sampler/kernel/stack_reader.h"
 

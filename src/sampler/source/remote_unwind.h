@@ -4,7 +4,7 @@
 #define OFFBEAT_SAMPLER_REMOTE_UNWIND_H
 
 #include "format/recording/recording_layout.h"
-#include "sampler/kernel/thread_files.h"
+#include "sampler/kernel/proc_files.h"
 #include "unwind/unwind.h"
 
 enum remote_unwind_result {

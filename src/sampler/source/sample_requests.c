@@ -5,7 +5,6 @@
 #include "base/pages.h"
 #include "base/unsigned.h"
 #include "sampler/kernel/cpu_clock.h"
-#include "sampler/kernel/process_info.h"
 
 /* Requests that were ever taken; each is allocated then, and never freed: a late reply may come at any time. */
 static struct sample_request *requests[REQUESTS_MAX];
@@ -149,12 +148,12 @@ bool sample_request_send(struct sample_request *request, int number)
     siginfo_t information = {0};
     information.si_signo = number;
     information.si_code = SIGNAL_CODE;
-    information.si_pid = process_id();
+    information.si_pid = kernel_process_id();
     information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
     information.si_value.sival_ptr = cookie_of(request);
     atomic_store(&request->is_sent, true);
-    return kernel_call4(SYS_rt_tgsigqueueinfo, process_id(), request->thread, number, kernel_address(&information)) ==
-           0;
+    return kernel_call4(SYS_rt_tgsigqueueinfo, kernel_process_id(), request->thread, number,
+                        kernel_address(&information)) == 0;
 }
 
 static bool make_timer(struct sample_request *request, int number)
@@ -220,7 +219,8 @@ bool sample_request_renew(struct sample_request *request, const struct unwind_mo
 
 void sample_requests_disarm(pid_t thread)
 {
-    if (process_id() != signal_handler_owner()) return; /* a child of vfork shares our memory, but not our timers */
+    if (kernel_process_id() != signal_handler_owner())
+        return; /* a child of vfork shares our memory, but not our timers */
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
         if (thread == 0 || requests[i]->thread == thread) delete_timer(requests[i]);
     }
@@ -228,7 +228,7 @@ void sample_requests_disarm(pid_t thread)
 
 bool sample_requests_are_sent(void)
 {
-    if (process_id() != signal_handler_owner()) return false;
+    if (kernel_process_id() != signal_handler_owner()) return false;
     for (size_t i = 0, end = atomic_load(&used_end); i < end; i++) {
         if (atomic_load(&requests[i]->is_sent) && sample_request_phase(requests[i]) == REQUEST_OPEN) return true;
     }

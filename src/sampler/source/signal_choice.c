@@ -10,7 +10,6 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/seccomp_filter.h"
-#include "sampler/kernel/process_info.h"
 #include "sampler/source/signal_stacks.h"
 
 #include <string.h>

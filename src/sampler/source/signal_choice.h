@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 #define OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
 
-#include "sampler/kernel/thread_files.h"
+#include "sampler/kernel/proc_files.h"
 #include "sampler/source/sample_requests.h"
 
 struct signal_choice {

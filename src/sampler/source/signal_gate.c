@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/vdso_clock.h"
 #include "sampler/kernel/processor.h"
 #include "sampler/source/signal_stacks.h"
 
@@ -65,13 +65,13 @@ static void wait_for_signal(pid_t thread)
         (void)kernel_call3(SYS_sched_yield, -1, -1, -1);
     }
     sample_requests_disarm(thread);
-    (void)thread_id();
+    (void)kernel_thread_id();
 }
 
 void sampler_expect_alternate_stack(void)
 {
-    signal_stacks_expect_small(thread_id());
-    wait_for_signal(thread_id());
+    signal_stacks_expect_small(kernel_thread_id());
+    wait_for_signal(kernel_thread_id());
 }
 
 void sampler_note_coroutine_stack(size_t bytes)

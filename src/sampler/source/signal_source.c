@@ -6,7 +6,6 @@
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/source/interpreted_stacks.h"
 #include "sampler/source/reply_stack.h"
-#include "sampler/source/shared_timer.h"
 #include "sampler/source/signal_choice.h"
 #include "sampler/source/signal_gate.h"
 #include "sampler/source/sources.h"

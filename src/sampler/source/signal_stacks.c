@@ -3,7 +3,6 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
-#include "sampler/kernel/process_info.h"
 #include "sampler/kernel/processor.h"
 
 #include <errno.h>
@@ -44,7 +43,7 @@ static void forget_ended(void)
 {
     for (size_t i = 0; i < SMALL_STACKS_MAX; i++) {
         pid_t thread = atomic_load(&small.threads[i]);
-        bool has_ended = thread != 0 && kernel_call3(SYS_tgkill, process_id(), thread, 0) == -ESRCH;
+        bool has_ended = thread != 0 && kernel_call3(SYS_tgkill, kernel_process_id(), thread, 0) == -ESRCH;
         if (has_ended && atomic_compare_exchange_strong(&small.threads[i], &thread, 0))
             atomic_fetch_sub(&small.count, 1);
     }
@@ -73,7 +72,7 @@ void signal_stacks_expect_small(pid_t thread)
 void sampler_note_alternate_stack(void)
 {
     stack_t present = {0};
-    pid_t thread = thread_id();
+    pid_t thread = kernel_thread_id();
     if (kernel_call3(SYS_sigaltstack, 0, kernel_address(&present), 0) != 0) return;
     bool has_alternate = !(present.ss_flags & SS_DISABLE); /* a thread's own stack has room */
     if (has_alternate && !has_room(present.ss_size))

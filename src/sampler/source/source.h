@@ -9,7 +9,7 @@
 
 #include "format/recording/recording_layout.h"
 #include "interpreters/interpreter.h"
-#include "sampler/kernel/thread_files.h"
+#include "sampler/kernel/proc_files.h"
 #include "sampler/modules/modules.h"
 #include "sampler/observe/found_stack.h"
 #include "sampler/source/clock_signals.h"

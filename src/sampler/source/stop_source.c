@@ -2,11 +2,10 @@
 #include "base/seccomp_filter.h"
 #include "base/timespec.h"
 #include "base/unsigned.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_descriptors.h"
 #include "sampler/source/chance.h"
 #include "sampler/source/remote_unwind.h"
 #include "sampler/source/sample_walk.h"
-#include "sampler/source/shared_timer.h"
 #include "sampler/source/sources.h"
 
 enum {

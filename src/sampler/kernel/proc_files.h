@@ -1,8 +1,8 @@
-/* Files of a thread of this process in /proc. They stay open as long as there are enough descriptors: opening costs
- * three times as much as reading, and a process that gives up its rights can often not open them again.
+/* Small files in /proc. Those of a thread stay open as long as there are enough descriptors: opening costs three times
+ * as much as reading, and a process that gives up its rights can often not open them again.
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SAMPLER_THREAD_FILES_H
-#define OFFBEAT_SAMPLER_THREAD_FILES_H
+#ifndef OFFBEAT_SAMPLER_PROC_FILES_H
+#define OFFBEAT_SAMPLER_PROC_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +33,17 @@ void thread_open_syscall(struct thread_files *files);
 bool thread_read_delay(struct thread_files *files, uint64_t *ret_ns);
 /* Does the same for the calling thread, which may be any one. Takes a descriptor for a moment. */
 bool thread_read_own_delay(uint64_t *ret_ns);
+
+/* Writes "/proc/self/task/TID/FILE" to PATH. */
+enum { TASK_PATH_SIZE = 64 };
+void task_path(char path[TASK_PATH_SIZE], pid_t tid, const char *file);
+
+/* Find "KEY:" in STATUS, the text of a /proc/…/status file, and return the text after it (NULL without KEY), or the
+ * number there (0 without KEY). */
+const char *status_line(const char *status, const char *key);
+uint64_t status_number(const char *status, const char *key, unsigned base);
+
+/* Reads a small file under /proc, NUL-terminated, cut at SIZE - 1. Returns its size, negative if it cannot be read. */
+ssize_t read_small_file(const char *path, char *buffer, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/kernel/thread_files.h"
+#include "sampler/kernel/proc_files.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
-#include "sampler/kernel/process_info.h"
+#include "sampler/kernel/own_descriptors.h"
 
 #include <string.h>
 
@@ -77,4 +77,50 @@ bool thread_read_own_delay(uint64_t *ret_ns)
 {
     char text[96];
     return read_small_file("/proc/thread-self/schedstat", text, sizeof(text)) > 0 && parse_delay(text, ret_ns);
+}
+
+/* --- Any files ---------------------------------------------------------------------------------------------------- */
+
+ssize_t read_small_file(const char *path, char *buffer, size_t size)
+{
+    int descriptor = process_open(path, O_RDONLY);
+    if (descriptor < 0) return -1;
+    size_t filled = 0;
+    while (filled < size - 1) {
+        ssize_t got = kernel_read(descriptor, buffer + filled, size - 1 - filled);
+        if (got <= 0) break;
+        filled += (size_t)got;
+    }
+    kernel_close(descriptor);
+    buffer[filled] = '\0';
+    return (ssize_t)filled;
+}
+
+void task_path(char path[TASK_PATH_SIZE], pid_t tid, const char *file)
+{
+    const char *end = path + TASK_PATH_SIZE;
+    char *at = plain_text(path, end, "/proc/self/task/");
+    at = plain_number(at, end, (uint64_t)tid, 10);
+    at = plain_text(at, end, "/");
+    (void)plain_text(at, end, file);
+}
+
+/* --- /proc/…/status ----------------------------------------------------------------------------------------------- */
+
+const char *status_line(const char *status, const char *key)
+{
+    for (const char *line = status; line; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (strncmp(line, key, strlen(key)) == 0 && line[strlen(key)] == ':') {
+            for (line += strlen(key) + 1; *line == '\t' || *line == ' ';) line++;
+            return line;
+        }
+    }
+    return NULL;
+}
+
+uint64_t status_number(const char *status, const char *key, unsigned base)
+{
+    const char *line = status_line(status, key);
+    return line ? plain_parse(&line, base) : 0;
 }
