@@ -115,7 +115,7 @@ void series_list_init(struct series_list *list, const struct store_query *query)
 }
 
 enum status series_find_profiles(struct series_list *list, struct store *store, const struct store_query *query,
-                                   struct error *error)
+                                 struct error *error)
 {
     struct store_query beside = *query;
     enum status status = STATUS_OK;

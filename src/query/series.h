@@ -28,7 +28,7 @@ void series_list_init(struct series_list *list, const struct store_query *query)
 /* Finds the profiles that are needed: those next to the range of QUERY, at most an hour away, for differences; the last
  * one of each series in the range, if only these are. */
 enum status series_find_profiles(struct series_list *list, struct store *store, const struct store_query *query,
-                                   struct error *error);
+                                 struct error *error);
 void series_list_fini(struct series_list *list);
 /* The earliest start of a chunk that series_takes may accept. */
 uint64_t series_first_ns(const struct series_list *list);
