@@ -57,6 +57,17 @@ TEST(reads_code_as_the_name_of_a_function)
     }
 }
 
+TEST(reads_interned_strings_of_python_2)
+{
+    struct profile profile;
+    read_profile(PSTATS "python2.7.pstats", &format_pstats, &profile);
+    CHECK_INT(sum_of(&profile, "f", 2, 0), 8521000);
+    CHECK_INT(sum_of(&profile, "f", 2, 1), 8361);
+    CHECK_INT(sum_of(&profile, "<lambda>", 3, 0), 77000);
+    CHECK_INT(sum_of(&profile, "<sorted>", 0, 0), 1690000);
+    profile_fini(&profile);
+}
+
 TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {
@@ -67,6 +78,7 @@ TEST(rejects_what_is_broken_and_says_where)
     } broken[] = {
         {"{)\3z\1ai\1\0\0\0z\1f)\5i", 18, STATUS_MALFORMED, 17},
         {"{)\3z\1ar\7\0\0\0z\1f0", 16, STATUS_MALFORMED, 11},
+        {"{(\3\0\0\0t\1\0\0\0aR\7\0\0\0", 17, STATUS_MALFORMED, 17},
         {"{)\3z\1ai\1\0\0\0z\1f?....", 19, STATUS_UNSUPPORTED, 15},
         {"{)\3z\1ai\1\0\0\0z\1fi\1\0\0\0"
          "0",

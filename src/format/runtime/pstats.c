@@ -43,6 +43,7 @@ struct decoder {
     struct profile *profile;
     ARRAY_OF(struct object) objects; /* 0: something else */
     ARRAY_OF(uint32_t) items, references, pending;
+    ARRAY_OF(uint32_t) interned; /* strings that Python 2 refers to */
     enum status status;
     struct error *error;
 };
@@ -69,6 +70,19 @@ static uint32_t add_text(struct decoder *decoder, uint64_t size)
 {
     struct slice text = cursor_take(&decoder->cursor, size);
     return add_object(decoder, (struct object){.kind = KIND_TEXT, .text = profile_string(decoder->profile, text)});
+}
+
+/* Reads an interned string, which Python 2 refers to by its number among these. */
+static uint32_t add_interned(struct decoder *decoder)
+{
+    uint32_t text = add_text(decoder, cursor_u32(&decoder->cursor));
+    return ADD(decoder, &decoder->interned, text) ? text : NO_OBJECT;
+}
+
+static uint32_t interned_at(struct decoder *decoder, uint32_t number)
+{
+    if (number < decoder->interned.count) return decoder->interned.items[number];
+    return reject(decoder, STATUS_MALFORMED, "a reference to a string that is not there yet");
 }
 
 static uint32_t add_number(struct decoder *decoder, double number)
@@ -199,9 +213,12 @@ static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool
     case 'a':
     case 'A':
     case 'u':
-    case 't':
     case 's':
         return add_text(decoder, cursor_u32(cursor));
+    case 't':
+        return add_interned(decoder);
+    case 'R':
+        return interned_at(decoder, cursor_u32(cursor));
     case ')':
         return read_tuple(decoder, cursor_u8(cursor), depth);
     case '(':
@@ -343,12 +360,15 @@ static void read_file(struct decoder *decoder)
         add_function(decoder, item_of(decoder, file, i), item_of(decoder, file, i + 1));
 }
 
-/* True for a dictionary whose first key is a tuple of a text, a number and a text. */
+/* True for a dictionary whose first key is a tuple of a text, a number and a text. Python 2 has no short tuples. */
 static bool pstats_detect(struct slice bytes)
 {
-    if (bytes.size < 16 || (bytes.data[0] & 0x7f) != '{' || (bytes.data[1] & 0x7f) != ')' || bytes.data[2] != 3)
-        return false;
-    return strchr("zZaAuts", bytes.data[3] & 0x7f) != NULL && (bytes.data[3] & 0x7f) != 0;
+    static const uint8_t start_of_2[] = {'{', '(', 3, 0, 0, 0};
+    if (bytes.size < 16) return false;
+    bool is_old = memcmp(bytes.data, start_of_2, sizeof(start_of_2)) == 0;
+    bool is_new = (bytes.data[0] & 0x7f) == '{' && (bytes.data[1] & 0x7f) == ')' && bytes.data[2] == 3;
+    uint8_t kind = bytes.data[is_old ? 6 : 3] & 0x7f;
+    return (is_old || is_new) && kind != 0 && strchr("zZaAuts", kind) != NULL;
 }
 
 static enum status pstats_decode(struct slice bytes, struct profile *profile, struct error *error)
@@ -364,6 +384,7 @@ static enum status pstats_decode(struct slice bytes, struct profile *profile, st
     free(decoder.objects.items);
     free(decoder.items.items);
     free(decoder.references.items);
+    free(decoder.interned.items);
     free(decoder.pending.items);
     return decoder.status == STATUS_OK ? profile_failed(profile, error) : decoder.status;
 }
