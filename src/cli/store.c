@@ -64,7 +64,7 @@ int command_store(int argc, char **argv)
     };
     const struct command_syntax syntax = {
         .name = "store",
-        .usage = "check [--repair] [--data DIR], backup TARGET [--data DIR], or: create|check --store ADDRESS",
+        .usage = "check [--repair], or: backup TARGET, or: create",
         .example = "offbeat store check --data /var/lib/offbeat",
         .about = "check reads all data of offbeat serve and reports what is damaged; no server may have it open.\n"
                  "backup copies all data to the new folder TARGET, while a server may be running.\n"

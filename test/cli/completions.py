@@ -36,7 +36,7 @@ def offers(*words):
 def bash_completes_commands_options_values_and_files():
     check_equal(offers("re"), ["record"], "commands")
     check_equal(offers("record", "--mo"), ["--mode"], "options")
-    check_equal(offers("record", "--mode", ""), ["wall", "cpu"], "values of an option")
+    check_equal(offers("record", "--mode", ""), ["wall", "cpu", "off-cpu"], "values of an option")
     check_equal(offers("record", "--mode", "=", "c"), ["cpu"], "values after an equals sign")
     check_equal(offers("top", "--by-"), ["--by-thread", "--by-process"], "options of another command")
     check_equal(sorted(offers("top", "pr")), ["private data", "profile.pb.gz", "programs"], "files")
@@ -61,7 +61,7 @@ def bash_completes_the_program_that_record_runs():
 def fish_completes_help_and_actions():
     text = FILES["fish"].read_text(encoding="utf-8")
     check(re.search("__fish_seen_subcommand_from help' -x -a '.*merge", text), "help has no commands")
-    check("-f -a 'check backup'" in text, "store has no actions")
+    check("-f -a 'check backup create'" in text, "store has no actions")
     if not shutil.which("fish"):
         skip("fish is not installed")
     done = subprocess.run(["fish", "--no-config", "-c", f"source {FILES['fish']}; complete -C 'offbeat help mer'"],
