@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH = 100, MODULES_MAX = 64, REPEAT = 1000, ROUNDS = 20 };
+enum { DEPTH = 100, TOO_DEEP = 2 * BPF_FRAMES_MAX, MODULES_MAX = 64, REPEAT = 1000, ROUNDS = 20 };
 
 static struct bpf_programs *programs;
 static char problem[BPF_PROBLEM_SIZE];
@@ -145,7 +145,7 @@ static void prepare(void)
 
 /* --- Known stacks ------------------------------------------------------------------------------------------------- */
 
-static uint64_t expected[DEPTH + 1]; /* return addresses, the innermost first */
+static uint64_t expected[TOO_DEEP + 1]; /* return addresses, the innermost first */
 
 static void walk_in_user_space(void);
 
@@ -176,6 +176,14 @@ TEST(walks_known_frames_to_the_root)
     prepare();
     CHECK(descend(DEPTH));
     check_stack(expected, DEPTH + 1);
+}
+
+TEST(leaves_stacks_that_are_too_deep_to_user_space)
+{
+    prepare();
+    CHECK(descend(TOO_DEEP));
+    CHECK_UINT(received.sample.outcome, UNWIND_PENDING);
+    CHECK_UINT(received.sample.count, 0);
 }
 
 static volatile bool is_sampled_in_handler;

@@ -1,6 +1,6 @@
 /* The walk of unwind/unwind.c and unwind/x86_64_step.c as the kernel's verifier accepts it: the same rules and
- * outcomes, over tables in BPF maps. A walk that meets a rule with an expression, or code whose table is not loaded,
- * ends as UNWIND_PENDING: user space walks such a stack.
+ * outcomes, over tables in BPF maps. A walk that meets a rule with an expression, code whose table is not loaded, or
+ * BPF_FRAMES_MAX frames ends as UNWIND_PENDING: user space walks such a stack.
  *
  * Each program that walks has its own struct walk in a per-CPU map, because one may interrupt another. All loops have
  * constant bounds, and all indexes are masked: the verifier cannot know what the tables contain.
@@ -413,7 +413,7 @@ static long walk_frame(uint32_t index, void *data)
     if (walk->is_after_call && step == MACHINE_STEPPED_EXACTLY) walk->addresses[last & (SAMPLE_ROOM - 1)]++;
     uint64_t address = walk->registers[MACHINE_IP];
     if (address == 0) return end_walk(walk, UNWIND_ROOT);
-    if (walk->sample.count >= BPF_FRAMES_MAX) return end_walk(walk, UNWIND_TOO_DEEP);
+    if (walk->sample.count >= BPF_FRAMES_MAX) return end_walk(walk, UNWIND_PENDING);
     walk->is_after_call = step == MACHINE_STEPPED;
     walk->lookup = walk->is_after_call ? address - 1 : address;
     walk->addresses[walk->sample.count & (SAMPLE_ROOM - 1)] = walk->lookup + 1;
