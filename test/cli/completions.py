@@ -43,7 +43,7 @@ def bash_completes_commands_options_values_and_files():
     check_equal(offers("symbolize", "--debug-dir", "p"), ["programs"], "folders")
     check_equal(offers("convert", "x", "--to", "sp"), ["speedscope"], "formats")
     check_equal(offers("help", "mer"), ["merge"], "commands to be explained")
-    check_equal(offers("store", ""), ["check", "backup"], "actions")
+    check_equal(offers("store", ""), ["check", "backup", "create"], "actions")
     check_equal(offers("store", "check", "--re"), ["--repair"], "options after an action")
     check_equal(offers("record", "--mode=c"), ["--mode=cpu"], "values where = separates no words")
     check_equal(offers("symbolize", "--debug-dir=p"), ["--debug-dir=programs"], "folders where = separates no words")
