@@ -1,7 +1,11 @@
 /* Divides the time of a thread that is seen from outside. Its clocks say how long it ran, waited for a processor and
  * was blocked since the tick before; stacks say where. CPU time is written with the stacks of the thread that were
  * taken while it ran, blocked time with the stack where it is found blocked. Time without a stack is carried to the
- * next one of its kind. SPDX-License-Identifier: MIT */
+ * next one of its kind.
+ *
+ * The ledger of the sampler (sampler/ledger) needs a CPU clock that is exact when its thread is scanned. The clocks of
+ * an engine are some milliseconds old while a thread runs, so that its CPU time is lent before they show it; and
+ * engines differ in what they see. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_RECORDER_THREAD_TIMES_H
 #define OFFBEAT_RECORDER_THREAD_TIMES_H
 
