@@ -72,6 +72,9 @@ static bool parse(int argc, char **argv, struct agent_options *options, enum exi
          .help = "what services are named after (default: auto, the first of unit, container and command)"},
         {"frequency", 'F', OPTION_NUMBER, &options->frequency_hz, .argument = "HZ",
          .help = "samples of each thread a second (default: 19)", .minimum = 1, .maximum = RECORD_FREQUENCY_MAX},
+        {"cpu-max", 0, OPTION_PERCENT, &options->cpu_max_ppm, .argument = "PERCENT",
+         .help = "what the agent may use of a processor; above it, samples are rarer (default: 1%)",
+         .minimum = CPU_PPM_MIN, .maximum = 100 * PERCENT_PPM},
         {"mode", 0, OPTION_CHOICE, &options->mode, .argument = "cpu|wall",
          .help = "time on a processor, or also time that threads wait (default: cpu)"},
         {"engine", 0, OPTION_CHOICE, &options->engine, .argument = "auto|bpf|perf|proc",
@@ -118,6 +121,7 @@ static struct agent_options default_options(void)
                                   .service = "auto",
                                   .keep = "1G",
                                   .frequency_hz = FREQUENCY_DEFAULT,
+                                  .cpu_max_ppm = PERCENT_PPM,
                                   .disk_megabytes = 1024,
                                   .recording_ns = RECORDING_NS};
 }
@@ -192,6 +196,15 @@ static void name_service(void *context, pid_t pid, const char *program, const st
     agent_service_name(rule && rule->service ? rule->service : agent->options.service, pid, program, place, ret_name);
 }
 
+/* A rule's frequency is that of the agent at most. */
+static uint64_t thinning(void *context, pid_t pid, const char *name)
+{
+    struct agent *agent = context;
+    const struct agent_rule *rule = agent_rules_find(&agent->rules, pid, name);
+    if (!rule || rule->frequency_hz == 0) return 1;
+    return greatest((agent->options.frequency_hz + rule->frequency_hz / 2) / rule->frequency_hz, 1);
+}
+
 static void take_finished(void *context, const char *path, uint64_t stack_count)
 {
     const struct agent *agent = context;
@@ -210,10 +223,11 @@ static void print_state(const struct agent *agent)
     if (agent->options.delivery.dsn)
         (void)snprintf(server, sizeof(server), ", %" PRIu64 " sent, %" PRIu64 " rejected or dropped", sent.sent,
                        sent.discarded + sent.limited);
-    message("agent: %zu processes; profiles: %" PRIu64 " made%s, %" PRIu64 " recordings with too few samples, %" PRIu64
-            " failed; %" PRIu64 " stacks lost",
-            recorder_process_count(agent->recorder), counts.stored, server, counts.empty, counts.failed,
-            losses.stacks_lost + losses.runs_missed);
+    message("agent: %zu processes, %.3g samples a second; profiles: %" PRIu64 " made%s, %" PRIu64
+            " recordings with too few samples, %" PRIu64 " failed; %" PRIu64 " stacks lost",
+            recorder_process_count(agent->recorder),
+            (double)agent->options.frequency_hz / recorder_slowness(agent->recorder), counts.stored, server,
+            counts.empty, counts.failed, losses.stacks_lost + losses.runs_missed);
 }
 
 /* Takes over the rules of the file; the old ones stay if there is an error in it. */
@@ -273,10 +287,14 @@ static bool open_recorder(struct agent *agent)
     static char cache_directory[PATH_MAX];
     const struct recorder_options options = {
         .frequency_hz = agent->options.frequency_hz,
+        .cpu_max_ppm = agent->options.cpu_max_ppm,
+        .search_ns = SECOND_NS,
         .is_cpu_mode = agent->options.mode == 0,
         .follows_children = true,
         .watches_all = true,
+        .chooses_programs = true,
         .wants = wants,
+        .thinning = thinning,
         .name_service = name_service,
         .finished = take_finished,
         .context = agent,

@@ -538,6 +538,7 @@ static void prepare_attach_options(struct record *record)
 {
     struct attach_options *attach = &record->attach;
     attach->frequency_hz = record->run.frequency_hz;
+    attach->cpu_max_ppm = record->run.cpu_max_ppm;
     attach->duration_ns = record->run.duration_ns;
     attach->is_cpu_mode = record->run.is_cpu_mode;
     attach->no_children = record->run.no_children;

@@ -130,6 +130,7 @@ static bool open_engine(struct attachment *attachment, struct attach_options *op
     const struct recorder_options recorder_options = {
         .frequency_hz = options->frequency_hz,
         .is_cpu_mode = options->is_cpu_mode,
+        .cpu_max_ppm = options->cpu_max_ppm,
         .records_waits = options->records_waits,
         .wait_ns_min = options->wait_ns_min,
         .names_wakers = options->names_wakers,
@@ -206,7 +207,7 @@ void attach_end(struct attachment *attachment)
                 (unsigned long long)lost);
 }
 
-void attach_add(struct attachment *attachment, pid_t pid)
+static void add(struct attachment *attachment, pid_t pid)
 {
     struct engine_denial denial;
     struct task_status status;
@@ -215,10 +216,17 @@ void attach_add(struct attachment *attachment, pid_t pid)
     if (denial.reason[0] && !is_zombie) print_denial("", &denial);
 }
 
+/* A child may have been born before. */
+void attach_add(struct attachment *attachment, pid_t pid)
+{
+    add(attachment, pid);
+    recorder_find(attachment->recorder);
+}
+
 /* Adds the processes to the recorder. A process that is gone or denied is named; the others are recorded. */
 static bool add_all(struct attachment *attachment)
 {
-    for (size_t i = 0; i < attachment->count; i++) attach_add(attachment, attachment->pids[i]);
+    for (size_t i = 0; i < attachment->count; i++) add(attachment, attachment->pids[i]);
     recorder_find(attachment->recorder);
     if (recorder_process_count(attachment->recorder) == 0 && attachment->count == 0)
         message("no process has that name, user and control group, or this user may not record it");

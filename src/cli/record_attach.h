@@ -22,6 +22,7 @@ struct attach_options {
     const char *image_directory; /* folder where names are looked for by build id */
     const char *cache_directory; /* folder of frame tables; NULL: none */
     uint64_t frequency_hz;
+    uint64_t cpu_max_ppm; /* most that this process may use of a processor, millionths; 0: any */
     uint64_t duration_ns; /* 0: until the processes or the user end it */
     bool is_cpu_mode, no_children;
     bool records_waits;   /* true in off-CPU mode */

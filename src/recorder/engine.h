@@ -176,6 +176,10 @@ struct engine_ops {
     bool (*sees_user_code_only)(const struct engine *engine);
     void (*close)(struct engine *engine); /* accepts NULL; leaves nothing in the kernel */
 
+    /* Changes the time between two stacks of a running thread of PROCESS; NULL: of all that are added later. The
+     * function is NULL if there are no such stacks. */
+    void (*set_period)(struct engine *engine, struct watched_process *process, uint64_t period_ns);
+
     /* Begins to watch PROCESS, which stays valid until remove_process. Returns false with *RET_DENIAL. */
     bool (*add_process)(struct engine *engine, struct watched_process *process, struct engine_denial *ret_denial);
     /* Takes over a changed list of modules, or a table that is ready. May be NULL. */
@@ -192,6 +196,9 @@ struct engine_ops {
     /* Delivers one engine_thread for each thread of the watched processes that ran since the last call, or that is new
      * or ended; a thread that is left out was blocked all the time. NULL unless SEES_THREADS. */
     void (*observe)(struct engine *engine, const struct engine_sink *sink);
+
+    /* Delivers the threads that have ended since the last call, a part of what OBSERVE does. NULL: it cannot. */
+    void (*observe_ends)(struct engine *engine, const struct engine_sink *sink);
 
     /* Called from inside of the sink for the thread that is delivered as blocked, after its stack was read. Returns
      * true if it has run since it was SEEN. NULL: the kernel is asked by /proc. */

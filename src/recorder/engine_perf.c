@@ -248,6 +248,14 @@ static void remove_process(struct engine *engine, struct watched_process *watche
     watched->engine_data = NULL;
 }
 
+static void set_period(struct engine *engine, struct watched_process *watched, uint64_t period_ns)
+{
+    const struct perf_process *process = watched ? watched->engine_data : NULL;
+    if (!watched) engine->options.period_ns = period_ns;
+    for (size_t i = 0; process && i < process->events.count; i++)
+        (void)ioctl(process->events.items[i], PERF_EVENT_IOC_PERIOD, &period_ns);
+}
+
 /* --- Records ------------------------------------------------------------------------------------------------------ */
 
 /* A PERF_RECORD_SAMPLE with the attributes above. */
@@ -386,6 +394,7 @@ const struct engine_ops engine_perf = {
     .probe = probe,
     .open = open_engine,
     .close = close_engine,
+    .set_period = set_period,
     .add_process = add_process,
     .remove_process = remove_process,
     .poll = poll_rings,

@@ -143,7 +143,7 @@ static void write_start(struct recorded_process *process, const struct recorder_
     process_place_read(process->watched.pid, &process->place);
     write_place(process);
     write_service(process, options, record.name);
-    process->tick.time_ns = start_ns;
+    process->tick.time_ns = process->tick.observed_ns = start_ns;
     process->usage_ns = now_ns;
 }
 
@@ -382,7 +382,7 @@ void recorded_process_end_tick(struct recorded_process *process)
             continue;
         }
         if (process->tick.records_waits) continue;
-        if (!thread->is_observed && !thread->is_resting && thread->is_known)
+        if (!thread->is_observed && !thread->is_resting && thread->is_known && !process->tick.is_partial)
             thread_times_add(thread, &process->tick, NULL);
         thread_times_end_tick(thread, &process->tick);
     }

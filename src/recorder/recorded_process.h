@@ -28,9 +28,11 @@ struct recorded_process {
     bool needs_listing;            /* true if a stack was at an address in no module */
     bool has_run;                  /* true if one of its threads has run since its code was listed */
     uint64_t relist_pause_ns; /* time between two listings that stacks ask for; longer while they find nothing new */
+    bool is_observed; /* true if all its threads were observed once, or if it began while its parent was recorded */
     bool has_ended;
     uint64_t ticks; /* ticks of all its recordings */
     struct recorded_counts counts;
+    uint64_t thinning;   /* N: each N-th stack of running threads is enough */
     uint64_t restart_ns; /* time of the next recording, CLOCK_MONOTONIC */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     struct process_place place;

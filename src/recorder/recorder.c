@@ -3,6 +3,7 @@
 
 #include "base/clocks.h"
 #include "base/unsigned.h"
+#include "recorder/cpu_budget.h"
 #include "recorder/recorded_process.h"
 #include "recorder/remote_memory.h"
 #include "recorder/task_files.h"
@@ -40,7 +41,10 @@ struct recorder {
     ARRAY_OF(struct queued_stack) stacks; /* stacks of the open tick */
     ARRAY_OF(uint64_t) addresses;
     uint64_t period_ns, slot_ns, next_ns; /* ticks fall at random in slots of a period each */
+    struct cpu_budget budget;
     uint64_t random, follow_ns;
+    bool observes_rarely; /* true if only CPU time counts, and the engine tells of ends */
+    uint64_t observe_ns;  /* time from which on all threads are observed again */
     uint64_t lost_stacks;
     struct remote_stack memory;
     uint64_t walked[RECORDING_FRAMES_MAX], joined[RECORDING_FRAMES_MAX], stack_pointers[RECORDING_FRAMES_MAX];
@@ -193,6 +197,12 @@ static struct walked_stack walk(struct recorder *recorder, struct recorded_proce
     return walked;
 }
 
+static uint64_t random_below(struct recorder *recorder, uint64_t limit)
+{
+    recorder->random = recorder->random * 6364136223846793005u + 1442695040888963407u;
+    return (recorder->random >> 33) % limit;
+}
+
 /* --- Sights ------------------------------------------------------------------------------------------------------- */
 
 /* Adds the functions that an interpreter runs to the stack of a running thread. */
@@ -240,6 +250,7 @@ static void take_stack(void *context, const struct engine_stack *stack)
     struct recorder *recorder = context;
     struct recorded_process *process = find_process(recorder, stack->pid);
     if (!process) return; /* it has ended, or is recorded no more */
+    if (process->thinning > 1 && !stack->begins_wait && random_below(recorder, process->thinning) != 0) return;
     struct walked_stack walked = whole_stack(recorder, process, stack);
     if (stack->begins_wait) {
         struct recorded_thread *thread = find_or_add_thread(recorder, process, stack->tid);
@@ -341,7 +352,7 @@ static void take_thread(void *context, const struct engine_thread *seen)
     if (thread->is_known)
         thread_times_add(thread, &process->tick, seen);
     else
-        thread_times_begin(thread, &process->tick, seen, process->ticks > 1);
+        thread_times_begin(thread, &process->tick, seen, process->is_observed);
     thread->is_running = seen->state == THREAD_RUNNING;
     if (process->tick.is_cpu_mode) return;
     if (seen->state == THREAD_BLOCKED && seen->has_registers) read_blocked(recorder, thread, seen);
@@ -405,8 +416,9 @@ static void write_stacks(struct recorder *recorder)
         const struct walked_stack walked = {
             .addresses = recorder->addresses.items + queued->first, .count = queued->count, .outcome = queued->outcome};
         if (!thread) continue;
-        if (!thread->is_known) thread->unwritten.cpu_ns += recorder->period_ns;
-        thread->has_ended |= !thread->is_known;
+        bool is_awaited = recorder->observes_rarely; /* its end will be observed */
+        if (!thread->is_known && !is_awaited) thread->unwritten.cpu_ns += recorder->period_ns;
+        thread->has_ended |= !thread->is_known && !is_awaited;
         thread_times_write_running(thread, &queued->process->tick, &walked);
         queued->process->counts.stacks++;
     }
@@ -469,14 +481,34 @@ static void rest_again(struct recorder *recorder, struct recorded_thread *thread
     thread->has_record = false;
 }
 
+static void choose_thinning(struct recorder *recorder, struct recorded_process *process)
+{
+    const struct recorder_options *options = &recorder->options;
+    struct task_status status;
+    process->thinning = 1;
+    if (options->thinning && task_read_status(process->watched.pid, &status))
+        process->thinning = options->thinning(options->context, process->watched.pid, status.name);
+    process->tick.period_ns = recorder->period_ns * process->thinning;
+}
+
 static void restart_process(struct recorder *recorder, struct recorded_process *process)
 {
+    choose_thinning(recorder, process);
     recorded_process_restart(process, &recorder->options, &recorder->files, engine_number(recorder));
     show_code(recorder, process);
     for (size_t i = 0; i < process->threads.count && !process->has_ended; i++) {
         struct recorded_thread *thread = process->threads.items[i];
         if (thread->is_resting) rest_again(recorder, thread);
     }
+}
+
+/* Returns true if PROCESS, which executes another program, is to be recorded further. */
+static bool is_still_wanted(const struct recorder *recorder, const struct recorded_process *process)
+{
+    const struct recorder_options *options = &recorder->options;
+    struct task_status status;
+    if (!options->chooses_programs || !task_read_status(process->watched.pid, &status)) return true;
+    return options->wants(options->context, process->watched.pid, status.name);
 }
 
 /* Drops the stacks of PROCESS that wait to be written. */
@@ -497,7 +529,8 @@ static void execute(struct recorder *recorder, struct recorded_process *process)
     drop_stacks(recorder, process);
     interpreted_process_forget(process);
     for (size_t i = 0; i < process->threads.count; i++) process->threads.items[i]->is_resting = false;
-    restart_process(recorder, process);
+    process->has_ended |= !is_still_wanted(recorder, process);
+    if (!process->has_ended) restart_process(recorder, process);
 }
 
 static void take_change(void *context, pid_t pid, pid_t parent, enum process_change change)
@@ -505,8 +538,12 @@ static void take_change(void *context, pid_t pid, pid_t parent, enum process_cha
     struct recorder *recorder = context;
     struct engine_denial denial;
     struct recorded_process *process = find_process(recorder, pid);
-    if (change == PROCESS_FORKED && recorder->options.follows_children && find_process(recorder, parent))
-        (void)recorder_add(recorder, pid, &denial); /* fails if the child has ended */
+    uint64_t observe_ns = recorder->observe_ns;
+    bool is_followed = change == PROCESS_FORKED && recorder->options.follows_children && !recorder->budget.is_exceeded;
+    bool is_added = is_followed && find_process(recorder, parent) && !process &&
+                    recorder_add(recorder, pid, &denial); /* fails if the child has ended */
+    if (is_added) find_process(recorder, pid)->is_observed = true;
+    if (is_added) recorder->observe_ns = observe_ns;
     if (process && change == PROCESS_MAPPED) list_again(recorder, process);
     if (process && change == PROCESS_EXECUTED) execute(recorder, process);
     if (process && change == PROCESS_ENDED) process->has_ended = true;
@@ -515,11 +552,12 @@ static void take_change(void *context, pid_t pid, pid_t parent, enum process_cha
 /* Begins new recordings of processes whose time has come, which differs, so that a tick has few to do. */
 static void restart_processes(struct recorder *recorder, uint64_t now_ns)
 {
-    if (recorder->options.recording_ns == 0) return;
+    uint64_t recording_ns = recorder->options.recording_ns;
     for (size_t i = 0; i < recorder->processes.count; i++) {
         struct recorded_process *process = recorder->processes.items[i];
-        if (now_ns < process->restart_ns) continue;
-        process->restart_ns = now_ns + recorder->options.recording_ns;
+        bool is_over = recording_ns > 0 && now_ns >= process->restart_ns;
+        if (!is_over) continue;
+        process->restart_ns = now_ns + recording_ns;
         restart_process(recorder, process);
     }
 }
@@ -530,7 +568,7 @@ static void remove_ended_processes(struct recorder *recorder)
     size_t kept = 0;
     for (size_t i = 0; i < recorder->processes.count; i++) {
         struct recorded_process *process = recorder->processes.items[i];
-        bool has_threads = process->ticks == 0 || process->threads.count > 0;
+        bool has_threads = process->ticks == 0 || process->tick.is_partial || process->threads.count > 0;
         if (has_threads && !process->has_ended)
             recorder->processes.items[kept++] = process;
         else
@@ -571,21 +609,18 @@ void recorder_choose_again(struct recorder *recorder)
     recorder_find(recorder);
 }
 
-/* Looks for new processes, unless the engine reports them. A search takes at most a hundredth of the time. */
+/* Looks for new processes, unless the engine reports them, and they are added at once. A search takes at most a
+ * hundredth of the time, or a thousandth. */
 static void follow(struct recorder *recorder, uint64_t now_ns)
 {
-    enum { SHARE = 100 };
+    enum { SHARE = 100, RARE_SHARE = 1000 };
     bool is_told = recorder->options.engine->sees_changes && !recorder->options.wants;
-    if (is_told || now_ns < recorder->follow_ns) return;
+    if ((is_told && !recorder->budget.is_exceeded) || now_ns < recorder->follow_ns) return;
     recorder_find(recorder);
     uint64_t end_ns = clock_monotonic_ns();
-    recorder->follow_ns = end_ns + greatest(FOLLOW_NS, SHARE * (end_ns - now_ns));
-}
-
-static uint64_t random_below(struct recorder *recorder, uint64_t limit)
-{
-    recorder->random = recorder->random * 6364136223846793005u + 1442695040888963407u;
-    return (recorder->random >> 33) % limit;
+    bool is_rare = recorder->options.search_ns > 0;
+    uint64_t least_ns = is_rare ? recorder->options.search_ns : FOLLOW_NS;
+    recorder->follow_ns = end_ns + greatest(least_ns, (is_rare ? RARE_SHARE : SHARE) * (end_ns - now_ns));
 }
 
 /* Returns the length of the first recording of a process: recordings of many processes end at different times. */
@@ -603,6 +638,64 @@ static void choose_next(struct recorder *recorder, uint64_t now_ns)
     recorder->next_ns = recorder->slot_ns + random_below(recorder, recorder->period_ns);
 }
 
+/* Makes samples rarer, or less rare, so that they cost what they may. Each stack stands for the time since the one
+ * before by the clock of its thread, so that shares stay right. */
+static void keep_budget(struct recorder *recorder, uint64_t now_ns)
+{
+    const struct engine_ops *ops = recorder->options.engine;
+    if (recorder->budget.time_ns == 0) cpu_budget_begin(&recorder->budget, recorder->options.cpu_max_ppm, now_ns);
+    if (!cpu_budget_check(&recorder->budget, now_ns)) return;
+    recorder->period_ns = (uint64_t)((double)SECOND_NS * recorder->budget.slowness) / recorder->options.frequency_hz;
+    if (ops->set_period) ops->set_period(recorder->engine, NULL, recorder->period_ns);
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        if (ops->set_period) ops->set_period(recorder->engine, &process->watched, recorder->period_ns);
+        process->tick.period_ns = recorder->period_ns * process->thinning;
+    }
+}
+
+double recorder_slowness(const struct recorder *recorder)
+{
+    return recorder->budget.slowness > 1 ? recorder->budget.slowness : 1;
+}
+
+/* Observes the threads that have stacks, by their clocks. */
+static void observe_sampled(struct recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->stacks.count; i++) {
+        const struct queued_stack *queued = &recorder->stacks.items[i];
+        const struct recorded_thread *thread = find_thread(recorder, queued->process, queued->tid);
+        struct task_times times;
+        if ((thread && thread->is_observed) || !task_read_times(queued->tid, &times)) continue;
+        const struct engine_thread seen = {.pid = queued->process->watched.pid,
+                                           .tid = queued->tid,
+                                           .cpu_ns = times.cpu_ns,
+                                           .run_delay_ns = times.run_delay_ns,
+                                           .state = THREAD_RUNNING};
+        take_thread(recorder, &seen);
+    }
+}
+
+/* Observes all threads, or most of the time only those that have stacks: the others have nothing to write. */
+static void observe(struct recorder *recorder, const struct engine_sink *sink, uint64_t now_ns)
+{
+    bool is_partial = recorder->observes_rarely && now_ns < recorder->observe_ns;
+    if (is_partial) {
+        observe_sampled(recorder);
+        recorder->observer_ops->observe_ends(recorder->observer, sink);
+    } else {
+        recorder->observer_ops->observe(recorder->observer, sink);
+        recorder->observe_ns = now_ns + SECOND_NS;
+    }
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        struct recorded_process *process = recorder->processes.items[i];
+        process->tick.is_partial = is_partial;
+        if (is_partial) continue;
+        process->is_observed = true;
+        process->tick.observed_ns = now_ns;
+    }
+}
+
 void recorder_tick(struct recorder *recorder)
 {
     const struct engine_sink sink = {
@@ -617,7 +710,7 @@ void recorder_tick(struct recorder *recorder)
             show_code(recorder, process);
         interpreted_process_refresh(process);
     }
-    recorder->observer_ops->observe(recorder->observer, &sink);
+    observe(recorder, &sink, now_ns);
     write_stacks(recorder);
     for (size_t i = 0; i < recorder->processes.count; i++) {
         recorded_process_end_tick(recorder->processes.items[i]);
@@ -625,6 +718,7 @@ void recorder_tick(struct recorder *recorder)
     }
     remove_ended_processes(recorder);
     restart_processes(recorder, now_ns);
+    keep_budget(recorder, now_ns);
     choose_next(recorder, now_ns);
 }
 
@@ -701,11 +795,13 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     struct recorded_process *process =
         recorded_process_new(pid, &recorder->options, &tick, &recorder->files, ret_denial);
     if (!process) return false;
+    choose_thinning(recorder, process);
     process->interpreted.engine_ops = recorder->options.engine;
     process->interpreted.engine = recorder->engine;
     bool is_watched = watch(recorder, process, ret_denial);
     if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) {
         note_process(recorder, process);
+        recorder->observe_ns = 0;
         process->restart_ns = clock_monotonic_ns() + first_recording_ns(recorder);
         return true;
     }
@@ -740,7 +836,10 @@ struct recorder *recorder_new(const struct recorder_options *options, struct eng
         (void)snprintf(ret_denial->reason, sizeof(ret_denial->reason), "not enough memory");
         return NULL;
     }
+    const struct engine_ops *ops = options->engine;
     recorder->options = *options;
+    recorder->observes_rarely =
+        options->is_cpu_mode && !options->records_waits && ops->sees_running && ops->observe_ends;
     recorder->files.cache_directory = options->cache_directory;
     recorder->period_ns = SECOND_NS / options->frequency_hz;
     recorder->slot_ns = recorder->next_ns = clock_monotonic_ns();

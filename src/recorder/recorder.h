@@ -14,6 +14,7 @@ enum { RECORDER_PROCESSES_MAX = 1 << 14 };
 struct recorder_options {
     const struct engine_ops *engine;
     uint64_t frequency_hz;
+    uint64_t cpu_max_ppm; /* most that this process and its children use of a processor, millionths; 0: any */
     bool is_cpu_mode;
     bool records_waits;   /* true in off-CPU mode */
     uint64_t wait_ns_min; /* duration from which on a wait has a stack */
@@ -21,15 +22,19 @@ struct recorder_options {
     bool takes_kernel_stacks;
     const char *kernel_build_id; /* build id of the running kernel in hex, for its names; "": not known */
     bool follows_children;
-    bool watches_all; /* true if WANTS takes nearly all processes of the machine */
+    bool chooses_programs; /* true if WANTS is asked again when a process executes another program */
+    bool watches_all;      /* true if WANTS takes nearly all processes of the machine */
     /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */
     bool (*wants)(void *context, pid_t pid, const char *name);
+    /* Returns N if each N-th stack of running threads of PID, which is called NAME, is enough. NULL: all are wanted. */
+    uint64_t (*thinning)(void *context, pid_t pid, const char *name);
     /* Writes the name of the service that process PID of PROGRAM is, for the recording. NULL: it is left out. */
     void (*name_service)(void *context, pid_t pid, const char *program, const struct process_place *place,
                          char ret_name[PROCESS_PLACE_NAME_SIZE]);
     /* Called for each recording that has ended, with the number of its stacks. NULL: nobody. */
     void (*finished)(void *context, const char *path, uint64_t stack_count);
     void *context;
+    uint64_t search_ns;          /* least time between two searches for processes; 0: what suits children */
     uint64_t recording_ns;       /* longest time of a recording, which the next one follows; 0: any */
     const char *directory;       /* folder for the recordings */
     const char *image_directory; /* folder for links to files that their paths do not lead to; NULL: none */
@@ -68,6 +73,9 @@ void recorder_work(struct recorder *recorder, uint64_t until_ns);
 
 /* Writes all that was recorded so far to the files. */
 void recorder_flush(struct recorder *recorder);
+
+/* Returns how many times rarer than asked the samples are, to keep to the share of a processor; 1: as asked. */
+double recorder_slowness(const struct recorder *recorder);
 
 /* Adds up the losses of the engine. */
 void recorder_losses(const struct recorder *recorder, struct engine_losses *ret_losses);

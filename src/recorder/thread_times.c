@@ -17,7 +17,7 @@ enum {
 void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen,
                         bool is_new)
 {
-    if (is_new) thread->unwritten.cpu_ns = least(seen->cpu_ns, difference(tick->time_ns, tick->previous_ns));
+    if (is_new) thread->unwritten.cpu_ns = least(seen->cpu_ns, difference(tick->time_ns, tick->observed_ns));
     thread->time_ns = tick->time_ns;
     thread->cpu_ns = seen->cpu_ns;
     thread->run_delay_ns = seen->run_delay_ns;

@@ -45,7 +45,9 @@ struct recorded_thread {
 struct tick {
     struct recording_writer *writer;
     uint64_t time_ns, previous_ns; /* CLOCK_MONOTONIC */
+    uint64_t observed_ns;          /* time when all threads were observed last, CLOCK_MONOTONIC */
     uint64_t period_ns;
+    bool is_partial; /* true if it observed only threads with stacks */
     bool is_cpu_mode, records_waits, sees_user_code_only, sees_running;
 };
 
@@ -55,8 +57,8 @@ struct walked_stack {
     enum unwind_outcome outcome;
 };
 
-/* Begins with the clocks of SEEN: time before it is not written, except for CPU time since the previous tick if THREAD
- * IS_NEW since then. */
+/* Begins with the clocks of SEEN: time before it is not written, except for CPU time since all threads were observed if
+ * THREAD IS_NEW since then. */
 void thread_times_begin(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen,
                         bool is_new);
 

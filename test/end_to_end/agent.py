@@ -178,8 +178,36 @@ def rules_are_read_again_at_a_signal_and_a_wrong_one_changes_nothing():
             agent.process.send_signal(signal.SIGHUP)
             wait_until(lambda: list(out.glob("*.pb.gz")), agent.said)
             agent.process.send_signal(signal.SIGUSR1)
-            wait_until(lambda: "agent: 1 processes; profiles: " in agent.said(), agent.said)
+            wait_until(lambda: "agent: 1 processes, " in agent.said(), agent.said)
             agent.stop()
+
+
+@case
+def a_rule_says_how_often_and_the_time_stays_right():
+    with Folder() as folder:
+        out = folder / "out"
+        links = {name: folder / name for name in ("often", "seldom")}
+        rules = [word for name in links for word in ("--rule", f"name=^{name}$ service={name}" + (" frequency=50" if name == "seldom" else ""))]
+        for link in links.values():
+            os.link(PROGRAM, link)
+        programs = [subprocess.Popen([link], stdout=subprocess.DEVNULL) for link in links.values()]
+        try:
+            with Agent(folder, "-o", out, "-F", "499", "--cpu-max", "100%", *rules, "--rule", "record=no") as agent:
+                wait_until(lambda: all(list(out.glob(f"{name}-*")) for name in links), agent.said)
+                agent.stop()
+        finally:
+            for program in programs:
+                program.kill()
+                program.wait()
+        found = {}
+        for path in out.iterdir():
+            name = path.name.split("-")[0]
+            taken = re.search(r"samples_taken (\d+)", text(run(OFFBEAT.program, "info", path).stdout))
+            spent = sum(row["self"] for row in OFFBEAT.answer("top", "-n", "0", path)["functions"])
+            before = found.get(name, (0, 0))
+            found[name] = (before[0] + int(taken[1]), before[1] + spent / 1e9)
+        often, seldom = (found[name][0] / found[name][1] for name in links)
+        check(3 * seldom < often, f"samples and seconds of CPU time: {found}")
 
 
 @case

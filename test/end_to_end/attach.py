@@ -527,6 +527,33 @@ def samples_have_the_container_of_their_process():
         group.rmdir()
 
 
+@case
+def a_process_that_executes_another_program_is_called_after_it():
+    needs("bpf")
+    with Folder() as folder:
+        done = offbeat(folder, "record", "--engine", "bpf", "-o", "x.pb.gz", "--", "sh", "-c", f"{PROGRAM} 1; true")
+        check_equal(done.returncode, 0, text(done.stderr))
+        rows = json.loads(offbeat(folder, "top", "--json", "--by-process", "-n", "100", "x.pb.gz").stdout)
+        found = {process["name"]: {row["name"] for row in process["functions"]} for process in rows["processes"]}
+        check("spends_seventy" in found.get("attached", ()), f"{found}")
+        check(not any("spends_seventy" in names for name, names in found.items() if name != "attached"), f"{found}")
+
+
+@case
+def cpu_time_of_short_processes_is_complete():
+    """In CPU mode, most ticks observe only threads that have stacks."""
+    needs("bpf")
+    with Folder() as folder:
+        burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+        script = f"for n in 1 2 3 4 5 6 7 8; do sh -c '{burn}'; done"
+        done = offbeat(folder, "record", "--engine", "bpf", "--mode", "cpu", "-F", "49", "-o", "x.pb.gz", "--", "sh", "-c", f"{script}; times")
+        check_equal(done.returncode, 0, text(done.stderr))
+        minutes, seconds = text(done.stdout).splitlines()[-1].split()[0].rstrip("s").split("m")
+        spent = 60 * int(minutes) + float(seconds)
+        found = sum(row["self"] for row in json.loads(offbeat(folder, "top", "--json", "-n", "0", "x.pb.gz").stdout)["functions"]) / 1e9
+        check(found > 0.8 * spent, f"{found} of {spent} s: {text(done.stderr)}")
+
+
 def kernel_programs():
     listed = subprocess.run(["/usr/sbin/bpftool", "prog", "list", "-j"], check=True, capture_output=True)
     return {program["id"] for program in json.loads(listed.stdout) if program.get("name") == "timer_tick"}

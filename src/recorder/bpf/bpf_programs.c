@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,6 +28,7 @@ struct bpf_programs {
     struct bpf_module_entry *modules; /* the map's memory */
     struct bpf_table_entry *tables;   /* the map's memory */
     struct bpf_link **timers;         /* one for each processor; NULL: it is offline */
+    int *timer_events;                /* perf events of the timers, which own them */
     int timer_count;
     struct bpf_link *changes[CHANGE_PROGRAMS];
     const struct bpf_receiver *receiver; /* receiver of the current read */
@@ -170,6 +172,7 @@ void bpf_programs_unload(struct bpf_programs *programs)
     if (!programs) return;
     for (int i = 0; i < programs->timer_count; i++) bpf_link__destroy(programs->timers[i]);
     free(programs->timers);
+    free(programs->timer_events);
     for (unsigned i = 0; i < CHANGE_PROGRAMS; i++) bpf_link__destroy(programs->changes[i]);
     ring_buffer__free(programs->ring);
     if (programs->modules) munmap(programs->modules, BPF_MODULE_ENTRIES_MAX * sizeof(*programs->modules));
@@ -179,7 +182,8 @@ void bpf_programs_unload(struct bpf_programs *programs)
 }
 
 /* Attaches the timer's program to PROCESSOR. Returns NULL with errno; ENODEV: it is offline. */
-static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_t period_ns, int processor)
+static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_t period_ns, int processor,
+                                    int *ret_event)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -192,6 +196,7 @@ static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_
     struct bpf_link *link = bpf_program__attach_perf_event(programs->object->progs.timer_tick, descriptor);
     int error = errno;
     if (!link) close(descriptor);
+    *ret_event = descriptor;
     errno = error;
     return link;
 }
@@ -216,10 +221,11 @@ static bool start_timers(struct bpf_programs *programs, char *ret_problem)
 {
     int count = libbpf_num_possible_cpus();
     programs->timers = count > 0 ? calloc((size_t)count, sizeof(struct bpf_link *)) : NULL;
-    if (!programs->timers) abort();
+    programs->timer_events = count > 0 ? calloc((size_t)count, sizeof(int)) : NULL;
+    if (!programs->timers || !programs->timer_events) abort();
     programs->timer_count = count;
     for (int i = 0; i < count; i++) {
-        programs->timers[i] = start_timer(programs, programs->options.period_ns, i);
+        programs->timers[i] = start_timer(programs, programs->options.period_ns, i, &programs->timer_events[i]);
         if (programs->timers[i] || errno == ENODEV) continue;
         int error = errno;
         (void)snprintf(ret_problem, BPF_PROBLEM_SIZE, "no timer on processor %d: %s", i, strerror(error));
@@ -233,6 +239,14 @@ bool bpf_programs_start(struct bpf_programs *programs, char *ret_problem)
 {
     return start_changes(programs, ret_problem) &&
            (programs->options.records_waits || start_timers(programs, ret_problem));
+}
+
+void bpf_programs_set_period(struct bpf_programs *programs, uint64_t period_ns)
+{
+    programs->options.period_ns = period_ns;
+    for (int i = 0; i < programs->timer_count; i++) {
+        if (programs->timers[i]) (void)ioctl(programs->timer_events[i], PERF_EVENT_IOC_PERIOD, &period_ns);
+    }
 }
 
 void bpf_programs_read(struct bpf_programs *programs, const struct bpf_receiver *receiver)

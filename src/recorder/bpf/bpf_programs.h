@@ -36,6 +36,9 @@ void bpf_programs_unload(struct bpf_programs *programs); /* accepts NULL */
  * false with the reason and errno. */
 bool bpf_programs_start(struct bpf_programs *programs, char *ret_problem);
 
+/* Changes the period of the timers. */
+void bpf_programs_set_period(struct bpf_programs *programs, uint64_t period_ns);
+
 /* Receiver of what is in the ring. Pointers are valid during the call. */
 struct bpf_receiver {
     void *context;

@@ -590,6 +590,13 @@ static void deliver_end(const struct engine *engine, const struct bpf_change *ch
     if (change->is_last) sink->process(sink->context, seen.pid, 0, PROCESS_ENDED);
 }
 
+static void deliver_ends(struct engine *engine, const struct engine_sink *sink)
+{
+    engine->sink = sink;
+    for (size_t i = 0; i < engine->ends.count; i++) deliver_end(engine, &engine->ends.items[i]);
+    engine->ends.count = 0;
+}
+
 static void observe(struct engine *engine, const struct engine_sink *sink)
 {
     engine->sink = sink;
@@ -598,8 +605,7 @@ static void observe(struct engine *engine, const struct engine_sink *sink)
         int iterator = engine->processes.items[i]->iterator;
         if (iterator >= 0) (void)bpf_programs_iterate(iterator, deliver_thread, engine);
     }
-    for (size_t i = 0; i < engine->ends.count; i++) deliver_end(engine, &engine->ends.items[i]);
-    engine->ends.count = 0;
+    deliver_ends(engine, sink);
 }
 
 static void count_losses(const struct engine *engine, struct engine_losses *ret_losses)
@@ -612,6 +618,14 @@ static void count_losses(const struct engine *engine, struct engine_losses *ret_
                                .unreadable = engine->unreadable_count};
 }
 
+/* A timer is for all processes. */
+static void set_period(struct engine *engine, struct watched_process *watched, uint64_t period_ns)
+{
+    if (watched) return;
+    engine->options.period_ns = period_ns;
+    bpf_programs_set_period(engine->programs, period_ns);
+}
+
 const struct engine_ops engine_bpf = {
     .name = "bpf",
     .sees_running = true,
@@ -621,11 +635,13 @@ const struct engine_ops engine_bpf = {
     .probe = probe,
     .open = open_engine,
     .close = close_engine,
+    .set_period = set_period,
     .add_process = add_process,
     .update_process = update_process,
     .remove_process = remove_process,
     .watch_functions = watch_functions,
     .poll = poll_records,
     .observe = observe,
+    .observe_ends = deliver_ends,
     .losses = count_losses,
 };
