@@ -218,7 +218,7 @@ def links_are_links_and_a_new_tab_gets_the_token():
         ready(browser, "!!document.querySelector('table.list')")
         found = browser.run("[...document.querySelectorAll('nav a, table.list a')].map((each) => [each.textContent, new URLSearchParams(each.search).get('place'), "
                             "new URLSearchParams(each.search).get('service') || ''])")
-        check_equal(found, [["Services", "services", ""], ["Sessions", "sessions", ""], ["Ingest", "ingest", ""], ["shop", "profile", "shop"], ["mail", "profile", "mail"]], "links")
+        check_equal(found, [["Services", "services", ""], ["Regressions", "regressions", ""], ["Sessions", "sessions", ""], ["Ingest", "ingest", ""], ["Administration", "admin", ""], ["shop", "profile", "shop"], ["mail", "profile", "mail"]], "links")
         told = browser.run("new Promise((resolve) => { const other = new BroadcastChannel('offbeat'); other.onmessage = ({ data }) => resolve(data.token); other.postMessage('token?'); })")
         check_equal(told, browser.server.token, "the token that another tab of this origin gets")
 
