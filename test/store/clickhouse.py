@@ -2,6 +2,7 @@
 
 Each has a session of its own, is ended by the id of its process, and is ready when an INSERT succeeds: its port is open
 earlier. The Debian packages are clickhouse-server and zookeeper."""
+import ctypes
 import glob
 import hashlib
 import http.client
@@ -41,6 +42,14 @@ def free_ports(count):
     return ports
 
 
+LIBC = ctypes.CDLL(None)
+
+
+def die_with_the_test():
+    """Ends the process when the test is killed, which cannot end it then."""
+    LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
 class Process:
     """A program in a session of its own."""
 
@@ -50,7 +59,7 @@ class Process:
     def launch(self):
         with open(os.path.join(self.folder, "output"), "ab") as output:
             self.process = subprocess.Popen(self.arguments, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-                                            cwd=self.folder, start_new_session=True)
+                                            cwd=self.folder, start_new_session=True, preexec_fn=die_with_the_test)
         with open(os.path.join(self.folder, "pid"), "w") as file:
             file.write(str(self.process.pid))
 
