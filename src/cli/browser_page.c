@@ -183,7 +183,7 @@ static void print_tunnel(unsigned port)
 static void print_url(const struct browser_page *page, const char *url)
 {
     if (page->is_live) {
-        message("the profile is at %s while the command runs, and then until Ctrl-C", url);
+        message("the profile is at %s while it is recorded, and then until Ctrl-C", url);
         return;
     }
     (void)printf("%s\n", url);

@@ -184,7 +184,7 @@ static void last(void *context)
 {
     struct live_view *live = context;
     if (live->page && live->final.samples.count > 0) {
-        message("the command has ended; its profile is shown until Ctrl-C");
+        message("the recording has ended; its profile is shown until Ctrl-C");
         live->request->browser.page = live->page; /* closes it, unless it fails */
         if (report_run_opened(live->request, live->command, &live->final) == EXIT_DONE) live->page = NULL;
     }
@@ -195,7 +195,8 @@ static void last(void *context)
 
 int live_view_run(struct report_request *request, const struct record_request *recording, char **command)
 {
-    struct live_view live = {.request = request, .command = command[0], .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct live_view live = {
+        .request = request, .command = command[0] ? command[0] : "processes", .lock = PTHREAD_MUTEX_INITIALIZER};
     const struct record_watcher watcher = {
         .context = &live, .started = started, .ended = ended, .written = written, .last = last};
     pthread_condattr_t clock;

@@ -636,12 +636,20 @@ static bool prepare_attach(struct record *record, const struct record_arguments 
     return true;
 }
 
+static void note_attached(void *context)
+{
+    const struct record *record = context;
+    record->watcher->started(record->watcher->context, &record->folder);
+}
+
 /* Records processes that run already. Returns early as record_begin. */
 static void record_attached(struct record *record, const struct record_arguments *arguments)
 {
     if (!prepare_attach(record, arguments)) return;
     record->result.started_ns = clock_monotonic_ns();
+    if (record->watcher) record->attach.started = note_attached;
     record->has_run = attach_run(record->attachment, &record->attach, &record->result.wall_ns);
+    if (record->has_run && record->watcher) record->watcher->ended(record->watcher->context);
     if (record->has_run) write_kept(record);
 }
 
@@ -699,7 +707,11 @@ int record_watched(char **command, const struct record_request *request, const s
 {
     struct record record = {.run = {.frequency_hz = request->frequency_hz}, .watcher = watcher};
     const struct record_arguments arguments = {.outputs = request->outputs, .format_choice = CONVERT_TARGET_COUNT};
-    record_begin(&record, &arguments, command);
+    record.attach.pids = request->pids;
+    if (request->pids.count > 0)
+        record_attached(&record, &arguments);
+    else
+        record_begin(&record, &arguments, command);
     return record_end(&record);
 }
 

@@ -11,6 +11,7 @@ enum { RECORD_FREQUENCY_DEFAULT = 101, RECORD_FREQUENCY_MAX = 10000 };
 
 struct record_request {
     struct option_texts outputs; /* none: NAME.pb.gz */
+    struct option_texts pids;    /* processes that run already, instead of a command */
     uint64_t frequency_hz;
 };
 
@@ -25,8 +26,8 @@ struct record_watcher {
     void (*last)(void *context); /* nothing is left but to end this process as the command ended */
 };
 
-/* Runs COMMAND, samples it and writes its profile, as offbeat record does. Ends the process as COMMAND ended, or
- * returns the exit status. */
+/* Runs COMMAND, or records the processes of REQUEST, and writes the profile, as offbeat record does. Ends the process
+ * as COMMAND ended, or returns the exit status. */
 int record_watched(char **command, const struct record_request *request, const struct record_watcher *watcher);
 
 #endif

@@ -245,6 +245,7 @@ bool attach_run(struct attachment *attachment, struct attach_options *options, u
     (void)sigprocmask(SIG_BLOCK, &signals, &before);
     bool is_recorded = open_engine(attachment, options) && add_all(attachment);
     uint64_t start_ns = clock_monotonic_ns(); /* engines take seconds to open */
+    if (is_recorded && options->started) options->started(options->context);
     bool was_signalled = is_recorded && record_until_end(attachment, options, &signals);
     if (is_recorded) attach_end(attachment);
     *ret_wall_ns = clock_monotonic_ns() - start_ns;

@@ -30,6 +30,7 @@ struct attach_options {
     bool names_wakers, takes_kernel_stacks;
     /* Function that writes a profile of what was recorded so far, at SIGUSR1. */
     void (*write)(void *context);
+    void (*started)(void *context); /* called with signals blocked when recording begins; NULL: nobody */
     void *context;
 };
 

@@ -698,6 +698,35 @@ def view_shows_a_command_while_it_runs():
 
 
 @case
+def view_shows_a_process_that_runs_already():
+    with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
+        folder, flag = pathlib.Path(name), pathlib.Path(name, "runs")
+        flag.touch()
+        program = subprocess.Popen([sys.executable, "-c", RUNS, flag])
+        process = subprocess.Popen([OFFBEAT, "view", "--no-browser", "-o", folder / "x.pb.gz", "-p", str(program.pid)], stderr=subprocess.PIPE, text=True)
+        try:
+            first = process.stderr.readline()
+            while first and "http://" not in first:  # another engine is used, or the page was not built
+                if "no engine can record" in first or "built without its web page" in first:
+                    skip(first.strip())
+                first = process.stderr.readline()
+            browser.open(re.search(r"http://\S+", first)[0])
+            before = browser.wait(TOTAL)
+            browser.wait(f"{TOTAL} > {before}")
+            process.send_signal(signal.SIGINT)
+            browser.wait("document.querySelector('.live').hidden")
+            browser.settle()
+            check_equal(browser.run(TOTAL), json.loads(run("top", "--json", folder / "x.pb.gz", check=True).stdout)["total"], "total")
+            check(program.poll() is None, "the program has ended")
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=chromium.WAIT_SECONDS)
+        finally:
+            process.kill()
+            program.kill()
+            program.wait()
+
+
+@case
 def hostile_names_are_shown_and_never_executed():
     hostile = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "<!--<script>", "\x1b[31mred", "a\u202egnp.exe", "&ltb&gt",
                "javascript:alert(3)", "'\"><svg onload=alert(4)>", "\ufeffbom", "line\u2028break", "n" * 1_000_000, "n" * 400 + "::first", "n" * 400 + "::second", "__proto__", "constructor"]
