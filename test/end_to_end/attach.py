@@ -198,14 +198,14 @@ def record_waits(folder, *arguments):
     return {name: int(us) * 1000 for name, us in (line.split() for line in text(done.stdout).splitlines())}
 
 
-@short
-@case
+@case_by_the_clock
 def waits_are_all_the_time_that_a_thread_has_no_processor():
-    """The threads begin and end a little outside of the time that they measure."""
+    """The threads begin and end a little outside of the time that they measure. Where a hypervisor stops a processor, the kernel
+    may report no switch: that is up to one wait of 25."""
     with Folder() as folder:
         for thread, measured in record_waits(folder, "--wakers").items():
             rows, found = waits_of(folder, thread)
-            check(0.97 * measured < found < 1.03 * measured + 5e6 + rows.get("[starting]", {"self": 0})["self"],
+            check(0.95 * measured < found < 1.03 * measured + 5e6 + rows.get("[starting]", {"self": 0})["self"],
                   f"{thread}: {found} ns, by its clocks {measured}")
         for thread, reason, frame in (("sleeps_long", "sleep", "pauses"), ("awaits_turn", "lock", "awaits_turn"), ("reads_pipe", "pipe", "reads_pipe")):
             rows, found = waits_of(folder, thread, "--tag-focus", f"wait=^{reason}$")
@@ -215,7 +215,7 @@ def waits_are_all_the_time_that_a_thread_has_no_processor():
             check(found > 0.8 * waits_of(folder, thread)[1], f"{thread}: woken by {waker} after {found} ns")
 
 
-@case
+@case_by_the_clock
 def waits_below_the_threshold_are_one_sum():
     with Folder() as folder:
         measured = record_waits(folder, "--min-wait", "0.01")["sleeps_short"]
@@ -236,7 +236,7 @@ def functions_of_the_kernel_are_between_the_threads_and_the_processor():
         check(not any(name.startswith("bpf_") for name in rows), rows)
 
 
-@case
+@case_by_the_clock
 def a_wait_that_began_before_the_recording_has_its_stack():
     needs("bpf")
     with Folder() as folder, Running() as program:
@@ -247,7 +247,7 @@ def a_wait_that_began_before_the_recording_has_its_stack():
 
 # --- code that its path does not lead to ---------------------------------------------------------------------------------
 
-@case
+@case_by_the_clock
 def a_short_command_is_recorded_from_its_first_instruction():
     """A shell counts for a while, and says what CPU time that took; each program that it executes is a process."""
     needs("bpf")
