@@ -25,8 +25,7 @@ static void take_container(const struct process_place *place, char name[PROCESS_
     (void)snprintf(name, PROCESS_PLACE_NAME_SIZE, "%.*s", shown, place->container);
 }
 
-/* Takes the script that an interpreter runs, or the program. */
-static void take_command(pid_t pid, const char *program, char name[PROCESS_PLACE_NAME_SIZE])
+void agent_command_name(pid_t pid, const char *program, char name[PROCESS_PLACE_NAME_SIZE])
 {
     char arguments[4096];
     size_t size = task_read_text(pid, "cmdline", arguments, sizeof(arguments));
@@ -48,7 +47,7 @@ void agent_service_name(const char *choice, pid_t pid, const char *program, cons
         (void)snprintf(ret_name, PROCESS_PLACE_NAME_SIZE, "%s", choice);
     if (is_unit || (is_auto && !is_inside)) take_unit(place, ret_name);
     if (is_container || (is_auto && is_inside)) take_container(place, ret_name);
-    if (ret_name[0] == '\0') take_command(pid, program, ret_name);
+    if (ret_name[0] == '\0') agent_command_name(pid, program, ret_name);
     /* A release is SERVICE@VERSION, and files are named after services. */
     for (char *at = ret_name; *at; at++) {
         bool is_plain = isgraph((unsigned char)*at) || (unsigned char)*at >= 0x80;

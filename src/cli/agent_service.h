@@ -9,4 +9,7 @@
 void agent_service_name(const char *choice, pid_t pid, const char *program, const struct process_place *place,
                         char ret_name[PROCESS_PLACE_NAME_SIZE]);
 
+/* Writes the name of the script that process PID runs, if PROGRAM is an interpreter, else PROGRAM. */
+void agent_command_name(pid_t pid, const char *program, char ret_name[PROCESS_PLACE_NAME_SIZE]);
+
 #endif

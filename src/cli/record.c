@@ -408,6 +408,8 @@ static void write_outputs(struct record *record, struct profile *all)
     if (record->is_running || !record->program)
         record->result.cpu_ns = record->sampled_cpu_ns + missing.processes.cpu_ns;
     add_missing(&missing, all);
+    if (record->script[0] && profile_metadata_text(all, "script")[0] == '\0')
+        profile_add_metadata_text(all, "script", record->script);
     if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
     progress_end(&record->decoding.progress);
     if (!record->is_failed) {

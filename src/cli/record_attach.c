@@ -3,6 +3,7 @@
 
 #include "base/clocks.h"
 #include "base/unsigned.h"
+#include "cli/agent_service.h"
 #include "cli/message.h"
 #include "cli/record_run.h"
 #include "recorder/engines.h"
@@ -108,6 +109,7 @@ struct recorder *attach_open_recorder(const struct recorder_options *options, co
     struct engine_denial denial = {0}, first = {0};
     struct recorder_options complete = *options;
     char text[64];
+    complete.name_process = agent_command_name;
     for (size_t i = 0; engines_at(i); i++) {
         struct recorder *recorder = NULL;
         complete.engine = engines_at(i);

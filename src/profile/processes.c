@@ -181,6 +181,8 @@ struct string_id profile_thread_name_at(const struct profile *profile, size_t sa
 
 const char *profile_script(const struct profile *profile)
 {
+    const char *script = profile_metadata_text(profile, "script");
     bool is_interpreted = profile_metadata_text(profile, "interpreter")[0] != '\0';
+    if (script[0]) return script;
     return is_interpreted ? profile_metadata_text(profile, "process") : "";
 }

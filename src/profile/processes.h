@@ -54,7 +54,7 @@ bool process_label(const struct profile *profile, struct process_id id, char ret
 /* The name that the thread of SAMPLE had when it was taken. */
 struct string_id profile_thread_name_at(const struct profile *profile, size_t sample);
 
-/* Returns the name of the script that an interpreter ran in PROFILE's only process; "" if there is none. */
+/* Returns the name of the script that an interpreter ran in PROFILE's first or only process; "" if there is none. */
 const char *profile_script(const struct profile *profile);
 
 #endif

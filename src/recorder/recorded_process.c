@@ -123,6 +123,9 @@ static void write_start(struct recorded_process *process, const struct recorder_
     char path[4096];
     uint64_t now_ns = clock_monotonic_ns();
     const char *slash = strrchr(process->executable, '/');
+    const char *program = slash && slash[1] ? slash + 1 : status->name;
+    char name[PROCESS_PLACE_NAME_SIZE];
+    options->name_process(process->watched.pid, program, name);
     (void)snprintf(path, sizeof(path), "%s/%d-%016llx.recording", options->directory, (int)process->watched.pid,
                    (unsigned long long)now_ns);
     recording_writer_init(process->writer, path, true);
@@ -136,13 +139,13 @@ static void write_start(struct recorded_process *process, const struct recorder_
         .wall_offset_ns = (int64_t)clock_utc_ns() - (int64_t)now_ns,
         .start_ns = start_ns,
         .profiler_id = process->profiler_id,
-        .name = slash && slash[1] ? slash + 1 : status->name,
+        .name = name,
         .path = process->executable,
     };
     recording_process(process->writer, &record);
     process_place_read(process->watched.pid, &process->place);
     write_place(process);
-    write_service(process, options, record.name);
+    write_service(process, options, program);
     process->tick.time_ns = process->tick.observed_ns = start_ns;
     process->usage_ns = now_ns;
 }

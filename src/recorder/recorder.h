@@ -28,6 +28,8 @@ struct recorder_options {
     bool (*wants)(void *context, pid_t pid, const char *name);
     /* Returns N if each N-th stack of running threads of PID, which is called NAME, is enough. NULL: all are wanted. */
     uint64_t (*thinning)(void *context, pid_t pid, const char *name);
+    /* Writes the name of process PID: its script, if PROGRAM is an interpreter, else PROGRAM. */
+    void (*name_process)(pid_t pid, const char *program, char ret_name[PROCESS_PLACE_NAME_SIZE]);
     /* Writes the name of the service that process PID of PROGRAM is, for the recording. NULL: it is left out. */
     void (*name_service)(void *context, pid_t pid, const char *program, const struct process_place *place,
                          char ret_name[PROCESS_PLACE_NAME_SIZE]);

@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case_by_the_clock, check, main, run, short, skip, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PYTHON = "/usr/bin/python3"
@@ -53,6 +53,22 @@ def python_functions_have_their_shares():
         check_shares(folder, record_shares(folder, SHARES, 4, FREQUENCY))
 
 
+@case
+def a_program_behind_wrappers_is_called_by_its_script():
+    with Folder() as folder:
+        wrapper = folder / "python3"
+        wrapper.write_text(f"""#!/bin/sh
+(exit 0)
+exec {PYTHON} "$@"
+""", encoding="utf-8")
+        wrapper.chmod(0o755)
+        (folder / "busy.py").write_text("sum(range(3000000))", encoding="utf-8")
+        done = OFFBEAT.record(folder, wrapper, "busy.py")
+        check(done.returncode == 0, text(done.stderr))
+        heading = text(run(OFFBEAT.program, "top", "x.pb.gz", cwd=folder).stdout).splitlines()[0]
+        check_equal(heading, "File: busy.py", "the first line of top")
+
+
 @case_by_the_clock
 def php_functions_have_their_shares():
     needs(PHP)
@@ -91,6 +107,8 @@ def check_sleeper(engine):
         threads = [thread for thread in OFFBEAT.threads(folder / "x.pb.gz") if "sleeper" in thread[1]]
         check(len(threads) == 1, f"{engine}: {len(threads)} threads run sleeper()")
         share = threads[0][1]["sleeper"] / threads[0][2]
+        heading = text(run(OFFBEAT.program, "top", "x.pb.gz", cwd=folder).stdout).splitlines()[0]
+        check_equal(heading, "File: python_shares.py", "the first line of top")
         check(share > 0.9, f"{engine}: sleeper() has {100 * share:.0f} % of its thread's time")
 
 
