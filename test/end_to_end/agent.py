@@ -92,7 +92,7 @@ def a_service_arrives_in_a_server_with_its_functions_and_threads():
     with Folder() as folder, Program():
         server = Server(OFFBEAT.program, folder / "store")
         with Agent(folder, "--dsn", server.dsn, "-F", "499", *ONLY_IT) as agent:
-            time.sleep(3)
+            wait_until(lambda: services(server).get("shop-1", 0) >= 100, agent.said)
             agent.stop()
         check_equal(list(services(server)), ["shop-1"], agent.said())
         url = f"{server.url}?service=shop-1"
@@ -153,8 +153,8 @@ def a_thread_that_stays_blocked_is_in_each_recording_for_all_of_its_time():
         with Agent(folder, "-o", out, "--mode", "wall", *ONLY_IT) as agent:
             began = time.monotonic()
             wait_until(lambda: len(list(out.iterdir())) >= 3, agent.said)
-            agent.stop()
             ended = time.monotonic()
+            agent.stop()
         blocked = 0
         for path in out.iterdir():
             rows = {row["name"]: row["total"] for row in OFFBEAT.answer("top", "-n", "100", "--sample-index", "blocked", path)["functions"]}
