@@ -33,7 +33,7 @@ struct agent_options {
     struct option_texts rules;
     struct agent_delivery_options delivery;
     const char *service, *keep;
-    uint64_t frequency_hz, cpu_max_ppm, memory_max_megabytes, disk_megabytes, recording_ns;
+    uint64_t frequency_hz, cpu_max_ppm, disk_megabytes, recording_ns;
     unsigned mode, engine, format_choice;
     const char *config;
     bool is_verbose;
