@@ -7,11 +7,11 @@
 #include <elf.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 enum { ARRAY_FIRST_BYTES = 64 << 10 };
 
 enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, newer than some headers */
-enum { PAGE_BYTES = 4096 };
 
 /* A program may unmap a part of its memory and map it again at the same address: that is legal if none of its threads
  * maps anything in between. The kernel puts a mapping in the highest gap that is large enough, which may be that part;
@@ -29,14 +29,22 @@ static uintptr_t next_address(size_t pages_size)
     return start ? start + atomic_fetch_add(&area_used, pages_size) % AREA_SIZE : 0;
 }
 
+size_t pages_size(void)
+{
+    static _Atomic size_t known;
+    size_t size = atomic_load_explicit(&known, memory_order_relaxed); /* a constant */
+    if (size == 0) atomic_store_explicit(&known, size = getauxval(AT_PAGESZ), memory_order_relaxed);
+    return size;
+}
+
 static uintptr_t page_of(uintptr_t address)
 {
-    return address & ~(uintptr_t)(PAGE_BYTES - 1);
+    return address & ~(uintptr_t)(pages_size() - 1);
 }
 
 static uintptr_t round_up(uintptr_t address)
 {
-    return page_of(address + PAGE_BYTES - 1);
+    return page_of(address + pages_size() - 1);
 }
 
 static void unlock(uintptr_t start, uintptr_t end)

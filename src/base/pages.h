@@ -10,6 +10,9 @@
  * Every mapping of ours is made here. */
 void *pages_map(size_t size, int protection, int flags, int descriptor);
 
+/* Returns the size of the kernel's pages: 4 KB, on AArch64 also 16 or 64 KB. */
+size_t pages_size(void);
+
 /* Zeroed, page-aligned, touched only where it is used; NULL if the kernel denies it. Keeps errno. */
 void *pages_allocate(size_t size);
 void pages_free(void *memory, size_t size);

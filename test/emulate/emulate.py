@@ -19,7 +19,7 @@ PACKAGES = """linux-image-arm64 base-files base-passwd dash busybox-static bash 
 python3 linux-perf curl ca-certificates libcap2-bin libdw1 libelf1 libdeflate0 libbrotli1 libzstd1 libcapstone4 libmicrohttpd12
 libsqlite3-0 libnettle8 libbpf1""".split()
 RENAMED = {"bookworm": ["libcurl4"], "trixie": ["libcurl4t64"]}
-NOT_IN = {"trixie": {"libelf1": "libelf1t64", "libmicrohttpd12": "libmicrohttpd12t64", "libnettle8": "libnettle8t64"}}
+NOT_IN = {"trixie": {"libcapstone4": "libcapstone5", "libelf1": "libelf1t64", "libmicrohttpd12": "libmicrohttpd12t64", "libnettle8": "libnettle8t64"}}
 MODULES = "virtio_mmio virtio_blk ext4 crc32c_generic virtio_console 9pnet_virtio 9p".split()
 IMAGE_MB, MEMORY_MB, PROCESSORS = 2048, 2048, 2
 SECONDS_MAX = int(os.environ.get("OFFBEAT_EMULATE_SECONDS", 900))

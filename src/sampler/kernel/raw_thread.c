@@ -18,7 +18,6 @@
 #endif
 
 enum {
-    PAGE = 4096,
     STACK_BYTES = 256 << 10,
     STORAGE_SLACK = 256 << 10, /* beyond the furthest thread-local variable that we know of: errno */
     END_WAIT_NS = 100000000,
@@ -30,8 +29,9 @@ enum {
 static void *make_storage(void)
 {
     size_t below, size = processor_thread_bytes(&errno, STORAGE_SLACK, THREAD_BLOCK_BYTES, &below);
-    below = (below + PAGE - 1) & ~(size_t)(PAGE - 1);
-    uint8_t *memory = pages_allocate(size + PAGE);
+    size_t page = pages_size();
+    below = (below + page - 1) & ~(page - 1);
+    uint8_t *memory = pages_allocate(size + page);
     if (!memory) return NULL;
     processor_thread_block_fill(memory + below);
     return memory + below;
@@ -41,7 +41,7 @@ static void *make_storage(void)
 static uint8_t *make_stack(void)
 {
     uint8_t *stack = pages_allocate(STACK_BYTES);
-    if (stack) (void)kernel_call3(SYS_mprotect, kernel_address(stack), PAGE, PROT_NONE);
+    if (stack) (void)kernel_call3(SYS_mprotect, kernel_address(stack), (long)pages_size(), PROT_NONE);
     return stack;
 }
 

@@ -123,13 +123,13 @@ static bool read_headers(struct maps_file *file)
  * at the page in which the segment begins, or later. */
 static bool has_segment_at(struct maps_file *file, uint64_t address, uint32_t flags)
 {
-    enum { PAGE = 4096 };
+    uint64_t page = pages_size();
     if (!file->has_start || !read_headers(file)) return false;
     for (size_t i = 0; i < file->headers.count; i++) {
         const Elf64_Phdr *header = &file->headers.items[i];
         uint64_t start = file->module.image.load_bias + header->p_vaddr, end = start + header->p_memsz;
         bool is_it = header->p_type == PT_LOAD && (header->p_flags & flags) == flags;
-        if (is_it && address >= start - start % PAGE && address < end) return true;
+        if (is_it && address >= start - start % page && address < end) return true;
     }
     return false;
 }

@@ -39,9 +39,8 @@ enum {
     TABLES_A_TICK_NS_MIN = 1000000, /* least time for tables that walks wait for, at high rates, ns */
     TABLES_SHARE = 8,               /* divisor: share of the time for tables that walks can do without */
     REPLIES_WAIT_NS = 20000000,     /* wait for the last replies at the end, ns */
-    PAGE_BYTES = 4096,
-    URGENT_PARTS = 4,   /* divisor: share of a processor that an urgent thread may use */
-    NAME_REFRESHES = 2, /* readings after a thread was named: a tick has to see it running first */
+    URGENT_PARTS = 4,               /* divisor: share of a processor that an urgent thread may use */
+    NAME_REFRESHES = 2,             /* readings after a thread was named: a tick has to see it running first */
 };
 
 static struct sampler sampler;
@@ -129,7 +128,7 @@ static void write_usage_of(uint64_t cpu_ns)
         if (resident) resident++;
         pages = resident ? plain_parse(&resident, 10) : 0;
     }
-    recording_usage(&session.writer, cpu_ns, pages * PAGE_BYTES);
+    recording_usage(&session.writer, cpu_ns, pages * pages_size());
 }
 
 static void write_usage(void)
@@ -659,7 +658,7 @@ static void limit_memory(void)
     const char *pages = text;
     bool is_limited = kernel_call4(SYS_prlimit64, 0, RLIMIT_AS, 0, kernel_address(&limit)) == 0 &&
                       limit.rlim_cur != RLIM_INFINITY && read_small_file("/proc/self/statm", text, sizeof(text)) > 0;
-    pages_set_limit(is_limited ? difference(limit.rlim_cur, plain_parse(&pages, 10) * PAGE_BYTES) / PARTS : SIZE_MAX);
+    pages_set_limit(is_limited ? difference(limit.rlim_cur, plain_parse(&pages, 10) * pages_size()) / PARTS : SIZE_MAX);
 }
 
 static void prepare_session(const struct sampler_options *options)

@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 
 enum {
-    PAGE = 4096,
     RING_SIZE_MAX = 256 << 10,
     BESIDE_STACK = 256,
     PERIOD_NS_MIN = 10000, /* shortest period of the kernel */
@@ -53,12 +52,13 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     long descriptor =
         kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
     if (descriptor < 0) return (int)-descriptor;
-    size_t size = PAGE; /* times a power of two, as the kernel wants */
+    size_t page = pages_size(), size = page; /* times a power of two, as the kernel wants */
     while (size < ring_size && size < RING_SIZE_MAX) size *= 2;
     /* Only a mapping without PROT_WRITE lets the kernel overwrite old records. */
-    void *shared = pages_map(PAGE + size, PROT_READ, MAP_SHARED, (int)descriptor);
+    void *shared = pages_map(page + size, PROT_READ, MAP_SHARED, (int)descriptor);
     *timer = (struct perf_timer){.control = shared,
                                  .descriptor = (int)descriptor,
+                                 .control_bytes = page,
                                  .ring_size = size,
                                  .stack_size = stack_size,
                                  .is_free = period_ns != 0,
@@ -98,7 +98,7 @@ void perf_timer_run_freely(struct perf_timer *timer, uint64_t period_ns)
 void perf_timer_close(struct perf_timer *timer)
 {
     if (timer->control && timer->descriptor >= 0) kernel_close(timer->descriptor);
-    pages_free(timer->control, PAGE + timer->ring_size);
+    pages_free(timer->control, timer->control_bytes + timer->ring_size);
     *timer = (struct perf_timer){0};
 }
 
@@ -122,7 +122,7 @@ static uint64_t read_once(const uint64_t *word)
 /* Headers are 8 bytes, aligned to 8, and so never in two pieces. */
 static struct perf_event_header header_at(const struct perf_timer *timer, uint64_t position)
 {
-    const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
+    const uint8_t *ring = (const uint8_t *)timer->control + timer->control_bytes;
     uint64_t word = read_once((const void *)(ring + (position & (timer->ring_size - 1))));
     struct perf_event_header header;
     memcpy(&header, &word, sizeof(header));
@@ -133,7 +133,7 @@ static struct perf_event_header header_at(const struct perf_timer *timer, uint64
 static const struct record *record_at(const struct perf_timer *timer, uint64_t position, size_t size)
 {
     static uint64_t straight[(PERF_TIMER_STACK_MAX + BESIDE_STACK) / 8]; /* the sampler thread's alone */
-    const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
+    const uint8_t *ring = (const uint8_t *)timer->control + timer->control_bytes;
     size_t at = position & (timer->ring_size - 1), up_to_end = timer->ring_size - at;
     if (size < sizeof(struct record) || size > timer->ring_size || size > sizeof(straight)) return NULL;
     if (size <= up_to_end) return (const void *)(ring + at);
@@ -144,7 +144,7 @@ static const struct record *record_at(const struct perf_timer *timer, uint64_t p
 
 static uint64_t time_of_switch(const struct perf_timer *timer, uint64_t position)
 {
-    const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
+    const uint8_t *ring = (const uint8_t *)timer->control + timer->control_bytes;
     uint64_t time_ns;
     memcpy(&time_ns, ring + ((position + sizeof(struct perf_event_header)) & (timer->ring_size - 1)), sizeof(time_ns));
     return time_ns;

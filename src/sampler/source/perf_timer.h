@@ -35,9 +35,10 @@ struct perf_timer_switch {
 struct perf_timer {
     struct perf_event_mmap_page *control; /* NULL: there is no timer */
     enum perf_timer_sight sight;
-    int descriptor; /* descriptor of a timer that is controlled after it was opened; else -1 */
-    bool is_asked;  /* true if it was asked for a sample and has not taken it */
-    bool is_free;   /* true if it takes a sample each period */
+    int descriptor;       /* descriptor of a timer that is controlled after it was opened; else -1 */
+    bool is_asked;        /* true if it was asked for a sample and has not taken it */
+    bool is_free;         /* true if it takes a sample each period */
+    size_t control_bytes; /* size of the page before the ring */
     size_t ring_size;
     uint32_t stack_size;
     uint64_t head;                   /* position of the newest record that was read */
