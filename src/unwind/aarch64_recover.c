@@ -70,7 +70,7 @@ static uint64_t find_call(const struct frame_search *search, const struct unwind
     return 0;
 }
 
-bool machine_recover_link(const struct frame_search *search, struct unwind_registers *registers)
+bool machine_recover_link(struct frame_search *search, struct unwind_registers *registers)
 {
     const struct machine_rule *rule = &search->rule;
     uint64_t found = 0;
@@ -84,13 +84,15 @@ bool machine_recover_link(const struct frame_search *search, struct unwind_regis
         uint64_t word = 0, start = 0;
         if (!unwind_read(search->memory, place, &word)) break;
         word = machine_code_address(word);
-        if (!unwind_find_module(search->modules, word) || !find_called(search, word, &module, &start)) continue;
+        const struct unwind_module *holder = unwind_find_module(search->modules, word);
+        if (holder && holder->is_pending) search->pending = word;
+        if (!holder || !find_called(search, word, &module, &start)) continue;
         uint64_t after_call = find_call(search, module, start, sp, place);
         if (after_call == 0) continue;
         if (found != 0) return false; /* an old frame looks the same */
         found = after_call;
     }
-    if (found == 0) return false;
+    if (found == 0 || search->pending != 0) return false;
     registers->values[MACHINE_LR] = found;
     registers->known |= 1u << MACHINE_LR;
     return true;

@@ -88,6 +88,7 @@ static bool recover(struct unwind_recovery *recovery, const struct unwind_module
     bool is_found =
         recover_frame_pointer(&search, lookup, registers) || (is_innermost && machine_recover_link(&search, registers));
     recovery->count += is_found;
+    recovery->pending = search.pending;
     return is_found;
 }
 

@@ -14,6 +14,7 @@ struct frame_search {
     uint64_t start;           /* first address of the function */
     uint64_t found_cfa;
     unsigned found_count; /* CFAs that a call proves */
+    uint64_t pending;     /* address in a module that has no table yet, which may hold the caller; 0: none */
 };
 
 /* Finds the rule at LOOKUP in MODULE, and the start of its function. */
@@ -31,6 +32,6 @@ void try_cfa(struct frame_search *search, uint64_t cfa);
 void machine_try_cfas(struct frame_search *search, uint64_t lookup, uint64_t sp);
 
 /* Finds the register in which the innermost function of SEARCH, whose code is at LOOKUP, has its return address. */
-bool machine_recover_link(const struct frame_search *search, struct unwind_registers *registers);
+bool machine_recover_link(struct frame_search *search, struct unwind_registers *registers);
 
 #endif

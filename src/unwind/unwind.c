@@ -183,6 +183,10 @@ static enum unwind_outcome walk_frames(const struct unwind_modules *modules, str
             bool may_recover = step == MACHINE_UNKNOWN_REGISTER && aids->recovery;
             if (may_recover && aids->recovery->recover(aids->recovery, module, lookup, registers, memory)) continue;
             outcome = outcome_of(step);
+            if (may_recover && aids->recovery->pending != 0 && count < addresses_max) {
+                addresses[count++] = aids->recovery->pending;
+                outcome = UNWIND_PENDING;
+            }
             break;
         }
         /* Nothing called the trampoline of a signal handler: the handler returns to its first instruction. */

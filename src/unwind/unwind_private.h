@@ -11,6 +11,7 @@ struct unwind_recovery {
                     struct unwind_registers *registers, struct unwind_memory *memory);
     const struct unwind_modules *modules;
     uint64_t innermost; /* first address of the walk */
+    uint64_t pending;   /* address in a module that a recovery needs the table of; 0: none */
     size_t count;       /* registers that were found */
 };
 

@@ -60,7 +60,7 @@ void machine_try_cfas(struct frame_search *search, uint64_t lookup, uint64_t sp)
 }
 
 /* Calls store the return address in memory. */
-bool machine_recover_link(const struct frame_search *search, struct unwind_registers *registers)
+bool machine_recover_link(struct frame_search *search, struct unwind_registers *registers)
 {
     (void)search;
     (void)registers;
