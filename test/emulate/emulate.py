@@ -15,7 +15,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGES = """linux-image-arm64 base-files base-passwd dash busybox-static bash coreutils grep sed gawk findutils diffutils gzip xz-utils procps util-linux binutils file
+PACKAGES = """linux-image-arm64 libc-bin base-files base-passwd dash busybox-static bash coreutils grep sed gawk findutils diffutils gzip xz-utils procps util-linux binutils file
 python3 linux-perf curl ca-certificates libcap2-bin libdw1 libelf1 libdeflate0 libbrotli1 libzstd1 libcapstone4 libmicrohttpd12
 libsqlite3-0 libnettle8 libbpf1""".split()
 RENAMED = {"bookworm": ["libcurl4"], "trixie": ["libcurl4t64"]}
