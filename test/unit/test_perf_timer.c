@@ -18,7 +18,8 @@ static void begin(void)
     CHECK(memory != MAP_FAILED);
     CHECK_INT(mprotect(memory + PAGE + RING, PAGE, PROT_NONE), 0);
     memset(memory, 0, PAGE + RING);
-    timer = (struct perf_timer){.control = (void *)memory, .descriptor = -1, .ring_size = RING, .stack_size = STACK};
+    timer = (struct perf_timer){
+        .control = (void *)memory, .descriptor = -1, .control_bytes = PAGE, .ring_size = RING, .stack_size = STACK};
 }
 
 static void put_word(uint64_t position, uint64_t word)
