@@ -169,15 +169,17 @@ struct inherited {
 /* The pipes between this process and the one that becomes the program, ends for reading first. All end with exec. */
 struct start {
     int failure[2]; /* gives the error of exec */
-    int go[2];      /* ends when the program may start */
+    int go[2];      /* ends when the program may start; -1: it may at once */
 };
 
 _Noreturn static void become_program(const char *path, char *const *arguments, const struct run_options *options,
                                      const struct inherited *inherited, const struct start *start)
 {
-    char none;
-    (void)close(start->go[1]);
-    while (read(start->go[0], &none, 1) < 0 && errno == EINTR) {
+    if (start->go[0] >= 0) {
+        char none;
+        (void)close(start->go[1]);
+        while (read(start->go[0], &none, 1) < 0 && errno == EINTR) {
+        }
     }
     if (options->library) set_environment(options);
     if (options->stdout_is_taken) (void)dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -352,9 +354,9 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
      */
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     struct inherited inherited;
-    struct start start;
+    struct start start = {.go = {-1, -1}};
     sigset_t signals;
-    if (pipe2(start.failure, O_CLOEXEC) != 0 || pipe2(start.go, O_CLOEXEC) != 0) {
+    if (pipe2(start.failure, O_CLOEXEC) != 0 || (options->forked && pipe2(start.go, O_CLOEXEC) != 0)) {
         message("cannot make a pipe: %s", strerror(errno));
         return false;
     }
@@ -370,9 +372,11 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     if (child == 0) become_program(path, arguments, options, &inherited, &start);
     int errno_value = child < 0 ? errno : 0;
     (void)close(start.failure[1]);
-    (void)close(start.go[0]);
-    if (child > 0 && options->forked) options->forked(options->context, child);
-    (void)close(start.go[1]);
+    if (options->forked) {
+        (void)close(start.go[0]);
+        if (child > 0) options->forked(options->context, child);
+        (void)close(start.go[1]);
+    }
     if (child > 0) errno_value = read_failure(start.failure[0]);
     (void)close(start.failure[0]);
     if (child > 0 && errno_value == 0 && options->started) options->started(options->context, child);
