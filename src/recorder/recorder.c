@@ -491,8 +491,19 @@ static void choose_thinning(struct recorder *recorder, struct recorded_process *
     process->tick.period_ns = recorder->period_ns * process->thinning;
 }
 
+/* Returns true if PROCESS, which may have become another program or another user's, is to be recorded further. */
+static bool is_still_wanted(const struct recorder *recorder, const struct recorded_process *process)
+{
+    const struct recorder_options *options = &recorder->options;
+    struct task_status status;
+    if (!options->chooses_programs || !task_read_status(process->watched.pid, &status)) return true;
+    return options->wants(options->context, process->watched.pid, status.name);
+}
+
 static void restart_process(struct recorder *recorder, struct recorded_process *process)
 {
+    process->has_ended |= !is_still_wanted(recorder, process);
+    if (process->has_ended) return;
     choose_thinning(recorder, process);
     recorded_process_restart(process, &recorder->options, &recorder->files, engine_number(recorder));
     show_code(recorder, process);
@@ -500,15 +511,6 @@ static void restart_process(struct recorder *recorder, struct recorded_process *
         struct recorded_thread *thread = process->threads.items[i];
         if (thread->is_resting) rest_again(recorder, thread);
     }
-}
-
-/* Returns true if PROCESS, which executes another program, is to be recorded further. */
-static bool is_still_wanted(const struct recorder *recorder, const struct recorded_process *process)
-{
-    const struct recorder_options *options = &recorder->options;
-    struct task_status status;
-    if (!options->chooses_programs || !task_read_status(process->watched.pid, &status)) return true;
-    return options->wants(options->context, process->watched.pid, status.name);
 }
 
 /* Drops the stacks of PROCESS that wait to be written. */
@@ -529,8 +531,7 @@ static void execute(struct recorder *recorder, struct recorded_process *process)
     drop_stacks(recorder, process);
     interpreted_process_forget(process);
     for (size_t i = 0; i < process->threads.count; i++) process->threads.items[i]->is_resting = false;
-    process->has_ended |= !is_still_wanted(recorder, process);
-    if (!process->has_ended) restart_process(recorder, process);
+    restart_process(recorder, process);
 }
 
 static void take_change(void *context, pid_t pid, pid_t parent, enum process_change change)
@@ -584,7 +585,7 @@ static bool add_if_wanted(void *context, pid_t pid)
     struct task_status status;
     struct engine_denial denial;
     if (find_process(recorder, pid) || !task_read_status(pid, &status) || status.state == 'Z') return true;
-    bool is_child = options->follows_children && find_process(recorder, status.parent);
+    bool is_child = options->follows_children && !options->chooses_programs && find_process(recorder, status.parent);
     if (is_child || (options->wants && options->wants(options->context, pid, status.name)))
         (void)recorder_add(recorder, pid, &denial); /* another user's process is left out */
     return true;

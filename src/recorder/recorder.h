@@ -22,7 +22,7 @@ struct recorder_options {
     bool takes_kernel_stacks;
     const char *kernel_build_id; /* build id of the running kernel in hex, for its names; "": not known */
     bool follows_children;
-    bool chooses_programs; /* true if WANTS is asked again when a process executes another program */
+    bool chooses_programs; /* true if WANTS decides on children, too, and again on other programs and new recordings */
     bool watches_all;      /* true if WANTS takes nearly all processes of the machine */
     /* Says whether a new process PID, which is called NAME, is to be recorded. NULL: none but children. */
     bool (*wants)(void *context, pid_t pid, const char *name);

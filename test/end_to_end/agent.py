@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,22 @@ def a_rule_says_how_often_and_the_time_stays_right():
             found[name] = (before[0] + int(taken[1]), before[1] + spent / 1e9)
         often, seldom = (found[name][0] / found[name][1] for name in links)
         check(3 * seldom < often, f"samples and seconds of CPU time: {found}")
+
+
+@case
+def a_rule_holds_for_the_children_of_recorded_processes():
+    with Folder() as folder:
+        keeper = folder / "keeper"
+        shutil.copy("/bin/sh", keeper)
+        shell = subprocess.Popen([keeper, "-c", f"{PROGRAM}; true"], stdout=subprocess.PIPE, start_new_session=True)
+        shell.stdout.readline()
+        try:
+            with Agent(folder, "-o", folder / "out", "--rule", "name=^keeper$", "--rule", "record=no") as agent:
+                check("records 1 processes" in agent.said(), agent.said())
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+            shell.stdout.close()
 
 
 @case
