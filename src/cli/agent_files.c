@@ -39,10 +39,9 @@ struct found {
 static bool is_ours(const char *name)
 {
     static const char shape[] = "00000000T000000Z";
-    const char *dot = strchr(name, 'Z');
-    while (dot && dot[1] != '.') dot = strchr(dot + 1, 'Z');
-    if (!dot || dot - name < (ptrdiff_t)sizeof(shape)) return false;
-    const char *at = dot - (sizeof(shape) - 2);
+    const char *end = strrchr(name, 'Z'); /* names of services may have the letter, suffixes do not */
+    if (!end || end[1] != '.' || end - name < (ptrdiff_t)sizeof(shape)) return false;
+    const char *at = end - (sizeof(shape) - 2);
     for (size_t i = 0; shape[i]; i++) {
         if (shape[i] == '0' ? !isdigit((unsigned char)at[i]) : at[i] != shape[i]) return false;
     }
