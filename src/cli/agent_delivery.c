@@ -7,6 +7,7 @@
 #include "cli/agent_files.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
+#include "cli/record_folder.h"
 #include "cli/write_profile.h"
 #include "deliver/complete.h"
 #include "format/recording/recording.h"
@@ -258,13 +259,18 @@ void agent_delivery_take(struct agent_delivery *delivery, const char *path, uint
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-/* Makes the folder NAME in the agent's own. */
+/* Makes the folder NAME in the agent's own. Nobody else may put recordings and images there. */
 static bool make_folder(const struct agent_delivery *delivery, const char *name, char ret_path[PATH_MAX])
 {
+    struct stat facts;
     if ((size_t)snprintf(ret_path, PATH_MAX, "%s/%s", delivery->options.data, name) >= PATH_MAX) return false;
     file_make_folders(ret_path);
-    if (access(ret_path, W_OK | X_OK) == 0) return true;
-    message("agent: cannot write to %s: %s; --data names another folder", ret_path, strerror(errno));
+    if (access(ret_path, W_OK | X_OK) != 0 || stat(ret_path, &facts) != 0) {
+        message("agent: cannot write to %s: %s; --data names another folder", ret_path, strerror(errno));
+        return false;
+    }
+    if (facts.st_uid == geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0) return true;
+    message("agent: another user can write to %s; --data names another folder", ret_path);
     return false;
 }
 
@@ -361,6 +367,7 @@ struct agent_delivery *agent_delivery_open(const struct agent_delivery_options *
                    make_folder(delivery, "images", delivery->images) && take_lock(delivery) &&
                    (options->dsn ? start_transport(delivery) : check_output(options->output));
     if (is_open) {
+        record_folder_remove_images(delivery->images); /* links to descriptors of an agent that has ended */
         adopt(delivery);
         return delivery;
     }

@@ -249,13 +249,19 @@ void record_folder_close(const struct record_folder *folder, bool are_read)
     if (are_read) delete_latecomers(folder);
 }
 
+void record_folder_remove_images(const char *directory)
+{
+    enum { DESCRIPTORS = 8 };
+    char images[PATH_MAX + 16];
+    (void)snprintf(images, sizeof(images), "%s/.build-id", directory);
+    (void)nftw(images, remove_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+}
+
 void record_folder_remove(const struct record_folder *folder)
 {
-    enum { TRIES = 10, DESCRIPTORS = 8 };
-    char images[PATH_MAX + 16];
+    enum { TRIES = 10 };
     record_folder_remove_library(folder);
-    (void)snprintf(images, sizeof(images), "%s/.build-id", private_folder(folder));
-    (void)nftw(images, remove_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+    record_folder_remove_images(private_folder(folder));
     for (unsigned i = 0; i < TRIES && rmdir(folder->path) != 0 && (errno == ENOTEMPTY || errno == EEXIST); i++)
         delete_latecomers(folder);
     if (folder->outer[0]) (void)rmdir(folder->outer);

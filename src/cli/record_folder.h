@@ -46,6 +46,9 @@ void record_folder_delete(const struct record_folder *folder, const char *name);
  * that debug directory. */
 const char *record_folder_arrange_images(const struct record_folder *folder);
 
+/* Deletes the files, or links to them, in DIRECTORY that are named after build ids. */
+void record_folder_remove_images(const char *directory);
+
 /* Makes processes that start from now on record nothing: sampling has ended. Deletes the recordings if ARE_READ. */
 void record_folder_close(const struct record_folder *folder, bool are_read);
 

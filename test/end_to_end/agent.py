@@ -231,10 +231,17 @@ def a_rule_holds_for_the_children_of_recorded_processes():
 @case
 def a_folder_has_one_agent():
     with Folder() as folder:
+        link = folder / "data/images/.build-id/ab/cd.debug"
+        link.parent.mkdir(parents=True)
+        link.symlink_to("/proc/1/fd/0")
         with Agent(folder, "-o", folder / "out", "--rule", "record=no"):
+            check(not os.path.lexists(link), "the link of an agent that has ended leads to a file of another process")
             second = run(OFFBEAT.program, "agent", "--data", folder / "data", "-o", folder / "out")
-    check_equal(second.returncode, 3, text(second.stderr))
+        (folder / "data/recordings").chmod(0o777)
+        third = run(OFFBEAT.program, "agent", "--data", folder / "data", "-o", folder / "out")
+    check_equal((second.returncode, third.returncode), (3, 3), text(second.stderr + third.stderr))
     check("another agent uses" in text(second.stderr), text(second.stderr))
+    check("another user can write to" in text(third.stderr), text(third.stderr))
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")
