@@ -24,8 +24,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +35,7 @@
 #define BATCH_NS (5 * SECOND_NS) /* time between two processes that deliver */
 enum {
     WAITING_MAX = 1 << 16,
-    WORKER_SECONDS_MAX = 300,
+    RECORDING_SECONDS_MAX = 300, /* time for one recording */
     WORKER_NICE = 10,
     STACKS_MIN = 2, /* a chunk with fewer samples is rejected by servers */
 };
@@ -73,7 +75,7 @@ static bool store_chunk(void *context, struct slice envelope)
     struct shared *shared = work->delivery->shared;
     struct discards dropped = {0};
     enum status status = spool_store(&work->spool, envelope, &dropped, &work->error);
-    shared->counts.dropped += discards_item_count(&dropped);
+    if (status == STATUS_TOO_LARGE) discards_add_envelope(&dropped, DISCARD_CACHE_OVERFLOW, envelope);
     discards_add_all(&shared->dropped, &dropped);
     shared->counts.stored += status == STATUS_OK;
     return status == STATUS_OK || status == STATUS_TOO_LARGE;
@@ -100,23 +102,36 @@ static bool store_chunks(struct work *work, struct profile *profile)
     return status != STATUS_IO;
 }
 
+static bool takes_files(const char *folder)
+{
+    enum { ROOM_BYTES = 64 << 20 };
+    struct statvfs status;
+    if (access(folder, W_OK | X_OK) != 0 || statvfs(folder, &status) != 0) return false;
+    bool has_names = status.f_files == 0 || status.f_favail > 0; /* 0: the file system has no limit */
+    return has_names && (uint64_t)status.f_bavail * status.f_frsize >= ROOM_BYTES;
+}
+
+/* Returns false if PROFILE is to be tried again: the folder takes no files. One that cannot be written for another
+ * reason would hold up all others. */
 static bool write_as_file(struct work *work, struct profile *profile)
 {
     const struct agent_delivery_options *options = &work->delivery->options;
+    struct agent_counts *counts = &work->delivery->shared->counts;
     char path[PATH_MAX];
     unsigned number = 1;
-    if (!agent_files_name(options->output, profile, format_written_suffix(options->format), path) ||
-        !write_profile(profile, path, options->format, &number))
-        return false;
-    work->delivery->shared->counts.stored++;
+    bool is_named = agent_files_name(options->output, profile, format_written_suffix(options->format), path);
+    if (!is_named) message("agent: a profile is dropped: its path in %s is too long", options->output);
+    if (is_named) (void)unlink(path); /* it may be a link that another user made */
+    bool is_written = is_named && write_profile(profile, path, options->format, &number);
+    if (is_named && !is_written && !takes_files(options->output)) return false;
+    counts->stored += is_written;
+    counts->failed += !is_written;
     return true;
 }
 
 static void describe(struct profile *profile, const struct agent_delivery_options *options)
 {
     if (options->environment) profile->environment = profile_text(profile, options->environment);
-    if (profile_metadata_text(profile, "service")[0] == '\0' && options->fallback)
-        profile_add_metadata_text(profile, "service", options->fallback);
 }
 
 /* Delivers the recording at PATH. Returns false if it stays for a later try. */
@@ -127,8 +142,10 @@ static bool deliver(struct work *work, const char *path)
     struct error error;
     buffer_init(&bytes, FORMAT_BYTES_MAX);
     profile_init(&profile);
-    bool is_read = file_read(path, &bytes, &error) == STATUS_OK && bytes.size > 0;
-    bool is_open = is_read && decode_one_of_many(path, &format_recording, &bytes, &work->decoding, &profile);
+    bool is_read = file_read(path, &bytes, &error) == STATUS_OK;
+    if (!is_read) message_error(path, &error, false);
+    bool is_open =
+        is_read && bytes.size > 0 && decode_one_of_many(path, &format_recording, &bytes, &work->decoding, &profile);
     bool is_done = true;
     if (!is_open) {
         work->delivery->shared->counts.failed++;
@@ -158,14 +175,15 @@ static void run_worker(const struct agent_delivery *delivery)
 {
     struct work work = {.delivery = delivery};
     sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* it has the lock, too, and the next agent needs that */
     for (int number = 1; number < SIGRTMIN; number++) (void)signal(number, number == SIGALRM ? SIG_DFL : SIG_IGN);
     (void)signal(SIGTERM, SIG_DFL);
-    (void)alarm(WORKER_SECONDS_MAX);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setpriority(PRIO_PROCESS, 0, WORKER_NICE);
     bool goes_on = begin_work(&work);
     for (size_t i = 0; goes_on && i < delivery->batch; i++) {
+        (void)alarm(RECORDING_SECONDS_MAX);
         goes_on = deliver(&work, delivery->waiting.items[i]);
         if (!goes_on) break;
         (void)unlink(delivery->waiting.items[i]);
@@ -192,6 +210,7 @@ static void start_worker(struct agent_delivery *delivery)
 
 static void forget_first(struct agent_delivery *delivery, size_t count)
 {
+    if (count == 0) return;
     for (size_t i = 0; i < count; i++) free(delivery->waiting.items[i]);
     delivery->waiting.count -= count;
     memmove(delivery->waiting.items, delivery->waiting.items + count,
@@ -281,7 +300,10 @@ static bool take_lock(struct agent_delivery *delivery)
     (void)snprintf(path, sizeof(path), "%s/lock", delivery->recordings);
     delivery->lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (delivery->lock >= 0 && flock(delivery->lock, LOCK_EX | LOCK_NB) == 0) return true;
-    message("agent: another agent uses %s; --data names another folder", delivery->options.data);
+    if (delivery->lock >= 0 && errno == EWOULDBLOCK)
+        message("agent: another agent uses %s; --data names another folder", delivery->options.data);
+    else
+        message("agent: cannot lock %s: %s", path, strerror(errno));
     return false;
 }
 

@@ -13,22 +13,21 @@
 #include <limits.h>
 
 struct agent_delivery_options {
-    const char *data;                   /* folder of all that waits */
-    const char *dsn, *proxy, *ca_file;  /* DSN NULL: files are written */
-    const char *output;                 /* folder for files */
-    const struct format *format;        /* format of the files */
-    uint64_t keep_bytes, keep_ns;       /* files beyond are removed, the oldest first; 0: no limit */
-    uint64_t disk_bytes_max;            /* most that waits for the server */
-    const char *environment, *fallback; /* environment of the profiles; service of those that name none */
+    const char *data;                  /* folder of all that waits */
+    const char *dsn, *proxy, *ca_file; /* DSN NULL: files are written */
+    const char *output;                /* folder for files */
+    const struct format *format;       /* format of the files */
+    uint64_t keep_bytes, keep_ns;      /* files beyond are removed, the oldest first; 0: no limit */
+    uint64_t disk_bytes_max;           /* most that waits for the server */
+    const char *environment;           /* environment of the profiles */
     bool is_verbose;
 };
 
 /* Counts since the start. */
 struct agent_counts {
-    uint64_t stored;  /* chunks or files */
-    uint64_t empty;   /* recordings with too few stacks for a profile */
-    uint64_t failed;  /* recordings that could not be delivered */
-    uint64_t dropped; /* chunks that were dropped because too much waits */
+    uint64_t stored; /* chunks or files */
+    uint64_t empty;  /* recordings with too few stacks for a profile */
+    uint64_t failed; /* recordings that could not be delivered */
 };
 
 struct agent_delivery;
