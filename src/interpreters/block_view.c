@@ -8,6 +8,7 @@ void view_begin(struct interpreted_work *work)
     for (unsigned i = 0; i < INTERPRETED_BLOCKS; i++) work->blocks[i].low = work->blocks[i].high = 0;
     work->next_block = 0;
 }
+
 const uint8_t *view_memory(struct interpreted_work *work, const struct process_memory *memory, uint64_t address,
                            size_t size)
 {

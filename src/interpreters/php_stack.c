@@ -6,6 +6,8 @@
 
 #include "interpreters/block_view.h"
 
+_Static_assert((int)PHP_FUNCTION_BYTES <= (int)INTERPRETED_CODE_BYTES, "a function fits into the working memory");
+
 /* Computes the key of a function and the place of the operation at FRAME's instruction: bytes from the first one plus
  * one; 0: it is none of the function. */
 static void take_function(struct interpreted_frame *frame, const uint8_t *function, uint64_t name_hash)
