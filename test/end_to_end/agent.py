@@ -17,6 +17,7 @@ from server_process import Server  # noqa: E402
 OFFBEAT = Offbeat(sys.argv[1])
 PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
 ONLY_IT = ("--rule", "name=^attached$ service=shop@1", "--rule", "record=no")  # the machine runs other programs, too
+PATH_BYTES_MAX = 4060
 
 
 def wait_until(condition, message):
@@ -226,6 +227,19 @@ def a_rule_holds_for_the_children_of_recorded_processes():
             os.killpg(shell.pid, signal.SIGKILL)
             shell.wait()
             shell.stdout.close()
+
+
+@case
+def a_profile_that_cannot_be_written_holds_up_no_others():
+    """The path of its file is longer than any may be."""
+    with Folder() as folder, Program():
+        out = folder / "out"
+        while len(str(out)) < PATH_BYTES_MAX:
+            out /= "x" * min(200, PATH_BYTES_MAX - len(str(out)))
+        with Agent(folder, "-o", out, *ONLY_IT) as agent:
+            wait_until(lambda: "a profile is dropped: its path in" in agent.said(), agent.said)
+            agent.stop()
+        check_equal(recordings(folder), [], "nothing waits")
 
 
 @case
