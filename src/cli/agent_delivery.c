@@ -55,6 +55,7 @@ struct agent_delivery {
     ARRAY_OF(char *) waiting;    /* paths of recordings, the oldest first */
     size_t batch;                /* recordings of the running process, the first ones that wait */
     pid_t worker;                /* process that delivers; 0: none */
+    bool has_failed;             /* true if the latest one could not store a recording */
     uint64_t next_ns;
     struct shared *shared;
     struct discards reported; /* part of SHARED's that the transport has */
@@ -231,6 +232,7 @@ static void report_dropped(struct agent_delivery *delivery)
 static void end_worker(struct agent_delivery *delivery, int status)
 {
     size_t done = delivery->shared->done;
+    delivery->has_failed = WIFEXITED(status) && WEXITSTATUS(status) != EXIT_SUCCESS;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && done < delivery->batch) {
         message("agent: the recording %s is dropped: the process that reads it was ended by signal %d",
                 delivery->waiting.items[done], WTERMSIG(status));
@@ -407,17 +409,15 @@ const char *agent_delivery_images(const struct agent_delivery *delivery)
     return delivery->images;
 }
 
-/* Waits for the process that delivers until DEADLINE_NS. */
+/* Waits until DEADLINE_NS. A process that a signal to the group has ended is followed by another one. */
 static bool await_worker(struct agent_delivery *delivery, uint64_t deadline_ns)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     delivery->next_ns = 0;
     while (delivery->waiting.count > 0 && clock_monotonic_ns() < deadline_ns) {
-        size_t before = delivery->waiting.count;
         bool had_worker = delivery->worker != 0;
         agent_delivery_work(delivery);
-        bool has_failed = had_worker && delivery->worker == 0 && delivery->waiting.count == before;
-        if (has_failed) return false;
+        if (had_worker && delivery->worker == 0 && delivery->has_failed) return false;
         if (delivery->worker == 0) delivery->next_ns = 0;
         (void)nanosleep(&pause, NULL);
     }
