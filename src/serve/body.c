@@ -68,11 +68,12 @@ static enum status decompress_body(struct request *request, enum compression com
     return status == STATUS_OK ? decompress(compression, body, out, error) : status;
 }
 
-/* Adds BYTES to the rate; without a key yet, access_may_write does it when the key is known. */
+/* Adds BYTES to the rate; without a key yet, access_may_write does it when the key is known. Readers take nothing from
+ * the rate of those that send. */
 static void count_decoded(struct request *request, size_t bytes)
 {
     request->decoded_bytes += bytes;
-    if (request->has_key) rates_add_bytes(request->server, request->project, bytes);
+    if (request->has_key && !request->is_query) rates_add_bytes(request->server, request->project, bytes);
 }
 
 bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out)

@@ -83,7 +83,7 @@ static const struct route routes[] = {
     {"GET",  "trend",        ACCESS_QUERY, answer_query},
     {"GET",  "flamechart",   ACCESS_QUERY, answer_query},
     {"GET",  "page",         ACCESS_QUERY, answer_query},
-    {"POST", "page",         ACCESS_READ,  open_file},
+    {"POST", "page",         ACCESS_QUERY, open_file},
     {"GET",  "activity",     ACCESS_QUERY,  list_activity},
     {"GET",  "chunks",       ACCESS_READ,  list_chunks},
     {"GET",  "raw",          ACCESS_READ,  show_raw},
@@ -237,7 +237,7 @@ bool request_check_early(struct request *request)
     case ACCESS_READ:
     case ACCESS_QUERY:
         if (!access_may_read(request, STORE_ROLE_READ, request->project)) return false;
-        request->has_key = request_is_post(request); /* its body is limited as that of a client which writes */
+        request->has_key = request_is_post(request);
         return check_parameters(request);
     case ACCESS_READ_ALL:
         return access_may_read(request, STORE_ROLE_READ, 0);

@@ -42,7 +42,7 @@ struct request {
     size_t body_bytes;       /* size of the body that arrived */
     size_t decoded_bytes;    /* size of the body, and of the file in it, when decompressed; 0: not yet known */
     size_t counted_bytes;    /* part of server.body_bytes */
-    bool has_key;            /* a key that may write, and was counted in the rates */
+    bool has_key;            /* a key that was counted in the rates, or the token of a reader who sends a file */
     bool is_local;           /* arrived at the socket for administration */
     bool is_known;           /* whether its key or token is right */
     bool is_unauthenticated; /* counted in server.unauthenticated_bytes */

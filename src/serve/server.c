@@ -335,8 +335,8 @@ static void complete(void *context, struct MHD_Connection *connection, void **of
     if (!request) return;
     const struct serve_options *options = &request->server->options;
     uint64_t duration_ns = clock_monotonic_ns() - request->begun_ns;
-    enum latency_kind kind = request->is_query ? LATENCY_QUERY : LATENCY_OTHER;
-    metrics_note_request(&request->server->metrics, request->has_key ? LATENCY_INGEST : kind, duration_ns);
+    enum latency_kind kind = request->has_key ? LATENCY_INGEST : LATENCY_OTHER;
+    metrics_note_request(&request->server->metrics, request->is_query ? LATENCY_QUERY : kind, duration_ns);
     if (options->log_request && request->method && request->path) {
         const struct serve_event event = {.method = request->method,
                                           .path = request->path,

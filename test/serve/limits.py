@@ -88,6 +88,14 @@ def bytes_count_where_the_key_is_in_the_body_and_as_they_are_decompressed():
 
 
 @case
+def what_a_reader_opens_takes_nothing_from_the_rate_of_clients():
+    with running(OFFBEAT, "--rate-megabytes", "1") as server:
+        for _ in range(3):
+            check_equal(server.request("POST", "/api/1/page", b"main;work 3\n" * 100_000, server.read_header()).status, 200, "status of the page")
+        check_equal(server.send(chunk_envelope(1)).status, 200, "status")
+
+
+@case
 def a_wrong_key_takes_nothing_from_the_rate():
     with running(OFFBEAT, "--rate", "2") as server:
         for _ in range(5):
