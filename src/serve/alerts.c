@@ -157,7 +157,7 @@ static void add_parameter(struct query *query, const char *name, char *value)
     if (value[0]) query->parameters[query->parameter_count++] = (struct parameter){(char *)(uintptr_t)name, value};
 }
 
-/* Appends what ANSWER writes about the selection of RULE to OUT. False if there is none. */
+/* Appends what ANSWER writes about the selection of RULE to OUT. False if there is none, or if it lacks a shard. */
 static bool ask(struct alerts *alerts, struct alert_rule *rule, query_answer *answer, struct buffer *out)
 {
     static const struct query_calls calls = {.check = check_end, .name_places = name_places};
@@ -176,7 +176,7 @@ static bool ask(struct alerts *alerts, struct alert_rule *rule, query_answer *an
     add_parameter(query, "name", rule->function);
     add_parameter(query, "release", rule->release);
     add_parameter(query, "base_release", rule->base_release);
-    bool is_answered = answer(query, out, &error) == STATUS_OK && !out->failed;
+    bool is_answered = answer(query, out, &error) == STATUS_OK && !out->failed && !query->missing_shards;
     kind_choice_fini(&query->kind);
     free(query);
     return is_answered;
