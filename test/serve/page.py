@@ -306,6 +306,17 @@ def a_file_that_is_dropped_on_the_page_is_shown_and_not_stored():
 
 
 @case
+def an_answer_that_lacks_a_shard_is_marked():
+    with opened() as browser:
+        ready(browser)
+        browser.run("(() => { const real = window.fetch; window.fetch = async (...given) => { const answer = await real(...given), headers = new Headers(answer.headers);"
+                    "headers.set('X-Offbeat-Incomplete', 'shard 2'); return new Response(answer.body, { status: answer.status, headers }); }; })()")
+        press_button(browser, "Sessions")
+        browser.wait("document.querySelector('.line').textContent === 'Data is missing: of the cluster, shard 2 did not answer.' && !document.querySelector('.line').hidden")
+        check_quiet(browser)
+
+
+@case
 def transactions_of_a_name_are_counted_and_added_up():
     with opened() as browser:
         for number in range(1, 5):

@@ -36,6 +36,7 @@ export class Api {
   token = sessionStorage.getItem(TOKEN) || "";
   key = sessionStorage.getItem(KEY) || ""; // of the DSN that `offbeat serve` printed; "": not known
   project = "1";
+  lacks = ""; // what the answers since startOver lack, as a sentence; "": nothing
   private asking = new AbortController();
   private readonly tabs = new BroadcastChannel("offbeat"); // of this origin
 
@@ -86,6 +87,7 @@ export class Api {
   startOver(): void {
     this.asking.abort();
     this.asking = new AbortController();
+    this.lacks = "";
   }
 
   url(route: string, parameters: Parameters): string {
@@ -96,9 +98,12 @@ export class Api {
 
   async ask(url: string, method = "GET", body?: Blob): Promise<Response> {
     const answer = await fetch(url, { method, body, headers: { Authorization: `Bearer ${this.token}` }, signal: this.asking.signal, credentials: "omit" });
+    const shards = answer.headers.get("X-Offbeat-Incomplete"), isDamaged = answer.headers.has("X-Offbeat-Damaged");
+    if (shards) this.lacks = `Data is missing: of the cluster, ${shards} did not answer.`;
+    else if (isDamaged) this.lacks ||= "Data is missing: a file of the server is damaged.";
     if (answer.ok) return answer;
     const detail = await answer.json().then(({ detail: text }) => String(text), () => `the server answers ${answer.status}`);
-    throw new Rejection(answer.status, detail);
+    throw new Rejection(answer.status, this.lacks ? `${detail}. ${this.lacks}` : detail);
   }
 
   async json<Answer>(route: string, parameters: Parameters = {}): Promise<Answer> {

@@ -55,6 +55,7 @@ export class RegressionsView implements ServerView {
     rows.sort((a, b) => b.now - b.before - (a.now - a.before));
     this.element.replaceChildren(make("h1", {}, "Regressions"), this.bar(from, to), ...this.list(rows, largest.length - without.length),
                                  ...(without.length ? [hint(`Nothing to compare with: ${without.slice(0, 20).map((name) => safe(name, 60) || "(no name)").join(", ")}${without.length > 20 ? ", …" : ""}`)] : []),
+                                 ...(rows.length >= FUNCTIONS_MAX ? [hint(`At most ${FUNCTIONS_MAX} functions of each service.`)] : []),
                                  ...(services.length > SERVICES_MAX ? [hint(`The ${SERVICES_MAX} services with the most samples of ${services.length}.`)] : []));
   }
 

@@ -47,6 +47,7 @@ class ServerPage implements ServerApp {
   private readonly chosenFile = make("input", { type: "file", hidden: true, "aria-label": "File" });
   private readonly refreshing = choice("Refresh", [["0", "Refresh: off"], ["10", "every 10 s"], ["60", "every minute"]], (seconds) => this.setRefresh(Number(seconds)));
   private refreshTimer = 0;
+  private isReady = false; // what is chosen is shown
   private readonly projects = make("span", { class: "projects" });
   private shown: ServerView | null = null;
   private shownText = "";
@@ -106,7 +107,7 @@ class ServerPage implements ServerApp {
   }
 
   private refresh(seconds: number): void {
-    const { from, to, profiler, chunk, span } = this.state, isBusy = !this.line.hidden || document.hidden || document.querySelector("dialog[open]");
+    const { from, to, profiler, chunk, span } = this.state, isBusy = !this.isReady || document.hidden || document.querySelector("dialog[open]");
     if (isBusy || this.shown === this.file || profiler || chunk || span) return;
     const later = (time: string) => (time === "" || time === "0" ? time : (secondsOf(time) + seconds).toFixed(3));
     this.state = { ...this.state, from: later(from), to: later(to) };
@@ -133,13 +134,16 @@ class ServerPage implements ServerApp {
       if (place === state.place && view !== this.file) this.links[i].setAttribute("aria-current", "page");
       else this.links[i].removeAttribute("aria-current");
     });
+    this.isReady = false;
     this.say("Asking the server …");
     if (this.shown && this.shown !== view) this.shown.hide();
     this.shown = view;
     this.place.replaceChildren(view.element);
     try {
       await view.show();
-      if (state === this.state) this.say("");
+      if (state !== this.state) return;
+      this.isReady = true;
+      this.say(api.lacks);
     } catch (error) {
       if (state === this.state) this.fail(error as Error);
     }
