@@ -73,6 +73,14 @@ static bool is_common(const struct found_labels *found, const struct label *labe
     return is_everywhere;
 }
 
+/* Returns whether KEY is that of one of the common labels: no set has another one with it. */
+static bool is_common_key(const struct found_labels *found, struct string_id key)
+{
+    size_t i = 0;
+    while (i < found->common_count && found->common[i]->key.index != key.index) i++;
+    return i < found->common_count;
+}
+
 static void add_common(struct found_labels *found, const struct label *label)
 {
     if (found->common_count < KEYS_MAX)
@@ -92,16 +100,17 @@ static void add_other(struct found_labels *found, struct string_id key)
         found->is_too_much = true;
 }
 
+/* A common label is in the first set: only its labels are looked for in all others. */
 static void sort_labels(struct found_labels *found)
 {
+    for (uint32_t k = 0; found->set_count > 0 && k < found->sets[0].count; k++) {
+        const struct label *label = label_at(found, &found->sets[0], k);
+        if (is_common(found, label)) add_common(found, label);
+    }
     for (size_t i = 0; i < found->set_count; i++) {
-        const struct label_set *set = &found->sets[i];
-        for (uint32_t k = 0; k < set->count; k++) {
-            const struct label *label = label_at(found, set, k);
-            if (!is_common(found, label))
-                add_other(found, label->key);
-            else if (i == 0)
-                add_common(found, label);
+        for (uint32_t k = 0; k < found->sets[i].count; k++) {
+            struct string_id key = label_at(found, &found->sets[i], k)->key;
+            if (!is_common_key(found, key)) add_other(found, key);
         }
     }
 }

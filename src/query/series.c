@@ -148,7 +148,8 @@ bool series_takes(struct series_list *list, const struct store_chunk *chunk)
     if (chunk->start_ns >= list->to_ns) return false;
     if (!is_before && !list->only_last) return true;
     const struct series *series = series_of_stored(list, chunk);
-    return series && chunk->start_ns == (list->only_last ? series->end_ns : series->base_ns);
+    if (!series) return list->only_last; /* series_add says that there are too many */
+    return chunk->start_ns == (list->only_last ? series->end_ns : series->base_ns);
 }
 
 /* --- Adding ------------------------------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@ struct tag_list {
     struct profile strings;
     struct tag_pair *pairs;
     size_t count, capacity;
+    size_t set_count; /* number of sets of labels that the store has given: at most STORE_VALUES_MAX */
 };
 
 static int compare_slices(struct slice a, struct slice b)
@@ -36,9 +37,12 @@ static bool add_labels(void *context, const struct store_value *labels)
     struct tag_list *list = context;
     struct slice key, value;
     struct cursor cursor = cursor_of(labels->value);
+    list->set_count++;
     while (rollup_labels_next(&cursor, &key, &value)) {
-        if (!array_reserve(&list->pairs, &list->capacity, list->count + 1, sizeof(*list->pairs), TAG_PAIRS_MAX))
+        if (!array_reserve(&list->pairs, &list->capacity, list->count + 1, sizeof(*list->pairs), TAG_PAIRS_MAX)) {
+            profile_fail(&list->strings, STATUS_NO_MEMORY);
             return false;
+        }
         struct string_id key_id = profile_string(&list->strings, key);
         struct string_id value_id = profile_string(&list->strings, value);
         list->pairs[list->count++] =
@@ -60,7 +64,7 @@ static size_t write_tag(const struct tag_list *list, size_t first, struct json_w
         if (!is_same && values++ < TAG_VALUES_MAX) json_write_string(json, list->pairs[i].value);
     }
     json_end_array(json);
-    json_member_bool(json, "is_cut", values > TAG_VALUES_MAX);
+    json_member_bool(json, "is_cut", values > TAG_VALUES_MAX || list->set_count == STORE_VALUES_MAX);
     json_end_object(json);
     return i;
 }
@@ -74,6 +78,7 @@ enum status query_tags(struct query *query, struct buffer *out, struct error *er
     enum status status = selection_read(query, "", &selection, error);
     if (status == STATUS_OK)
         status = store_each_value(query->store, &selection.query, STORE_LABELS, add_labels, &list, error);
+    if (status == STATUS_OK) status = profile_failed(&list.strings, error);
     if (status == STATUS_OK && list.count > 1) qsort(list.pairs, list.count, sizeof(*list.pairs), compare_pairs);
     json_begin_object(&json);
     json_begin_array_member(&json, "tags");
