@@ -172,7 +172,7 @@ enum status cluster_open(const char *folder, const struct cluster_options *optio
     cluster->options = *options;
     (void)pthread_mutex_init(&cluster->lock, NULL);
     (void)pthread_cond_init(&cluster->changed, NULL);
-    enum status status = topology_init(&cluster->topology, options->address, options->login_path, error);
+    enum status status = topology_init(&cluster->topology, options, error);
     if (status != STATUS_OK) {
         cluster_close(cluster);
         return status;

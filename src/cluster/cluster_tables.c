@@ -161,7 +161,7 @@ enum status cluster_create(const struct cluster_options *options, struct error *
     if (!looking) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     struct topology *topology = &looking->cluster.topology;
     looking->cluster.options = *options;
-    enum status status = topology_init(topology, options->address, options->login_path, error);
+    enum status status = topology_init(topology, options, error);
     for (looking->index = 0; looking->index < topology->replica_count && status == STATUS_OK; looking->index++)
         status = look_at_server(looking, &is_replicated[looking->index], error);
     for (looking->index = 0; looking->index < topology->replica_count && status == STATUS_OK; looking->index++)
@@ -254,7 +254,7 @@ enum status cluster_check(const struct cluster_options *options, uint64_t *ret_p
     if (!looking) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     struct topology *topology = &looking->cluster.topology;
     looking->cluster.options = *options;
-    enum status status = topology_init(topology, options->address, options->login_path, error);
+    enum status status = topology_init(topology, options, error);
     for (looking->index = 0; looking->index < topology->replica_count && status == STATUS_OK; looking->index++) {
         struct error problem;
         if (check_server(looking, &problem) != STATUS_OK) {

@@ -4,6 +4,7 @@
 #include "cluster/topology.h"
 
 #include "base/clocks.h"
+#include "cluster/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,16 +82,18 @@ static enum status read_address(struct topology *topology, const char *address, 
                                        : error_set(error, STATUS_MALFORMED, 0, "a server is needed, as HOST:PORT");
 }
 
-enum status topology_init(struct topology *topology, const char *address, const char *login_path, struct error *error)
+enum status topology_init(struct topology *topology, const struct cluster_options *options, struct error *error)
 {
     *topology = (struct topology){0};
     clickhouse_init(&topology->clickhouse);
+    topology->clickhouse.authority = options->authority;
     (void)pthread_mutex_init(&topology->lock, NULL);
-    enum status status = read_address(topology, address, error);
-    if (status == STATUS_OK && login_path) {
+    enum status status = read_address(topology, options->address, error);
+    if (status == STATUS_OK && options->login_path) {
         struct error problem;
-        status = clickhouse_read_login(&topology->clickhouse, login_path, &problem);
-        if (status != STATUS_OK) (void)error_set(error, status, 0, "%.100s: %.110s", login_path, problem.message);
+        status = clickhouse_read_login(&topology->clickhouse, options->login_path, &problem);
+        if (status != STATUS_OK)
+            (void)error_set(error, status, 0, "%.100s: %.110s", options->login_path, problem.message);
     }
     return status;
 }

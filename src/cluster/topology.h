@@ -6,6 +6,8 @@
 #include "cluster/clickhouse.h"
 #include "cluster/rows.h"
 
+struct cluster_options;
+
 enum {
     REPLICAS_MAX = 64,
     SHARDS_MAX = 32,
@@ -41,8 +43,8 @@ struct topology {
 };
 
 bool topology_is_address(const char *address);
-/* Reads the places and the database of ADDRESS, and the login. Asks nobody. */
-enum status topology_init(struct topology *topology, const char *address, const char *login_path, struct error *error);
+/* Reads the places and the database of the address in OPTIONS, and the login. Asks nobody. */
+enum status topology_init(struct topology *topology, const struct cluster_options *options, struct error *error);
 void topology_fini(struct topology *topology);
 
 /* Asks replica INDEX which one it is. */

@@ -2,18 +2,23 @@
 SPDX-License-Identifier: MIT"""
 import atexit
 import contextlib
+import http.server
 import pathlib
 import re
+import shutil
 import signal
 import socket
+import ssl
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "serve"), str(HERE.parent / "end_to_end")]
 import clickhouse  # noqa: E402
+from server import make_certificate  # noqa: E402
 from server_process import administer, chunk_envelope, new_project, new_token  # noqa: E402
 from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
 from tap import case, check, check_equal, long, main, skip, some_of  # noqa: E402
@@ -31,6 +36,45 @@ def wait_until(condition, what, seconds=60):
 def send(server, numbers, **options):
     for number in numbers:
         check_equal(server.send(chunk_envelope(number, **options)).status, 200, "status")
+
+
+def repeat_rows(store, table, **changes):
+    """Inserts each row of TABLE once more, with CHANGES to some columns."""
+    names = ", ".join(f"'{name}'" for name in changes)
+    rest = ",".join(store.servers[0].query(f"SELECT name FROM system.columns WHERE database = '{store.database}' AND table = '{table}' AND "
+                                           f"name NOT IN ({names})").split())
+    store.servers[0].query(f"INSERT INTO {store.database}.{table} ({','.join(changes)}, {rest}) SELECT {', '.join(changes.values())}, {rest} "
+                           f"FROM {store.database}.{table}")
+
+
+class Rejecting(http.server.BaseHTTPRequestHandler):
+    """A server that knows nobody."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(403)
+        self.end_headers()
+        self.wfile.write(b"Code: 516")
+
+    def log_message(self, *_):
+        pass
+
+
+@case
+def store_ca_names_the_authority_of_the_servers():
+    if not shutil.which("openssl"):
+        skip("openssl is not installed")
+    with tempfile.TemporaryDirectory() as folder, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Rejecting) as server:
+        certificate, key = make_certificate(folder)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate, key)
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        words = [OFFBEAT, "store", "check", "--store", f"clickhouses://127.0.0.1:{server.server_port}/offbeat"]
+        for more, text in (([], "certificate"), (["--store-ca", certificate], "rejects the user")):
+            done = subprocess.run(words + more, capture_output=True, text=True, timeout=60)
+            check_equal((done.returncode, text in done.stderr), (1, True), done.stderr)
+        server.shutdown()
 
 
 # --- One server -------------------------------------------------------------------------------------------------------
@@ -119,10 +163,7 @@ def partitions_that_are_over_are_dropped():
         send(server, [1])
         check_equal(server.stop(), 0, "exit status")
         for table in ("raw", "chunk", "sum"):
-            rest = ",".join(store.servers[0].query(f"SELECT name FROM system.columns WHERE database = '{store.database}' AND "
-                                                   f"table = '{table}' AND name NOT IN ('day', 'id')").split())
-            store.servers[0].query(f"INSERT INTO {store.database}.{table} (day, id, {rest}) SELECT day - 16, "
-                                   f"toFixedString('0123456789abcdef', 16), {rest} FROM {store.database}.{table}")
+            repeat_rows(store, table, day="day - 16", id="toFixedString('0123456789abcdef', 16)")
         server = store.server("--keep", "0")
         check_equal(server.read("services")["services"][0]["chunks"], 2, "chunks")
         check_equal(server.stop(), 0, "exit status")
