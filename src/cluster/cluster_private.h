@@ -91,9 +91,10 @@ void query_write_names(const struct store_query *query, struct buffer *sql);
 
 enum status cluster_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
                                void *context, struct error *error);
-/* The payloads of chunks in QUERY that no sum has in its range. */
-enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, store_visit_chunk *visit,
-                                  void *context, struct error *error);
+/* The payloads of chunks in QUERY that no sum has in its range, and whose ids are not in SEEN: a chunk that came twice
+ * may have one sum. SEEN is empty afterwards. */
+enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, struct id_set *seen,
+                                  store_visit_chunk *visit, void *context, struct error *error);
 enum status cluster_each_rollup(struct store *store, const struct store_query *query,
                                 const struct store_rollup_visitor *visitor, struct error *error);
 enum status cluster_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,

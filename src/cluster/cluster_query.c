@@ -209,42 +209,44 @@ static bool visit_chunk(void *context, const struct row *row)
     return reading->visit(reading->context, &chunk);
 }
 
-/* MORE: a further condition. */
-static enum status read_chunks(struct cluster *cluster, const struct store_query *query, bool with_payload,
-                               const char *more, store_visit_chunk *visit, void *context, struct error *error)
+/* READING has what its caller wants. MORE: a further condition. */
+static enum status read_chunks(struct chunk_reading *reading, struct cluster *cluster, const struct store_query *query,
+                               const char *more, struct error *error)
 {
-    struct chunk_reading reading = {.rows = {.sql = {.maximum = SQL_BYTES_MAX},
-                                             .types = with_payload ? READ_TYPES "s" : READ_TYPES,
-                                             .visit = visit_chunk,
-                                             .has_ids = true},
-                                    .visit = visit,
-                                    .context = context,
-                                    .is_damaged = query->is_damaged,
-                                    .with_payload = with_payload};
-    buffer_init(&reading.payload, PAYLOAD_ROOM);
-    buffer_append_text(&reading.rows.sql, with_payload ? READ_COLUMNS ",payload FROM raw" : READ_COLUMNS " FROM chunk");
-    query_write_conditions(query, "end_ns", &reading.rows.sql);
-    buffer_append_text(&reading.rows.sql, more);
-    buffer_append_text(&reading.rows.sql, " ORDER BY start_ns FORMAT RowBinary");
-    enum status status = read_rows(&reading.rows, cluster, query, error);
-    buffer_fini(&reading.payload);
+    struct buffer *sql = &reading->rows.sql;
+    bool with_payload = reading->with_payload;
+    reading->rows.types = with_payload ? READ_TYPES "s" : READ_TYPES;
+    reading->rows.visit = visit_chunk;
+    reading->rows.has_ids = true;
+    reading->is_damaged = query->is_damaged;
+    buffer_init(&reading->payload, PAYLOAD_ROOM);
+    buffer_init(sql, SQL_BYTES_MAX);
+    buffer_append_text(sql, with_payload ? READ_COLUMNS ",payload FROM raw" : READ_COLUMNS " FROM chunk");
+    query_write_conditions(query, "end_ns", sql);
+    buffer_append_text(sql, more);
+    buffer_append_text(sql, " ORDER BY start_ns FORMAT RowBinary");
+    enum status status = read_rows(&reading->rows, cluster, query, error);
+    buffer_fini(&reading->payload);
     return status;
 }
 
 enum status cluster_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
                                void *context, struct error *error)
 {
-    return read_chunks(store_engine_data(store), query, query->with_payload, "", visit, context, error);
+    struct chunk_reading reading = {.visit = visit, .context = context, .with_payload = query->with_payload};
+    return read_chunks(&reading, store_engine_data(store), query, "", error);
 }
 
-enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, store_visit_chunk *visit,
-                                  void *context, struct error *error)
+enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, struct id_set *seen,
+                                  store_visit_chunk *visit, void *context, struct error *error)
 {
+    struct chunk_reading reading = {.rows = {.seen = *seen}, .visit = visit, .context = context, .with_payload = true};
     char more[128];
     uint64_t to_ns = query->to_ns ? query->to_ns : UINT64_MAX;
     (void)snprintf(more, sizeof(more), " AND (summed = 0 OR start_ns < %" PRIu64 " OR end_ns >= %" PRIu64 ")",
                    query->from_ns, to_ns);
-    return read_chunks(cluster, query, true, more, visit, context, error);
+    *seen = (struct id_set){0};
+    return read_chunks(&reading, cluster, query, more, error);
 }
 
 /* --- Spans, rejected items, outcomes ------------------------------------------------------------------------------ */

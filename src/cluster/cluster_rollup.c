@@ -12,7 +12,7 @@
 
 enum {
     SQL_BYTES_MAX = 200 << 10,
-    GROUPS_MAX = 4096,       /* spaces with a header; then what was added is given to the caller */
+    GROUPS_MAX = 4096,       /* spaces with a header */
     ROWS_PER_QUESTION = 256, /* CONTINUES is asked */
 };
 
@@ -131,7 +131,6 @@ struct dictionary_reading {
     struct stack_dictionary dictionary;
     uint64_t next; /* number of the next segment */
     struct buffer bytes;
-    bool failed;
 };
 
 /* Takes a segment in its turn. One that is there already was inserted twice. */
@@ -143,10 +142,8 @@ static bool take_segment(void *context, const struct row *row)
     buffer_clear(&reading->bytes);
     if (number > reading->next ||
         payload_unpack(row->cells[2], row_number(row, 1), &reading->bytes, NULL) != STATUS_OK ||
-        !stack_dictionary_read(&reading->dictionary, buffer_slice(&reading->bytes), false)) {
-        reading->failed = true;
+        !stack_dictionary_read(&reading->dictionary, buffer_slice(&reading->bytes), false))
         return false;
-    }
     reading->next++;
     return true;
 }
@@ -236,7 +233,7 @@ enum status cluster_each_rollup(struct store *store, const struct store_query *q
     if (status == STATUS_OK) status = give_groups(&summing, error);
     if (status == STATUS_OK && summing.is_damaged) status = STATUS_MALFORMED;
     if (status == STATUS_OK && summing.continues)
-        status = cluster_each_unsummed(summing.cluster, query, visitor->visit, visitor->context, error);
+        status = cluster_each_unsummed(summing.cluster, query, &summing.seen, visitor->visit, visitor->context, error);
     forget_groups(&summing);
     id_set_fini(&summing.seen);
     buffer_fini(&summing.sql);

@@ -173,6 +173,17 @@ def partitions_that_are_over_are_dropped():
         check_equal(server.stop(), 0, "exit status")
 
 
+@case
+def a_chunk_that_came_twice_and_has_one_sum_counts_once():
+    with cluster() as store:
+        server = store.server()
+        send(server, [1])
+        for table in ("raw", "chunk"):
+            repeat_rows(store, table, summed="0")
+        check_equal(server.read("top?type=samples")["total"], 20, "samples")
+        check_equal(server.stop(), 0, "exit status")
+
+
 class Proxy:
     """Passes bytes on to a server, and cuts each connection in its turn: behind so many bytes of the request, or of the answer."""
 
