@@ -72,7 +72,7 @@ static void *keep(void *context)
     struct cluster *cluster = context;
     do {
         update(cluster);
-        insert_spool_expire(cluster->spool);
+        insert_spool_expire(cluster->spool, SPOOL_TAKEN_SECONDS * SECOND_NS);
     } while (cluster_pause(cluster, KEEPER_SECONDS));
     return NULL;
 }

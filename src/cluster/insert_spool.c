@@ -22,8 +22,9 @@ enum {
     SPOOL_PATH_SIZE = 4200,
     SPOOL_FILES_MAX = 1 << 16,
     SPOOL_FLUSH_MS = 1000, /* a file takes records for so long */
+    SPOOL_FILES_MANY = 1 << 14,
+    SPOOL_MANY_FLUSH_MS = 60000, /* the same while there are many files: the cluster has been away for hours */
     SPOOL_WAITING_MAX = 1024,
-    SPOOL_TAKEN_SECONDS = 900, /* a file is kept so long after the cluster has it: a replica may lose rows */
     SPOOL_HEADER_BYTES = 8,
 };
 
@@ -31,7 +32,8 @@ struct spool_file {
     uint64_t number, bytes;
     uint64_t begun_ns; /* UTC */
     uint64_t taken_ns; /* monotonic time when all shards had it; 0: they have not */
-    uint32_t taken_by; /* bits of the shards that have it */
+    uint32_t taken_by; /* bits of the shards that have it by PLACEMENT */
+    uint64_t placement;
     bool is_finished;
 };
 
@@ -98,6 +100,7 @@ static enum status begin_file(struct insert_spool *spool, struct error *error)
     bool is_noted = folder >= 0 && fsync(folder) == 0 && ARRAY_PUSH(&spool->files, SPOOL_FILES_MAX, file);
     if (folder >= 0) (void)close(folder);
     if (is_noted) return STATUS_OK;
+    (void)unlink(path);
     (void)close(spool->current);
     spool->current = -1;
     return error_set(error, STATUS_IO, 0, "cannot write %s", path);
@@ -151,6 +154,13 @@ static struct waiting_record *take_group(struct insert_spool *spool)
     return group;
 }
 
+/* Returns when FILE, which is written, is to be finished (UTC). */
+static uint64_t end_of_file_ns(const struct insert_spool *spool, const struct spool_file *file)
+{
+    uint64_t length_ms = spool->files.count < SPOOL_FILES_MANY ? SPOOL_FLUSH_MS : SPOOL_MANY_FLUSH_MS;
+    return file->begun_ns + length_ms * 1000000;
+}
+
 /* Waits for records, and finishes a file whose time is over. Under the lock; false at the end. */
 static bool wait_for_records(struct insert_spool *spool)
 {
@@ -159,7 +169,7 @@ static bool wait_for_records(struct insert_spool *spool)
             (void)pthread_cond_wait(&spool->changed, &spool->lock);
             continue;
         }
-        uint64_t end_ns = spool->files.items[spool->files.count - 1].begun_ns + SPOOL_FLUSH_MS * 1000000ull;
+        uint64_t end_ns = end_of_file_ns(spool, &spool->files.items[spool->files.count - 1]);
         struct timespec until = {(time_t)(end_ns / SECOND_NS), (long)(end_ns % SECOND_NS)};
         (void)pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
         if (clock_utc_ns() >= end_ns) finish_current(spool);
@@ -183,7 +193,8 @@ static void write_one_group(struct insert_spool *spool)
         if (file && spool->current >= 0) {
             file->bytes += bytes;
             spool->waiting_bytes += bytes;
-            bool is_over = clock_utc_ns() - file->begun_ns > SPOOL_FLUSH_MS * 1000000ull;
+            uint64_t now_ns = clock_utc_ns();
+            bool is_over = now_ns < file->begun_ns || now_ns > end_of_file_ns(spool, file);
             if (file->bytes >= SPOOL_FILE_BYTES_MAX || is_over || status != STATUS_OK) finish_current(spool);
         }
     }
@@ -308,6 +319,7 @@ void insert_spool_abandon(struct insert_spool *spool)
 static enum status check_room(const struct insert_spool *spool, size_t size, struct error *error)
 {
     if (spool->is_stopping) return error_set(error, STATUS_IO, 0, "the server is stopping");
+    if (spool->has_lost) return error_set(error, STATUS_IO, 0, "the spool cannot be written; send again");
     if (spool->waiting_bytes + size > spool->bytes_max)
         return error_set(error, STATUS_TOO_LARGE, 0,
                          "the cluster takes nothing, and the spool in %s is full; send again later", spool->folder);
@@ -340,15 +352,14 @@ enum status insert_spool_add(struct insert_spool *spool, struct slice record, ui
 
 /* --- Taking ------------------------------------------------------------------------------------------------------- */
 
-uint64_t insert_spool_next(struct insert_spool *spool, uint64_t after, uint32_t shard)
+uint64_t insert_spool_next(struct insert_spool *spool, uint32_t shard)
 {
     uint64_t number = 0;
     (void)pthread_mutex_lock(&spool->lock);
     while (!number) {
         for (size_t i = 0; i < spool->files.count && !number; i++) {
             const struct spool_file *file = &spool->files.items[i];
-            if (file->number > after && file->is_finished && !file->taken_ns && !(file->taken_by & shard))
-                number = file->number;
+            if (file->is_finished && !file->taken_ns && !(file->taken_by & shard)) number = file->number;
         }
         if (spool->is_stopping && !spool->has_writer) break;
         if (!number) (void)pthread_cond_wait(&spool->changed, &spool->lock);
@@ -378,14 +389,18 @@ enum status insert_spool_each_record(struct insert_spool *spool, uint64_t file, 
     return status;
 }
 
-void insert_spool_mark(struct insert_spool *spool, uint64_t number, uint32_t shard, uint32_t all_shards)
+void insert_spool_mark(struct insert_spool *spool, uint64_t number, uint32_t shard, uint32_t all_shards,
+                       uint64_t placement)
 {
     (void)pthread_mutex_lock(&spool->lock);
     struct spool_file *file = find_file(spool, number);
-    if (file) file->taken_by |= shard;
-    if (file && !file->taken_ns && (file->taken_by & all_shards) == all_shards) {
-        file->taken_ns = clock_monotonic_ns();
-        spool->waiting_bytes -= file->bytes;
+    if (file && !file->taken_ns) {
+        file->taken_by = shard | (file->placement == placement ? file->taken_by : 0);
+        file->placement = placement;
+        if ((file->taken_by & all_shards) == all_shards) {
+            file->taken_ns = clock_monotonic_ns();
+            spool->waiting_bytes -= file->bytes;
+        }
         (void)pthread_cond_broadcast(&spool->changed);
     }
     (void)pthread_mutex_unlock(&spool->lock);
@@ -414,14 +429,14 @@ void insert_spool_flush(struct insert_spool *spool)
     (void)pthread_mutex_unlock(&spool->lock);
 }
 
-void insert_spool_expire(struct insert_spool *spool)
+void insert_spool_expire(struct insert_spool *spool, uint64_t age_ns)
 {
     uint64_t now_ns = clock_monotonic_ns();
     size_t kept = 0;
     (void)pthread_mutex_lock(&spool->lock);
     for (size_t i = 0; i < spool->files.count; i++) {
         const struct spool_file *file = &spool->files.items[i];
-        bool is_over = file->taken_ns && now_ns - file->taken_ns > SPOOL_TAKEN_SECONDS * SECOND_NS;
+        bool is_over = file->taken_ns && now_ns - file->taken_ns >= age_ns;
         if (is_over) {
             char path[SPOOL_PATH_SIZE + 32];
             file_path(spool, file->number, path);

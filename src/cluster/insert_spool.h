@@ -13,6 +13,7 @@
 enum {
     SPOOL_FILE_BYTES_MAX = 8 << 20, /* a file that has more gets no further record */
     SPOOL_RECORD_BYTES_MAX = 1 << 29,
+    SPOOL_TAKEN_SECONDS = 900, /* a file is kept so long after the cluster has it: a replica may lose rows */
 };
 
 struct insert_spool;
@@ -33,25 +34,28 @@ void insert_spool_close(struct insert_spool *spool);
  * were not written. */
 void insert_spool_begin(struct insert_spool *spool, bool *ret_lost);
 /* Adds RECORD and unlocks; returns when RECORD is on the disk, with the number of its file. STATUS_TOO_LARGE if the
- * spool is full, STATUS_IO if the disk is. */
+ * spool is full, STATUS_IO if the disk is, or if a record was lost since insert_spool_begin. */
 enum status insert_spool_add(struct insert_spool *spool, struct slice record, uint64_t *ret_file, struct error *error);
 /* Unlocks without a record. */
 void insert_spool_abandon(struct insert_spool *spool);
 
-/* Returns the number of the next finished file after AFTER, and waits for it. 0: the spool was stopped. SHARD: bit of
- * the shard that has not taken it. */
-uint64_t insert_spool_next(struct insert_spool *spool, uint64_t after, uint32_t shard);
+/* Returns the number of the first finished file that SHARD (a bit) has not taken, and waits for it. 0: the spool was
+ * stopped. */
+uint64_t insert_spool_next(struct insert_spool *spool, uint32_t shard);
 typedef bool insert_spool_visit(void *context, struct slice record);
 /* Visits the records of FILE. A damaged end is reported as STATUS_MALFORMED after the records before it. */
 enum status insert_spool_each_record(struct insert_spool *spool, uint64_t file, struct buffer *content,
                                      insert_spool_visit *visit, void *context, struct error *error);
-/* Notes that SHARD has FILE. It is kept for some minutes after all of ALL_SHARDS have it. */
-void insert_spool_mark(struct insert_spool *spool, uint64_t file, uint32_t shard, uint32_t all_shards);
+/* Notes that SHARD has its rows of FILE by the placement PLACEMENT. What shards took by another placement they take
+ * again: a row might be in the part of none of them. */
+void insert_spool_mark(struct insert_spool *spool, uint64_t file, uint32_t shard, uint32_t all_shards,
+                       uint64_t placement);
 /* Waits until all shards have FILE; false after TIMEOUT_NS. */
 bool insert_spool_wait(struct insert_spool *spool, uint64_t file, uint64_t timeout_ns);
 /* Finishes the file that is being written, so that it is sent. */
 void insert_spool_flush(struct insert_spool *spool);
-void insert_spool_expire(struct insert_spool *spool);
+/* Removes the files that all shards have had for AGE_NS: they are not sent again after a restart. */
+void insert_spool_expire(struct insert_spool *spool, uint64_t age_ns);
 void insert_spool_usage(struct insert_spool *spool, struct insert_spool_usage *ret_usage);
 
 #endif

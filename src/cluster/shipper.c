@@ -125,19 +125,17 @@ void *shipper_run(void *context)
     struct shipper *shipper = context;
     struct cluster *cluster = shipper->cluster;
     uint32_t bit = 1u << shipper->shard;
-    uint64_t after = 0;
-    for (;;) {
-        uint64_t file = insert_spool_next(cluster->spool, after, bit);
+    bool continues = true;
+    while (continues) {
+        uint64_t file = insert_spool_next(cluster->spool, bit), placement = topology_placement(&cluster->topology);
         if (!file) break;
         struct error error = {0};
         enum status status = send_file(shipper, file, &error);
         note_problem(shipper, status == STATUS_OK ? "" : error.message);
-        if (status == STATUS_OK) {
-            insert_spool_mark(cluster->spool, file, bit, topology_all_shards(&cluster->topology));
-            after = file;
-        } else if (!cluster_pause(cluster, RETRY_SECONDS)) {
-            break;
-        }
+        /* A file of which shards take parts by different placements is sent again. */
+        if (status == STATUS_OK && placement == topology_placement(&cluster->topology))
+            insert_spool_mark(cluster->spool, file, bit, topology_all_shards(&cluster->topology), placement);
+        continues = cluster_pause(cluster, status == STATUS_OK ? 0 : RETRY_SECONDS);
     }
     return NULL;
 }

@@ -127,6 +127,13 @@ static bool take_rows(void *context, struct slice bytes)
     return continues;
 }
 
+/* A row without memory ends the request as if no more were wanted. */
+static enum status finish_rows(const struct row_reader *reader, enum status status, struct error *error)
+{
+    bool is_cut = status == STATUS_OK && reader->partial.failed;
+    return is_cut ? error_set(error, STATUS_TOO_LARGE, 0, "a row of the answer is too large") : status;
+}
+
 static void forget_rows(void *context)
 {
     struct row_reader *reader = context;
@@ -143,7 +150,7 @@ enum status replica_each_row(struct topology *topology, size_t index, struct sli
                                                .context = &reader,
                                                .is_without_database = true,
                                                .silence_ns = INSERT_SILENCE_SECONDS * SECOND_NS};
-    enum status status = clickhouse_run(&topology->clickhouse, &request, error);
+    enum status status = finish_rows(&reader, clickhouse_run(&topology->clickhouse, &request, error), error);
     buffer_fini(&reader.partial);
     return status;
 }
@@ -154,7 +161,7 @@ enum status topology_each_row(struct topology *topology, int shard, struct slice
     struct row_reader reader = {types, {.maximum = ROW_BYTES_MAX}, visit, context};
     const struct shard_request request = {
         .shard = shard, .statement = statement, .receive = take_rows, .restart = forget_rows, .context = &reader};
-    enum status status = topology_run(topology, &request, error);
+    enum status status = finish_rows(&reader, topology_run(topology, &request, error), error);
     buffer_fini(&reader.partial);
     return status;
 }
@@ -246,8 +253,12 @@ static bool take_list(void *context, const struct row *row)
     size_t place = 0;
     while (place < topology->list_count && topology->lists[place].first_day < list.first_day) place++;
     bool is_known = place < topology->list_count && topology->lists[place].first_day == list.first_day;
-    if (list.shards && (is_known || place < SHARD_LISTS_MAX)) topology->lists[place] = list;
-    if (list.shards && !is_known && place < SHARD_LISTS_MAX) topology->list_count = place + 1;
+    bool is_same = is_known && topology->lists[place].shards == list.shards;
+    if (list.shards && !is_same && place < SHARD_LISTS_MAX) {
+        topology->lists[place] = list;
+        topology->placement++;
+        if (!is_known) topology->list_count = place + 1;
+    }
     (void)pthread_mutex_unlock(&topology->lock);
     return true;
 }
@@ -381,6 +392,14 @@ int topology_shard_of(struct topology *topology, uint64_t placement, uint64_t da
     }
     (void)pthread_mutex_unlock(&topology->lock);
     return shard;
+}
+
+uint64_t topology_placement(struct topology *topology)
+{
+    (void)pthread_mutex_lock(&topology->lock);
+    uint64_t placement = topology->placement;
+    (void)pthread_mutex_unlock(&topology->lock);
+    return placement;
 }
 
 uint32_t topology_shards_of(struct topology *topology, uint64_t placement)

@@ -39,6 +39,7 @@ struct topology {
     size_t shard_count;
     struct shard_list lists[SHARD_LISTS_MAX]; /* lists in the order of days */
     size_t list_count;
+    uint64_t placement;           /* number of changes of LISTS */
     size_t preferred[SHARDS_MAX]; /* replica that answered last, which has what was sent to it */
 };
 
@@ -56,6 +57,8 @@ enum status topology_update(struct topology *topology, struct error *error);
 uint64_t placement_of(uint64_t project, struct slice service);
 /* The index of the shard that takes PLACEMENT on DAY; -1 if no shard is known. */
 int topology_shard_of(struct topology *topology, uint64_t placement, uint64_t day);
+/* A number that changes when topology_shard_of may answer otherwise. */
+uint64_t topology_placement(struct topology *topology);
 /* Bits of the shards that may have PLACEMENT. */
 uint32_t topology_shards_of(struct topology *topology, uint64_t placement);
 uint32_t topology_all_shards(struct topology *topology);
