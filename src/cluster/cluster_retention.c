@@ -159,12 +159,15 @@ static bool is_deleted_from(enum cluster_table table, const struct store_query *
     }
 }
 
+/* Servers go on to number the stacks of a service in its dictionaries of today: these stay. */
 static void write_deletion(enum cluster_table table, const struct store_query *query, struct buffer *sql)
 {
     buffer_append_format(sql, "ALTER TABLE %s DELETE", cluster_tables[table].name);
     if (table == TABLE_OUTCOME || table == TABLE_REJECTED || table == TABLE_DICT) {
         buffer_append_format(sql, " WHERE project = %" PRIu64, query->project);
         query_write_names(query, sql);
+        if (table == TABLE_DICT && query->service.size > 0)
+            buffer_append_format(sql, " AND day < toDate(%" PRIu64 ")", clock_utc_ns() / DAY_NS);
     } else {
         query_write_conditions(query, table == TABLE_SUM ? "last_ns" : "end_ns", sql);
     }
@@ -215,6 +218,8 @@ enum status cluster_delete(struct store *store, const struct store_query *query,
     struct cluster *cluster = store_engine_data(store);
     struct deleting deleting = {.query = query};
     enum status status = send_all(cluster, error);
+    /* A file that is kept would bring back after a restart what is deleted. */
+    if (status == STATUS_OK) insert_spool_expire(cluster->spool, 0);
     if (status == STATUS_OK) status = cluster_each_shard(cluster, query, delete_in_shard, &deleting, error);
     *ret_chunks = deleting.chunks;
     return status;

@@ -184,6 +184,23 @@ def a_chunk_that_came_twice_and_has_one_sum_counts_once():
         check_equal(server.stop(), 0, "exit status")
 
 
+@case
+def what_is_deleted_stays_away_and_later_sums_have_stacks():
+    with cluster() as store:
+        server = store.server()
+        send(server, [1, 2])
+        done = administer(OFFBEAT, store.folder, "delete", server.project, "--service", "shop")
+        check_equal(done.returncode, 0, done.stderr)
+        send(server, [3])
+        check_equal(store.servers[0].query(f"SELECT count() FROM {store.database}.sum WHERE space NOT IN (SELECT space FROM {store.database}.dict)"), "0",
+                    "sums without stacks")
+        server.kill()
+        server = store.server()  # sends what is kept
+        send(server, [4])
+        check_equal(server.chunk_numbers(), [3, 4], "chunks")
+        check_equal(server.stop(), 0, "exit status")
+
+
 class Proxy:
     """Passes bytes on to a server, and cuts each connection in its turn: behind so many bytes of the request, or of the answer."""
 
