@@ -303,7 +303,7 @@ static enum status add_record(struct cluster *cluster, struct record *record, co
     }
     status = insert_spool_add(cluster->spool, buffer_slice(&record->bytes), &file, error);
     if (status != STATUS_OK || !cluster->options.waits_for_cluster) return status;
-    insert_spool_flush(cluster->spool);
+    (void)insert_spool_flush(cluster->spool);
     return insert_spool_wait(cluster->spool, file, ACK_SECONDS * SECOND_NS)
                ? STATUS_OK
                : error_set(error, STATUS_IO, 0, "the cluster has not taken it yet; it is kept, and may be sent again");

@@ -195,21 +195,12 @@ static enum status delete_in_shard(void *context, struct cluster *cluster, int s
     return status;
 }
 
-/* Waits until the cluster has what is in the spool: it would arrive behind the deletion. */
+/* Waits until the cluster has what is in the spool: it would arrive behind the deletion. Files are sent in order. */
 static enum status send_all(struct cluster *cluster, struct error *error)
 {
-    struct insert_spool_usage usage;
-    uint64_t end_ns = clock_monotonic_ns() + DELETE_SECONDS * SECOND_NS;
-    const struct timespec pause = {.tv_nsec = 50 * 1000000};
-    insert_spool_flush(cluster->spool);
-    insert_spool_usage(cluster->spool, &usage);
-    while (usage.files > 0 && clock_monotonic_ns() < end_ns) {
-        (void)nanosleep(&pause, NULL);
-        insert_spool_usage(cluster->spool, &usage);
-    }
-    return usage.files == 0 ? STATUS_OK
-                            : error_set(error, STATUS_IO, 0,
-                                        "nothing was deleted: what waits in the spool cannot be sent to the cluster");
+    uint64_t last = insert_spool_flush(cluster->spool);
+    if (insert_spool_wait(cluster->spool, last, DELETE_SECONDS * SECOND_NS)) return STATUS_OK;
+    return error_set(error, STATUS_IO, 0, "nothing was deleted: what waits in the spool cannot be sent to the cluster");
 }
 
 enum status cluster_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks,

@@ -421,12 +421,15 @@ bool insert_spool_wait(struct insert_spool *spool, uint64_t number, uint64_t tim
     return is_taken;
 }
 
-void insert_spool_flush(struct insert_spool *spool)
+uint64_t insert_spool_flush(struct insert_spool *spool)
 {
     (void)pthread_mutex_lock(&spool->lock);
-    if (spool->current >= 0) spool->files.items[spool->files.count - 1].begun_ns = 0;
+    struct spool_file *last = spool->files.count > 0 ? &spool->files.items[spool->files.count - 1] : NULL;
+    uint64_t number = last ? last->number : 0;
+    if (last && spool->current >= 0) last->begun_ns = 0;
     (void)pthread_cond_broadcast(&spool->changed);
     (void)pthread_mutex_unlock(&spool->lock);
+    return number;
 }
 
 void insert_spool_expire(struct insert_spool *spool, uint64_t age_ns)

@@ -52,8 +52,8 @@ void insert_spool_mark(struct insert_spool *spool, uint64_t file, uint32_t shard
                        uint64_t placement);
 /* Waits until all shards have FILE; false after TIMEOUT_NS. */
 bool insert_spool_wait(struct insert_spool *spool, uint64_t file, uint64_t timeout_ns);
-/* Finishes the file that is being written, so that it is sent. */
-void insert_spool_flush(struct insert_spool *spool);
+/* Finishes the file that is being written, so that it is sent. Returns the number of the last file, or 0. */
+uint64_t insert_spool_flush(struct insert_spool *spool);
 /* Removes the files that all shards have had for AGE_NS: they are not sent again after a restart. */
 void insert_spool_expire(struct insert_spool *spool, uint64_t age_ns);
 void insert_spool_usage(struct insert_spool *spool, struct insert_spool_usage *ret_usage);

@@ -201,6 +201,30 @@ def what_is_deleted_stays_away_and_later_sums_have_stacks():
         check_equal(server.stop(), 0, "exit status")
 
 
+@case
+def deletion_ends_while_data_arrives():
+    with cluster() as store:
+        server, ends = store.server(ack="spool"), threading.Event()
+
+        def load():
+            number = 100
+            while not ends.is_set():
+                number += 1
+                server.send(chunk_envelope(number, release="mail@1"))
+                time.sleep(0.01)
+
+        send(server, [1])
+        sender = threading.Thread(target=load)
+        sender.start()
+        try:
+            done = administer(OFFBEAT, store.folder, "delete", server.project, "--service", "shop")
+        finally:
+            ends.set()
+            sender.join()
+        check_equal((done.returncode, server.get("top?service=shop").status), (0, 404), done.stderr)
+        check_equal(server.stop(), 0, "exit status")
+
+
 class Proxy:
     """Passes bytes on to a server, and cuts each connection in its turn: behind so many bytes of the request, or of the answer."""
 

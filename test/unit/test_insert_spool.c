@@ -27,7 +27,7 @@ static uint64_t add_file(struct insert_spool *spool)
     insert_spool_begin(spool, &has_lost);
     CHECK(!has_lost);
     if (insert_spool_add(spool, slice_of_text("rows"), &file, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    insert_spool_flush(spool);
+    CHECK_UINT(insert_spool_flush(spool), file);
     return file;
 }
 
