@@ -361,9 +361,8 @@ bool recorded_process_refresh(struct recorded_process *process, const struct rec
 
 void recorded_process_begin_tick(struct recorded_process *process, uint64_t time_ns)
 {
-    process->tick.previous_ns = process->tick.time_ns;
+    uint64_t elapsed_ns = difference(time_ns, process->tick.time_ns);
     process->tick.time_ns = time_ns;
-    uint64_t elapsed_ns = difference(time_ns, process->tick.previous_ns);
     process->ticks++;
     process->counts.ticks++;
     process->counts.ticks_missed += difference(elapsed_ns / process->tick.period_ns, 1);

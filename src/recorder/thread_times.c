@@ -52,9 +52,8 @@ static void add_cpu(struct recorded_thread *thread, uint64_t cpu_ns)
 
 void thread_times_add(struct recorded_thread *thread, const struct tick *tick, const struct engine_thread *seen)
 {
-    uint64_t since_ns = thread->is_resting ? greatest(tick->previous_ns, thread->time_ns) : thread->time_ns;
+    thread->unwritten.blocked_ns += difference(tick->time_ns, thread->time_ns);
     thread->time_ns = tick->time_ns;
-    thread->unwritten.blocked_ns += difference(tick->time_ns, since_ns);
     if (seen) add_cpu(thread, difference(seen->cpu_ns, thread->cpu_ns));
     if (seen && !tick->is_cpu_mode) add_delay(thread, tick, difference(seen->run_delay_ns, thread->run_delay_ns));
     if (tick->is_cpu_mode) thread->unwritten.blocked_ns = least(thread->unwritten.blocked_ns, LENT_NS_MAX);
@@ -168,6 +167,7 @@ void thread_times_end_tick(struct recorded_thread *thread, const struct tick *ti
         write_lost(thread, tick, RECORDING_LOST_UNREADABLE, time);
     }
     if (!thread->has_record && !thread->is_resting && !tick->is_cpu_mode) write_waiting(thread, tick);
+    if (thread->is_resting) thread->time_ns = tick->time_ns; /* the reader extends its blocked time */
     thread->has_record = thread->is_observed = false;
     thread->stack_count = 0;
 }

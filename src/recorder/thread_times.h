@@ -44,8 +44,8 @@ struct recorded_thread {
 /* The open tick of a process. */
 struct tick {
     struct recording_writer *writer;
-    uint64_t time_ns, previous_ns; /* CLOCK_MONOTONIC */
-    uint64_t observed_ns;          /* time when all threads were observed last, CLOCK_MONOTONIC */
+    uint64_t time_ns;     /* CLOCK_MONOTONIC */
+    uint64_t observed_ns; /* time when all threads were observed last, CLOCK_MONOTONIC */
     uint64_t period_ns;
     bool is_partial; /* true if it observed only threads with stacks */
     bool is_cpu_mode, records_waits, sees_user_code_only, sees_running;

@@ -33,12 +33,14 @@ static void begin(bool sees_running)
     recording_process(&writer, &process);
     recording_thread(&writer, 0, 10, "thread");
     thread = (struct recorded_thread){.tid = 10};
-    tick = (struct tick){.writer = &writer,
-                         .time_ns = 21 * MS,
-                         .previous_ns = 11 * MS,
-                         .period_ns = 10 * MS,
-                         .sees_running = sees_running};
+    tick = (struct tick){.writer = &writer, .time_ns = 21 * MS, .period_ns = 10 * MS, .sees_running = sees_running};
     recording_tick(&writer, 20 * MS);
+}
+
+static void next_tick(void)
+{
+    tick.time_ns += 10 * MS;
+    recording_tick(&writer, 10 * MS);
 }
 
 /* Ends the recording and reads it into PROFILE. */
@@ -101,12 +103,32 @@ TEST(a_blocked_thread_whose_stack_is_never_read_is_not_shown_by_the_kernel)
     begin(true);
     see(false);
     const struct engine_thread seen = {.pid = 10, .tid = 10, .cpu_ns = 300 * MS, .state = THREAD_BLOCKED};
-    tick.previous_ns = tick.time_ns;
-    tick.time_ns += 10 * MS;
-    recording_tick(&writer, 10 * MS);
+    next_tick();
     thread_times_add(&thread, &tick, &seen);
     end();
     CHECK(has_only_stack("[no stack: not shown by the kernel]"));
+    profile_fini(&profile);
+}
+
+TEST(a_new_recording_has_no_blocked_time_of_the_one_before)
+{
+    static const uint64_t address = 0x1000;
+    const struct walked_stack stack = {.addresses = &address, .count = 1, .outcome = UNWIND_ROOT};
+    struct engine_thread seen = {.pid = 10, .tid = 10, .cpu_ns = 300 * MS, .state = THREAD_BLOCKED};
+    begin(true);
+    see(false);
+    thread_times_write_blocked(&thread, &tick, &stack);
+    for (unsigned i = 0; i < 5; i++) {
+        thread_times_end_tick(&thread, &tick);
+        next_tick();
+    }
+    thread_times_end_tick(&thread, &tick);
+    thread.is_resting = false; /* it executes another program */
+    next_tick();
+    seen.cpu_ns += MS;
+    thread_times_add(&thread, &tick, &seen);
+    CHECK_UINT(thread.unwritten.blocked_ns, 9 * MS);
+    end();
     profile_fini(&profile);
 }
 
@@ -115,8 +137,7 @@ TEST(idle_threads_lose_nothing_in_cpu_mode)
     begin(true);
     tick.is_cpu_mode = true;
     see(false);
-    tick.time_ns += 10 * MS;
-    recording_tick(&writer, 10 * MS);
+    next_tick();
     thread_times_add(&thread, &tick, NULL);
     end();
     CHECK_UINT(profile_metadata_number(&profile, "lost_unreadable") + profile_metadata_number(&profile, "lost_late"),
