@@ -92,13 +92,14 @@ void thread_waits_flush(struct recorded_thread *thread, const struct tick *tick,
 
 void thread_waits_close(struct recorded_thread *thread, const struct tick *tick, uint64_t now_ns)
 {
-    const struct engine_other_waits *others = &thread->waits.others;
+    const struct engine_other_waits all = thread->waits.others, before = thread->waits.closed;
     thread_waits_flush(thread, tick, now_ns);
-    if (others->short_count + others->left_out_count == 0) return;
+    thread->waits.closed = all;
+    if (all.short_count == before.short_count && all.left_out_count == before.left_out_count) return;
     recording_begin(tick->writer, RECORDING_OTHER_WAITS, OTHER_FIELDS * FIELD_BYTES);
     recording_number(tick->writer, thread->number);
-    recording_number(tick->writer, others->short_count);
-    recording_number(tick->writer, others->short_ns / RECORDING_TIME_UNIT_NS);
-    recording_number(tick->writer, others->left_out_count);
-    recording_number(tick->writer, others->left_out_ns / RECORDING_TIME_UNIT_NS);
+    recording_number(tick->writer, all.short_count - before.short_count);
+    recording_number(tick->writer, (all.short_ns - before.short_ns) / RECORDING_TIME_UNIT_NS);
+    recording_number(tick->writer, all.left_out_count - before.left_out_count);
+    recording_number(tick->writer, (all.left_out_ns - before.left_out_ns) / RECORDING_TIME_UNIT_NS);
 }

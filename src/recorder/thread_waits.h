@@ -18,8 +18,8 @@ struct thread_waits {
     uint64_t began_ns, written_ns;              /* beginning, and time up to which the wait is written; 0: nothing is */
     uint64_t runnable_rest_ns, blocked_rest_ns; /* parts of a microsecond that are not written yet */
     enum unwind_outcome outcome;
-    ARRAY_OF(uint64_t) addresses; /* stack of the wait, the innermost frame first; none: it is not known */
-    struct engine_other_waits others;
+    ARRAY_OF(uint64_t) addresses;             /* stack of the wait, the innermost frame first; none: it is not known */
+    struct engine_other_waits others, closed; /* waits without records, and the part of them in earlier recordings */
 };
 
 /* Notes that THREAD waits since BEGAN_NS, at STACK. */

@@ -5,6 +5,7 @@
 #include "format/recording/recording.h"
 #include "profile/profile.h"
 #include "recorder/thread_times.h"
+#include "recorder/thread_waits.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,12 +16,13 @@ static struct recording_writer writer;
 static struct recorded_thread thread;
 static struct tick tick;
 static struct profile profile;
+static enum recording_mode recording_mode = RECORDING_WALL;
 
 static void begin(bool sees_running)
 {
     static const uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE] = {1};
     const struct recording_process process = {.pid = 10,
-                                              .mode = RECORDING_WALL,
+                                              .mode = recording_mode,
                                               .period_ns = 10 * MS,
                                               .start_ns = MS,
                                               .profiler_id = profiler_id,
@@ -130,6 +132,20 @@ TEST(a_new_recording_has_no_blocked_time_of_the_one_before)
     CHECK_UINT(thread.unwritten.blocked_ns, 9 * MS);
     end();
     profile_fini(&profile);
+}
+
+TEST(waits_without_a_record_are_in_one_recording_only)
+{
+    recording_mode = RECORDING_OFF_CPU;
+    begin(true);
+    thread.waits.others = (struct engine_other_waits){.short_count = 3, .short_ns = 6 * MS};
+    thread_waits_close(&thread, &tick, tick.time_ns);
+    thread.waits.others = (struct engine_other_waits){.short_count = 5, .short_ns = 8 * MS};
+    thread_waits_close(&thread, &tick, tick.time_ns);
+    end();
+    CHECK_UINT(profile_metadata_number(&profile, "short_waits"), 5);
+    profile_fini(&profile);
+    recording_mode = RECORDING_WALL;
 }
 
 TEST(idle_threads_lose_nothing_in_cpu_mode)
