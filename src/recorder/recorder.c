@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum {
     BUCKETS = 1 << 12,
@@ -585,7 +586,8 @@ static bool add_if_wanted(void *context, pid_t pid)
     struct task_status status;
     struct engine_denial denial;
     if (find_process(recorder, pid) || !task_read_status(pid, &status) || status.state == 'Z') return true;
-    bool is_child = options->follows_children && !options->chooses_programs && find_process(recorder, status.parent);
+    bool follows = options->follows_children && !options->chooses_programs && pid != getpid();
+    bool is_child = follows && find_process(recorder, status.parent);
     if (is_child || (options->wants && options->wants(options->context, pid, status.name)))
         (void)recorder_add(recorder, pid, &denial); /* another user's process is left out */
     return true;
