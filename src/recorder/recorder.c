@@ -418,7 +418,7 @@ static void write_stacks(struct recorder *recorder)
             .addresses = recorder->addresses.items + queued->first, .count = queued->count, .outcome = queued->outcome};
         if (!thread) continue;
         bool is_awaited = recorder->observes_rarely; /* its end will be observed */
-        if (!thread->is_known && !is_awaited) thread->unwritten.cpu_ns += recorder->period_ns;
+        if (!thread->is_known && !is_awaited) thread->unwritten.cpu_ns += queued->process->tick.period_ns;
         thread->has_ended |= !thread->is_known && !is_awaited;
         thread_times_write_running(thread, &queued->process->tick, &walked);
         queued->process->counts.stacks++;
@@ -482,14 +482,12 @@ static void rest_again(struct recorder *recorder, struct recorded_thread *thread
     thread->has_record = false;
 }
 
-static void choose_thinning(struct recorder *recorder, struct recorded_process *process)
+static uint64_t choose_thinning(const struct recorder *recorder, pid_t pid)
 {
     const struct recorder_options *options = &recorder->options;
     struct task_status status;
-    process->thinning = 1;
-    if (options->thinning && task_read_status(process->watched.pid, &status))
-        process->thinning = options->thinning(options->context, process->watched.pid, status.name);
-    process->tick.period_ns = recorder->period_ns * process->thinning;
+    if (!options->thinning || !task_read_status(pid, &status)) return 1;
+    return options->thinning(options->context, pid, status.name);
 }
 
 /* Returns true if PROCESS, which may have become another program or another user's, is to be recorded further. */
@@ -505,7 +503,8 @@ static void restart_process(struct recorder *recorder, struct recorded_process *
 {
     process->has_ended |= !is_still_wanted(recorder, process);
     if (process->has_ended) return;
-    choose_thinning(recorder, process);
+    process->thinning = choose_thinning(recorder, process->watched.pid);
+    process->tick.period_ns = recorder->period_ns * process->thinning;
     recorded_process_restart(process, &recorder->options, &recorder->files, engine_number(recorder));
     show_code(recorder, process);
     for (size_t i = 0; i < process->threads.count && !process->has_ended; i++) {
@@ -790,7 +789,8 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     *ret_denial = (struct engine_denial){0};
     if (find_process(recorder, pid)) return true;
     raise_descriptor_limit();
-    const struct tick tick = {.period_ns = recorder->period_ns,
+    uint64_t thinning = choose_thinning(recorder, pid);
+    const struct tick tick = {.period_ns = recorder->period_ns * thinning,
                               .is_cpu_mode = recorder->options.is_cpu_mode,
                               .records_waits = recorder->options.records_waits,
                               .sees_running = recorder->options.engine->sees_running,
@@ -798,7 +798,7 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     struct recorded_process *process =
         recorded_process_new(pid, &recorder->options, &tick, &recorder->files, ret_denial);
     if (!process) return false;
-    choose_thinning(recorder, process);
+    process->thinning = thinning;
     process->interpreted.engine_ops = recorder->options.engine;
     process->interpreted.engine = recorder->engine;
     bool is_watched = watch(recorder, process, ret_denial);
