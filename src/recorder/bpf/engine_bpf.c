@@ -352,14 +352,18 @@ static void watch_functions(struct engine *engine, pid_t tid, uint64_t state, co
     (void)bpf_programs_set_interpreted(engine->programs, (uint32_t)tid, state ? &thread : NULL);
 }
 
+/* Keeps FUNCTIONS for their sample, which a processor sends right after them. Older ones have lost theirs. */
 static void take_functions(void *context, const struct bpf_functions *functions, size_t size)
 {
     enum { PROCESSORS_MAX = 1 << 13 };
     struct engine *engine = context;
     struct bpf_functions *kept = NULL;
     for (size_t i = 0; i < engine->functions.count && !kept; i++) {
-        if (engine->functions.items[i]->tid == 0) kept = engine->functions.items[i];
+        struct bpf_functions *before = engine->functions.items[i];
+        bool is_outdated = before->time_ns + SECOND_NS < functions->time_ns;
+        if (before->tid == 0 || before->tid == functions->tid || is_outdated) kept = before;
     }
+    if (!kept && engine->functions.count == PROCESSORS_MAX) return;
     if (!kept) {
         kept = malloc(sizeof(*kept));
         if (!kept || !ARRAY_PUSH(&engine->functions, PROCESSORS_MAX, kept)) abort();
