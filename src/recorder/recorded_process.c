@@ -161,9 +161,8 @@ static void write_usage(struct recorded_process *process)
         (void)strtoull(at, &at, 10);
         pages = strtoull(at, NULL, 10);
     }
-    recording_begin(process->writer, RECORDING_USAGE, 32);
-    recording_number(process->writer, difference(process->cpu_ns, process->first_cpu_ns));
-    recording_number(process->writer, pages * (uint64_t)sysconf(_SC_PAGESIZE));
+    recording_usage(process->writer, difference(process->cpu_ns, process->first_cpu_ns),
+                    pages * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
 /* Writes the kernel as a module: all addresses of the upper half. */
@@ -244,7 +243,7 @@ void recorded_process_discard(struct recorded_process *process)
 
 static void write_counters(struct recorded_process *process, uint64_t engine)
 {
-    uint64_t counters[RECORDING_COUNTER_COUNT] = {
+    const uint64_t counters[RECORDING_COUNTER_COUNT] = {
         [RECORDING_TICKS] = process->counts.ticks,
         [RECORDING_TICKS_MISSED] = process->counts.ticks_missed,
         [RECORDING_TIMER_STACKS] = process->counts.stacks,
@@ -255,9 +254,7 @@ static void write_counters(struct recorded_process *process, uint64_t engine)
         [RECORDING_INTERPRETED_TORN] = process->interpreted.torn,
         [RECORDING_INTERPRETED_GONE] = process->interpreted.gone,
     };
-    recording_begin(process->writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * 10);
-    recording_number(process->writer, RECORDING_COUNTER_COUNT);
-    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(process->writer, counters[i]);
+    recording_counters(process->writer, counters);
 }
 
 static void close_thread(const struct recorded_process *process, struct recorded_thread *thread)

@@ -2,6 +2,7 @@
 #include "sampler/record/recorded_places.h"
 
 #include "base/plain_text.h"
+#include "base/slice.h"
 
 #include <string.h>
 
@@ -59,7 +60,5 @@ size_t recorded_places_number(const struct recorded_places *places, const struct
 
 bool recorded_path_is_libc(const char *path)
 {
-    static const char name[] = "/libc.so.6";
-    size_t size = strlen(path);
-    return size >= sizeof(name) - 1 && strcmp(path + size - (sizeof(name) - 1), name) == 0;
+    return text_ends_with(slice_of_text(path), "/libc.so.6");
 }
