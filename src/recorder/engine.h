@@ -2,10 +2,11 @@
  * it which processes to watch and where their code is, calls it at each tick, and divides the threads' time by what it
  * delivers. An engine knows neither recordings nor names.
  *
- * An engine delivers two kinds of sights, and may leave one of them to another engine. In off-CPU mode it delivers
- * waits: engine_stack   where a thread ran when its processor's or its own timer fired engine_thread  a thread's clocks
- * and state at a tick, and its registers if it is blocked engine_wait    a wait of a thread, whose stack came when it
- * began One thread at a time uses an engine. SPDX-License-Identifier: MIT */
+ * An engine delivers sights, and may leave one kind of them to another engine:
+ *   engine_stack   where a thread ran when its processor's or its own timer fired
+ *   engine_thread  a thread's clocks and state at a tick, and its registers if it is blocked
+ *   engine_wait    in off-CPU mode, a wait of a thread, whose stack came when it began
+ * One thread at a time uses an engine. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_RECORDER_ENGINE_H
 #define OFFBEAT_RECORDER_ENGINE_H
 

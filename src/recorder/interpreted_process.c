@@ -36,15 +36,6 @@ static struct process_memory memory_of(struct recorded_process *process)
 
 /* --- The interpreter ---------------------------------------------------------------------------------------------- */
 
-void interpreted_process_forget(struct recorded_process *process)
-{
-    struct interpreted_process *interpreted = &process->interpreted;
-    interpreted->attached = INTERPRETER_ABSENT;
-    interpreted->images_seen = 0;
-    interpreted->has_threads = false;
-    for (size_t i = 0; i < process->threads.count; i++) interpreted_process_forget_thread(process->threads.items[i]);
-}
-
 void interpreted_process_forget_thread(struct recorded_thread *thread)
 {
     const struct interpreted_process *interpreted = &thread->process->interpreted;
@@ -52,6 +43,15 @@ void interpreted_process_forget_thread(struct recorded_thread *thread)
     if (is_watched) interpreted->engine_ops->watch_functions(interpreted->engine, thread->tid, 0, NULL);
     thread->interpreted = (struct interpreted_thread){0};
     thread->was_looked_for = false;
+}
+
+static void forget_interpreter(struct recorded_process *process)
+{
+    struct interpreted_process *interpreted = &process->interpreted;
+    interpreted->attached = INTERPRETER_ABSENT;
+    interpreted->images_seen = 0;
+    interpreted->has_threads = false;
+    for (size_t i = 0; i < process->threads.count; i++) interpreted_process_forget_thread(process->threads.items[i]);
 }
 
 /* Notes that THREAD is IN in the interpreter. */
@@ -68,7 +68,7 @@ static void note_thread(struct recorded_thread *thread, struct interpreted_threa
 void interpreted_process_restart(struct recorded_process *process)
 {
     struct interpreted_process *interpreted = &process->interpreted;
-    interpreted_process_forget(process);
+    forget_interpreter(process);
     place_table_clear(&interpreted->places);
     interpreted->stacks = interpreted->torn = interpreted->gone = 0;
     interpreted->listed_tick = interpreted->changed_tick = 0;
@@ -186,7 +186,7 @@ void interpreted_process_refresh(struct recorded_process *process)
 {
     struct interpreted_process *interpreted = &process->interpreted;
     size_t count = process->threads.count;
-    if (interpreted->attached != INTERPRETER_ABSENT && !has_image(process)) interpreted_process_forget(process);
+    if (interpreted->attached != INTERPRETER_ABSENT && !has_image(process)) forget_interpreter(process);
     if (interpreted->attached != INTERPRETER_ATTACHED) look_for_interpreter(process);
     if (interpreted->attached != INTERPRETER_ATTACHED) return;
     if (count != interpreted->listed_count) interpreted->changed_tick = process->ticks;

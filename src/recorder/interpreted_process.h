@@ -36,10 +36,7 @@ struct interpreted_process {
 /* Looks for an interpreter and its new threads. Called at each tick, after the code is listed. */
 void interpreted_process_refresh(struct recorded_process *process);
 
-/* Forgets the interpreter, because PROCESS executes another program. */
-void interpreted_process_forget(struct recorded_process *process);
-
-/* Has PROCESS's new recording know its interpreter and, later, its functions. */
+/* Looks for the interpreter again, because PROCESS has a new recording, and perhaps another program. */
 void interpreted_process_restart(struct recorded_process *process);
 
 /* A stack that gets the functions that an interpreter runs. */

@@ -44,7 +44,7 @@ struct recorder {
     uint64_t period_ns, slot_ns, next_ns; /* ticks fall at random in slots of a period each */
     struct cpu_budget budget;
     uint64_t random, follow_ns;
-    bool observes_rarely; /* true if only CPU time counts, and the engine tells of ends */
+    bool observes_rarely; /* true if only CPU time counts, and the engine reports ends of threads */
     uint64_t observe_ns;  /* time from which on all threads are observed again */
     uint64_t lost_stacks;
     struct remote_stack memory;
@@ -529,7 +529,6 @@ static void drop_stacks(struct recorder *recorder, const struct recorded_process
 static void execute(struct recorder *recorder, struct recorded_process *process)
 {
     drop_stacks(recorder, process);
-    interpreted_process_forget(process);
     for (size_t i = 0; i < process->threads.count; i++) process->threads.items[i]->is_resting = false;
     restart_process(recorder, process);
 }
