@@ -77,9 +77,9 @@ void sources_prepare(struct sampler *sampler)
 
 static enum source_offer offer_of(struct sampler *sampler, struct target_thread *thread, size_t i)
 {
+    if (!sources[i]->offer) return SOURCE_NO;
     struct source_tick tick = view_of(sampler, thread);
     bool had_timer = thread->source.timer.open;
-    if (!sources[i]->offer) return SOURCE_NO;
     enum source_offer offer = sources[i]->offer(&tick, &thread->source, thread->source_states[i]);
     end_call(sampler, thread, had_timer);
     return offer;

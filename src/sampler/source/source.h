@@ -122,7 +122,6 @@ enum source_sight {
     SOURCE_SEES_RUNNING, /* it has stacks of CPU time, and the sampler thread asks nobody */
     SOURCE_SEES_BLOCKED, /* it has the stack of a thread that is blocked */
     SOURCE_ASKS,         /* it asks the thread for its stack */
-    SOURCE_SIGHTS
 };
 
 enum source_offer {
