@@ -482,6 +482,99 @@ TEST(waits_after_a_sleep_that_no_tick_saw_have_stacks_of_sleeps)
     }
 }
 
+/* --- Off-CPU time --------------------------------------------------------------------------------------------------
+ */
+
+static void wait_of(uint32_t thread, uint64_t count)
+{
+    recording_begin(&writer, RECORDING_WAIT, 64);
+    recording_number(&writer, thread);
+    recording_number(&writer, RECORDING_WAIT_LOCK);
+    recording_number(&writer, count);
+    recording_signed(&writer, 0);
+    recording_text(&writer, "", 0);
+}
+
+/* Writes a wait of THREAD that stands for COUNT of them, with a stack. */
+static void waits_for(uint32_t thread, uint64_t count, uint64_t blocked_ns)
+{
+    static const uint64_t waits[] = {0x402222, 0x405678};
+    wait_of(thread, count);
+    recording_sample(&writer, thread, (struct recording_time){.blocked_ns = blocked_ns}, RECORDING_WITHOUT_SIGNAL,
+                     waits, 2, &last[thread]);
+}
+
+static void other_waits(uint32_t thread, uint64_t short_count, uint64_t short_us, uint64_t left_out_count,
+                        uint64_t left_out_us)
+{
+    recording_begin(&writer, RECORDING_OTHER_WAITS, 64);
+    recording_number(&writer, thread);
+    recording_number(&writer, short_count);
+    recording_number(&writer, short_us);
+    recording_number(&writer, left_out_count);
+    recording_number(&writer, left_out_us);
+}
+
+/* One of four waits of thread 0 was recorded, 1 ms; the others took 2 ms. No wait of thread 1 was recorded. */
+static void write_left_out(void)
+{
+    tick(2000000);
+    waits_for(0, 4, 4000000);
+    other_waits(0, 5, 700, 1, 500);
+    other_waits(0, 0, 0, 2, 1500);
+    other_waits(1, 0, 0, 2, 300);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+TEST(waits_that_stand_for_others_have_their_exact_sum)
+{
+    static const int64_t taken[4] = {4, 3000000, 0, 3000000}, all_short[4] = {5, 700000, 0, 700000};
+    static const int64_t left_out[4] = {2, 300000, 0, 300000};
+    struct slice bytes = recording_of(RECORDING_OFF_CPU, write_left_out);
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const char *name = leaf_name(&profile, profile.samples.stack[i]);
+        const int64_t *expected = name[0] == '\0' ? taken : strcmp(name, "[short waits]") == 0 ? all_short : left_out;
+        for (unsigned k = 0; k < 4; k++) CHECK_INT(profile_sample_values(&profile, i)[k], expected[k]);
+    }
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
+}
+
+/* No recorder writes this: thread 1 waits without a stack, and thread 0 has eight stacks of its routine. */
+static void write_wait_without_stack(void)
+{
+    starts_at(0, 0x405000);
+    starts_at(1, 0x405000);
+    tick(2000000);
+    wait_of(1, 1);
+    more(1, false, (struct recording_time){.runnable_ns = 1000000});
+    for (unsigned i = 0; i < 8; i++) waits_for(0, 1, 1000000);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+TEST(waits_borrow_no_stacks)
+{
+    static const int64_t runnable[4] = {1, 1000000, 1000000, 0}, blocked[4] = {1, 1000000, 0, 1000000};
+    struct slice bytes = recording_of(RECORDING_OFF_CPU, write_wait_without_stack);
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 9);
+    for (size_t i = 0; i < 9; i++) {
+        const int64_t *expected = profile.samples.thread[i].index == 2 ? runnable : blocked;
+        for (unsigned k = 0; k < 4; k++) CHECK_INT(profile_sample_values(&profile, i)[k], expected[k]);
+    }
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
+}
+
+/* --- The process ---------------------------------------------------------------------------------------------------
+ */
+
 static void usage(uint64_t cpu_ns, uint64_t bytes)
 {
     recording_begin(&writer, RECORDING_USAGE, 32);

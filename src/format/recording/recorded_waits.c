@@ -3,6 +3,7 @@
 
 #include "base/unsigned.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define PIECE_NS UINT64_C(1000000000) /* a profile can be cut into chunks */
@@ -63,7 +64,7 @@ void recorded_waits_add(struct profile *profile, struct sample sample, const str
 /* The samples of a thread that stand for others, too. */
 struct estimate {
     double own_ns, estimated_ns; /* time of their own waits, and of all that they stand for */
-    uint64_t left_out_ns;
+    double left_out_ns;          /* exact time of those that they stand for */
 };
 
 static void add_estimates(const struct profile *profile, struct estimate *estimates)
@@ -77,6 +78,12 @@ static void add_estimates(const struct profile *profile, struct estimate *estima
     }
 }
 
+/* Returns NS times FACTOR, both from a file, as a time that fits. */
+static int64_t scaled(int64_t ns, double factor)
+{
+    return (int64_t)fmin((double)ns * factor, 0x1p62);
+}
+
 /* Makes the sums of the samples that stand for others right. */
 static void correct_estimates(struct profile *profile, const struct estimate *estimates)
 {
@@ -84,9 +91,9 @@ static void correct_estimates(struct profile *profile, const struct estimate *es
         int64_t *values = &profile->samples.values[i * WAIT_COLUMNS];
         const struct estimate *estimate = &estimates[profile->samples.thread[i].index];
         if (values[WAITS] <= 1 || estimate->estimated_ns <= 0) continue;
-        double factor = (estimate->own_ns + (double)estimate->left_out_ns) / estimate->estimated_ns;
-        values[OFF_CPU_RUNNABLE] = (int64_t)((double)values[OFF_CPU_RUNNABLE] * factor);
-        values[OFF_CPU] = (int64_t)((double)values[OFF_CPU] * factor);
+        double factor = (estimate->own_ns + estimate->left_out_ns) / estimate->estimated_ns;
+        values[OFF_CPU_RUNNABLE] = scaled(values[OFF_CPU_RUNNABLE], factor);
+        values[OFF_CPU] = scaled(values[OFF_CPU], factor);
         values[OFF_CPU_BLOCKED] = values[OFF_CPU] - values[OFF_CPU_RUNNABLE];
     }
 }
@@ -109,14 +116,13 @@ void recorded_waits_add_others(struct profile *profile, const struct recorded_ot
         return;
     }
     add_estimates(profile, estimates);
+    for (size_t i = 0; i < count; i++) estimates[others[i].thread.index].left_out_ns += (double)others[i].left_out_ns;
+    correct_estimates(profile, estimates); /* before there are sums, which are exact */
     for (size_t i = 0; i < count; i++) {
         const struct recorded_other_waits *other = &others[i];
-        struct estimate *estimate = &estimates[other->thread.index];
-        estimate->left_out_ns = other->left_out_ns;
         add_sum(profile, other->thread, time_ns, short_stack, other->short_count, other->short_ns);
-        if (estimate->estimated_ns <= 0)
+        if (estimates[other->thread.index].estimated_ns <= 0)
             add_sum(profile, other->thread, time_ns, no_stack, other->left_out_count, other->left_out_ns);
     }
-    correct_estimates(profile, estimates);
     free(estimates);
 }

@@ -976,7 +976,8 @@ static bool find_borrowers(const struct replay *replay, bool *ret_borrows)
 static void borrow_for_short_threads(struct replay *replay, size_t samples_max)
 {
     struct profile *profile = replay->profile;
-    if (replay->counts.too_short_ns == 0) return;
+    bool has_other_columns = replay->mode == RECORDING_OFF_CPU;
+    if (replay->counts.too_short_ns == 0 || has_other_columns) return;
     struct location_id *routines = calloc(profile->threads.count, sizeof(*routines)); /* routines by thread */
     bool *borrows = calloc(profile->threads.count, sizeof(*borrows));
     bool *slept = calloc((size_t)profile_stack_limit(profile) + 1, sizeof(*slept));
