@@ -152,16 +152,11 @@ static enum diff_change change_of(const struct diff_function *function)
     return function->difference > 0 ? DIFF_GROWN : DIFF_SHRUNK;
 }
 
-static int64_t difference(int64_t new, int64_t base)
-{
-    return profile_add_values(new, base == INT64_MIN ? INT64_MAX : -base);
-}
-
 static void compare_sides(const struct diff *diff, struct diff_function *function)
 {
     const struct diff_side *base = &function->base, *new = &function->new;
-    function->difference =
-        diff->by_cumulative ? difference(new->total, base->total) : difference(new->self, base->self);
+    function->difference = diff->by_cumulative ? profile_subtract_values(new->total, base->total)
+                                               : profile_subtract_values(new->self, base->self);
     function->change = change_of(function);
     function->probability = 1;
 }

@@ -167,7 +167,7 @@ static void add_entries(struct sums *sums)
         int64_t value = sums->at_entry[i], inner = sums->inner[i];
         uint32_t row = outermost_row(sums->query, sums->costs->functions.items[i].entry);
         bool is_inside = (value < 0) == (inner < 0) && magnitude_of(inner) >= magnitude_of(value);
-        if (!is_inside) add(&sums->total[row], profile_add_values(value, inner == INT64_MIN ? INT64_MAX : -inner));
+        if (!is_inside) add(&sums->total[row], profile_subtract_values(value, inner));
     }
     for (size_t i = 0; i < sums->query->row_count; i++) {
         bool is_too_small = sums->rows[i].has_inner && (sums->total[i] < 0) == (sums->self[i] < 0) &&

@@ -470,6 +470,14 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
     return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* Returns A minus B, limited to the range of int64_t. */
+static inline int64_t profile_subtract_values(int64_t a, int64_t b)
+{
+    int64_t difference;
+    if (!__builtin_sub_overflow(a, b, &difference)) return difference;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
 /* Adds FROM to INTO.

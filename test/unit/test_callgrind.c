@@ -79,6 +79,15 @@ TEST(root_calls_functions_that_begin_stacks_and_have_callers)
         "ob=(1)\nfl=(1)\nfn=(4) (root)\ncfi=(1)\ncfn=(1)\ncalls=1 0\n0 2\n\ntotals: 13\n");
 }
 
+TEST(the_smallest_value_can_be_taken_off_the_root)
+{
+    check_written(
+        "even;odd;even -9223372036854775807\neven;odd;even -1\n",
+        "events: samples\n\nob=(1) ???\nfl=(1) ???\nfn=(1) even\n0 -9223372036854775807\ncfi=(1)\ncfn=(2) odd\n"
+        "calls=1 0\n0 -9223372036854775807\n\nob=(1)\nfl=(1)\nfn=(2)\ncfi=(1)\ncfn=(1)\ncalls=1 0\n"
+        "0 -9223372036854775807\n\ntotals: -9223372036854775807\n");
+}
+
 TEST(the_default_value_is_the_first_event_and_units_have_no_blanks)
 {
     struct profile profile;

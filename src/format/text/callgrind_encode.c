@@ -141,10 +141,16 @@ static struct frame frame_of(struct encoder *encoder, const struct location *loc
     return (struct frame){number_function(encoder, &written), written.file, location->address, at};
 }
 
-static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *values, int64_t times)
+static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *values)
 {
     int64_t *sums = encoder->values.items + cost * encoder->value_count;
-    for (size_t i = 0; i < encoder->value_count; i++) sums[i] = profile_add_values(sums[i], times * values[i]);
+    for (size_t i = 0; i < encoder->value_count; i++) sums[i] = profile_add_values(sums[i], values[i]);
+}
+
+static void subtract_values(struct encoder *encoder, uint32_t cost, const int64_t *values)
+{
+    int64_t *sums = encoder->values.items + cost * encoder->value_count;
+    for (size_t i = 0; i < encoder->value_count; i++) sums[i] = profile_subtract_values(sums[i], values[i]);
 }
 
 /* Begins the stacks of FUNCTION, which cost VALUES. */
@@ -155,7 +161,7 @@ static void enter_root(struct encoder *encoder, uint32_t function, const int64_t
     encoder->outermost = function;
     encoder->outermost_entered = 0;
     encoder->root_cost = encoder->status == STATUS_OK ? number_cost(encoder, &cost) : INDEX_NONE;
-    if (encoder->root_cost != INDEX_NONE) add_values(encoder, encoder->root_cost, values, 1);
+    if (encoder->root_cost != INDEX_NONE) add_values(encoder, encoder->root_cost, values);
 }
 
 static void enter_call(struct encoder *encoder, const struct frame *caller, uint32_t callee, const int64_t *values)
@@ -173,8 +179,8 @@ static void enter_call(struct encoder *encoder, const struct frame *caller, uint
         return;
     }
     bool is_outermost = callee == encoder->outermost && caller->function != callee;
-    if (encoder->costs.items[number].entered++ == 0) add_values(encoder, number, values, 1);
-    if (is_outermost && encoder->outermost_entered++ == 0) add_values(encoder, encoder->root_cost, values, -1);
+    if (encoder->costs.items[number].entered++ == 0) add_values(encoder, number, values);
+    if (is_outermost && encoder->outermost_entered++ == 0) subtract_values(encoder, encoder->root_cost, values);
     if (caller->function != callee) encoder->functions.items[callee].is_called = true;
 }
 
@@ -236,7 +242,7 @@ static void add_own_costs(struct encoder *encoder)
         struct written_cost cost = {
             .function = frame.function, .file = frame.file, .address = frame.address, .line = frame.line};
         uint32_t number = number_cost(encoder, &cost);
-        if (number != INDEX_NONE) add_values(encoder, number, sums_of(encoder, i), 1);
+        if (number != INDEX_NONE) add_values(encoder, number, sums_of(encoder, i));
     }
 }
 
@@ -333,7 +339,7 @@ static void add_stated(struct encoder *encoder, struct written_cost cost, struct
     if (number == INDEX_NONE) return;
     for (size_t i = 0; i < encoder->value_count; i++)
         values[i] = stated_value(profile->stated, stated_values, encoder->columns[i]);
-    add_values(encoder, number, values, 1);
+    add_values(encoder, number, values);
     struct written_cost *written = &encoder->costs.items[number];
     written->call_count = profile_add_values(written->call_count, count);
 }
@@ -450,7 +456,8 @@ static void write_cost(struct encoder *encoder, const struct written_function *f
     buffer_append_byte(encoder->out, '\n');
 }
 
-/* Returns true if COST is a call of "(root)" that no reader needs: its callee has no other callers, or always some. */
+/* Returns true if cost NUMBER is a call of "(root)" that no reader needs: its callee has no other callers, or always
+ * some. */
 static bool is_needless(const struct encoder *encoder, uint32_t number)
 {
     const struct written_cost *cost = &encoder->costs.items[number];
