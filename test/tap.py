@@ -5,6 +5,7 @@ import functools
 import os
 import sys
 import threading
+import time
 import traceback
 
 _cases = []
@@ -77,6 +78,15 @@ def check(condition, message):
 def check_equal(actual, expected, what):
     if actual != expected:
         raise Failed(f"{what}: {actual!r}, expected {expected!r}")
+
+
+def wait_until(condition, message, seconds=60):
+    """Fails with MESSAGE, a text or a function that returns one, if CONDITION does not become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(message() if callable(message) else message)
+        time.sleep(0.05)
 
 
 def skip(reason):

@@ -11,21 +11,13 @@ import sys
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "serve")]
-from recording import Folder, Offbeat, case, check, check_equal, main, run, short, skip, text  # noqa: E402
+from recording import Folder, Offbeat, case, check, check_equal, main, run, short, skip, text, wait_until  # noqa: E402
 from server_process import Server  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
 ONLY_IT = ("--rule", "name=^attached$ service=shop@1", "--rule", "record=no")  # the machine runs other programs, too
 PATH_BYTES_MAX = 4060
-
-
-def wait_until(condition, message):
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.1)
-    check(False, message() if callable(message) else message)
 
 
 class Program:
@@ -72,7 +64,6 @@ class Agent:
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
-
 
 
 def waiting(folder):

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text, user_without_rights  # noqa: E402
+from recording import Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text, user_without_rights, wait_until  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
@@ -327,14 +327,6 @@ class Recorder:
         said = text(self.process.communicate(timeout=100)[1])
         check_equal(self.process.returncode, 0, said)
         return said
-
-
-def wait_until(condition, message):
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.1)
-    check(False, message)
 
 
 @case

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "test"))
 
 from pprof_fields import pprof_fields  # noqa: E402,F401
 from pprof_readers import check_pprof_files  # noqa: E402
-from tap import Failed, Skipped, case, case_by_the_clock, check, check_equal, leave_out, long, main, short, skip, some_of  # noqa: E402,F401
+from tap import Failed, Skipped, case, case_by_the_clock, check, check_equal, leave_out, long, main, short, skip, some_of, wait_until  # noqa: E402,F401
 from times_of_threads import check_folder  # noqa: E402
 
 TIMEOUT_SECONDS = 120

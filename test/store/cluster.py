@@ -21,16 +21,9 @@ import clickhouse  # noqa: E402
 from server import make_certificate  # noqa: E402
 from server_process import administer, chunk_envelope, new_project, new_token  # noqa: E402
 from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
-from tap import case, check, check_equal, long, main, skip, some_of  # noqa: E402
+from tap import case, check, check_equal, long, main, skip, some_of, wait_until  # noqa: E402
 
 KILLS = len(some_of(range(12), 4))
-
-
-def wait_until(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    check(condition(), what)
 
 
 def send(server, numbers, **options):
@@ -88,7 +81,7 @@ def what_arrives_while_the_tables_are_missing_is_kept_and_counts_once():
         server = store.server(ack="spool")
         try:
             send(server, range(1, 6))
-            wait_until(lambda: "has no tables in the database" in server.said() and "offbeat store create" in server.said(), server.said())
+            wait_until(lambda: "has no tables in the database" in server.said() and "offbeat store create" in server.said(), server.said)
             check_equal(server.get("services").status, 503, "status of a question")
             check_equal(server.stop(), 0, "exit status")
             server = store.server(ack="spool")
@@ -114,20 +107,20 @@ def a_wrong_login_another_schema_and_a_wrong_address_are_one_line_each():
         check_equal((done.returncode, "rejects the user \"offbeat\" or the password" in done.stderr), (1, True), done.stderr)
         server = store.server(ack="spool")
         send(server, [1])
-        wait_until(lambda: "rejects the user" in server.said(), server.said())
+        wait_until(lambda: "rejects the user" in server.said(), server.said)
         check_equal(server.stop(), 0, "exit status")
         pathlib.Path(store.login).write_text(f"{clickhouse.USER}\n{clickhouse.PASSWORD}\n", encoding="utf-8")
         store.servers[0].query(f"ALTER TABLE {store.database}.chunk DROP COLUMN packed")
         done = store.run("check")
         check_equal((done.returncode, "the table chunk lacks the column packed UInt64" in done.stderr), (1, True), done.stderr)
         server = store.server(ack="spool")
-        wait_until(lambda: "of another version; offbeat store check says how they differ" in server.said(), server.said())
+        wait_until(lambda: "of another version; offbeat store check says how they differ" in server.said(), server.said)
         store.servers[0].query(f"ALTER TABLE {store.database}.chunk ADD COLUMN packed UInt64")
         wait_for_chunks(server, 1)  # nothing was lost
         check_equal(server.stop(), 0, "exit status")
         store.servers[0].query(f"INSERT INTO {store.database}.schema (version, oldest_reader) VALUES (99, 99)")
         server = store.server(ack="spool")
-        wait_until(lambda: "are of a newer version (99); this offbeat is too old" in server.said(), server.said())
+        wait_until(lambda: "are of a newer version (99); this offbeat is too old" in server.said(), server.said)
         send(server, [2])
         check_equal(server.get("services").status, 503, "status of a question")
         figures = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
