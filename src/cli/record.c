@@ -801,14 +801,15 @@ int command_record(int argc, char **argv)
     /* clang-format on */
     const struct command_syntax syntax = {
         .name = "record",
-        .usage = "[options] [--] COMMAND [ARGUMENT]…",
+        .usage = "[options] [--] COMMAND [ARGUMENT]… | [options] -p PID",
         .example = "offbeat record -- xz -9 -T2 -k -c /usr/bin/perl > perl.xz",
         .about = "Runs COMMAND, samples every thread of it and of its children, and writes one pprof file of all\n"
                  "processes when COMMAND has ended, or the FILEs that -o names: x.pb.gz is pprof,\n"
                  "x.speedscope.json speedscope, x.firefox.json firefox, x.collapsed collapsed, x.envelope and\n"
                  "x.json Sentry's formats, one file for each process and minute. The program's input, output,\n"
                  "signals and exit status are unchanged; with -o -, the program writes to standard error. Ctrl-C ends\n"
-                 "the program, not the writing. Ctrl-\\, or SIGUSR1 to offbeat, writes what was sampled so far.",
+                 "the program, not the writing. Ctrl-\\, or SIGUSR1 to offbeat, writes what was sampled so far.\n"
+                 "With -p, -a, --name, --user or --cgroup, records processes that run already, from outside.",
         .options = options,
         .operands_max = INT_MAX,
         .stops_at_operand = true,
