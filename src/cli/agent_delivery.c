@@ -56,6 +56,7 @@ struct agent_delivery {
     size_t batch;                /* recordings of the running process, the first ones that wait */
     pid_t worker;                /* process that delivers; 0: none */
     bool has_failed;             /* true if the latest one could not store a recording */
+    bool is_missing;             /* true if the latest recording could not be written */
     uint64_t next_ns;
     struct shared *shared;
     struct discards reported; /* part of SHARED's that the transport has */
@@ -265,8 +266,37 @@ static bool add_waiting(struct agent_delivery *delivery, const char *path)
     return false;
 }
 
+/* Returns why nothing can be written to PATH, a new file; 0 if something can. */
+static int try_to_write(const char *path)
+{
+    static const char block[4096];
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int errno_value = file < 0 || write(file, block, sizeof(block)) < 0 ? errno : 0;
+    if (file < 0) return errno_value;
+    (void)close(file);
+    (void)unlink(path);
+    return errno_value;
+}
+
+/* Says why the recording at PATH is missing: what writes it says nothing. A series of them has one line. */
+static void note_missing(struct agent_delivery *delivery, const char *path)
+{
+    delivery->shared->counts.failed++;
+    if (delivery->is_missing) return;
+    delivery->is_missing = true;
+    int errno_value = try_to_write(path);
+    message("agent: recordings cannot be written to %s: %s; what runs meanwhile is not recorded", delivery->recordings,
+            strerror(errno_value ? errno_value : ENOSPC));
+}
+
 void agent_delivery_take(struct agent_delivery *delivery, const char *path, uint64_t stack_count)
 {
+    if (access(path, F_OK) != 0) {
+        note_missing(delivery, path);
+        return;
+    }
+    if (delivery->is_missing) message("agent: recordings are written again");
+    delivery->is_missing = false;
     if (stack_count < STACKS_MIN) {
         (void)unlink(path);
         delivery->shared->counts.empty++;
