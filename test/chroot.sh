@@ -5,7 +5,8 @@
 #   test/chroot.sh                   ./dev run, and in another fresh machine ./dev test
 #   test/chroot.sh [OPTION]… COMMAND [ARGUMENT]…   COMMAND in a fresh machine, in the folder of the clone
 #
-#   --shared    ../shared, if it is beside this repository, is in /mnt/shared of the fresh machine, read-only
+#   --shared    ../shared, if it is beside this repository, is in /mnt/shared of the fresh machine, read-only; what `./dev setup all`
+#               got from npm on this machine is there, too, because Debian's npm is some hundred packages
 #   --or-here   runs COMMAND on this machine, with a warning, if no fresh one can be created
 #
 # The exit status is the command's, or 125 if no fresh machine can be created. Packages come from where this machine gets
@@ -193,6 +194,13 @@ copy_repository() {
     (cd "$root" && tar -c --exclude=./.git --exclude='./build*' .) | tar -x --no-same-owner -C "$home/offbeat"
 }
 
+take_node_packages() {
+    taken=${XDG_CACHE_HOME:-$HOME/.cache}/offbeat-npm
+    [ -d "$taken/node_modules" ] || { say "no npm packages in $taken: tests that need axe-core or speedscope are skipped"; return 0; }
+    mkdir -p "$folder/system/root/.cache"
+    cp -a "$taken" "$folder/system/root/.cache/"
+}
+
 # in_fresh_machine COMMAND [ARGUMENT]…
 in_fresh_machine() {
     start=$(date +%s)
@@ -203,6 +211,7 @@ in_fresh_machine() {
         shared=$(cd "$root/../shared" && pwd -P)
         mkdir "$folder/system/mnt/shared"
     fi
+    [ -z "$has_shared" ] || take_node_packages
     say "a fresh Debian 12 after $(($(date +%s) - start)) seconds; in /root/offbeat: $*"
     unshare --mount --propagation private sh "$root/test/chroot.sh" --inside "$folder/system" "$shared" "$@" <&3 &
     child=$!
