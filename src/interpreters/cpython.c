@@ -3,7 +3,7 @@
 
 #include "interpreters/dynamic_symbols.h"
 
-enum { MINOR_FREE_TABLE = 13, INTERPRETERS_MAX = 64, GLIBC_THREAD_ID = 720 };
+enum { MINOR_FREE_TABLE = 13, INTERPRETERS_MAX = 64 };
 
 static bool read_word(const struct process_memory *memory, struct memory_pieces *pieces, uint64_t address,
                       uint64_t *ret_word)

@@ -4,10 +4,12 @@
 #include "test.h"
 
 #include "base/slice.h"
-#include "interpreters/cpython_offsets.h"
+#include "interpreters/cpython_private.h"
 #include "interpreters/merged_stack.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static uint8_t file[STORED_BYTES_MAX];
 static size_t file_size;
@@ -218,6 +220,13 @@ TEST(a_frame_that_is_linked_before_its_evaluation_joins_its_caller)
     const uint64_t expected[] = {LIBC + 8, LIBRARY + 1, FIRST, FIRST + 1};
     for (size_t i = 0; i < 4; i++) CHECK_UINT(merged[i], expected[i]);
     CHECK_UINT(merge(addresses, 4, records, 3, &early, true, merged), 0);
+}
+
+TEST(glibc_has_the_number_of_a_thread_where_it_is_read)
+{
+    int tid;
+    memcpy(&tid, (const char *)(uintptr_t)pthread_self() + GLIBC_THREAD_ID, sizeof(tid));
+    CHECK_INT(tid, getpid());
 }
 
 TEST_MAIN()
