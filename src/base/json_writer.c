@@ -50,6 +50,16 @@ void json_end_array(struct json_writer *writer)
     end(writer, ']');
 }
 
+bool json_reopen_object(struct buffer *out, struct json_writer *ret_writer)
+{
+    size_t size = out->size;
+    while (size > 0 && out->data[size - 1] == '\n') size--;
+    if (out->failed || size < 3 || out->data[size - 1] != '}') return false; /* {} */
+    out->size = size - 1;
+    *ret_writer = (struct json_writer){.out = out, .needs_comma = true};
+    return true;
+}
+
 static void append_ascii_escape(struct buffer *out, uint8_t byte)
 {
     static const char letters[256] = {

@@ -22,6 +22,10 @@ void json_end_object(struct json_writer *writer);
 void json_begin_array(struct json_writer *writer);
 void json_end_array(struct json_writer *writer);
 
+/* Takes the end off the object with members that OUT ends with. RET_WRITER adds members; json_end_object ends it again.
+ * False if OUT ends with none. */
+bool json_reopen_object(struct buffer *out, struct json_writer *ret_writer);
+
 /* KEY is written as it is: constant text that needs no escapes. json_write_key_slice takes any. */
 void json_write_key(struct json_writer *writer, const char *key);
 void json_write_key_slice(struct json_writer *writer, struct slice key);

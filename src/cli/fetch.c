@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { SECONDS_MIN = 60, SECONDS_MAX = 86400, REDIRECTIONS_MAX = 10, PLACE_CHARACTERS_MAX = 200 };
@@ -34,6 +35,7 @@ bool fetch_is_url(const char *path)
 
 struct request {
     struct buffer *out;
+    struct fetch_losses *losses;
     struct progress progress;
 };
 
@@ -42,6 +44,23 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
     struct request *request = context;
     buffer_append(request->out, data, size * count);
     return request->out->failed ? 0 : size * count;
+}
+
+/* Takes a line of a header. The first one of each answer forgets what an answer before it, a redirection, said. */
+static size_t take_header(char *data, size_t size, size_t count, void *context)
+{
+    static const char missing[] = "x-offbeat-incomplete:", damaged[] = "x-offbeat-damaged:", first[] = "HTTP/";
+    struct fetch_losses *losses = ((struct request *)context)->losses;
+    size_t length = size * count, text_length = length;
+    while (text_length > 0 && (data[text_length - 1] == '\n' || data[text_length - 1] == '\r')) text_length--;
+    if (length >= strlen(first) && strncasecmp(data, first, strlen(first)) == 0) *losses = (struct fetch_losses){0};
+    if (length >= strlen(damaged) && strncasecmp(data, damaged, strlen(damaged)) == 0) losses->is_damaged = true;
+    if (length >= strlen(missing) && strncasecmp(data, missing, strlen(missing)) == 0) {
+        size_t start = strlen(missing);
+        while (start < text_length && data[start] == ' ') start++;
+        (void)snprintf(losses->missing, sizeof(losses->missing), "%.*s", (int)(text_length - start), data + start);
+    }
+    return length;
 }
 
 static int show_progress(void *context, curl_off_t all, curl_off_t done, curl_off_t up_all, curl_off_t up_done)
@@ -105,6 +124,8 @@ static bool set_options(const struct curl_library *curl, CURL *easy, const char 
                   curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, show_progress) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_XFERINFODATA, request) == CURLE_OK &&
+                  curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header) == CURLE_OK &&
+                  curl->easy_setopt(easy, CURLOPT_HEADERDATA, request) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEDATA, request) == CURLE_OK;
     free(place); /* libcurl has a copy */
@@ -137,14 +158,15 @@ static enum status perform_request(const struct curl_library *curl, CURL *easy, 
     return status == 200 ? STATUS_OK : reject_status(status, request->out, error);
 }
 
-enum status fetch(const char *url, struct buffer *out, struct error *error)
+enum status fetch(const char *url, struct buffer *out, struct fetch_losses *ret_losses, struct error *error)
 {
+    *ret_losses = (struct fetch_losses){0};
     char said[CURL_ERROR_SIZE] = "", token[TOKEN_SIZE];
     if (token_read(url, token, error) != STATUS_OK) return error->status;
     const struct curl_library *curl = curl_library_get(error);
     if (!curl) return STATUS_UNSUPPORTED;
     CURL *easy = curl->easy_init();
-    struct request request = {out, progress_begin("fetching the profile")};
+    struct request request = {out, ret_losses, progress_begin("fetching the profile")};
     enum status status = STATUS_NO_MEMORY;
     if (easy && set_tls(curl, easy) && set_token(curl, easy, url, token) &&
         set_options(curl, easy, url, &request, said))
@@ -155,6 +177,16 @@ enum status fetch(const char *url, struct buffer *out, struct error *error)
     if (easy) curl->easy_cleanup(easy);
     if (status == STATUS_OK && settings.keeps_copies && out->size > 0) fetched_file_keep(out);
     return status;
+}
+
+size_t fetch_losses_say(const struct fetch_losses *losses, char ret_lines[FETCH_LINES_MAX][FETCH_LINE_SIZE])
+{
+    size_t count = 0;
+    if (losses->missing[0])
+        (void)snprintf(ret_lines[count++], FETCH_LINE_SIZE, "the server's answer lacks what is on %s", losses->missing);
+    if (losses->is_damaged)
+        (void)snprintf(ret_lines[count++], FETCH_LINE_SIZE, "the server's answer lacks data that are damaged there");
+    return count;
 }
 
 /* --- A source of pprof -------------------------------------------------------------------------------------------- */

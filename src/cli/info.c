@@ -42,7 +42,7 @@ static bool read_contents(const char *path, struct contents *contents)
     bool is_read = read_input(path, &bytes, &contents->opened) && read_items(path, buffer_slice(&bytes), contents);
     bool is_without_profile = contents->opened.format == &format_envelope && contents->items.profile_count == 0;
     if (is_read && !is_without_profile) {
-        is_read = decode_input(path, contents->opened.format, &bytes, &contents->profile);
+        is_read = decode_input(path, &contents->opened, &bytes, &contents->profile);
         /* Sets the environment that servers read where it is missing (V2-11). */
         if (sentry_extension(&contents->profile)->sample_format != 0 && contents->profile.environment.index == 0)
             contents->profile.environment = profile_text(&contents->profile, "production");

@@ -3,7 +3,6 @@
 #include "cli/open_profile.h"
 
 #include "base/file.h"
-#include "cli/fetch.h"
 #include "cli/profile_warnings.h"
 #include "cli/message.h"
 #include "cli/perf_file.h"
@@ -18,6 +17,20 @@ enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
 
 struct open_settings open_settings;
 
+static void tell_losses(const char *path, const struct fetch_losses *losses)
+{
+    char lines[FETCH_LINES_MAX][FETCH_LINE_SIZE];
+    size_t count = fetch_losses_say(losses, lines);
+    for (size_t i = 0; i < count; i++) message("%s: %s", message_name(path, false), lines[i]);
+}
+
+static void add_losses(const struct fetch_losses *losses, struct profile *profile)
+{
+    char lines[FETCH_LINES_MAX][FETCH_LINE_SIZE];
+    size_t count = fetch_losses_say(losses, lines);
+    for (size_t i = 0; i < count; i++) profile_add_omission(profile, "%s", lines[i]);
+}
+
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file)
 {
     struct error error = {0};
@@ -27,7 +40,8 @@ bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_
         *ret_file = (struct opened_file){.format = &format_perf_data, .size_bytes = file_size};
         return true;
     }
-    enum status status = fetch_is_url(path) ? fetch(path, bytes, &error) : file_read(path, bytes, &error);
+    struct fetch_losses losses = {0};
+    enum status status = fetch_is_url(path) ? fetch(path, bytes, &losses, &error) : file_read(path, bytes, &error);
     size_t size = bytes->size;
     if (status == STATUS_OK && size == 0) status = error_set(&error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
     if (status == STATUS_OK) status = format_open(bytes, &ret_file->format, &error);
@@ -35,7 +49,9 @@ bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_
         message_error(path, &error, false);
         return false;
     }
+    tell_losses(path, &losses);
     ret_file->size_bytes = size;
+    ret_file->losses = losses;
     return true;
 }
 
@@ -115,10 +131,11 @@ bool decode_one_of_many(const char *path, const struct format *format, struct bu
     return true;
 }
 
-bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile)
+bool decode_input(const char *path, const struct opened_file *file, struct buffer *bytes, struct profile *profile)
 {
     struct decoding decoding = {.progress = progress_begin("naming functions")};
-    bool is_decoded = decode_one_of_many(path, format, bytes, &decoding, profile);
+    bool is_decoded = decode_one_of_many(path, file->format, bytes, &decoding, profile);
+    add_losses(&file->losses, profile);
     progress_end(&decoding.progress);
     return is_decoded;
 }
@@ -127,7 +144,7 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
 {
     struct buffer bytes;
     struct opened_file file = {0};
-    bool is_open = read_input(path, &bytes, &file) && decode_input(path, file.format, &bytes, profile);
+    bool is_open = read_input(path, &bytes, &file) && decode_input(path, &file, &bytes, profile);
     buffer_fini(&bytes);
     if (is_open && ret_file) *ret_file = file;
     return is_open;

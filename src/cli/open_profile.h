@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_CLI_OPEN_PROFILE_H
 #define OFFBEAT_CLI_OPEN_PROFILE_H
 
+#include "cli/fetch.h"
 #include "cli/progress.h"
 #include "cli/secrets.h"
 #include "format/format.h"
@@ -21,7 +22,8 @@ extern struct open_settings open_settings;
 
 struct opened_file {
     const struct format *format;
-    size_t size_bytes; /* bytes on disk */
+    size_t size_bytes;          /* bytes on disk */
+    struct fetch_losses losses; /* parts that the answer of a server lacks; one line on standard error has said each */
 };
 
 /* Reads PATH ("-" is standard input) into PROFILE, which must be initialised and empty; the caller finishes it in every
@@ -38,7 +40,7 @@ enum status label_process(struct profile *labelled, const struct profile *profil
  * The caller finishes BYTES in every case; after the second they are empty. Of a file of perf record, which may be
  * larger than memory, they are empty after the first, too. */
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file);
-bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile);
+bool decode_input(const char *path, const struct opened_file *file, struct buffer *bytes, struct profile *profile);
 
 /* The second step without names for addresses, and without a message about its error. Names that the file has are
  * readable. */

@@ -22,6 +22,7 @@
 #include "profile/escape_strings.h"
 #include "profile/profile_scale.h"
 #include "profile/units.h"
+#include "report/profile_json.h"
 #include "report/raw_report.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -537,6 +538,16 @@ static void warn_estimates(const struct run *run, bool was_stated)
                 "calls");
 }
 
+/* Adds to the report what its sources lack; a person reads it on standard error. */
+static void add_omissions(const struct run *run, struct buffer *out)
+{
+    struct json_writer json;
+    if (run->profile->omissions.count == 0 || !json_reopen_object(out, &json)) return;
+    omissions_write_json(&json, run->profile);
+    json_end_object(&json);
+    buffer_append_byte(out, '\n');
+}
+
 static enum exit_status run_report(struct run *run)
 {
     enum report_kind kind = run->request->kind;
@@ -556,6 +567,7 @@ static enum exit_status run_report(struct run *run)
     buffer_init(&out, REPORT_BYTES_MAX);
     status = dispatch(run, &out);
     bool has_text = status == EXIT_DONE || (status == EXIT_NO && run->request->kind == REPORT_DIFF);
+    if (has_text && run->request->output.json) add_omissions(run, &out);
     if (has_text && !has_own_output) {
         enum exit_status written = write_text(run->request, &out);
         if (written != EXIT_DONE) status = written;

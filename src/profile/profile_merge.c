@@ -430,6 +430,12 @@ static void merge_comments(struct merge *merge)
     }
 }
 
+static void merge_omissions(struct merge *merge)
+{
+    for (size_t i = 0; i < merge->from->omissions.count; i++)
+        profile_add_omission(merge->into, "%s", profile_c_string(merge->from, merge->from->omissions.items[i]));
+}
+
 /* Sets the merged profile's extent. If both starts are known, it covers the time from the first start to the last end;
  * else the durations are added. */
 static void merge_time(struct profile *into, const struct profile *from)
@@ -554,6 +560,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_recorder_metadata(&merge);
         merge_comments(&merge);
         merge_metadata(&merge);
+        merge_omissions(&merge);
         into->source_bytes += from->source_bytes;
     } else {
         profile_fail(into, STATUS_NO_MEMORY);

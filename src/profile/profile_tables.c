@@ -775,6 +775,9 @@ void profile_add_omission(struct profile *profile, const char *format, ...)
     va_end(arguments);
     if (profile->omissions.count == PROFILE_OMISSIONS_MAX) return;
     struct string_id id = profile_text(profile, text);
+    for (size_t i = 0; i < profile->omissions.count; i++) {
+        if (profile->omissions.items[i].index == id.index) return;
+    }
     if (!PROFILE_RESERVE(profile, omissions, 1, PROFILE_OMISSIONS_MAX)) return;
     profile->omissions.items[profile->omissions.count++] = id;
 }

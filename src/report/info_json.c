@@ -191,6 +191,7 @@ void info_write_json(const struct info_file *file, const struct profile *profile
     string_write_json(&json, profile, "keep_frames", profile->keep_frames);
     string_write_json(&json, profile, "doc_url", profile->doc_url);
     comments_write_json(&json, profile);
+    omissions_write_json(&json, profile);
     json_end_object(&json);
     buffer_append_text(out, "\n");
 }

@@ -32,6 +32,15 @@ void comments_write_json(struct json_writer *json, const struct profile *profile
     json_end_array(json);
 }
 
+void omissions_write_json(struct json_writer *json, const struct profile *profile)
+{
+    if (profile->omissions.count == 0) return;
+    json_begin_array_member(json, "omissions");
+    for (size_t i = 0; i < profile->omissions.count; i++)
+        json_write_string(json, profile_slice(profile, profile->omissions.items[i]));
+    json_end_array(json);
+}
+
 void labels_write_json(struct json_writer *json, struct sample_labels *labels)
 {
     sample_labels_sort(labels);

@@ -16,6 +16,10 @@ void value_type_write_json(struct json_writer *json, const struct profile *profi
 void value_types_write_json(struct json_writer *json, const struct profile *profile);
 void comments_write_json(struct json_writer *json, const struct profile *profile);
 
+/* Writes the member "omissions", lines about what a source of PROFILE lacks or what could not be read; nothing if there
+ * are none. */
+void omissions_write_json(struct json_writer *json, const struct profile *profile);
+
 /* Writes the member "labels": [{"key": …, "text": …}, {"key": …, "number": …, "unit": …}] in the order of pprof, into
  * which LABELS are sorted. */
 void labels_write_json(struct json_writer *json, struct sample_labels *labels);

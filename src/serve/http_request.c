@@ -72,19 +72,16 @@ void answer_failure(struct request *request, const struct error *error)
 /* Adds members that any answer may have to the object in the answer. */
 static void add_members(struct request *request)
 {
-    struct buffer *answer = &request->answer;
-    struct json_writer json = json_writer_of(answer);
-    size_t size = answer->size;
-    while (size > 0 && answer->data[size - 1] != '}') size--;
-    if (size < 3) return;
-    answer->size = size - 1;
+    struct json_writer json;
+    if (!json_reopen_object(&request->answer, &json)) return;
     if (request->query.kind.is_chosen) {
-        buffer_append_text(answer, ",\"kind\":");
+        json_write_key(&json, "kind");
         kind_write_json(&request->query.kind, &json);
     }
-    if (request->query.is_damaged) buffer_append_text(answer, ",\"is_damaged\":true");
-    if (request->query.missing_shards) buffer_append_text(answer, ",\"is_incomplete\":true");
-    buffer_append_text(answer, "}\n");
+    if (request->query.is_damaged) json_member_bool(&json, "is_damaged", true);
+    if (request->query.missing_shards) json_member_bool(&json, "is_incomplete", true);
+    json_end_object(&json);
+    buffer_append_byte(&request->answer, '\n');
 }
 
 void answer_finish(struct request *request, const char *content_type)

@@ -3,6 +3,7 @@ SPDX-License-Identifier: MIT"""
 import atexit
 import contextlib
 import http.server
+import json
 import pathlib
 import re
 import shutil
@@ -438,6 +439,8 @@ def an_answer_that_lacks_a_shard_says_so():
                      len(answer.json()["services"])), (200, True, "shard 2", counts[0]), "services")
         answer = server.get("top?type=samples")
         check_equal((answer.json()["is_incomplete"], answer.json()["total"]), (True, 20 * counts[0]), "samples")
+        done = subprocess.run([OFFBEAT, "top", server.url + "?type=samples", "--json"], capture_output=True, text=True, check=True)
+        check("shard 2" in done.stderr and "shard 2" in json.loads(done.stdout)["omissions"][0], f"{done.stderr}{done.stdout[:300]}")
         for number in range(1, 13):
             send(server, [100 + number], release=f"service-{number}@1")
         store.servers[2].start(table=f"{store.database}.chunk")
