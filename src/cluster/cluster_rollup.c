@@ -216,6 +216,7 @@ enum status cluster_each_rollup(struct store *store, const struct store_query *q
                                 const struct store_rollup_visitor *visitor, struct error *error)
 {
     if (visitor->separates_labels) return error_set(error, STATUS_UNSUPPORTED, 0, "sums in the cluster have no labels");
+    if (visitor->has_increases) return error_set(error, STATUS_UNSUPPORTED, 0, "sums in the cluster have no order");
     struct summing summing = {.query = query,
                               .visitor = visitor,
                               .cluster = store_engine_data(store),

@@ -231,18 +231,21 @@ static bool fill_rollup(struct profile_rollup *rollup, struct numbering *numberi
     return true;
 }
 
-/* False if there are none, or too many. */
-static bool choose_columns(struct numbering *numbering, size_t *ret_value_count)
+/* Columns that are differences come first. False if there are none, or too many. */
+static bool choose_columns(struct numbering *numbering, struct store_rollup *rollup)
 {
     const struct rollup_series *series = numbering->series;
-    size_t columns_max = STORE_ROLLUP_VALUES_MAX - (series ? 1 : 0);
-    for (size_t i = 0; i < numbering->profile->value_type_count; i++) {
-        if (series && series->rules[i] == KIND_DIFFERENCE) continue;
-        if (numbering->column_count == columns_max) return false;
-        numbering->columns[numbering->column_count++] = i;
+    size_t count = numbering->profile->value_type_count;
+    rollup->value_count = count + (series ? 1 : 0);
+    if (count == 0 || rollup->value_count > STORE_ROLLUP_VALUES_MAX) return false;
+    for (size_t i = 0; i < count && series; i++) {
+        if (series->rules[i] == KIND_DIFFERENCE) numbering->columns[numbering->column_count++] = i;
     }
-    *ret_value_count = numbering->column_count + (series ? 1 : 0);
-    return numbering->column_count > 0;
+    rollup->running_count = numbering->column_count;
+    for (size_t i = 0; i < count; i++) {
+        if (!series || series->rules[i] != KIND_DIFFERENCE) numbering->columns[numbering->column_count++] = i;
+    }
+    return true;
 }
 
 bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile,
@@ -259,7 +262,7 @@ bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *pr
     numbering->locations = calloc(profile->locations.count + 1, sizeof(*numbering->locations));
     numbering->ends = calloc(profile->locations.count + THREAD_NAMES_MAX, sizeof(*numbering->ends));
     numbering->samples = calloc(profile->samples.count + 1, sizeof(*numbering->samples));
-    bool is_fine = choose_columns(numbering, &rollup->rollup.value_count) && numbering->stacks && numbering->path &&
+    bool is_fine = choose_columns(numbering, &rollup->rollup) && numbering->stacks && numbering->path &&
                    numbering->locations && numbering->ends && numbering->samples &&
                    thread_names_init(&numbering->threads, profile) && rollup_labels_init(&rollup->labels, profile) &&
                    fill_rollup(rollup, numbering);
@@ -327,7 +330,7 @@ static bool read_header(struct slice header, const struct rollup_needs *needs, s
         (void)memcpy(series->id, id.data, SHA1_TEXT_SIZE);
         for (uint8_t i = 0; i < count; i++) {
             uint8_t rule = cursor_u8(&cursor);
-            series->rules[i] = rule == KIND_AVERAGE ? KIND_AVERAGE : KIND_SUM;
+            series->rules[i] = rule <= KIND_DIFFERENCE ? (enum kind_rule)rule : KIND_SUM;
         }
     }
     return !cursor.failed && cursor_at_end(&cursor);
@@ -385,17 +388,27 @@ struct read_node {
     struct stack_id stack;
 };
 
-static bool read_nodes(const struct store_rollup *rollup, const struct read_frame *frames, struct read_node *nodes,
-                       enum detail detail, struct profile *profile)
+/* The values that NEEDS has, from the first column that is read; NULL if there are none. */
+static const uint64_t *values_of(const struct store_rollup *rollup, const struct rollup_needs *needs)
 {
+    const uint64_t *values = needs->part == ROLLUP_FIRST  ? rollup->first_values
+                             : needs->part == ROLLUP_LAST ? rollup->last_values
+                                                          : rollup->values;
+    return values && !needs->has_differences ? values + rollup->running_count : values;
+}
+
+static bool read_nodes(const struct store_rollup *rollup, const struct rollup_needs *needs,
+                       const struct read_frame *frames, struct read_node *nodes, struct profile *profile)
+{
+    const uint64_t *all_values = values_of(rollup, needs);
     for (size_t i = 0; i < rollup->node_count; i++) {
         const struct store_node *node = &rollup->nodes[i];
-        const uint64_t *values = rollup->values + i * rollup->value_count;
+        const uint64_t *values = all_values + i * rollup->value_count;
         if (i > 0) {
             if (node->parent >= i || node->frame >= rollup->frame_count) return false;
             const struct read_frame *frame = &frames[node->frame];
             nodes[i] = nodes[node->parent];
-            if (frame->is_thread && detail != DETAIL_STACKS) nodes[i].thread = frame->thread;
+            if (frame->is_thread && needs->detail != DETAIL_STACKS) nodes[i].thread = frame->thread;
             if (!frame->is_thread) nodes[i].stack = profile_add_stack(profile, nodes[i].stack, frame->location);
         }
         if (!store_has_values(values, profile->value_type_count)) continue;
@@ -413,8 +426,16 @@ static bool read_types(const struct store_rollup *rollup, const struct rollup_ne
 {
     if (!read_header(rollup->header, needs, profile, series, ret_is_enough)) return false;
     bool is_series = series->id[0] != '\0';
-    if (profile->value_type_count + (is_series ? 1 : 0) != rollup->value_count || rollup->node_count == 0) return false;
-    if (is_series) series->profile_count = rollup->values[profile->value_type_count];
+    size_t count = profile->value_type_count, skipped = needs->has_differences ? 0 : rollup->running_count;
+    if (count + (is_series ? 1 : 0) != rollup->value_count || rollup->node_count == 0 || skipped >= count ||
+        !values_of(rollup, needs))
+        return false;
+    if (is_series) series->profile_count = rollup->values[count];
+    series->restart_count = rollup->restart_count;
+    profile->value_type_count = count - skipped;
+    (void)memmove(profile->value_types, profile->value_types + skipped,
+                  profile->value_type_count * sizeof(*profile->value_types));
+    (void)memmove(series->rules, series->rules + skipped, profile->value_type_count * sizeof(*series->rules));
     return !is_series || series->profile_count > 0;
 }
 
@@ -426,7 +447,7 @@ static enum status read_rollup(const struct store_rollup *rollup, const struct r
     if (is_fine && !is_enough) return error_set(error, STATUS_UNSUPPORTED, 0, "the sums lack labels");
     for (size_t i = 0; i < rollup->frame_count && is_fine; i++)
         is_fine = read_frame(rollup->frames[i], profile, &frames[i]);
-    if (is_fine) is_fine = read_nodes(rollup, frames, nodes, needs->detail, profile);
+    if (is_fine) is_fine = read_nodes(rollup, needs, frames, nodes, profile);
     return is_fine ? STATUS_OK : error_set(error, STATUS_UNSUPPORTED, 0, "a stored sum is damaged");
 }
 

@@ -18,17 +18,23 @@ enum detail {
     DETAIL_STACKS,
 };
 
+/* The values that profile_of_rollup reads, of columns that are differences; others have 0 in the first and the last
+ * ones. */
+enum rollup_part { ROLLUP_INCREASES, ROLLUP_FIRST, ROLLUP_LAST };
+
 /* Parts of sums that an answer needs. */
 struct rollup_needs {
     enum detail detail;
     struct slice tags[2]; /* keys of labels that choose samples; empty: none */
+    bool has_differences; /* columns that are differences; without, they are left out */
+    enum rollup_part part;
 };
 
 /* Profiles that are added only to others of one series (query/series.h). */
 struct rollup_series {
     char id[SHA1_TEXT_SIZE];
     enum kind_rule rules[PROFILE_VALUES_MAX]; /* rules of the columns */
-    uint64_t profile_count;
+    uint64_t profile_count, restart_count;
 };
 
 /* {0} is a valid empty one. */
@@ -42,8 +48,8 @@ struct profile_rollup {
 };
 
 /* False if PROFILE cannot be added up so: it has negative values, places that only their addresses name, or too much of
- * something. SERIES: its columns that are no differences are added up, and its profiles counted; NULL: profiles add up.
- * ROLLUP is to be finished in every case. */
+ * something. SERIES: its columns that are differences are those that grow (store_rollup.running_count), and its
+ * profiles are counted; NULL: profiles add up. ROLLUP is to be finished in every case. */
 bool profile_rollup_init(struct profile_rollup *rollup, const struct profile *profile,
                          const struct rollup_series *series);
 void profile_rollup_fini(struct profile_rollup *rollup);

@@ -249,8 +249,11 @@ static enum status add_to_series(struct merge *merge, const struct store_chunk *
     struct rollup_series of_chunk;
     struct profile_rollup sum;
     struct profile added;
-    const struct rollup_needs needs = {.detail = merge->needs.detail};
+    bool is_base = chunk->start_ns < merge->series->from_ns;
+    const struct rollup_needs needs = {.detail = merge->needs.detail, .has_differences = merge->needs.has_differences};
     if (!merge->uses_sums) return series_add(merge->series, chunk, profile, merge->error);
+    if (needs.has_differences && !is_base)
+        return error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of differences has no sum");
     series_of_chunk(chunk, profile, &of_chunk);
     bool is_sum = profile_rollup_init(&sum, profile, &of_chunk);
     sum.rollup.first_ns = chunk->start_ns;
@@ -258,9 +261,33 @@ static enum status add_to_series(struct merge *merge, const struct store_chunk *
     profile_init(&added);
     enum status status = is_sum ? profile_of_rollup(&sum.rollup, &needs, &added, &of_chunk, merge->error)
                                 : error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile cannot be added up");
-    if (status == STATUS_OK) status = add_series_sum(merge, &of_chunk, &added);
+    if (status == STATUS_OK && needs.has_differences)
+        status = series_add(merge->series, chunk, &added, merge->error);
+    else if (status == STATUS_OK)
+        status = add_series_sum(merge, &of_chunk, &added);
     profile_fini(&added);
     profile_rollup_fini(&sum);
+    return status;
+}
+
+/* Adds ROLLUP to its series, in which values grow since the start of a process. */
+static enum status add_increases(struct merge *merge, const struct store_rollup *rollup)
+{
+    struct series_increases sum = {.first_ns = rollup->first_ns, .last_ns = rollup->last_ns};
+    struct profile *const parts[] = {
+        [ROLLUP_INCREASES] = &sum.increases, [ROLLUP_FIRST] = &sum.first, [ROLLUP_LAST] = &sum.last};
+    struct rollup_series series;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < 3; i++) profile_init(parts[i]);
+    for (size_t i = 0; i < 3 && status == STATUS_OK; i++) {
+        merge->needs.part = (enum rollup_part)i;
+        status = read_sums(merge, rollup, parts[i], &series);
+    }
+    merge->needs.part = ROLLUP_INCREASES;
+    if (status == STATUS_OK && series.profile_count == 0)
+        status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums are of no series");
+    if (status == STATUS_OK) status = series_add_increases(merge->series, &series, &sum, merge->error);
+    for (size_t i = 0; i < 3; i++) profile_fini(parts[i]);
     return status;
 }
 
@@ -337,6 +364,10 @@ static bool add_rollup(void *context, const struct store_rollup *rollup)
     struct profile profile;
     struct rollup_series series;
     bool is_first = merge->merged->value_type_count == 0;
+    if (merge->needs.has_differences) {
+        merge->status = add_increases(merge, rollup);
+        return merge->status == STATUS_OK;
+    }
     profile_init(&profile);
     merge->status = read_sums(merge, rollup, &profile, &series);
     if (merge->status == STATUS_OK && merge->series) {
@@ -417,6 +448,7 @@ static enum status visit_rollups(struct merge *merge, const struct selection *ra
         .continues = may_continue,
         .context = merge,
         .separates_labels = merge->needs.detail == DETAIL_LABELS || chooses_tags(merge),
+        .has_increases = merge->needs.has_differences,
     };
     merge->selection = range;
     merge->uses_sums = true;
@@ -437,7 +469,21 @@ static enum status merge_rollups(struct merge *merge, const struct selection *ra
     return merge_range(merge, range);
 }
 
-/* Reads the profiles of series into LIST: their sums, unless they are differences or single ones. */
+/* Reads the differences of profiles of series into LIST, from sums: only the profiles before the range are decoded. */
+static enum status read_increases(struct merge *merge, const struct selection *range, struct series_list *list)
+{
+    struct selection before = *range;
+    enum status status = series_find_profiles(list, merge->query->store, &range->query, merge->error);
+    before.query.from_ns = series_first_ns(list);
+    before.query.to_ns = list->from_ns;
+    merge->uses_sums = merge->needs.has_differences = true;
+    if (status == STATUS_OK && before.query.from_ns < list->from_ns) status = merge_range(merge, &before);
+    if (status == STATUS_OK) status = visit_rollups(merge, range);
+    merge->needs.has_differences = false;
+    return status;
+}
+
+/* Reads the profiles of series into LIST: their sums, unless they are single ones. */
 static enum status read_series(struct merge *merge, const struct selection *range, struct series_list *list)
 {
     struct selection wider = *range;
@@ -445,8 +491,9 @@ static enum status read_series(struct merge *merge, const struct selection *rang
     series_list_init(list, &range->query);
     list->only_last = range->only_last;
     merge->series = list;
-    bool adds_sums = merge->query->kind.rule != KIND_DIFFERENCE && !range->only_last;
-    if (adds_sums && is_served_by_rollups(merge, range)) status = visit_rollups(merge, range);
+    if (!range->only_last && is_served_by_rollups(merge, range))
+        status = merge->query->kind.rule == KIND_DIFFERENCE ? read_increases(merge, range, list)
+                                                            : visit_rollups(merge, range);
     if (status != STATUS_UNSUPPORTED) return status;
     series_list_fini(list);
     series_list_init(list, &range->query);

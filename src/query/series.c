@@ -105,8 +105,12 @@ static bool note_profile(void *context, const struct store_chunk *chunk)
 
 uint64_t series_first_ns(const struct series_list *list)
 {
-    uint64_t away_ns = NEIGHBOUR_SECONDS * SECOND_NS;
-    return list->from_ns > away_ns ? list->from_ns - away_ns : 0;
+    uint64_t first_ns = list->from_ns;
+    for (size_t i = 0; i < list->count; i++) {
+        uint64_t base_ns = list->items[i]->base_ns;
+        if (base_ns && base_ns < first_ns) first_ns = base_ns;
+    }
+    return first_ns;
 }
 
 void series_list_init(struct series_list *list, const struct store_query *query)
@@ -120,11 +124,12 @@ enum status series_find_profiles(struct series_list *list, struct store *store, 
     struct store_query beside = *query;
     enum status status = STATUS_OK;
     if (list->only_last) return store_each_chunk(store, query, note_profile, list, error);
-    beside.from_ns = series_first_ns(list);
+    uint64_t away_ns = NEIGHBOUR_SECONDS * SECOND_NS;
+    beside.from_ns = list->from_ns > away_ns ? list->from_ns - away_ns : 0;
     beside.to_ns = list->from_ns;
     if (list->from_ns) status = store_each_chunk(store, &beside, note_profile, list, error);
     beside.from_ns = list->to_ns;
-    beside.to_ns = list->to_ns + NEIGHBOUR_SECONDS * SECOND_NS;
+    beside.to_ns = list->to_ns + away_ns;
     if (status == STATUS_OK && query->to_ns) status = store_each_chunk(store, &beside, note_profile, list, error);
     return status;
 }
@@ -273,6 +278,25 @@ static void keep_previous(struct series *series, struct profile *profile)
     series->previous = *profile;
     profile_init(profile);
     series->has_previous = true;
+}
+
+enum status series_add_increases(struct series_list *list, const struct rollup_series *sums,
+                                 struct series_increases *sum, struct error *error)
+{
+    struct series *series = series_of(list, sums->id);
+    if (!series) return say_too_many(error);
+    set_rules(series, sums, &sum->increases);
+    if (series->has_previous && sum->first_ns < series->last_ns)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "the sums are not in the order of time");
+    enum status status = series->has_previous ? add_difference(list, series, &sum->first, error) : STATUS_OK;
+    if (status == STATUS_OK) status = add_to_sum(series, &sum->increases, error);
+    series->moment_count += sums->profile_count;
+    series->snapshot_count += sums->profile_count;
+    series->last_ns = sum->last_ns;
+    list->profile_count += sums->profile_count;
+    list->restart_count += sums->restart_count;
+    keep_previous(series, &sum->last);
+    return status;
 }
 
 enum status series_add(struct series_list *list, const struct store_chunk *chunk, struct profile *profile,

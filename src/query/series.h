@@ -30,7 +30,7 @@ void series_list_init(struct series_list *list, const struct store_query *query)
 enum status series_find_profiles(struct series_list *list, struct store *store, const struct store_query *query,
                                  struct error *error);
 void series_list_fini(struct series_list *list);
-/* The earliest start of a chunk that series_takes may accept. */
+/* The earliest start of a chunk that series_takes accepts. */
 uint64_t series_first_ns(const struct series_list *list);
 /* Returns whether CHUNK is needed: it is in the range, or the one before it that differences begin with. */
 bool series_takes(struct series_list *list, const struct store_chunk *chunk);
@@ -41,6 +41,16 @@ enum status series_add(struct series_list *list, const struct store_chunk *chunk
 /* Adds PROFILE, the sum of the profiles of SUMS, whose values are no differences. */
 enum status series_add_sum(struct series_list *list, const struct rollup_series *sums, const struct profile *profile,
                            struct error *error);
+/* The profiles of a sum: what grows since the start of a process as it was in the first one, as it grew from one to the
+ * next, and as it was in the last one. */
+struct series_increases {
+    struct profile first, increases, last;
+    uint64_t first_ns, last_ns; /* first start, last end */
+};
+/* Adds SUM, which describes the profiles of SUMS, and leaves its last one empty. STATUS_UNSUPPORTED if it begins before
+ * what was added. */
+enum status series_add_increases(struct series_list *list, const struct rollup_series *sums,
+                                 struct series_increases *sum, struct error *error);
 /* Returns whether SERIES has a profile in the range. */
 bool series_is_used(const struct series *series);
 /* Merges the series into MERGED. */

@@ -176,14 +176,18 @@ enum status days_each_chunk(struct store *store, const struct store_query *query
 }
 
 enum status query_chunks_without_rollup(struct store *store, struct day *day, const struct store_query *query,
-                                        store_visit_chunk *visit, void *context, bool *continues, struct error *error)
+                                        const struct store_rollup_visitor *visitor, bool *continues,
+                                        struct error *error)
 {
-    struct chunk_walk chunk_walk = {.visit = visit, .context = context, .with_payload = true};
+    struct chunk_walk chunk_walk = {.visit = visitor->visit, .context = visitor->context, .with_payload = true};
     buffer_init(&chunk_walk.payload, PAYLOAD_ROOM);
-    enum status status = walk_day(store, day, query,
-                                  "SELECT " CHUNK_COLUMNS ",payload FROM chunk JOIN chunk_raw USING(id)" WHERE_CHUNK
-                                  " AND (is_summed=0 OR start_ns<?2 OR end_ns>=?3) ORDER BY start_ns",
-                                  visit_chunk, &chunk_walk, continues, error);
+    enum status status = walk_day(
+        store, day, query,
+        visitor->has_increases ? "SELECT " CHUNK_COLUMNS ",payload FROM chunk JOIN chunk_raw USING(id)" WHERE_CHUNK
+                                 " AND is_summed=0 AND start_ns>=?2 ORDER BY start_ns"
+                               : "SELECT " CHUNK_COLUMNS ",payload FROM chunk JOIN chunk_raw USING(id)" WHERE_CHUNK
+                                 " AND (is_summed=0 OR start_ns<?2 OR end_ns>=?3) ORDER BY start_ns",
+        visit_chunk, &chunk_walk, continues, error);
     buffer_fini(&chunk_walk.payload);
     return status;
 }

@@ -349,7 +349,7 @@ static enum status update_day(struct store *store, struct day *day, uint64_t now
     enum status status = STATUS_OK;
     if (sqlite3_prepare_v2(day->db,
                            "SELECT first_ns,last_ns,entries FROM sum WHERE sum_group=? AND level=? AND start_ns>=? AND "
-                           "start_ns<?",
+                           "start_ns<? ORDER BY start_ns,chunk",
                            -1, &update.parts, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(day->db, "DELETE FROM stale WHERE level=? AND start_ns=? AND sum_group=?", -1, &update.fresh,
                            NULL) != SQLITE_OK)

@@ -46,7 +46,8 @@ static enum status add_level(struct adding *adding, int64_t group, int level, ui
     int code = SQLITE_DONE;
     while (status == STATUS_OK && asks_on(adding) && (code = sqlite3_step(rows)) == SQLITE_ROW) {
         uint64_t row_ns = sql_u64(rows, 0), row_first_ns = sql_u64(rows, 1), row_last_ns = sql_u64(rows, 2);
-        bool is_inside = row_first_ns >= adding->from_ns && row_last_ns < adding->to_ns;
+        bool ends_inside = row_last_ns < adding->to_ns || (level == LEVEL_CHUNK && adding->visitor->has_increases);
+        bool is_inside = row_first_ns >= adding->from_ns && ends_inside;
         if (!is_inside) continue;
         if (level > LEVEL_CHUNK) {
             status = add_level(adding, group, level - 1, at_ns, row_ns, error);
@@ -108,7 +109,9 @@ static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struc
         int64_t dictionary = sqlite3_column_int64(groups, 1);
         struct slice header = sql_text(groups, 2);
         struct slice labels = adding->visitor->separates_labels ? sql_text(groups, 3) : slice_of(NULL, 0);
-        if (dictionary != adding->dictionary || !slice_equal(header, buffer_slice(&adding->header)) ||
+        bool is_of_one_process = adding->values.running != NULL; /* rows of groups are not in the order of time */
+        if (is_of_one_process || dictionary != adding->dictionary ||
+            !slice_equal(header, buffer_slice(&adding->header)) ||
             !slice_equal(labels, buffer_slice(&adding->labels))) {
             status = give_rollup(adding, error);
             adding->dictionary = dictionary;
@@ -133,7 +136,7 @@ static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, str
         " ORDER BY space,header,labels";
     static const char rollups[] =
         "SELECT start_ns,first_ns,last_ns,entries FROM sum WHERE sum_group=?1 AND level=%d AND "
-        "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns";
+        "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns,chunk";
     sqlite3 *db = adding->day->db;
     bool is_fine = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK &&
                    sqlite3_prepare_v2(db, groups, -1, ret_groups, NULL) == SQLITE_OK;
@@ -157,8 +160,7 @@ static enum status read_day(void *context, struct store *store, struct day *day,
     enum status status = prepare(adding, &groups, error);
     if (status == STATUS_OK) status = add_groups(adding, groups, error);
     if (status == STATUS_OK && adding->continues)
-        status = query_chunks_without_rollup(store, day, adding->query, adding->visitor->visit,
-                                             adding->visitor->context, &adding->continues, error);
+        status = query_chunks_without_rollup(store, day, adding->query, adding->visitor, &adding->continues, error);
     (void)sqlite3_finalize(groups);
     for (int level = 0; level < LEVELS; level++) {
         (void)sqlite3_finalize(adding->levels[level]);

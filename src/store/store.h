@@ -38,6 +38,12 @@ struct store_rollup {
     const struct store_node *nodes;
     const uint64_t *values; /* VALUE_COUNT values of each node; a node without samples has 0 */
     size_t frame_count, node_count, value_count;
+    /* The first RUNNING_COUNT values grow since the start of a process. All chunks with such a header are of one
+     * process. If the rollup is visited, VALUES has their increases from chunk to chunk, and the two arrays have those
+     * of the first and of the last chunk, with 0 for the other values. */
+    size_t running_count;
+    const uint64_t *first_values, *last_values;
+    uint64_t restart_count;
     uint64_t first_ns, last_ns; /* first start and last end of the chunks, if it is visited */
 };
 
@@ -153,6 +159,8 @@ struct store_rollup_visitor {
     bool (*continues)(void *context);
     void *context;
     bool separates_labels; /* rollups with other labels are separate, and have their labels */
+    bool has_increases;    /* chunks belong to the time of their start, and increases between them are needed: where a
+                              store    does not have these, the walk fails with STATUS_UNSUPPORTED */
 };
 enum status store_each_rollup(struct store *store, const struct store_query *query,
                               const struct store_rollup_visitor *visitor, struct error *error);

@@ -297,6 +297,7 @@ enum status delete_in_day(struct store *store, const char *name, const struct st
 
 /* The chunks of QUERY that no rollup has in its time range, with their payloads. */
 enum status query_chunks_without_rollup(struct store *store, struct day *day, const struct store_query *query,
-                                        store_visit_chunk *visit, void *context, bool *continues, struct error *error);
+                                        const struct store_rollup_visitor *visitor, bool *continues,
+                                        struct error *error);
 
 #endif

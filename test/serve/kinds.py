@@ -16,7 +16,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from protobuf_wire import field, fields, push_series, varint  # noqa: E402
-from server_process import ROOT, Server, chunk_envelope, running, seal  # noqa: E402
+from server_process import ROOT, Server, chunk_envelope, running, seal, wait_for_roll_ups  # noqa: E402
 from tap import case, check, check_equal, main, short, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -201,6 +201,15 @@ def values_since_the_start_are_differences_and_a_restart_is_recognized():
         check_equal(total(server, service="shop", type="mutex", **{"from": NOW - 50}), 50, "a profile of a duration")
 
 
+def without_payloads(folder):
+    """What sums do not have is not there any more."""
+    for data in pathlib.Path(folder).glob("20*.db"):
+        with contextlib.closing(sqlite3.connect(data)) as database:
+            database.execute("DELETE FROM chunk_raw")
+            database.commit()
+        seal(data)
+
+
 # --- Tags -------------------------------------------------------------------------------------------------------------
 
 
@@ -251,11 +260,7 @@ def tags_that_whole_profiles_have_choose_sums():
                                 ("plain&tag_focus=eu", sum_where(lambda i: i % 2 == 0))):
             check_equal(server.read(f"top?service={query}")["total"], expected, query)
         check_equal(server.stop(), 0, "exit status")
-        for data in pathlib.Path(f"{folder}/data").glob("20*.db"):
-            with contextlib.closing(sqlite3.connect(data)) as database:
-                database.execute("DELETE FROM chunk_raw")  # the payloads
-                database.commit()
-            seal(data)
+        without_payloads(f"{folder}/data")
         server = Server(OFFBEAT, f"{folder}/data")
         check_tags()
         labels = [line.strip() for line in subprocess.run([OFFBEAT, "tags", f"{server.url}?service=plain"], capture_output=True, text=True, timeout=60).stdout.splitlines()]
@@ -309,33 +314,51 @@ def random_profiles(numbers):
     return profiles
 
 
+def send_series(server, profiles):
+    for host, of_host in profiles.items():
+        for at, values in of_host:
+            send(server, pprof(HEAP, {stack: (value, 2 * value, 3 * value, 4 * value) for stack, value in values.items()}, at), service="shop", host=host)
+
+
+def ask(server, profiles, hosts, begin, end):
+    """Values of all stacks in [BEGIN, END], beside what the profiles of HOSTS say."""
+    query = {"service": "shop", "from": begin, "to": end + 1} | ({"host": hosts[0]} if len(hosts) == 1 else {})
+    is_there = any(begin <= at <= end for host in hosts for at, _ in profiles[host])
+    for kind, factor in (("inuse_space", 4), ("alloc_space", 2)):
+        expected = collections.Counter()
+        for host in hosts:
+            of_host = [(at, {stack: factor * value for stack, value in values.items()}) for at, values in profiles[host]]
+            chosen = [one for one in of_host if begin <= one[0] <= end]
+            for stack, value in (average(chosen) if kind == "inuse_space" else difference(of_host, begin, end + 1)).items():
+                expected[stack[-1]] += value
+        answer = server.get(f"top?type={kind}&{urllib.parse.urlencode(query)}")
+        what = f"{kind} of {query}, seed {SEED}"
+        check_equal(answer.status, 200 if is_there else 404, f"status of {what}")
+        if answer.status == 200:
+            check_equal(selves(answer.json()), {name: value for name, value in expected.items() if value}, what)
+
+
 @case
 def random_series_have_the_answers_of_a_second_implementation():
     print(f"# seed {SEED}, {QUERIES} queries")
     numbers = random.Random(SEED)
     profiles = random_profiles(numbers)
     times = [at for of_host in profiles.values() for at, _ in of_host]
-    with running(OFFBEAT) as server:
-        for host, of_host in profiles.items():
-            for at, values in of_host:
-                send(server, pprof(HEAP, {stack: (value, 2 * value, 3 * value, 4 * value) for stack, value in values.items()}, at), service="shop", host=host)
-        for _ in range(QUERIES):
-            begin, end = sorted((numbers.choice(times) + numbers.choice((0, 1, 700)), numbers.choice(times) + numbers.choice((1, 2, 900))))
-            hosts = {numbers.choice("abc")} if numbers.random() < 0.5 else set(profiles)
-            query = {"service": "shop", "from": begin, "to": end + 1} | ({"host": next(iter(hosts))} if len(hosts) == 1 else {})
-            inside = {host: [one for one in profiles[host] if begin <= one[0] <= end] for host in hosts}
-            for kind, factor in (("inuse_space", 4), ("alloc_space", 2)):
-                expected = collections.Counter()
-                for host in hosts:
-                    of_host = [(at, {stack: factor * value for stack, value in values.items()}) for at, values in profiles[host]]
-                    chosen = [one for one in of_host if begin <= one[0] <= end]
-                    for stack, value in (average(chosen) if kind == "inuse_space" else difference(of_host, begin, end + 1)).items():
-                        expected[stack[-1]] += value
-                answer = server.get(f"top?type={kind}&{urllib.parse.urlencode(query)}")
-                what = f"{kind} of {query}, seed {SEED}"
-                check_equal(answer.status, 200 if any(inside.values()) else 404, f"status of {what}")
-                if answer.status == 200:
-                    check_equal(selves(answer.json()), {name: value for name, value in expected.items() if value}, what)
+    with tempfile.TemporaryDirectory() as folder:
+        for has_rolled_up in (False, True):
+            with running(OFFBEAT, data=folder) as server:
+                if has_rolled_up:
+                    wait_for_roll_ups(server)
+                else:
+                    send_series(server, profiles)
+                for _ in range(QUERIES // 2):
+                    begin, end = sorted((numbers.choice(times) + numbers.choice((0, 1, 700)), numbers.choice(times) + numbers.choice((1, 2, 900))))
+                    ask(server, profiles, [numbers.choice("abc")] if numbers.random() < 0.5 else list(profiles), begin, end)
+                check_equal(server.stop(), 0, "exit status")
+        without_payloads(folder)
+        with running(OFFBEAT, data=folder) as server:  # from sums alone
+            for end in times[::5]:
+                ask(server, profiles, list(profiles), min(times), end)
 
 
 # --- Times ------------------------------------------------------------------------------------------------------------

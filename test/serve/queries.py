@@ -7,11 +7,10 @@ import random
 import sqlite3
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from random_store import Decoded, ask, compare_flame, compare_top, random_payload  # noqa: E402
-from server_process import Server, envelope, item, seal  # noqa: E402
+from server_process import Server, envelope, item, roll_ups, seal, wait_for_roll_ups  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -19,19 +18,6 @@ QUERIES = int(sys.argv[2]) if len(sys.argv) > 2 else 300
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
 
 CHUNKS, ROUNDS = 400, 5
-
-
-def roll_ups(server):
-    text = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
-    return int(next(line for line in text.splitlines() if line.startswith("offbeat_roll_ups_total ")).split()[1])
-
-
-def wait_for_roll_ups(server):
-    """They begin at once after the start. There are none if the server before this one has made them."""
-    deadline, counts = time.monotonic() + 60, []
-    while time.monotonic() < deadline and (len(counts) < 5 or len(set(counts[-5:])) > 1):
-        time.sleep(0.3)
-        counts.append(roll_ups(server))
 
 
 @case

@@ -138,6 +138,19 @@ def seal(path):
     pathlib.Path(path).write_bytes(data)
 
 
+def roll_ups(server):
+    text = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
+    return int(next(line for line in text.splitlines() if line.startswith("offbeat_roll_ups_total ")).split()[1])
+
+
+def wait_for_roll_ups(server):
+    """They begin at once after the start. There are none if the server before this one has made them."""
+    deadline, counts = time.monotonic() + 60, []
+    while time.monotonic() < deadline and (len(counts) < 5 or len(set(counts[-5:])) > 1):
+        time.sleep(0.3)
+        counts.append(roll_ups(server))
+
+
 @contextlib.contextmanager
 def running(offbeat, *options, data=None):
     with tempfile.TemporaryDirectory() as folder:

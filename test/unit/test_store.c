@@ -507,7 +507,8 @@ TEST(a_query_for_rollups_gets_the_payloads_of_chunks_without_one)
     fill_two_days(1);
     struct store *store = open_store();
     const struct store_query query = {.project = 1};
-    const struct store_rollup_visitor visitor = {count_rollup, count_payload, continue_always, counts, false};
+    const struct store_rollup_visitor visitor = {
+        .add = count_rollup, .visit = count_payload, .continues = continue_always, .context = counts};
     CHECK_UINT(store_each_rollup(store, &query, &visitor, NULL), STATUS_OK);
     CHECK_UINT(counts[0], 0);
     CHECK_UINT(counts[1], 2);
