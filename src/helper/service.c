@@ -168,6 +168,8 @@ static void answer_flushes(struct server *server)
     if (server->flush_count == 0) return;
     bool is_idle = transport_await_idle(server->transport, WAIT_MS * MILLISECOND_NS);
     uint64_t oldest_ns = is_idle ? UINT64_MAX : spool_oldest_ns(&server->spool);
+    /* An envelope's file is deleted before its outcome is written, which the program reads after its flush. */
+    if (!is_idle && transport_is_concluding(server->transport)) return;
     for (size_t i = 0; i < server->flush_count; i++) {
         bool is_sent = oldest_ns > server->flushes[i].until_ns;
         if (is_sent && exchange_path(path, server->folder, server->flushes[i].name)) (void)unlink(path);

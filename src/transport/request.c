@@ -25,6 +25,9 @@ void request_fini(struct request *request)
  * killed between the two sends it twice. */
 static void delete_stored(struct transport *transport)
 {
+    pthread_mutex_lock(&transport->mutex);
+    transport->is_concluding = true;
+    pthread_mutex_unlock(&transport->mutex);
     if (transport->request.is_spooled) spool_remove(&transport->spool, &transport->request.claim);
 }
 
@@ -122,6 +125,9 @@ static void report_outcome(struct transport *transport, enum transport_outcome o
         .failure = failure,
     };
     if (transport->options.answered) transport->options.answered(transport->options.context, &answer);
+    pthread_mutex_lock(&transport->mutex);
+    transport->is_concluding = false;
+    pthread_mutex_unlock(&transport->mutex);
 }
 
 /* --- Outcomes ----------------------------------------------------------------------------------------------------- */

@@ -177,6 +177,14 @@ bool transport_await_idle(struct transport *transport, uint64_t timeout_ns)
     return is_idle;
 }
 
+bool transport_is_concluding(struct transport *transport)
+{
+    pthread_mutex_lock(&transport->mutex);
+    bool is_concluding = transport->is_concluding;
+    pthread_mutex_unlock(&transport->mutex);
+    return is_concluding;
+}
+
 bool transport_flush(struct transport *transport, uint64_t timeout_ns)
 {
     transport_hurry(transport);

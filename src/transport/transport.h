@@ -106,6 +106,8 @@ void transport_look(struct transport *transport);
 void transport_hurry(struct transport *transport);
 /* Waits until nothing is left to send, at most TIMEOUT_NS; true then. */
 bool transport_await_idle(struct transport *transport, uint64_t timeout_ns);
+/* True while an envelope may be gone from the spool, and ANSWERED was not told yet what became of it. */
+bool transport_is_concluding(struct transport *transport);
 /* Does both. From any thread. */
 bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 

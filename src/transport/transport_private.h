@@ -47,8 +47,9 @@ struct transport {
     struct discards discards; /* counts that are not reported yet */
     struct transport_counts counts;
     unsigned flusher_count;
-    bool is_hurried; /* a thread began to wait: do not rest */
-    bool is_idle;    /* nothing left to send */
+    bool is_hurried;    /* a thread began to wait: do not rest */
+    bool is_idle;       /* nothing left to send */
+    bool is_concluding; /* an envelope is gone, and ANSWERED does not know its outcome yet */
     bool is_stopping, is_ended, is_abandoned;
     uint64_t stop_at_ns;
 

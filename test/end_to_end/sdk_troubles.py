@@ -82,7 +82,7 @@ def under_a_rate_limit_the_profiler_is_stopped_in_each_form_of_the_header():
                  {"Retry_After": "Fri, 01 Jan 2100 00:00:00 GMT"}):
         with Folder() as folder, FakeServer([answer(429, **form)]) as server:
             ran = drive(server, folder, words)
-            check_equal(ran.printed["runs"], [False, False], f"runs after {form}")
+            check_equal((ran.printed["flush"], ran.printed["runs"]), ([True] * 3, [False, False]), f"flushed, runs after {form}: {ran.said}")
             for said in ("the profiler stops: the server wants no profiles now",
                          "start_profiler does nothing: the server wants no profiles now"):
                 check_equal(ran.said.count(said), 1, f"number of messages: {said}: {ran.said}")

@@ -542,4 +542,40 @@ TEST(starting_and_stopping_leaves_nothing_after)
     CHECK(!transport_stop(NULL, 0));
 }
 
+struct told {
+    struct transport *transport; /* set while the mutex is held */
+    pthread_mutex_t mutex;
+    bool has_answer, is_concluding;
+};
+
+static void told_outcome(void *context, const struct transport_answer *answer)
+{
+    struct told *told = context;
+    pthread_mutex_lock(&told->mutex);
+    if (answer->outcome == TRANSPORT_WITHHELD) { /* a client report follows, with an outcome of its own */
+        told->has_answer = true;
+        told->is_concluding = transport_is_concluding(told->transport);
+    }
+    pthread_mutex_unlock(&told->mutex);
+}
+
+TEST(an_envelope_that_is_gone_is_concluding_until_its_outcome_is_told)
+{
+    struct told told = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    const struct transport_options options = {.dsn = "http://" KEY "@127.0.0.1:9/1",
+                                              .limits = {.all_until_ns = UINT64_MAX},
+                                              .answered = told_outcome,
+                                              .context = &told};
+    struct buffer envelope = bytes_of(CHUNK);
+    pthread_mutex_lock(&told.mutex);
+    told.transport = transport_start(&options, NULL);
+    CHECK(told.transport && transport_send(told.transport, &envelope));
+    pthread_mutex_unlock(&told.mutex);
+    (void)transport_flush(told.transport, 10 * S);
+    CHECK(told.has_answer && told.is_concluding);
+    CHECK(!transport_is_concluding(told.transport));
+    (void)transport_stop(told.transport, S);
+    pthread_mutex_destroy(&told.mutex);
+}
+
 TEST_MAIN()
