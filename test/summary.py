@@ -8,17 +8,19 @@ import sys
 
 CASE = re.compile(r"(ok|not ok)\s+\d+\s*-?\s*(.*?)(?:\s*#\s*SKIP\b\s*(.*))?$", re.IGNORECASE)
 STDERR_LINES_MAX = 40
+SECOND_TRIES_MAX = 3  # more cases that fail and then pass fail the run
 SLOWEST = 10
 
 
 class Counts:
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = self.skipped = self.second_tries = 0
         self.seconds = {}  # by test
 
-    def add_failure(self, place, name, details):
-        self.failed += 1
-        print(f"FAILED {place}: {name}")
+    def add_failure(self, place, name, details, second_try=False):
+        self.failed += not second_try
+        self.second_tries += second_try
+        print(f"{'PASSED THE SECOND TIME' if second_try else 'FAILED'} {place}: {name}")
         for line in details:
             print("    " + line)
 
@@ -33,6 +35,8 @@ def read_case(counts, place, match, diagnostics):
         counts.add_failure(place, name, diagnostics)
     elif reason is not None:
         counts.add_skip(place, name, reason)
+    elif "# FAILED AT FIRST" in diagnostics:
+        counts.add_failure(place, name, diagnostics, second_try=True)
     else:
         counts.passed += 1
 
@@ -94,8 +98,12 @@ def main():
     if counts.passed == 0 and counts.failed == 0:
         counts.add_failure("test", "nothing was tested", [])
     slowest = sorted(counts.seconds.items(), key=lambda one: -one[1])[:SLOWEST]
+    if counts.second_tries > SECOND_TRIES_MAX:
+        counts.add_failure("test", f"{counts.second_tries} cases passed only the second time", [])
     print("slowest: " + ", ".join(f"{place} {seconds:.0f} s" for place, seconds in slowest))
-    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
+    if counts.second_tries:
+        print(f"{counts.second_tries} passed the second time: see above")
+    print(f"{counts.passed + counts.second_tries} passed, {counts.failed} failed, {counts.skipped} skipped")
     sys.exit(1 if counts.failed else 0)
 
 
