@@ -3,7 +3,7 @@
     stated.py OFFBEAT DATA
 
 Callgrind states what each call cost. The inclusive cost of a function is the sum of the calls from other functions, or, if no
-function calls it, its own costs and those of its calls of others. Python's profilers state the inclusive cost itself.
+function calls it, its own costs and those of its calls of others. Python's profilers and stackprof state the inclusive cost itself.
 
 SPDX-License-Identifier: MIT"""
 import json
@@ -81,6 +81,17 @@ class Graph:
             statistics[key[name]] = (1, 1, self.own(name) / 1e9, self.cumulative[name] / 1e9, callers)
         return marshal.dumps(statistics)
 
+    def stackprof(self):
+        """Without stacks; samples of lines are with all that these call, and alone."""
+        number = {name: str(140000000000000 + 40 * i) for i, name in enumerate(self.names)}
+        frames = {}
+        for i, name in enumerate(self.names):
+            frames[number[name]] = {"name": name, "file": "a.rb", "line": 1, "total_samples": self.cumulative[name], "samples": self.own(name),
+                                    "edges": {number[callee]: self.call_cost(name, callee) for caller, callee in self.calls if caller == name},
+                                    "lines": {str(line): [cost + 5, cost] for line, cost in self.lines[name].items()}}
+        return json.dumps({"version": 1.2, "mode": "object", "interval": 1, "samples": 1, "gc_samples": 0, "missed_samples": 0,
+                           "metadata": {}, "frames": frames}).encode()
+
 
 def check_reports(path, expected, calls, what):
     """EXPECTED is {function: (self, inclusive)}, CALLS {(caller, callee): cost}."""
@@ -98,7 +109,7 @@ def check_reports(path, expected, calls, what):
 def check_graph(graph, folder):
     calls = {pair: graph.call_cost(*pair) for pair in graph.calls if pair[0] != pair[1]}
     stated = {name: (graph.own(name), graph.inclusive(name)) for name in graph.names}
-    path, again, python = (pathlib.Path(folder) / name for name in ("x.callgrind", "y.callgrind", "x.pstats"))
+    path, again, python, ruby = (pathlib.Path(folder) / name for name in ("x.callgrind", "y.callgrind", "x.pstats", "x.json"))
     path.write_bytes(graph.callgrind())
     check_reports(path, stated, calls, "callgrind")
     run("convert", path, "-o", again)
@@ -111,10 +122,12 @@ def check_graph(graph, folder):
     python.write_bytes(graph.pstats())
     stated = {name: (graph.own(name), graph.cumulative[name]) for name in graph.names}
     check_reports(python, stated, calls, "pstats")
+    ruby.write_bytes(graph.stackprof())
+    check_reports(ruby, stated, calls, "stackprof")
 
 
 @case
-def random_call_graphs_come_back_from_callgrind_and_pstats():
+def random_call_graphs_come_back_from_callgrind_pstats_and_stackprof():
     for number in range(GRAPHS):
         with tempfile.TemporaryDirectory() as folder:
             check_graph(Graph(number), folder)

@@ -11,6 +11,9 @@ struct json_member {
     struct slice value; /* bytes of the input; empty: missing, or null */
 };
 
+/* Takes the next value, whatever it is: its bytes in the input. */
+struct slice json_take_value(struct json_reader *reader);
+
 /* Takes one object, and notes in MEMBERS (COUNT of them, their values empty) what it has of these; of a name that comes
  * twice the last counts. Others are passed over. */
 void json_members_note(struct json_reader *reader, struct json_member *members, size_t count);

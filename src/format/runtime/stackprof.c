@@ -1,11 +1,14 @@
 /* Reads the JSON of Ruby's stackprof (stackprof --json, StackProf.results as JSON): frames by number, and "raw", stacks
  * one after the other: the number of frames, these from the root on, the number of samples. Values are samples/count
- * and, if the interval is a time, wall or cpu/nanoseconds; objects/count for allocations. A file without "raw" has no
- * stacks: each function is a stack of one frame, and a comment says so.  SPDX-License-Identifier: MIT */
+ * and, if the interval is a time, wall or cpu/nanoseconds; objects/count for allocations. A file without "raw" states
+ * of each frame how many samples are in it, in each of its lines, in it and all that it calls, and in each of its
+ * calls ("edges"). A comment says that it has no stacks.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/hash.h"
 #include "format/common/format_ops.h"
 #include "format/common/json_members.h"
+#include "format/common/stack_estimate.h"
+#include "profile/stated_costs.h"
 
 #include <stdlib.h>
 
@@ -14,7 +17,9 @@ enum { STACKPROF_DEPTH_MAX = 65536 }; /* frames of a stack */
 struct frame {
     uint64_t id;
     struct location_id location;
-    int64_t samples; /* samples in the function itself */
+    struct function_id function;
+    int64_t samples, total_samples; /* in the function itself, and with all that it calls */
+    struct slice edges, lines;      /* objects in the file; empty: none */
 };
 
 struct decoder {
@@ -46,10 +51,21 @@ static uint64_t parse_id(struct json_reader *reader, struct slice text)
     return id;
 }
 
-static void read_frame(struct decoder *decoder, struct json_reader *reader, uint64_t id)
+/* Blocks of one line may have one name, and the program its own twice. */
+static struct function_id add_function(struct profile *profile, struct function *function, struct string_id key)
+{
+    size_t count = profile->functions.count;
+    struct function_id found = profile_add_function(profile, function);
+    if (profile->functions.count > count) return found;
+    function->system_name = key;
+    return profile_add_function(profile, function);
+}
+
+static void read_frame(struct decoder *decoder, struct json_reader *reader, struct slice key)
 {
     struct profile *profile = decoder->file.profile;
-    struct frame frame = {.id = id};
+    struct frame frame = {.id = parse_id(reader, key)};
+    struct string_id key_text = profile_string(profile, key);
     struct function function = {0};
     struct slice name;
     json_object_begin(reader);
@@ -63,17 +79,24 @@ static void read_frame(struct decoder *decoder, struct json_reader *reader, uint
             function.start_line = json_i64(reader);
         else if (slice_equals_text(name, "samples"))
             frame.samples = json_i64(reader);
+        else if (slice_equals_text(name, "total_samples"))
+            frame.total_samples = json_i64(reader);
+        else if (slice_equals_text(name, "edges"))
+            frame.edges = json_take_value(reader);
+        else if (slice_equals_text(name, "lines"))
+            frame.lines = json_take_value(reader);
         else
             json_skip(reader);
     }
     if (function.start_line < 0 || function.start_line > INT32_MAX) function.start_line = 0;
-    struct line line = {.function = profile_add_function(profile, &function), .line = function.start_line};
+    frame.function = add_function(profile, &function, key_text);
+    struct line line = {.function = frame.function, .line = function.start_line};
     frame.location = profile_add_location(profile, &(struct location){.kind = FRAME_INTERPRETED}, &line, 1);
     size_t count = decoder->frames.count;
     if (reader->failed) return;
-    bool is_new = find_frame(decoder, id) == INDEX_NONE;
+    bool is_new = find_frame(decoder, frame.id) == INDEX_NONE;
     if (!ARRAY_PUSH(&decoder->frames, PROFILE_ENTITIES_MAX, frame) ||
-        (is_new && !index_table_add(&decoder->frames.index, hash_mix(0, id), (uint32_t)count)))
+        (is_new && !index_table_add(&decoder->frames.index, hash_mix(0, frame.id), (uint32_t)count)))
         json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the frames");
 }
 
@@ -83,14 +106,22 @@ static void read_frames(struct decoder *decoder, struct slice frames)
     struct slice key;
     json_reader_init(&reader, frames);
     json_object_begin(&reader);
-    while (json_object_next(&reader, &key)) read_frame(decoder, &reader, parse_id(&reader, key));
+    while (json_object_next(&reader, &key)) read_frame(decoder, &reader, key);
     json_parts_finish(&decoder->file, &reader);
+}
+
+/* Sets VALUES to those of COUNT samples. */
+static void give_values(const struct decoder *decoder, int64_t count, int64_t values[2])
+{
+    double time_ns = (double)count * decoder->interval_ns;
+    values[0] = count;
+    values[1] = time_ns < 0x1p62 ? (int64_t)time_ns : INT64_MAX / 2;
 }
 
 static void add_sample(struct decoder *decoder, struct stack_id stack, int64_t count)
 {
-    double time_ns = (double)count * decoder->interval_ns;
-    int64_t values[] = {count, time_ns < 0x1p62 ? (int64_t)time_ns : INT64_MAX / 2};
+    int64_t values[2];
+    give_values(decoder, count, values);
     profile_add_sample(decoder->file.profile, &(struct sample){.stack = stack}, values);
 }
 
@@ -124,15 +155,81 @@ static void read_raw(struct decoder *decoder, struct slice raw)
     json_parts_finish(&decoder->file, &reader);
 }
 
-static void add_flat_samples(struct decoder *decoder)
+/* --- Files without stacks ----------------------------------------------------------------------------------------- */
+
+static uint32_t stated_function_of(struct decoder *decoder, const struct frame *frame)
+{
+    return stated_function_add(decoder->file.profile, &(struct stated_function){.function = frame->function});
+}
+
+static void state_cost(struct decoder *decoder, const struct frame *frame, uint64_t number, int64_t count)
 {
     struct profile *profile = decoder->file.profile;
-    for (size_t i = 0; i < decoder->frames.count; i++) {
+    struct line line = {.function = frame->function, .line = number <= INT32_MAX ? (int64_t)number : 0};
+    int64_t values[2];
+    give_values(decoder, count, values);
+    if (count <= 0) return;
+    stated_cost_add(profile, stated_function_of(decoder, frame),
+                    profile_add_location(profile, &(struct location){.kind = FRAME_INTERPRETED}, &line, 1), values,
+                    (uint32_t)profile->value_type_count);
+}
+
+/* Reads {"12": [samples with all that the line calls, samples], …}; those that have no line are at the function's. */
+static void read_lines(struct decoder *decoder, const struct frame *frame, uint64_t start_line)
+{
+    struct json_reader reader;
+    struct slice key;
+    int64_t left = frame->samples;
+    json_reader_init(&reader, frame->lines);
+    if (frame->lines.size > 0) json_object_begin(&reader);
+    while (frame->lines.size > 0 && json_object_next(&reader, &key)) {
+        uint64_t number = parse_id(&reader, key);
+        int64_t counts[2] = {0};
+        json_array_begin(&reader);
+        for (size_t i = 0; json_array_next(&reader); i++) counts[i < 1 ? 0 : 1] = json_i64(&reader);
+        if (counts[1] > left) counts[1] = left;
+        if (counts[1] > 0) left -= counts[1];
+        state_cost(decoder, frame, number, counts[1]);
+    }
+    if (frame->lines.size > 0) json_parts_finish(&decoder->file, &reader);
+    state_cost(decoder, frame, start_line, left);
+}
+
+static void read_edges(struct decoder *decoder, const struct frame *frame)
+{
+    struct profile *profile = decoder->file.profile;
+    struct json_reader reader;
+    struct slice key;
+    if (frame->edges.size == 0) return;
+    json_reader_init(&reader, frame->edges);
+    json_object_begin(&reader);
+    while (json_object_next(&reader, &key)) {
+        uint32_t callee = find_frame(decoder, parse_id(&reader, key));
+        int64_t count = json_i64(&reader), values[2];
+        if (callee == INDEX_NONE) json_reader_reject(&reader, STATUS_MALFORMED, "a call of a frame that is not there");
+        if (reader.failed || count <= 0) continue;
+        struct stated_call call = {.caller = stated_function_of(decoder, frame), .location = frame->location};
+        call.callee = stated_function_of(decoder, &decoder->frames.items[callee]);
+        give_values(decoder, count, values);
+        stated_call_add(profile, &call, values, (uint32_t)profile->value_type_count);
+    }
+    json_parts_finish(&decoder->file, &reader);
+}
+
+static void add_stated_costs(struct decoder *decoder)
+{
+    struct profile *profile = decoder->file.profile;
+    for (size_t i = 0; i < decoder->frames.count && decoder->file.status == STATUS_OK; i++) {
         const struct frame *frame = &decoder->frames.items[i];
-        if (frame->samples > 0)
-            add_sample(decoder, profile_add_stack(profile, (struct stack_id){0}, frame->location), frame->samples);
+        int64_t values[2];
+        read_lines(decoder, frame, (uint64_t)profile_function(profile, frame->function)->start_line);
+        give_values(decoder, frame->total_samples > frame->samples ? frame->total_samples : frame->samples, values);
+        stated_inclusive_add(profile, stated_function_of(decoder, frame), values, (uint32_t)profile->value_type_count);
+        if (decoder->file.status == STATUS_OK) read_edges(decoder, frame);
     }
     profile_add_comment(profile, slice_of_text("The file has no stacks; record with raw: true."));
+    if (decoder->file.status == STATUS_OK)
+        decoder->file.status = stack_estimate_add_samples(profile, decoder->file.bytes.size, decoder->file.error);
 }
 
 /* The interval of times is in microseconds. */
@@ -179,7 +276,7 @@ static enum status stackprof_decode(struct slice bytes, struct profile *profile,
     if (decoder.file.status == STATUS_OK && members[RAW].value.size > 0)
         read_raw(&decoder, members[RAW].value);
     else if (decoder.file.status == STATUS_OK)
-        add_flat_samples(&decoder);
+        add_stated_costs(&decoder);
     if (decoder.file.status == STATUS_OK && members[MISSED].value.size > 0) {
         double missed = json_parts_double(&decoder.file, members[MISSED].value);
         if (missed > 0 && missed < 0x1p62) profile_add_metadata_number(profile, "missed_samples", (int64_t)missed);
