@@ -22,6 +22,29 @@ void profile_mangle(struct profile *profile)
     }
 }
 
+/* Sets TEXT to the readable form of NAME. DTrace has the module in front: libx.so`_ZN1f1gEv. */
+static bool make_readable(struct slice name, struct buffer *text)
+{
+    const char *linker_name = (const char *)name.data;
+    const char *tick = is_mangled(linker_name) ? NULL : strchr(linker_name, '`');
+    if (!tick || !is_mangled(tick + 1))
+        return is_mangled(linker_name) ? demangle(linker_name, text) : demangle_hashed(name, text);
+    struct buffer module;
+    buffer_init(&module, PROFILE_STRING_BYTES_MAX);
+    bool is_readable = demangle(tick + 1, text);
+    buffer_append(&module, name.data, (size_t)(tick + 1 - linker_name));
+    buffer_append_text(&module, is_readable ? (const char *)text->data : "");
+    buffer_append_byte(&module, 0);
+    is_readable = is_readable && !module.failed;
+    if (is_readable) {
+        buffer_fini(text);
+        *text = module;
+    } else {
+        buffer_fini(&module);
+    }
+    return is_readable;
+}
+
 void profile_demangle(struct profile *profile)
 {
     struct buffer text;
@@ -29,10 +52,7 @@ void profile_demangle(struct profile *profile)
     for (size_t i = 1; i < profile->functions.count; i++) {
         struct function *function = &profile->functions.items[i];
         struct string_id known = function->name.index ? function->name : function->system_name;
-        const char *name = profile_c_string(profile, known);
-        bool is_readable =
-            is_mangled(name) ? demangle(name, &text) : demangle_hashed(profile_slice(profile, known), &text);
-        if (!is_readable) continue;
+        if (!make_readable(profile_slice(profile, known), &text)) continue;
         struct string_id readable = profile_text(profile, (const char *)text.data);
         if (function->system_name.index == 0) function->system_name = known;
         function->name = readable;

@@ -61,7 +61,7 @@ bool demangle(const char *mangled, struct buffer *into)
     if (mangled[0] != '_') return false; /* all mangled names that we know begin with it */
     if (mangled[1] == '_' && (mangled[2] == 'Z' || mangled[2] == 'R')) mangled++; /* macOS puts one more in front */
     bool is_demangled = print_any_name(into, mangled);
-    const char *suffix = is_demangled ? NULL : strchr(mangled, '@');
+    const char *suffix = is_demangled ? NULL : strpbrk(mangled, "@+ ");
     if (suffix && suffix - mangled <= VERSIONED_BYTES_MAX) {
         char *name = strndup(mangled, (size_t)(suffix - mangled));
         is_demangled = name && print_any_name(into, name);

@@ -7,9 +7,9 @@
 /* A short mangled name can stand for gigabytes, since it may refer to its own parts again and again. */
 enum { DEMANGLED_BYTES_MAX = 64 << 10 };
 
-/* Writes the readable name, with parameters and without the hash of Rust, to INTO, with a NUL. A suffix from "@" on,
- * such as "@plt", stays. False if MANGLED is not mangled, too long when demangled, or memory is short. Several threads
- * may call it, each with its own INTO. */
+/* Writes the readable name, with parameters and without the hash of Rust, to INTO, with a NUL. A suffix from "@", "+"
+ * or a blank on, such as "@plt" and "+0x1f", stays. False if MANGLED is not mangled, too long when demangled, or memory
+ * is short. Several threads may call it, each with its own INTO. */
 bool demangle(const char *mangled, struct buffer *into);
 
 /* Whether NAME ends as legacy names of Rust do, in "::h" and 16 hexadecimal digits. */

@@ -258,6 +258,26 @@ TEST(austin_has_threads_lines_and_the_unit_of_its_mode)
     profile_fini(&profile);
 }
 
+TEST(austin_without_a_header_has_wall_time)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static const char text[] = "P43;T0:7ffff;/a b/x.py:<module>:10;x.py:f:3 1000\nP43;T7fffe 500\n";
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].type), "wall");
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].unit), "microseconds");
+    CHECK_UINT(profile.comments.count, 1);
+    check_thread(&profile, 0, 43, "0:7ffff", "");
+    check_function(&profile, 0, "f", "x.py", 3);
+    check_thread(&profile, 1, 43, "7fffe", "");
+    profile_fini(&profile);
+    static const char other[] = "P43;T0;f 3\n"; /* functions that are called so */
+    profile_init(&profile);
+    CHECK_UINT(format_collapsed.decode(slice_of_text(other), &profile, NULL), STATUS_OK);
+    check_collapsed(&profile, other);
+    profile_fini(&profile);
+}
+
 TEST(austin_in_full_mode_has_three_values)
 {
     struct profile profile;
@@ -301,6 +321,18 @@ TEST(threads_and_sources_of_py_spy_and_async_profiler_are_no_names)
     CHECK_UINT(profile.samples.thread[4].index, 0);
     check_collapsed(&profile, "<module> 2\n[unknown] 5\njava/lang/Thread.run;[unknown] 4\n"
                               "thread (pool);process 7;[a tid=x];f (a.c:3);(b.py:1) 6\nwork 3\n");
+    profile_fini(&profile);
+}
+
+TEST(processes_and_threads_of_stackcollapse_perf_are_no_names)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static const char text[] = "kworker/0:1-12/34;f 2\npython-?/35;f-1/2 3\na/b;f 4\npython-?;f 5\n";
+    CHECK_UINT(format_collapsed.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    check_thread(&profile, 0, 12, "34", "kworker/0:1");
+    check_thread(&profile, 1, 0, "35", "python");
+    check_collapsed(&profile, "a/b;f 4\nf 2\nf-1/2 3\npython-?;f 5\n");
     profile_fini(&profile);
 }
 

@@ -894,6 +894,8 @@ TEST(names_of_cpp_and_rust_are_demangled_and_others_left_alone)
     CHECK_TEXT(demangled("_D3std5stdio8readLineFZAya"), "std.stdio.readLine()");
     CHECK_TEXT(demangled("__ZN3foo3barEv"), "foo::bar()");
     CHECK_TEXT(demangled("_ZN3foo3barEv@plt"), "foo::bar()@plt");
+    CHECK_TEXT(demangled("_ZN3foo3barEv+0x1f"), "foo::bar()+0x1f");
+    CHECK_TEXT(demangled("_ZN3foo3barEv (inlined)"), "foo::bar() (inlined)");
     CHECK_TEXT(demangled("_ZN3foo3barEv.cold"), "foo::bar() [clone .cold]");
 }
 

@@ -1,4 +1,5 @@
-/* Collapsed stacks with a header of lines "# key: value", which says what the numbers are.
+/* Collapsed stacks with a header of lines "# key: value", which says what the numbers are. Older versions have none:
+ * the numbers are then taken for the default, microseconds of wall time.
  *
  * https://github.com/P403n1x87/austin, README, "Usage": "P<pid>;T<iid>:<tid>;[frame]*;[frame] [metric]", where a frame
  * is "module:function:line". Frames of the profiler's own, such as ":GC:", have no module and no line.
@@ -24,56 +25,13 @@ static const struct {
     [MODE_FULL] = {"full", {{"time", "microseconds"}, {"idle", "microseconds"}, {"memory", "bytes"}}},
 };
 
-/* --- The header --------------------------------------------------------------------------------------------------- */
+/* --- Recognizing ---------------------------------------------------------------------------------------------------
+ */
 
 static bool begins_comment(struct slice line)
 {
     return text_begins_with(line, "# ");
 }
-
-bool austin_detect(struct slice bytes)
-{
-    while (begins_comment(bytes)) {
-        if (text_begins_with(bytes, "# austin: ")) return true;
-        (void)text_take_line(&bytes);
-    }
-    return false;
-}
-
-static void read_mode(struct slice value, enum mode *mode)
-{
-    for (int i = 0; i < MODES; i++) {
-        if (slice_equals_text(value, modes[i].name)) *mode = (enum mode)i;
-    }
-}
-
-/* Reads all lines of the header, and those at the end of the file. */
-static enum mode read_header(struct slice bytes, struct profile *profile)
-{
-    enum mode mode = MODE_WALL;
-    uint64_t interval_us = 0, duration_us = 0;
-    while (bytes.size > 0) {
-        struct slice line = text_take_line(&bytes);
-        if (!begins_comment(line)) continue;
-        line = text_from(line, 2);
-        if (profile->comments.count < AUSTIN_COMMENTS_MAX) profile_add_comment(profile, line);
-        struct slice key = text_take_word(&line), value = text_trim(line);
-        if (slice_equals_text(key, "mode:")) read_mode(value, &mode);
-        if (slice_equals_text(key, "interval:")) (void)text_number(value, &interval_us);
-        if (slice_equals_text(key, "duration:")) (void)text_number(value, &duration_us);
-    }
-    for (int i = 0; i < METRICS_MAX && modes[mode].metrics[i].type; i++)
-        profile_add_value_type(profile, modes[mode].metrics[i].type, modes[mode].metrics[i].unit);
-    profile->default_value_type = profile->value_types[0].type;
-    if (mode != MODE_MEMORY && interval_us > 0 && interval_us <= INT64_MAX) {
-        profile->period_type = profile->value_types[0];
-        profile->period = (int64_t)interval_us;
-    }
-    if (duration_us <= UINT64_MAX / 1000) profile->duration_ns = 1000 * duration_us;
-    return mode;
-}
-
-/* --- Lines -------------------------------------------------------------------------------------------------------- */
 
 static struct slice take_part(struct slice *left)
 {
@@ -93,6 +51,85 @@ static struct slice take_last_field(struct slice *left)
     return field;
 }
 
+/* Takes "P4317;T0:7ffff" off the front of *STACK. Older versions have "T7ffff". */
+static bool take_ids(struct slice *stack, uint64_t *ret_pid, struct slice *ret_thread)
+{
+    struct slice left = *stack, process = take_part(&left), thread = take_part(&left);
+    if (process.size < 2 || process.data[0] != 'P' || !text_number(text_from(process, 1), ret_pid) ||
+        *ret_pid > INT32_MAX || thread.size < 2 || thread.data[0] != 'T')
+        return false;
+    *stack = left;
+    *ret_thread = text_from(thread, 1);
+    return true;
+}
+
+/* "P4317;T7ffff;app.py:f:3 100": ids, and a frame with a line. */
+static bool is_stack(struct slice line)
+{
+    struct slice left = line, thread, frame;
+    uint64_t number;
+    if (!take_ids(&left, &number, &thread)) return false;
+    for (size_t i = 0; i < thread.size; i++) {
+        uint8_t byte = thread.data[i] | 0x20;
+        if (!((byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') || thread.data[i] == ':')) return false;
+    }
+    const uint8_t *blank = left.size > 0 ? memrchr(left.data, ' ', left.size) : NULL;
+    left.size = blank ? (size_t)(blank - left.data) : 0;
+    frame = take_part(&left);
+    return text_number(take_last_field(&frame), &number) && take_last_field(&frame).size > 0 && frame.size > 0;
+}
+
+bool austin_detect(struct slice bytes)
+{
+    struct slice line;
+    do {
+        line = text_take_line(&bytes);
+        if (text_begins_with(line, "# austin: ")) return true;
+    } while (bytes.size > 0 && (line.size == 0 || begins_comment(line)));
+    return is_stack(line);
+}
+
+/* --- The header --------------------------------------------------------------------------------------------------- */
+
+static void read_mode(struct slice value, enum mode *mode)
+{
+    for (int i = 0; i < MODES; i++) {
+        if (slice_equals_text(value, modes[i].name)) *mode = (enum mode)i;
+    }
+}
+
+/* Reads all lines of the header, and those at the end of the file. */
+static enum mode read_header(struct slice bytes, struct profile *profile)
+{
+    enum mode mode = MODE_WALL;
+    uint64_t interval_us = 0, duration_us = 0;
+    bool has_header = false;
+    while (bytes.size > 0) {
+        struct slice line = text_take_line(&bytes);
+        if (!begins_comment(line)) continue;
+        line = text_from(line, 2);
+        has_header = true;
+        if (profile->comments.count < AUSTIN_COMMENTS_MAX) profile_add_comment(profile, line);
+        struct slice key = text_take_word(&line), value = text_trim(line);
+        if (slice_equals_text(key, "mode:")) read_mode(value, &mode);
+        if (slice_equals_text(key, "interval:")) (void)text_number(value, &interval_us);
+        if (slice_equals_text(key, "duration:")) (void)text_number(value, &duration_us);
+    }
+    if (!has_header)
+        profile_add_comment(profile, slice_of_text("The file has no header: its values are taken for wall time."));
+    for (int i = 0; i < METRICS_MAX && modes[mode].metrics[i].type; i++)
+        profile_add_value_type(profile, modes[mode].metrics[i].type, modes[mode].metrics[i].unit);
+    profile->default_value_type = profile->value_types[0].type;
+    if (mode != MODE_MEMORY && interval_us > 0 && interval_us <= INT64_MAX) {
+        profile->period_type = profile->value_types[0];
+        profile->period = (int64_t)interval_us;
+    }
+    if (duration_us <= UINT64_MAX / 1000) profile->duration_ns = 1000 * duration_us;
+    return mode;
+}
+
+/* --- Lines -------------------------------------------------------------------------------------------------------- */
+
 /* A part that is no "module:function:line" is a name. */
 static struct location_id add_frame(struct profile *profile, struct slice frame)
 {
@@ -108,17 +145,13 @@ static struct location_id add_frame(struct profile *profile, struct slice frame)
     return profile_add_location(profile, &(struct location){0}, &line, 1);
 }
 
-/* Takes "P4317;T0:7ffff" off the front of *STACK. Older versions have "T7ffff". */
 static struct thread_id take_thread(struct profile *profile, struct slice *stack)
 {
-    struct slice left = *stack, process = take_part(&left), thread = take_part(&left);
     uint64_t pid;
-    if (process.size < 2 || process.data[0] != 'P' || !text_number(text_from(process, 1), &pid) || pid > INT32_MAX ||
-        thread.size < 2 || thread.data[0] != 'T')
-        return (struct thread_id){0};
-    *stack = left;
+    struct slice thread;
+    if (!take_ids(stack, &pid, &thread)) return (struct thread_id){0};
     struct thread found = {.process = profile_add_pid(profile, (int64_t)pid, (struct string_id){0}),
-                           .id = profile_string(profile, text_from(thread, 1))};
+                           .id = profile_string(profile, thread)};
     return profile_add_thread(profile, &found);
 }
 

@@ -78,16 +78,38 @@ static bool read_async_thread(struct slice frame, struct thread_fields *fields)
     return true;
 }
 
+/* python-1234/1235, python-?/1235 */
+static bool read_perf_thread(struct slice frame, struct thread_fields *fields)
+{
+    const uint8_t *slash = frame.size > 0 ? memrchr(frame.data, '/', frame.size) : NULL;
+    struct slice left = slice_of(frame.data, slash ? (size_t)(slash - frame.data) : 0);
+    const uint8_t *dash = left.size > 0 ? memrchr(left.data, '-', left.size) : NULL;
+    if (!dash || dash == left.data) return false;
+    uint64_t pid = 0, tid;
+    struct slice id = text_from(frame, left.size + 1), process = text_from(left, (size_t)(dash + 1 - left.data));
+    bool is_known = text_number(process, &pid) && pid <= INT32_MAX;
+    if (!text_number(id, &tid) || (!is_known && !slice_equals_text(process, "?"))) return false;
+    fields->pid = is_known ? pid : 0;
+    fields->thread_id = id;
+    fields->thread_name = slice_of(left.data, (size_t)(dash - left.data));
+    return true;
+}
+
+/* What stands at the root of a stack only. */
+static bool read_first(struct slice frame, struct thread_fields *fields)
+{
+    return read_async_thread(frame, fields) || read_perf_thread(frame, fields);
+}
+
 struct thread_id stack_fields_take_thread(struct profile *profile, struct slice *names)
 {
     struct thread_fields fields = {0};
     struct slice left = *names;
     while (left.size > 0 && fields.thread_id.size == 0) {
-        if (left.data[0] != 'p' && left.data[0] != 't' && left.data[0] != '[') break;
         const uint8_t *end = memchr(left.data, ';', left.size);
         struct slice frame = slice_of(left.data, end ? (size_t)(end - left.data) : left.size);
         bool is_field = read_process(frame, &fields) || read_py_spy_thread(frame, &fields) ||
-                        (left.data == names->data && read_async_thread(frame, &fields));
+                        (left.data == names->data && read_first(frame, &fields));
         if (!is_field) break;
         left = text_from(left, frame.size + (end != NULL));
     }

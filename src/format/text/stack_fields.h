@@ -11,6 +11,7 @@
  *
  *     process 12:"python app.py";thread (0x7F01): MainThread;f       py-spy --subprocesses --threads
  *     [worker tid=34];f                                             async-profiler -t
+ *     python-12/34;f                                                stackcollapse-perf.pl --tid
  *
  * The innermost of several processes counts. */
 struct thread_id stack_fields_take_thread(struct profile *profile, struct slice *names);
