@@ -43,6 +43,8 @@ enum {
     /* arguments of a system call, which the kernel shows for a thread that is in one */
     MACHINE_ARGUMENTS =
         1 << MACHINE_RDI | 1 << MACHINE_RSI | 1 << MACHINE_RDX | 1 << MACHINE_R10 | 1 << MACHINE_R8 | 1 << MACHINE_R9,
+    /* registers of a thread that is in a system call, which the kernel has stored */
+    MACHINE_KEPT_IN_CALL = MACHINE_ALL_KNOWN & ~(1 << MACHINE_RAX | 1 << MACHINE_RCX | 1 << MACHINE_R11),
     MACHINE_RED_ZONE = 128, /* bytes below SP that are in use (System V ABI for AMD64 §3.2.2) */
 };
 

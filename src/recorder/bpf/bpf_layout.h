@@ -5,6 +5,7 @@
 
 #include "format/recording/recording_layout.h"
 #include "interpreters/interpreter.h"
+#include "unwind/machine.h"
 
 #include <stdint.h>
 
@@ -20,7 +21,7 @@ enum {
     BPF_RULE_WORDS = 4,
     BPF_WIDE_RULE_WORDS = 64, /* room for a wide rule, so that none is in two values */
     BPF_RING_BYTES = 8 << 20,
-    BPF_REGISTERS = 17, /* number of enum machine_register */
+    BPF_REGISTERS = MACHINE_REGISTERS,
     BPF_COPY_BYTES = 16 << 10,
     BPF_INTERPRETED_MAX = 1 << 13, /* threads whose functions are copied */
     BPF_STATE_BYTES = 256,

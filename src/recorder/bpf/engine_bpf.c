@@ -559,7 +559,6 @@ static struct engine_other_waits other_waits(const struct bpf_wait_sums *sums)
 
 static void deliver_thread(void *context, const struct bpf_thread *thread)
 {
-    enum { KEPT_IN_SYSTEM_CALL = MACHINE_ALL_KNOWN & ~(1 << MACHINE_RAX | 1 << MACHINE_RCX | 1 << MACHINE_R11) };
     struct engine *engine = context;
     struct engine_thread seen = {.pid = (pid_t)thread->pid,
                                  .tid = (pid_t)thread->tid,
@@ -573,7 +572,7 @@ static void deliver_thread(void *context, const struct bpf_thread *thread)
     bool needs_stack = !engine->options.records_waits || thread->needs_stack;
     seen.has_registers = seen.has_all_registers = seen.state == THREAD_BLOCKED && needs_stack;
     memcpy(seen.registers.values, thread->registers, sizeof(thread->registers));
-    seen.registers.known = KEPT_IN_SYSTEM_CALL;
+    seen.registers.known = MACHINE_KEPT_IN_CALL;
     memcpy(seen.name, thread->name, sizeof(seen.name));
     engine->sink->thread(engine->sink->context, &seen);
 }

@@ -15,10 +15,6 @@
 
 #define FOUND_AT_LOAD __attribute__((preserve_access_index))
 
-struct pt_regs {
-    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
-} FOUND_AT_LOAD;
-
 struct sched_entity {
     uint64_t sum_exec_runtime;
 } FOUND_AT_LOAD;

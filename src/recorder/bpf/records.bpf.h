@@ -5,6 +5,12 @@
 
 #include "recorder/bpf/table_walk.bpf.h"
 
+#if defined(__aarch64__)
+#include "recorder/bpf/entry_aarch64.bpf.h"
+#else
+#include "recorder/bpf/entry_x86_64.bpf.h"
+#endif
+
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, BPF_PROCESSES_MAX);
@@ -72,28 +78,6 @@ static uint32_t number_of(struct task_struct *task)
 static __always_inline uint32_t process_of(struct task_struct *task)
 {
     return own_namespace == 0 ? (uint32_t)task->tgid : number_of(task->group_leader);
-}
-
-static __always_inline void take_registers(uint64_t *into, struct task_struct *task)
-{
-    const struct pt_regs *registers = (const struct pt_regs *)bpf_task_pt_regs(task);
-    into[MACHINE_IP] = registers->ip;
-    into[MACHINE_SP] = registers->sp;
-    into[MACHINE_FP] = registers->bp;
-    into[MACHINE_RBX] = registers->bx;
-    into[MACHINE_R12] = registers->r12;
-    into[MACHINE_R13] = registers->r13;
-    into[MACHINE_R14] = registers->r14;
-    into[MACHINE_R15] = registers->r15;
-    into[MACHINE_RAX] = registers->ax;
-    into[MACHINE_RDX] = registers->dx;
-    into[MACHINE_RCX] = registers->cx;
-    into[MACHINE_RSI] = registers->si;
-    into[MACHINE_RDI] = registers->di;
-    into[MACHINE_R8] = registers->r8;
-    into[MACHINE_R9] = registers->r9;
-    into[MACHINE_R10] = registers->r10;
-    into[MACHINE_R11] = registers->r11;
 }
 
 static __always_inline uint32_t mapping_count_of(uint32_t pid)

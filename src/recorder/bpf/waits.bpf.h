@@ -80,76 +80,75 @@ static uint32_t reason_of_file(struct task_struct *task, uint64_t number)
     }
 }
 
-/* Returns what a thread waits for in a system call of x86-64. */
+/* Calls that are newer than Debian 12's headers. */
+enum { FUTEX_WAKE = 454, FUTEX_WAIT = 455 };
+
+/* Returns what a thread waits for in a system call. */
 static uint32_t reason_of_call(struct task_struct *task, uint64_t call, uint64_t argument)
 {
+    uint32_t reason = reason_of_old_call(call);
     switch (call) {
-    case 0:
-    case 1:
-    case 17:
-    case 18:
-    case 19:
-    case 20:
-    case 295:
-    case 296:
-    case 327:
-    case 328: /* read, write */
-    case 40:
-    case 275:
-    case 276:
-    case 278:
-    case 326: /* sendfile, splice, copy_file_range */
+    case __NR_read:
+    case __NR_write:
+    case __NR_pread64:
+    case __NR_pwrite64:
+    case __NR_readv:
+    case __NR_writev:
+    case __NR_preadv:
+    case __NR_pwritev:
+    case __NR_preadv2:
+    case __NR_pwritev2:
+    case __NR_sendfile:
+    case __NR_splice:
+    case __NR_tee:
+    case __NR_vmsplice:
+    case __NR_copy_file_range:
         return reason_of_file(task, argument);
-    case 202:
-    case 449:
-    case 455: /* futex */
-    case 73:
-    case 65:
-    case 220: /* flock, semop */
+    case __NR_futex:
+    case __NR_futex_waitv:
+    case FUTEX_WAIT:
+    case __NR_flock:
+    case __NR_semop:
+    case __NR_semtimedop:
         return RECORDING_WAIT_LOCK;
-    case 35:
-    case 230: /* nanosleep */
+    case __NR_nanosleep:
+    case __NR_clock_nanosleep:
         return RECORDING_WAIT_SLEEP;
-    case 7:
-    case 23:
-    case 208:
-    case 232:
-    case 270:
-    case 271:
-    case 281:
-    case 333:
-    case 426:
-    case 441:
+    case __NR_io_getevents:
+    case __NR_pselect6:
+    case __NR_ppoll:
+    case __NR_epoll_pwait:
+    case __NR_io_pgetevents:
+    case __NR_io_uring_enter:
+    case __NR_epoll_pwait2:
         return RECORDING_WAIT_POLL;
-    case 42:
-    case 43:
-    case 44:
-    case 45:
-    case 46:
-    case 47:
-    case 288:
-    case 299:
-    case 307:
+    case __NR_connect:
+    case __NR_accept:
+    case __NR_sendto:
+    case __NR_recvfrom:
+    case __NR_sendmsg:
+    case __NR_recvmsg:
+    case __NR_accept4:
+    case __NR_recvmmsg:
+    case __NR_sendmmsg:
         return RECORDING_WAIT_NETWORK;
-    case 61:
-    case 247:
-    case 56:
-    case 57:
-    case 58:
-    case 435: /* wait4, waitid, vfork */
+    case __NR_wait4:
+    case __NR_waitid:
+    case __NR_clone:
+    case __NR_clone3:
         return RECORDING_WAIT_CHILD;
-    case 34:
-    case 128:
-    case 130: /* pause, sigtimedwait, sigsuspend */
+    case __NR_rt_sigtimedwait:
+    case __NR_rt_sigsuspend:
         return RECORDING_WAIT_SIGNAL;
-    case 26:
-    case 74:
-    case 75:
-    case 162:
-    case 277:
-    case 306: /* msync, fsync, sync_file_range, syncfs */
+    case __NR_msync:
+    case __NR_fsync:
+    case __NR_fdatasync:
+    case __NR_sync:
+    case __NR_sync_file_range:
+    case __NR_syncfs:
         return RECORDING_WAIT_DISK;
     default:
+        if (reason != RECORDING_WAIT_OTHER) return reason;
         return BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? RECORDING_WAIT_DISK : RECORDING_WAIT_OTHER;
     }
 }
@@ -158,8 +157,7 @@ static uint32_t reason_of_call(struct task_struct *task, uint64_t call, uint64_t
 static uint32_t reason_of(struct task_struct *task, uint32_t state)
 {
     enum { STOPPED = 4, TRACED = 8, FROZEN = 0x8000 };
-    const struct pt_regs *registers = (const struct pt_regs *)bpf_task_pt_regs(task);
-    uint64_t call = registers->orig_ax, argument = registers->di;
+    uint64_t argument = 0, call = system_call_of(task, &argument);
     if (state == 0) return RECORDING_WAIT_PREEMPTED;
     if (state & (STOPPED | TRACED | FROZEN)) return RECORDING_WAIT_STOPPED;
     if (call > INT32_MAX) return RECORDING_WAIT_PAGE; /* no system call */
@@ -296,25 +294,25 @@ int BPF_PROG(thread_switch, bool is_preempted, struct task_struct *previous, str
     return 0;
 }
 
-/* Returns true if system call CALL of x86-64 writes, sends or closes. */
+/* Returns true if system call CALL writes, sends or closes. */
 static __always_inline bool is_sending_call(uint64_t call)
 {
     switch (call) {
-    case 1:
-    case 3:
-    case 18:
-    case 20:
-    case 40:
-    case 42:
-    case 44:
-    case 46:
-    case 48:
-    case 275:
-    case 276:
-    case 278:
-    case 296:
-    case 307:
-    case 328:
+    case __NR_write:
+    case __NR_close:
+    case __NR_pwrite64:
+    case __NR_writev:
+    case __NR_sendfile:
+    case __NR_connect:
+    case __NR_sendto:
+    case __NR_sendmsg:
+    case __NR_shutdown:
+    case __NR_splice:
+    case __NR_tee:
+    case __NR_vmsplice:
+    case __NR_pwritev:
+    case __NR_sendmmsg:
+    case __NR_pwritev2:
         return true;
     default:
         return false;
@@ -326,16 +324,15 @@ static __always_inline bool is_sending_call(uint64_t call)
  */
 static __always_inline bool may_wake(struct task_struct *task, uint32_t reason)
 {
-    enum { EXITING = 4, EXIT = 60, EXIT_GROUP = 231, FUTEX = 202, FUTEX_WAKE = 454, UNLOCK = 73, SEMAPHORE = 65 };
-    const struct pt_regs *registers = (const struct pt_regs *)bpf_task_pt_regs(task);
-    uint64_t call = registers->orig_ax;
+    enum { EXITING = 4 };
+    uint64_t argument = 0, call = system_call_of(task, &argument);
     bool is_asked_for =
         reason != RECORDING_WAIT_SLEEP && reason != RECORDING_WAIT_DISK && reason != RECORDING_WAIT_PAGE;
     if (bpf_get_current_pid_tgid() == 0 || !is_asked_for) return false;
-    if (task->flags & EXITING || call == EXIT || call == EXIT_GROUP) return true;
+    if (task->flags & EXITING || call == __NR_exit || call == __NR_exit_group) return true;
     switch (reason) {
     case RECORDING_WAIT_LOCK:
-        return call == FUTEX || call == FUTEX_WAKE || call == UNLOCK || call == SEMAPHORE;
+        return call == __NR_futex || call == FUTEX_WAKE || call == __NR_flock || call == __NR_semop;
     case RECORDING_WAIT_POLL:
     case RECORDING_WAIT_NETWORK:
     case RECORDING_WAIT_PIPE:
