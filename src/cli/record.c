@@ -821,6 +821,7 @@ int command_record(int argc, char **argv)
     record.attach.records_waits = mode == MODE_OFF_CPU;
     record.run.write = write_meanwhile;
     record.attach.engine = engine_names[engine];
+    record.attach.shows_interpreter = record.run.shows_interpreter;
     bool needs_bpf = record.attach.records_waits || record.attach.takes_kernel_stacks;
     record.is_outside = (engine > ENGINE_INSIDE || needs_bpf) && !attach_is_wanted(&record.attach);
     if (!check_use(&record, &command, engine)) return EXIT_WRONG_USE;

@@ -137,6 +137,7 @@ static bool open_engine(struct attachment *attachment, struct attach_options *op
         .wait_ns_min = options->wait_ns_min,
         .names_wakers = options->names_wakers,
         .takes_kernel_stacks = options->takes_kernel_stacks,
+        .shows_interpreter = options->shows_interpreter,
         .kernel_build_id = attachment->kernel_build_id,
         .follows_children = !options->no_children,
         .watches_all = options->choice.takes_all,

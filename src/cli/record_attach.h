@@ -28,6 +28,7 @@ struct attach_options {
     bool records_waits;   /* true in off-CPU mode */
     uint64_t wait_ns_min; /* duration from which on a wait has a stack */
     bool names_wakers, takes_kernel_stacks;
+    bool shows_interpreter; /* true if stacks keep the native frames of an interpreter */
     /* Function that writes a profile of what was recorded so far, at SIGUSR1. */
     void (*write)(void *context);
     void (*started)(void *context); /* called with signals blocked when recording begins; NULL: nobody */

@@ -800,6 +800,7 @@ bool recorder_add(struct recorder *recorder, pid_t pid, struct engine_denial *re
     process->thinning = thinning;
     process->interpreted.engine_ops = recorder->options.engine;
     process->interpreted.engine = recorder->engine;
+    process->interpreted.view.shows_all = recorder->options.shows_interpreter;
     bool is_watched = watch(recorder, process, ret_denial);
     if (is_watched && ARRAY_PUSH(&recorder->processes, RECORDER_PROCESSES_MAX, process)) {
         note_process(recorder, process);

@@ -20,6 +20,7 @@ struct recorder_options {
     uint64_t wait_ns_min; /* duration from which on a wait has a stack */
     bool names_wakers;
     bool takes_kernel_stacks;
+    bool shows_interpreter;      /* true if stacks keep the native frames of an interpreter */
     const char *kernel_build_id; /* build id of the running kernel in hex, for its names; "": not known */
     bool follows_children;
     bool chooses_programs; /* true if WANTS decides on children, too, and again on other programs and new recordings */

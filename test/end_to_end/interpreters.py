@@ -92,8 +92,8 @@ class Running:
         self.process.stdout.close()
 
 
-def record_from_outside(folder, engine, process, seconds):
-    done = run(OFFBEAT.program, "record", "--engine", engine, "-p", process.pid, "-d", seconds, "-o", "x.pb.gz", *FREQUENCY,
+def record_from_outside(folder, engine, process, seconds, *options):
+    done = run(OFFBEAT.program, "record", "--engine", engine, "-p", process.pid, "-d", seconds, "-o", "x.pb.gz", *FREQUENCY, *options,
                cwd=folder)
     if "no engine can record" in text(done.stderr):
         skip(text(done.stderr))
@@ -126,6 +126,15 @@ def sleeping_python_has_its_functions_by_perf():
 @case_by_the_clock
 def sleeping_python_has_its_functions_by_bpf():
     check_sleeper("bpf")
+
+
+@short
+@case
+def frames_of_the_interpreter_are_kept_from_outside():
+    with Folder() as folder, Running(*SHARES, 30) as process:
+        record_from_outside(folder, "bpf", process, 1, "--native")
+        names = text(run(OFFBEAT.program, "top", "-n", "0", "x.pb.gz", cwd=folder).stdout)
+        check("sleeper" in names and "_PyEval_EvalFrameDefault" in names, names)
 
 
 def check_shares_from_outside(engine, program):
