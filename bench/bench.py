@@ -2,7 +2,7 @@
 
 Arguments: the build folder, then the parts to run (all by default), each with its size if another than the default is
 wanted. A part is a function in a file of that name, which prints a table; its size is that function's second argument. The
-words after `truth` are names of its programs; it ends with status 1 if a row of it is wrong.
+words after `truth` and `attached` are names of their programs; these end with status 1 if a row is wrong.
 SPDX-License-Identifier: MIT"""
 import inspect
 import os
@@ -12,6 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from analyze import analyze  # noqa: E402
+from attached import attached  # noqa: E402
 from blocked import blocked  # noqa: E402
 from crowd import crowd  # noqa: E402
 from fleet import fleet  # noqa: E402
@@ -32,7 +33,8 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, many_services, crowd, page, truth)}
+                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, many_services, crowd, page, attached, truth)}
+WITH_NAMES = (truth.__name__, attached.__name__)
 
 
 def cpu_name():
@@ -47,9 +49,9 @@ def print_machine():
 
 
 def split_names(words):
-    """The parts, and the names that follow `truth`."""
+    """The parts, and the names that follow one which takes names."""
     for i, word in enumerate(words):
-        if word.partition("=")[0] == truth.__name__:
+        if word.partition("=")[0] in WITH_NAMES:
             return words[:i + 1], words[i + 1:]
     return words, []
 
@@ -77,7 +79,7 @@ def main():
     is_right = True
     for name, size in parts:
         print()
-        more = {"names": names} if name == truth.__name__ else {}
+        more = {"names": names} if name in WITH_NAMES else {}
         is_right &= PARTS[name](build, *([int(size)] if size else []), **more) is not False
     sys.exit(0 if is_right else 1)
 
