@@ -54,9 +54,6 @@ TEST(what_is_broken_is_rejected_with_what_was_wrong)
         {ONE("\"type\":\"sampled\",\"unit\":\"miles\",\"samples\":[],\"weights\":[]"), "unit"},
         {ONE("\"type\":\"drawn\",\"unit\":\"none\",\"samples\":[],\"weights\":[]"), "neither sampled nor evented"},
         {ONE("\"type\":\"evented\",\"unit\":\"none\",\"events\":[{\"type\":\"C\",\"frame\":0,\"at\":1}]"), "closes"},
-        {ONE("\"type\":\"evented\",\"unit\":\"none\",\"events\":[{\"type\":\"O\",\"frame\":0,\"at\":5},"
-             "{\"type\":\"C\",\"frame\":0,\"at\":4}]"),
-         "before"},
         {ONE("\"type\":\"evented\",\"unit\":\"none\",\"events\":[{\"type\":\"O\",\"frame\":0}]"), "without"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

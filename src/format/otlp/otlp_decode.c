@@ -902,22 +902,51 @@ static bool is_dictionary(struct slice message)
     return false;
 }
 
-bool otlp_detect(struct slice bytes)
+/* Returns whether BYTES begin a field of a file and end before it does: profiles of a resource, which begin with its
+ * attributes or with those of a scope, or a dictionary. */
+static bool is_cut_field(struct slice bytes)
+{
+    enum { RESOURCE = 1, SCOPE_PROFILES = 2 };
+    struct cursor cursor = cursor_of(bytes);
+    uint8_t tag = cursor_u8(&cursor);
+    uint64_t size = cursor_uleb128(&cursor);
+    if (cursor.failed || size <= cursor_left(&cursor) || (tag & 7) != PROTOBUF_BYTES) return false;
+    uint8_t inner = cursor_u8(&cursor);
+    if (cursor.failed || (inner & 7) != PROTOBUF_BYTES) return false;
+    if (tag >> 3 == DATA_RESOURCE_PROFILES) return inner >> 3 == RESOURCE || inner >> 3 == SCOPE_PROFILES;
+    return tag >> 3 == DATA_DICTIONARY && inner >> 3 > 0 && inner >> 3 < DICTIONARY_END;
+}
+
+/* Whether BYTES are a file, RET_IS_CUT: or the beginning of one. */
+static bool is_file(struct slice bytes, bool *ret_is_cut)
 {
     struct cursor cursor = cursor_of(bytes);
     struct protobuf_field field;
     bool has_dictionary = false;
+    size_t whole = 0;
+    *ret_is_cut = false;
     while (protobuf_next(&cursor, &field)) {
         if (field.wire_type != PROTOBUF_BYTES || field.number > DATA_DICTIONARY) return false;
         if (field.number == DATA_DICTIONARY && !is_dictionary(field.bytes)) return false;
         has_dictionary |= field.number == DATA_DICTIONARY;
+        whole = cursor_offset(&cursor);
     }
-    return has_dictionary;
+    *ret_is_cut = !has_dictionary && is_cut_field(text_from(bytes, whole));
+    return has_dictionary || *ret_is_cut;
+}
+
+bool otlp_detect(struct slice bytes)
+{
+    bool is_cut;
+    return is_file(bytes, &is_cut);
 }
 
 enum status otlp_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    if (!otlp_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not OTLP profiles");
+    bool is_cut;
+    if (!is_file(bytes, &is_cut)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not OTLP profiles");
+    if (is_cut)
+        return error_set(error, STATUS_MALFORMED, bytes.size, "the file is cut short, before its stacks and names");
     return decode(bytes, false, profile, error);
 }
 

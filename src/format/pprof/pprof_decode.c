@@ -353,7 +353,8 @@ static void decode_strings(struct decoder *decoder)
 {
     size_t count = decoder->spans[PROFILE_STRING_TABLE].count;
     if (count == 0) {
-        FAIL(decoder, decoder->bytes.data + decoder->bytes.size, "the profile has no strings");
+        FAIL(decoder, decoder->bytes.data + decoder->bytes.size,
+             "the profile has no strings: it is cut short, before the names of its functions");
         return;
     }
     decoder->strings = calloc(count, sizeof(*decoder->strings));

@@ -360,10 +360,12 @@ static void read_file(struct decoder *decoder)
         add_function(decoder, item_of(decoder, file, i), item_of(decoder, file, i + 1));
 }
 
-/* True for a dictionary whose first key is a tuple of a text, a number and a text. Python 2 has no short tuples. */
+/* True for an empty dictionary, or one whose first key is a tuple of a text, a number and a text. Python 2 has no short
+ * tuples. */
 static bool pstats_detect(struct slice bytes)
 {
     static const uint8_t start_of_2[] = {'{', '(', 3, 0, 0, 0};
+    if (bytes.size == 2 && (bytes.data[0] & 0x7f) == '{' && bytes.data[1] == '0') return true;
     if (bytes.size < 16) return false;
     bool is_old = memcmp(bytes.data, start_of_2, sizeof(start_of_2)) == 0;
     bool is_new = (bytes.data[0] & 0x7f) == '{' && (bytes.data[1] & 0x7f) == ')' && bytes.data[2] == 3;

@@ -18,7 +18,7 @@ struct frame {
     uint64_t id;
     struct location_id location;
     struct function_id function;
-    int64_t samples, total_samples; /* in the function itself, and with all that it calls */
+    int64_t samples, total_samples; /* counts: in the function itself, and with all that it calls */
     struct slice edges, lines;      /* objects in the file; empty: none */
 };
 

@@ -277,10 +277,23 @@ static void add_value_types(struct decoder *decoder)
     reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
 }
 
+/* "Attaching 2 probes..." and nothing else: a program that counted nothing. */
+static bool is_empty_output(struct slice bytes)
+{
+    struct slice line = text_take_line(&bytes);
+    bool has_begun = text_begins_with(line, "Attaching ") || text_begins_with(line, "Attached ");
+    if (!has_begun || !memmem(line.data, line.size, " probe", strlen(" probe"))) return false;
+    while (bytes.size > 0) {
+        if (text_trim(text_take_line(&bytes)).size > 0) return false;
+    }
+    return true;
+}
+
 /* True if a map whose key has a stack is at the front: "@[" or "@[cat, " is a line. */
 static bool bpftrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
+    if (is_empty_output(bytes)) return true;
     static const char *const notes[] = {"Attaching ", "Attached ", "Lost ", "^C"}; /* lines of a terminal */
     for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
         struct slice line = text_take_line(&bytes), key;
@@ -300,6 +313,7 @@ static enum status bpftrace_decode(struct slice bytes, struct profile *profile, 
     if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
     read_maps(&decoder);
     if (decoder.status == STATUS_OK) add_value_types(&decoder);
+    if (decoder.map_count == 0) profile_add_value_type(profile, "samples", "count");
     decoder.is_survey = false;
     if (decoder.status == STATUS_OK) read_maps(&decoder);
     return finish(&decoder);

@@ -397,6 +397,19 @@ static void note_unfinished_parts(struct decoder *decoder)
                          decoder->unfinished_count, decoder->part_count);
 }
 
+static void note_cut_file(struct decoder *decoder)
+{
+    if (!decoder->profile->stated || decoder->profile->stated->places.count == 0) {
+        decoder->status = error_set(decoder->error, STATUS_MALFORMED, decoder->bytes.size,
+                                    "the file is cut short: it does not end with \"%s:\"", decoder->totals);
+        return;
+    }
+    decoder->profile->stated->lacks_callers = true;
+    profile_add_omission(decoder->profile,
+                         "the file is cut short, at byte %zu: functions that came after it are missing",
+                         decoder->bytes.size);
+}
+
 static void read_line(struct decoder *decoder)
 {
     struct slice line = decoder->line;
@@ -419,8 +432,9 @@ static void read_lines(struct decoder *decoder)
     struct slice left = decoder->bytes;
     while (left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
         decoder->line = text_take_line(&left);
-        bool is_cut = decoder->is_xdebug && left.size == 0 && decoder->bytes.data[decoder->bytes.size - 1] != '\n';
-        if (!is_cut) read_line(decoder);
+        bool is_open = left.size == 0 && decoder->bytes.data[decoder->bytes.size - 1] != '\n';
+        bool is_cut = is_open && decoder->totals && !text_begins_with(decoder->line, decoder->totals);
+        if (!is_cut && !(is_open && decoder->is_xdebug)) read_line(decoder);
     }
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
 }
@@ -436,8 +450,7 @@ enum status callgrind_decode(struct slice bytes, struct profile *profile, struct
     if (decoder.is_xdebug)
         note_unfinished_parts(&decoder);
     else if (decoder.status == STATUS_OK && decoder.totals && !decoder.has_totals)
-        decoder.status = error_set(error, STATUS_MALFORMED, bytes.size,
-                                   "the file is cut short: it does not end with \"%s:\"", decoder.totals);
+        note_cut_file(&decoder);
     if (decoder.status == STATUS_OK) decoder.status = stack_estimate_add_samples(profile, bytes.size, error);
     free(decoder.names.items);
     index_table_fini(&decoder.names.index);

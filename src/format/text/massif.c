@@ -31,12 +31,6 @@ static void reject(struct decoder *decoder, enum status status, const char *mess
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
 }
 
-static void reject_at_end(struct decoder *decoder, const char *message)
-{
-    if (decoder->status != STATUS_OK) return;
-    decoder->status = error_set(decoder->error, STATUS_MALFORMED, decoder->bytes.size, "%s", message);
-}
-
 static bool take_number(struct slice *text, uint64_t *ret_number)
 {
     size_t size = 0;
@@ -110,28 +104,59 @@ static void read_tree(struct decoder *decoder)
             reject(decoder, STATUS_MALFORMED, "expected a node of the heap's tree: \"n0: 16 0x1F: main (a.c:5)\"");
             return;
         }
-        if (decoder->left.size == 0 && decoder->bytes.data[decoder->bytes.size - 1] != '\n')
-            reject_at_end(decoder, "the file is cut short within a line");
         open_node(decoder, children, bytes, place);
         while (decoder->status == STATUS_OK && decoder->depth > 0 && decoder->path[decoder->depth - 1].children == 0)
             close_node(decoder);
     } while (decoder->status == STATUS_OK && decoder->depth > 0 && decoder->profile->failed == STATUS_OK);
 }
 
-/* Returns the text after "heap_tree=" of the snapshot to be read: the peak, or else the last in detail; empty if there
- * is none. */
-static struct slice find_tree(struct decoder *decoder)
+/* Whether all nodes of the tree at the front of TEXT are there, in whole lines. */
+static bool is_whole_tree(struct decoder *decoder, struct slice text)
 {
+    uint64_t awaited = 1, children, bytes;
+    struct slice place;
+    while (awaited > 0 && text.size > 0) {
+        decoder->line = text_take_line(&text);
+        if (!read_node(decoder, &children, &bytes, &place) || children > SIZE_MAX - awaited)
+            return !text_line_is_open(decoder->line, decoder->bytes); /* a damaged tree is an error later */
+        awaited += children - 1;
+    }
+    return awaited == 0 && (text.size > 0 || decoder->bytes.data[decoder->bytes.size - 1] == '\n');
+}
+
+static void note_cut_snapshot(struct decoder *decoder, const uint8_t *place)
+{
+    profile_add_omission(decoder->profile, "the last snapshot, at byte %zu, is cut short and left out",
+                         (size_t)(place - decoder->bytes.data));
+}
+
+/* Returns the text after "heap_tree=" of the snapshot to be read: the peak, or else the last in detail; empty if there
+ * is none. RET_IS_EMPTY: there are snapshots, and none has memory in use. */
+static struct slice find_tree(struct decoder *decoder, bool *ret_is_empty)
+{
+    static const char bytes_key[] = "mem_heap_B=";
     struct slice found = slice_of(NULL, 0), left = decoder->bytes;
-    bool is_whole = true; /* the last snapshot, up to its tree */
+    const uint8_t *snapshot = left.data;
+    bool has_heap = false, is_whole = true; /* WHOLE: the last snapshot, up to its tree */
+    *ret_is_empty = false;
     while (left.size > 0) {
         struct slice line = text_take_line(&left);
-        if (slice_equals_text(line, "heap_tree=peak")) return left;
-        if (slice_equals_text(line, "heap_tree=detailed")) found = left;
-        if (text_begins_with(line, "snapshot=")) is_whole = false;
-        if (text_begins_with(line, "heap_tree=")) is_whole = true;
+        bool is_peak = slice_equals_text(line, "heap_tree=peak");
+        if (text_begins_with(line, "snapshot=")) {
+            snapshot = line.data;
+            is_whole = false;
+        }
+        if (text_begins_with(line, bytes_key)) has_heap |= !slice_equals_text(line, "mem_heap_B=0");
+        if (slice_equals_text(line, "heap_tree=empty")) {
+            is_whole = true;
+            *ret_is_empty = !has_heap;
+        }
+        if (!is_peak && !slice_equals_text(line, "heap_tree=detailed")) continue;
+        is_whole = is_whole_tree(decoder, left);
+        if (is_whole) found = left;
+        if (is_whole && is_peak) return found;
     }
-    if (!is_whole) reject_at_end(decoder, "the file is cut short within a snapshot");
+    if (!is_whole) note_cut_snapshot(decoder, snapshot);
     if (found.size > 0)
         profile_add_comment(decoder->profile,
                             slice_of_text("no snapshot is the peak: this is the last one with a tree"));
@@ -164,9 +189,13 @@ static enum status massif_decode(struct slice bytes, struct profile *profile, st
     if (!massif_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a file of massif");
     profile_add_value_type(profile, "inuse_space", "bytes");
     add_header(&decoder);
+    bool is_empty;
+    decoder.left = find_tree(&decoder, &is_empty);
     decoder.line = bytes;
-    decoder.left = find_tree(&decoder);
-    if (decoder.status != STATUS_OK) return decoder.status;
+    if (decoder.left.size == 0 && is_empty && profile->omissions.count == 0) {
+        profile_add_comment(profile, slice_of_text("no snapshot has memory in use"));
+        return profile_failed(profile, error);
+    }
     if (decoder.left.size == 0)
         return error_set(error, STATUS_UNSUPPORTED, bytes.size, "no snapshot has a tree of the heap");
     decoder.path = calloc(MASSIF_DEPTH_MAX, sizeof(*decoder.path));

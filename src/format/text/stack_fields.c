@@ -95,7 +95,7 @@ static bool read_perf_thread(struct slice frame, struct thread_fields *fields)
     return true;
 }
 
-/* What stands at the root of a stack only. */
+/* Reads the fields that only the root of a stack has. */
 static bool read_first(struct slice frame, struct thread_fields *fields)
 {
     return read_async_thread(frame, fields) || read_perf_thread(frame, fields);

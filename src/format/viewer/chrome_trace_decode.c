@@ -406,6 +406,26 @@ static void read_start(struct decoder *decoder, struct slice other)
     json_parts_finish(&decoder->file, &reader);
 }
 
+/* The list of an object that does not end: Chrome and others write the object as they go. Empty if the bytes are no cut
+ * object that begins with its list, or with other members before it. */
+static struct slice list_of_cut_object(struct slice bytes)
+{
+    struct json_reader reader;
+    struct slice name, list = slice_of(NULL, 0);
+    json_reader_init(&reader, bytes);
+    json_object_begin(&reader);
+    while (json_object_next(&reader, &name)) {
+        bool is_list = slice_equals_text(name, "traceEvents") && json_peek(&reader) == JSON_ARRAY;
+        const uint8_t *start = reader.position;
+        json_skip(&reader);
+        if (!is_list) continue;
+        list = slice_of(start, (size_t)((reader.failed ? bytes.data + bytes.size : reader.position) - start));
+    }
+    if (!reader.failed || reader.failed_offset != bytes.size) list = slice_of(NULL, 0);
+    json_reader_fini(&reader);
+    return list;
+}
+
 static void read_file(struct decoder *decoder)
 {
     struct json_member members[] = {{.name = "traceEvents"}, {.name = "otherData"}};
@@ -418,6 +438,15 @@ static void read_file(struct decoder *decoder)
         return;
     }
     json_parts_note(&decoder->file, decoder->file.bytes, members, 2);
+    struct slice cut_list = slice_of(NULL, 0);
+    if (decoder->file.status == STATUS_MALFORMED) cut_list = list_of_cut_object(decoder->file.bytes);
+    if (cut_list.size > 0) {
+        decoder->file.status = STATUS_OK;
+        read_events(decoder, cut_list, true);
+        profile_add_omission(decoder->file.profile, "the file is cut short, at byte %zu: what came after it is missing",
+                             decoder->file.bytes.size);
+        return;
+    }
     if (decoder->file.status != STATUS_OK) return;
     read_start(decoder, members[1].value);
     if (members[0].value.size == 0)

@@ -267,19 +267,37 @@ static void close_frame(struct decoder *decoder, struct json_reader *reader, uin
     }
 }
 
-/* A frame that nothing closes lasts to the end. */
+/* Says that EVENTS of a track were earlier than the event before them, the first one at PLACE. */
+static void note_early_events(struct decoder *decoder, size_t events, const uint8_t *place)
+{
+    if (events == 0) return;
+    profile_add_omission(
+        decoder->file.profile,
+        "%zu events, the first one at byte %zu, are earlier than the one before: they count as if at its time", events,
+        (size_t)(place - decoder->file.bytes.data));
+}
+
+/* A frame that nothing closes lasts to the end. Programs round times, so that an event may be earlier than the one
+ * before it. */
 static void read_evented(struct decoder *decoder, const struct track *track)
 {
     struct json_reader reader;
     double position = json_parts_double(&decoder->file, track->members[START].value);
     double end = json_parts_double(&decoder->file, track->members[END].value);
+    const uint8_t *first_early = NULL;
+    size_t early_events = 0;
     decoder->open.count = 0;
     json_reader_init(&reader, track->members[EVENTS].value);
     json_array_begin(&reader);
     while (decoder->file.profile->failed == STATUS_OK && json_array_next(&reader)) {
+        (void)json_peek(&reader);
+        const uint8_t *place = reader.position;
         struct event event = read_event(decoder, &reader);
-        if (event.at < position) json_reader_reject(&reader, STATUS_MALFORMED, "an event before the one before it");
         if (reader.failed) break;
+        if (event.at < position) {
+            if (early_events++ == 0) first_early = place;
+            event.at = position;
+        }
         if (event.at > position) add_sample(decoder, track, open_stack(decoder), position, event.at);
         position = event.at;
         if (event.opens)
@@ -289,6 +307,7 @@ static void read_evented(struct decoder *decoder, const struct track *track)
     }
     if (!reader.failed && decoder->open.count > 0 && end > position)
         add_sample(decoder, track, open_stack(decoder), position, end);
+    note_early_events(decoder, early_events, first_early);
     json_parts_finish(&decoder->file, &reader);
 }
 
