@@ -18,8 +18,10 @@ from crowd import crowd  # noqa: E402
 from fleet import fleet  # noqa: E402
 from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
+from latency import latency  # noqa: E402
 from many_services import many_services  # noqa: E402
 from memory import memory  # noqa: E402
+from outside import outside  # noqa: E402
 from page_speed import page  # noqa: E402
 from perf_file import perf_file  # noqa: E402
 from recording_size import recording_size  # noqa: E402
@@ -33,7 +35,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, many_services, crowd, page, attached, truth)}
+                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, many_services, crowd, page, attached, outside, latency, truth)}
 WITH_NAMES = (truth.__name__, attached.__name__)
 
 
