@@ -102,17 +102,11 @@ static void cluster_close(void *data)
     }
     if (cluster->spool) insert_spool_close(cluster->spool);
     cluster_forget_spaces(cluster);
+    coverage_fini(&cluster->coverage);
     topology_fini(&cluster->topology);
     (void)pthread_mutex_destroy(&cluster->lock);
     (void)pthread_cond_destroy(&cluster->changed);
     free(cluster);
-}
-
-static enum status no_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error)
-{
-    (void)store, (void)now_ns, (void)error;
-    if (ret_count) *ret_count = 0;
-    return STATUS_OK;
 }
 
 static void add_usage(struct store *store, struct store_usage *usage)
@@ -136,7 +130,7 @@ static const struct store_engine engine = {
     .each_usage = cluster_each_usage,
     .delete = cluster_delete,
     .expire = cluster_expire,
-    .update_rollups = no_rollups,
+    .update_rollups = cluster_update_rollups,
     .add_usage = add_usage,
     .close = cluster_close,
 };
@@ -172,6 +166,8 @@ enum status cluster_open(const char *folder, const struct cluster_options *optio
     cluster->options = *options;
     (void)pthread_mutex_init(&cluster->lock, NULL);
     (void)pthread_cond_init(&cluster->changed, NULL);
+    coverage_init(&cluster->coverage);
+    (void)row_id_new(cluster->writer);
     enum status status = topology_init(&cluster->topology, options, error);
     if (status != STATUS_OK) {
         cluster_close(cluster);

@@ -12,15 +12,7 @@
 
 enum { ACK_SECONDS = 25 };
 
-/* A record that is written. */
-struct record {
-    struct buffer bytes, row;
-    uint16_t keep, day;
-    uint64_t project;
-};
-
-/* A row in a record: its table, the hash that chooses its shard, its size and bytes. */
-static void end_row(struct record *record, enum cluster_table table, struct slice service)
+void record_end_row(struct record *record, enum cluster_table table, struct slice service)
 {
     row_u8(&record->bytes, (uint8_t)table);
     row_u64(&record->bytes, placement_of(record->project, service));
@@ -29,7 +21,7 @@ static void end_row(struct record *record, enum cluster_table table, struct slic
     buffer_clear(&record->row);
 }
 
-static struct buffer *begin_row(struct record *record)
+struct buffer *record_begin_row(struct record *record)
 {
     row_u16(&record->row, record->keep);
     row_u16(&record->row, record->day);
@@ -70,8 +62,7 @@ static void make_room(struct cluster *cluster)
     }
 }
 
-/* Returns the space of SERVICE, which is made if it is not known; NULL without memory. */
-static struct space *take_space(struct cluster *cluster, const struct record *record, struct slice service)
+struct space *space_take(struct cluster *cluster, const struct record *record, struct slice service)
 {
     for (size_t i = 0; i < cluster->space_count; i++) {
         struct space *space = cluster->spaces[i];
@@ -95,9 +86,8 @@ static struct space *take_space(struct cluster *cluster, const struct record *re
     return space;
 }
 
-/* Adds what SPACE has from FRAME and NODE on. */
-static enum status add_segment(struct record *record, struct space *space, size_t frame, size_t node,
-                               struct error *error)
+enum status space_add_segment(struct record *record, struct space *space, size_t frame, size_t node,
+                              struct error *error)
 {
     struct buffer bytes = {.maximum = DICTIONARY_TEXT_MAX + DICTIONARY_NODES_MAX * 2 * LEB128_BYTES_MAX};
     struct buffer packed = {.maximum = 2 * bytes.maximum};
@@ -106,13 +96,13 @@ static enum status add_segment(struct record *record, struct space *space, size_
                                       : payload_pack(buffer_slice(&bytes), &packed, error);
     if (status == STATUS_OK) {
         struct slice service = slice_of_text(space->service);
-        struct buffer *row = begin_row(record);
+        struct buffer *row = record_begin_row(record);
         row_text(row, service);
         row_id(row, space->id);
         row_u64(row, space->segments++);
         row_u64(row, bytes.size);
         row_text(row, buffer_slice(&packed));
-        end_row(record, TABLE_DICT, service);
+        record_end_row(record, TABLE_DICT, service);
     }
     buffer_fini(&bytes);
     buffer_fini(&packed);
@@ -122,7 +112,7 @@ static enum status add_segment(struct record *record, struct space *space, size_
 static void add_sum(struct record *record, const struct space *space, const struct store_chunk *chunk,
                     const uint8_t id[ROW_ID_BYTES], struct slice entries)
 {
-    struct buffer *row = begin_row(record);
+    struct buffer *row = record_begin_row(record);
     row_text(row, chunk->service);
     row_u8(row, LEVEL_CHUNK);
     row_u64(row, cut_time(chunk->start_ns));
@@ -137,7 +127,8 @@ static void add_sum(struct record *record, const struct space *space, const stru
     row_u64(row, 1);
     row_u64(row, 0);
     row_text(row, entries);
-    end_row(record, TABLE_SUM, chunk->service);
+    row_u64(row, 1);
+    record_end_row(record, TABLE_SUM, chunk->service);
 }
 
 /* Adds the sum of CHUNK. *RET_IS_SUMMED is false if a dictionary has no room: queries decode the payload then. */
@@ -145,7 +136,7 @@ static enum status sum_chunk(struct cluster *cluster, struct record *record, con
                              const uint8_t id[ROW_ID_BYTES], bool *ret_is_summed, struct error *error)
 {
     const struct store_rollup *rollup = chunk->rollup;
-    struct space *space = take_space(cluster, record, chunk->service);
+    struct space *space = space_take(cluster, record, chunk->service);
     uint32_t *nodes = calloc(rollup->node_count + 1, sizeof(*nodes));
     struct buffer entries = {.maximum = PAYLOAD_ROOM};
     enum status status = STATUS_OK;
@@ -157,7 +148,7 @@ static enum status sum_chunk(struct cluster *cluster, struct record *record, con
                          rollup_encode_entries(rollup, nodes, &entries);
         cluster->space_bytes += stack_dictionary_bytes(&space->dictionary);
         if (space->dictionary.frame_count > frames || space->dictionary.node_count > count)
-            status = add_segment(record, space, frames, count, error);
+            status = space_add_segment(record, space, frames, count, error);
     }
     if (*ret_is_summed && status == STATUS_OK) add_sum(record, space, chunk, id, buffer_slice(&entries));
     buffer_fini(&entries);
@@ -194,11 +185,11 @@ static enum status add_chunk(struct cluster *cluster, struct record *record, con
     enum status status = STATUS_OK;
     row_id_of(key, 3, id);
     if (chunk->rollup) status = sum_chunk(cluster, record, chunk, id, &is_summed, error);
-    write_chunk(begin_row(record), chunk, id, packed.size, is_summed);
+    write_chunk(record_begin_row(record), chunk, id, packed.size, is_summed);
     row_text(&record->row, packed);
-    end_row(record, TABLE_RAW, chunk->service);
-    write_chunk(begin_row(record), chunk, id, packed.size, is_summed);
-    end_row(record, TABLE_CHUNK, chunk->service);
+    record_end_row(record, TABLE_RAW, chunk->service);
+    write_chunk(record_begin_row(record), chunk, id, packed.size, is_summed);
+    record_end_row(record, TABLE_CHUNK, chunk->service);
     return status;
 }
 
@@ -207,7 +198,7 @@ static void add_span(struct record *record, const struct store_span *span)
     uint64_t start_ns = cut_time(span->start_ns);
     const struct slice key[] = {span->trace_id, span->span_id, slice_of(&start_ns, sizeof(start_ns))};
     uint8_t id[ROW_ID_BYTES];
-    struct buffer *row = begin_row(record);
+    struct buffer *row = record_begin_row(record);
     row_id_of(key, 3, id);
     row_u64(row, start_ns);
     row_id(row, id);
@@ -217,7 +208,7 @@ static void add_span(struct record *record, const struct store_span *span)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) row_text(row, texts[i]);
     row_u64(row, cut_time(span->end_ns));
     row_u8(row, span->is_transaction);
-    end_row(record, TABLE_SPAN, span->service);
+    record_end_row(record, TABLE_SPAN, span->service);
 }
 
 static bool add_rejected(struct record *record, const struct store_rejected *rejected, struct slice packed)
@@ -226,7 +217,7 @@ static bool add_rejected(struct record *record, const struct store_rejected *rej
     if (!row_id_new(id)) return false;
     uint16_t keep = record->keep;
     record->keep = 1;
-    struct buffer *row = begin_row(record);
+    struct buffer *row = record_begin_row(record);
     record->keep = keep;
     row_u64(row, cut_time(rejected->received_ns));
     row_id(row, id);
@@ -235,7 +226,7 @@ static bool add_rejected(struct record *record, const struct store_rejected *rej
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) row_text(row, texts[i]);
     row_u64(row, rejected->payload.size);
     row_text(row, packed);
-    end_row(record, TABLE_REJECTED, slice_of(NULL, 0));
+    record_end_row(record, TABLE_REJECTED, slice_of(NULL, 0));
     return true;
 }
 
@@ -243,13 +234,13 @@ static bool add_outcome(struct record *record, const struct store_outcome *outco
 {
     uint8_t id[ROW_ID_BYTES];
     if (!row_id_new(id)) return false;
-    struct buffer *row = begin_row(record);
+    struct buffer *row = record_begin_row(record);
     row_id(row, id);
     row_text(row, outcome->outcome);
     row_text(row, outcome->category);
     row_text(row, outcome->reason);
     row_u64(row, outcome->quantity);
-    end_row(record, TABLE_OUTCOME, slice_of(NULL, 0));
+    record_end_row(record, TABLE_OUTCOME, slice_of(NULL, 0));
     return true;
 }
 
@@ -301,6 +292,7 @@ static enum status add_record(struct cluster *cluster, struct record *record, co
         insert_spool_abandon(cluster->spool);
         return status;
     }
+    for (size_t i = 0; i < batch->chunk_count; i++) coverage_note(&cluster->coverage, &batch->chunks[i]);
     status = insert_spool_add(cluster->spool, buffer_slice(&record->bytes), &file, error);
     if (status != STATUS_OK || !cluster->options.waits_for_cluster) return status;
     (void)insert_spool_flush(cluster->spool);

@@ -3,6 +3,7 @@
 #define OFFBEAT_CLUSTER_CLUSTER_PRIVATE_H
 
 #include "cluster/cluster.h"
+#include "cluster/coverage.h"
 #include "cluster/insert_spool.h"
 #include "cluster/topology.h"
 #include "store/stack_dictionary.h"
@@ -40,6 +41,8 @@ struct cluster {
     struct space *spaces[SPACES_MAX]; /* spaces, under the order of SPOOL */
     size_t space_count, space_bytes;
     uint64_t space_uses;
+    struct coverage coverage;
+    uint8_t writer[ROW_ID_BYTES]; /* random: other servers have others */
     struct shipper shippers[SHARDS_MAX];
     pthread_t keeper; /* thread that looks for shards, and ends what is kept too long */
     bool has_keeper;
@@ -69,6 +72,81 @@ void id_set_fini(struct id_set *set);
 /* Returns whether ID was not there; false without memory, too. */
 bool id_set_add(struct id_set *set, struct slice id);
 
+/* --- Sums --------------------------------------------------------------------------------------------------------- */
+
+/* Columns of a sum as they are read; the last ones if names are wanted. */
+enum {
+    SUM_ID,
+    SUM_PROJECT,
+    SUM_SERVICE,
+    SUM_SPACE,
+    SUM_NODES,
+    SUM_HEADER,
+    SUM_FIRST,
+    SUM_LAST,
+    SUM_ENTRIES,
+    SUM_LEVEL,
+    SUM_START,
+    SUM_INPUTS,
+    SUM_INPUTS_XOR,
+    SUM_KINDS,
+    SUM_PLATFORM = SUM_KINDS + 3,
+    SUM_KEEP,
+    SUM_DAY,
+};
+
+struct sum_rows_request {
+    const struct store_query *query; /* names, and the times that sums of chunks must be in */
+    const struct cover *cover;
+    struct id_set *seen;
+    bool with_names;
+    struct coverage_bucket *count; /* counts rows of chunks, as often as they are there; may be NULL */
+    row_visit *visit;
+    void *context;
+};
+/* RET_CONTINUES, unless NULL: whether VISIT took all rows. */
+enum status sum_rows_each(struct cluster *cluster, int shard, const struct sum_rows_request *request,
+                          bool *ret_continues, struct error *error);
+
+/* The stacks of a space as far as they were read. */
+struct dictionary_reading {
+    struct stack_dictionary dictionary;
+    uint64_t next; /* number of the next segment */
+    struct buffer bytes;
+};
+void dictionary_reading_fini(struct dictionary_reading *reading);
+/* Reads the dictionary of SPACE, which has NODES nodes, from any shard that SERVICE was on. It may lack the last
+ * segments: a replica that is behind its twin. */
+struct space_place {
+    uint64_t project, nodes;
+    struct slice service;
+    const uint8_t *space;
+};
+enum status dictionary_read(struct cluster *cluster, const struct space_place *place,
+                            struct dictionary_reading *reading, struct error *error);
+
+/* Makes the roll-ups that are missing. */
+enum status cluster_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
+
+/* --- Rows that this process makes ----------------------------------------------------------------------------------
+ */
+
+/* Rows on their way into the spool. */
+struct record {
+    struct buffer bytes, row;
+    uint16_t keep, day;
+    uint64_t project;
+};
+/* A row in a record: its table, the hash that chooses its shard, its size and bytes. */
+struct buffer *record_begin_row(struct record *record);
+void record_end_row(struct record *record, enum cluster_table table, struct slice service);
+
+/* Returns the space of SERVICE, which is made if it is not known; NULL without memory. Under the order of the spool. */
+struct space *space_take(struct cluster *cluster, const struct record *record, struct slice service);
+/* Adds to RECORD what SPACE has from FRAME and NODE on. */
+enum status space_add_segment(struct record *record, struct space *space, size_t frame, size_t node,
+                              struct error *error);
+
 /* --- The engine's functions --------------------------------------------------------------------------------------- */
 
 enum status cluster_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
@@ -92,9 +170,9 @@ void query_write_names(const struct store_query *query, struct buffer *sql);
 enum status cluster_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
                                void *context, struct error *error);
 /* The payloads of chunks in QUERY that no sum has in its range, and whose ids are not in SEEN: a chunk that came twice
- * may have one sum. SEEN is empty afterwards. */
-enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, struct id_set *seen,
-                                  store_visit_chunk *visit, void *context, struct error *error);
+ * may have one sum. COVERS: of each shard, or of none. SEEN is empty afterwards. */
+enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, struct cover *covers,
+                                  struct id_set *seen, store_visit_chunk *visit, void *context, struct error *error);
 enum status cluster_each_rollup(struct store *store, const struct store_query *query,
                                 const struct store_rollup_visitor *visitor, struct error *error);
 enum status cluster_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,

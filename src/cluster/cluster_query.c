@@ -209,9 +209,9 @@ static bool visit_chunk(void *context, const struct row *row)
     return reading->visit(reading->context, &chunk);
 }
 
-/* READING has what its caller wants. MORE: a further condition. */
+/* READING has what its caller wants. */
 static enum status read_chunks(struct chunk_reading *reading, struct cluster *cluster, const struct store_query *query,
-                               const char *more, struct error *error)
+                               struct error *error)
 {
     struct buffer *sql = &reading->rows.sql;
     bool with_payload = reading->with_payload;
@@ -223,7 +223,6 @@ static enum status read_chunks(struct chunk_reading *reading, struct cluster *cl
     buffer_init(sql, SQL_BYTES_MAX);
     buffer_append_text(sql, with_payload ? READ_COLUMNS ",payload FROM raw" : READ_COLUMNS " FROM chunk");
     query_write_conditions(query, "end_ns", sql);
-    buffer_append_text(sql, more);
     buffer_append_text(sql, " ORDER BY start_ns FORMAT RowBinary");
     enum status status = read_rows(&reading->rows, cluster, query, error);
     buffer_fini(&reading->payload);
@@ -234,19 +233,60 @@ enum status cluster_each_chunk(struct store *store, const struct store_query *qu
                                void *context, struct error *error)
 {
     struct chunk_reading reading = {.visit = visit, .context = context, .with_payload = query->with_payload};
-    return read_chunks(&reading, store_engine_data(store), query, "", error);
+    return read_chunks(&reading, store_engine_data(store), query, error);
 }
 
-enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, struct id_set *seen,
-                                  store_visit_chunk *visit, void *context, struct error *error)
+struct unsummed_reading {
+    struct chunk_reading chunks;
+    const struct store_query *query;
+    struct cover *covers;
+};
+
+/* A chunk without a sum is where no roll-up was chosen; one that is not wholly in the range is next to an end of it. */
+static enum status read_unsummed(void *context, struct cluster *cluster, int shard, struct error *error)
 {
-    struct chunk_reading reading = {.rows = {.seen = *seen}, .visit = visit, .context = context, .with_payload = true};
-    char more[128];
-    uint64_t to_ns = query->to_ns ? query->to_ns : UINT64_MAX;
-    (void)snprintf(more, sizeof(more), " AND (summed = 0 OR start_ns < %" PRIu64 " OR end_ns >= %" PRIu64 ")",
-                   query->from_ns, to_ns);
+    struct unsummed_reading *reading = context;
+    const struct store_query *query = reading->query;
+    struct cover *cover = &reading->covers[shard];
+    uint64_t to_ns = query->to_ns ? query->to_ns : UINT64_MAX, longest_ns = cover->longest_ns;
+    struct buffer *sql = &reading->chunks.rows.sql;
+    buffer_clear(sql);
+    buffer_append_text(sql, READ_COLUMNS ",payload FROM raw");
+    query_write_conditions(query, "end_ns", sql);
+    buffer_append_format(sql,
+                         " AND ((start_ns >= %" PRIu64 " AND start_ns < %" PRIu64 ") OR (end_ns >= %" PRIu64
+                         " AND start_ns >= %" PRIu64 ") OR (summed = 0",
+                         query->from_ns > longest_ns ? query->from_ns - longest_ns : 0, query->from_ns, to_ns,
+                         to_ns > longest_ns ? to_ns - longest_ns : 0);
+    cover_write_ranges(cover, LEVEL_CHUNK, sql);
+    buffer_append_text(sql, cover->ranges[LEVEL_CHUNK].count > 0 ? ")) ORDER BY start_ns FORMAT RowBinary"
+                                                                 : " AND 0)) ORDER BY start_ns FORMAT RowBinary");
+    if (sql->failed) return error_set(error, STATUS_TOO_LARGE, 0, "the question is too long; choose less");
+    return read_shard(&reading->chunks.rows, cluster, shard, error);
+}
+
+enum status cluster_each_unsummed(struct cluster *cluster, const struct store_query *query, struct cover *covers,
+                                  struct id_set *seen, store_visit_chunk *visit, void *context, struct error *error)
+{
+    struct unsummed_reading reading = {.chunks = {.rows = {.sql = {.maximum = SQL_BYTES_MAX},
+                                                           .types = READ_TYPES "s",
+                                                           .visit = visit_chunk,
+                                                           .has_ids = true,
+                                                           .seen = *seen,
+                                                           .continues = true},
+                                                  .visit = visit,
+                                                  .context = context,
+                                                  .is_damaged = query->is_damaged,
+                                                  .with_payload = true},
+                                       .query = query,
+                                       .covers = covers};
     *seen = (struct id_set){0};
-    return read_chunks(&reading, cluster, query, more, error);
+    buffer_init(&reading.chunks.payload, PAYLOAD_ROOM);
+    enum status status = cluster_each_shard(cluster, query, read_unsummed, &reading, error);
+    buffer_fini(&reading.chunks.rows.sql);
+    buffer_fini(&reading.chunks.payload);
+    id_set_fini(&reading.chunks.rows.seen);
+    return status;
 }
 
 /* --- Spans, rejected items, outcomes ------------------------------------------------------------------------------ */

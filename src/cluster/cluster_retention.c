@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { SQL_BYTES_MAX = 200 << 10, DELETE_SECONDS = 60, PARTITIONS_MAX = 1 << 16, PARTITION_SIZE = 40 };
@@ -168,8 +169,19 @@ static void write_deletion(enum cluster_table table, const struct store_query *q
         query_write_names(query, sql);
         if (table == TABLE_DICT && query->service.size > 0)
             buffer_append_format(sql, " AND day < toDate(%" PRIu64 ")", clock_utc_ns() / DAY_NS);
+    } else if (table == TABLE_SUM) {
+        query_write_conditions(query, "last_ns", sql);
+        /* A roll-up has other data, too: it is made again of what is left. */
+        const struct store_query whole = {
+            .project = query->project, .from_ns = query->from_ns, .to_ns = query->to_ns, .service = query->service};
+        struct buffer more = {.maximum = SQL_BYTES_MAX};
+        query_write_conditions(&whole, "last_ns", &more);
+        buffer_append(&more, "", 1);
+        if (!more.failed)
+            buffer_append_format(sql, " OR (level > 0 AND %s)", (const char *)more.data + strlen(" WHERE "));
+        buffer_fini(&more);
     } else {
-        query_write_conditions(query, table == TABLE_SUM ? "last_ns" : "end_ns", sql);
+        query_write_conditions(query, "end_ns", sql);
     }
 }
 
@@ -212,6 +224,11 @@ enum status cluster_delete(struct store *store, const struct store_query *query,
     /* A file that is kept would bring back after a restart what is deleted. */
     if (status == STATUS_OK) insert_spool_expire(cluster->spool, 0);
     if (status == STATUS_OK) status = cluster_each_shard(cluster, query, delete_in_shard, &deleting, error);
+    coverage_forget(&cluster->coverage);
+    bool has_lost;
+    insert_spool_begin(cluster->spool, &has_lost);
+    cluster_forget_spaces(cluster); /* stacks of earlier days were deleted */
+    insert_spool_abandon(cluster->spool);
     *ret_chunks = deleting.chunks;
     return status;
 }

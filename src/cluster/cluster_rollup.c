@@ -31,16 +31,13 @@ struct summing {
     const struct store_query *query;
     const struct store_rollup_visitor *visitor;
     struct cluster *cluster;
-    struct buffer sql;
+    struct cover covers[SHARDS_MAX];
     struct id_set seen;
     INDEXED_ARRAY_OF(struct sum_group) groups;
     uint64_t rows;
     bool continues, failed; /* FAILED: no memory */
     bool is_damaged;
 };
-
-/* Columns of a sum as they are read. */
-enum { SUM_ID, SUM_PROJECT, SUM_SERVICE, SUM_SPACE, SUM_NODES, SUM_HEADER, SUM_FIRST, SUM_LAST, SUM_ENTRIES };
 
 static bool group_equals(const void *context, uint32_t index, const void *key)
 {
@@ -97,10 +94,6 @@ static bool take_sum(void *context, const struct row *row)
     struct summing *summing = context;
     if (++summing->rows % ROWS_PER_QUESTION == 0)
         summing->continues = summing->visitor->continues(summing->visitor->context);
-    if (!id_set_add(&summing->seen, row->cells[SUM_ID])) {
-        summing->failed |= summing->seen.failed;
-        return summing->continues && !summing->failed;
-    }
     struct sum_group *group = take_group(summing, row);
     if (!group) {
         summing->failed = true;
@@ -119,21 +112,19 @@ static enum status read_sums(void *context, struct cluster *cluster, int shard, 
 {
     struct summing *summing = context;
     if (!summing->continues) return STATUS_OK;
-    enum status status = topology_each_row(&cluster->topology, shard, buffer_slice(&summing->sql), "iqsiqsqqs",
-                                           take_sum, summing, error);
+    enum status status = cover_query(cluster, shard, summing->query, &summing->covers[shard], error);
+    const struct sum_rows_request request = {.query = summing->query,
+                                             .cover = &summing->covers[shard],
+                                             .seen = &summing->seen,
+                                             .visit = take_sum,
+                                             .context = summing};
+    if (status == STATUS_OK) status = sum_rows_each(cluster, shard, &request, NULL, error);
     return summing->failed ? error_set(error, STATUS_TOO_LARGE, 0, "too many sums match; narrow the time range")
                            : status;
 }
 
 /* --- Dictionaries ------------------------------------------------------------------------------------------------- */
 
-struct dictionary_reading {
-    struct stack_dictionary dictionary;
-    uint64_t next; /* number of the next segment */
-    struct buffer bytes;
-};
-
-/* Takes a segment in its turn. One that is there already was inserted twice. */
 static bool take_segment(void *context, const struct row *row)
 {
     struct dictionary_reading *reading = context;
@@ -148,25 +139,29 @@ static bool take_segment(void *context, const struct row *row)
     return true;
 }
 
-/* Reads the dictionary of GROUP from any shard that its service was on. It may lack the last segments: a replica that
- * is behind its twin. */
-static enum status read_dictionary(const struct summing *summing, const struct sum_group *group,
-                                   struct dictionary_reading *reading, struct error *error)
+void dictionary_reading_fini(struct dictionary_reading *reading)
+{
+    stack_dictionary_fini(&reading->dictionary);
+    buffer_fini(&reading->bytes);
+}
+
+enum status dictionary_read(struct cluster *cluster, const struct space_place *place,
+                            struct dictionary_reading *reading, struct error *error)
 {
     struct buffer sql = {.maximum = SQL_BYTES_MAX};
-    struct topology *topology = &summing->cluster->topology;
-    uint32_t shards = topology_shards_of(topology, placement_of(group->project, group->service));
+    struct topology *topology = &cluster->topology;
+    uint32_t shards = topology_shards_of(topology, placement_of(place->project, place->service));
     enum status status = STATUS_OK;
     buffer_append_format(
-        &sql, "SELECT number, size, bytes FROM dict WHERE project = %" PRIu64 " AND service = ", group->project);
-    sql_append_literal(&sql, group->service);
+        &sql, "SELECT number, size, bytes FROM dict WHERE project = %" PRIu64 " AND service = ", place->project);
+    sql_append_literal(&sql, place->service);
     buffer_append_text(&sql, " AND space = ");
-    sql_append_bytes(&sql, slice_of(group->space, ROW_ID_BYTES));
+    sql_append_bytes(&sql, slice_of(place->space, ROW_ID_BYTES));
     buffer_append_text(&sql, " ORDER BY number FORMAT RowBinary");
     for (int shard = 0; shard < SHARDS_MAX; shard++) {
         size_t known = reading->dictionary.node_count;
-        if (!(shards >> shard & 1) || known >= group->nodes) continue;
-        for (int attempt = 0; attempt < 3 && status == STATUS_OK && reading->dictionary.node_count < group->nodes;
+        if (!(shards >> shard & 1) || known >= place->nodes) continue;
+        for (int attempt = 0; attempt < 3 && status == STATUS_OK && reading->dictionary.node_count < place->nodes;
              attempt++)
             status = topology_each_row(topology, shard, buffer_slice(&sql), "qqs", take_segment, reading, error);
     }
@@ -197,15 +192,15 @@ static enum status give_groups(struct summing *summing, struct error *error)
             if (memcmp(other->space, first->space, ROW_ID_BYTES) == 0 && other->nodes > first->nodes)
                 first->nodes = other->nodes;
         }
-        status = read_dictionary(summing, first, &reading, error);
+        const struct space_place place = {first->project, first->nodes, first->service, first->space};
+        status = dictionary_read(summing->cluster, &place, &reading, error);
         for (size_t k = i; k < summing->groups.count && status == STATUS_OK && summing->continues; k++) {
             struct sum_group *group = &summing->groups.items[k];
             if (memcmp(group->space, first->space, ROW_ID_BYTES) != 0) continue;
             group->is_given = true;
             status = give_group(summing, &reading, group, error);
         }
-        stack_dictionary_fini(&reading.dictionary);
-        buffer_fini(&reading.bytes);
+        dictionary_reading_fini(&reading);
     }
     return status;
 }
@@ -217,27 +212,17 @@ enum status cluster_each_rollup(struct store *store, const struct store_query *q
 {
     if (visitor->separates_labels) return error_set(error, STATUS_UNSUPPORTED, 0, "sums in the cluster have no labels");
     if (visitor->has_increases) return error_set(error, STATUS_UNSUPPORTED, 0, "sums in the cluster have no order");
-    struct summing summing = {.query = query,
-                              .visitor = visitor,
-                              .cluster = store_engine_data(store),
-                              .sql = {.maximum = SQL_BYTES_MAX},
-                              .continues = true};
-    buffer_append_format(&summing.sql,
-                         "SELECT id,project,service,space,nodes,header,first_ns,last_ns,entries FROM sum WHERE project "
-                         "= %" PRIu64 " AND level = %d AND first_ns >= %" PRIu64 " AND last_ns < %" PRIu64,
-                         query->project, LEVEL_CHUNK, query->from_ns, query->to_ns ? query->to_ns : UINT64_MAX);
-    query_write_names(query, &summing.sql);
-    buffer_append_text(&summing.sql, " FORMAT RowBinary");
-    enum status status = summing.sql.failed
-                             ? error_set(error, STATUS_TOO_LARGE, 0, "the question is too long; choose less")
-                             : cluster_each_shard(summing.cluster, query, read_sums, &summing, error);
+    struct summing summing = {
+        .query = query, .visitor = visitor, .cluster = store_engine_data(store), .continues = true};
+    enum status status = cluster_each_shard(summing.cluster, query, read_sums, &summing, error);
     if (status == STATUS_OK) status = give_groups(&summing, error);
     if (status == STATUS_OK && summing.is_damaged) status = STATUS_MALFORMED;
     if (status == STATUS_OK && summing.continues)
-        status = cluster_each_unsummed(summing.cluster, query, &summing.seen, visitor->visit, visitor->context, error);
+        status = cluster_each_unsummed(summing.cluster, query, summing.covers, &summing.seen, visitor->visit,
+                                       visitor->context, error);
+    for (int shard = 0; shard < SHARDS_MAX; shard++) cover_fini(&summing.covers[shard]);
     forget_groups(&summing);
     id_set_fini(&summing.seen);
-    buffer_fini(&summing.sql);
     /* The visitor cannot give sums back: the caller starts again without them. */
     return status == STATUS_MALFORMED ? error_set(error, STATUS_UNSUPPORTED, 0, "sums in the cluster are damaged")
                                       : status;

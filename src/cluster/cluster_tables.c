@@ -91,6 +91,63 @@ static enum status ask_names(struct looking *looking, const struct buffer *sql, 
     return status;
 }
 
+/* --- Columns ------------------------------------------------------------------------------------------------------ */
+
+/* Sets OUT to "name type,name type,…" of a table; empty: it is not there. */
+static enum status list_columns(struct looking *looking, enum cluster_table table, struct buffer *out,
+                                struct error *error)
+{
+    struct buffer sql = {.maximum = SQL_BYTES_MAX};
+    buffer_append_text(&sql, "SELECT concat(name, ' ', type) FROM system.columns WHERE database = ");
+    sql_append_literal(&sql, slice_of_text(looking->cluster.topology.clickhouse.database));
+    buffer_append_format(&sql, " AND table = '%s' FORMAT RowBinary", cluster_tables[table].name);
+    enum status status = ask_names(looking, &sql, out, error);
+    buffer_fini(&sql);
+    return status;
+}
+
+typedef enum status visit_column(struct looking *looking, enum cluster_table table, const char *column,
+                                 struct error *error);
+
+/* Visits the columns of TABLE that are not among FOUND. */
+static enum status each_missing(struct looking *looking, enum cluster_table table, const struct buffer *found,
+                                visit_column *visit, struct error *error)
+{
+    const struct table *wanted = &cluster_tables[table];
+    struct slice names = slice_of_text(wanted->columns);
+    enum status status = STATUS_OK;
+    for (const char *type = wanted->types; *type && status == STATUS_OK; type++) {
+        struct slice name = text_take_until(&names, ','), rest = slice_of(found->data, found->size - 1);
+        char what[160];
+        bool is_there = false;
+        (void)snprintf(what, sizeof(what), "%.*s %s", SLICE_ARGUMENTS(name), type_name(*type));
+        while (rest.size > 0 && !is_there) is_there = slice_equals_text(text_take_until(&rest, ','), what);
+        if (!is_there) status = visit(looking, table, what, error);
+    }
+    return status;
+}
+
+static enum status add_column(struct looking *looking, enum cluster_table table, const char *column,
+                              struct error *error)
+{
+    struct buffer sql = {.maximum = SQL_BYTES_MAX};
+    buffer_append_format(&sql, "ALTER TABLE %s.%s ADD COLUMN %s", looking->cluster.topology.clickhouse.database,
+                         cluster_tables[table].name, column);
+    enum status status = run(looking, &sql, error);
+    buffer_fini(&sql);
+    return status;
+}
+
+/* A table that an older version made lacks columns; its twin may have added them for both. */
+static enum status add_columns(struct looking *looking, enum cluster_table table, struct error *error)
+{
+    struct buffer found = {.maximum = NAMES_BYTES_MAX};
+    enum status status = list_columns(looking, table, &found, error);
+    if (status == STATUS_OK && found.size > 1) status = each_missing(looking, table, &found, add_column, error);
+    buffer_fini(&found);
+    return status;
+}
+
 static enum status create_on(struct looking *looking, bool is_replicated, struct error *error)
 {
     const char *database = looking->cluster.topology.clickhouse.database;
@@ -101,6 +158,7 @@ static enum status create_on(struct looking *looking, bool is_replicated, struct
         buffer_clear(&sql);
         schema_write_create(table, database, is_replicated, &sql);
         status = run(looking, &sql, error);
+        if (status == STATUS_OK) status = add_columns(looking, table, error);
     }
     buffer_fini(&sql);
     if (status == STATUS_OK)
@@ -181,31 +239,24 @@ static void complain(struct looking *looking, const char *text, const char *name
     looking->problems++;
 }
 
+static enum status complain_of_column(struct looking *looking, enum cluster_table table, const char *column,
+                                      struct error *error)
+{
+    char lacks[96];
+    (void)error;
+    (void)snprintf(lacks, sizeof(lacks), "the table %s lacks the column ", cluster_tables[table].name);
+    complain(looking, lacks, column);
+    return STATUS_OK;
+}
+
 static enum status compare_table(struct looking *looking, enum cluster_table table, struct error *error)
 {
-    const struct table *wanted = &cluster_tables[table];
-    struct buffer sql = {.maximum = SQL_BYTES_MAX}, found = {.maximum = NAMES_BYTES_MAX};
-    char what[160];
-    buffer_append_text(&sql, "SELECT concat(name, ' ', type) FROM system.columns WHERE database = ");
-    sql_append_literal(&sql, slice_of_text(looking->cluster.topology.clickhouse.database));
-    buffer_append_format(&sql, " AND table = '%s' FORMAT RowBinary", wanted->name);
-    enum status status = ask_names(looking, &sql, &found, error);
-    if (status == STATUS_OK && found.size <= 1) {
-        complain(looking, "offbeat store create must make the table ", wanted->name);
-    } else if (status == STATUS_OK) {
-        struct slice names = slice_of_text(wanted->columns), columns = slice_of(found.data, found.size - 1);
-        for (const char *type = wanted->types; *type; type++) {
-            struct slice name = text_take_until(&names, ',');
-            (void)snprintf(what, sizeof(what), "%.*s %s", SLICE_ARGUMENTS(name), type_name(*type));
-            struct slice rest = columns;
-            bool is_there = false;
-            while (rest.size > 0 && !is_there) is_there = slice_equals_text(text_take_until(&rest, ','), what);
-            char lacks[96];
-            (void)snprintf(lacks, sizeof(lacks), "the table %s lacks the column ", wanted->name);
-            if (!is_there) complain(looking, lacks, what);
-        }
-    }
-    buffer_fini(&sql);
+    struct buffer found = {.maximum = NAMES_BYTES_MAX};
+    enum status status = list_columns(looking, table, &found, error);
+    if (status == STATUS_OK && found.size <= 1)
+        complain(looking, "offbeat store create must make the table ", cluster_tables[table].name);
+    else if (status == STATUS_OK)
+        status = each_missing(looking, table, &found, complain_of_column, error);
     buffer_fini(&found);
     return status;
 }

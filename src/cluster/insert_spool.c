@@ -56,6 +56,7 @@ struct insert_spool {
     struct waiting_record *first, **end;
     size_t waiting_count;
     ARRAY_OF(struct spool_file) files;   /* files in the order of their numbers */
+    uint64_t left;                       /* number of the last file of an earlier process */
     uint64_t next_number, waiting_bytes; /* bytes of files that the cluster has not */
     int current;                         /* descriptor of the last of FILES; -1: the next record begins one */
     bool is_stopping, has_lost;
@@ -264,6 +265,7 @@ enum status insert_spool_open(const char *folder, uint64_t bytes_max, struct ins
     enum status status = STATUS_OK;
     file_make_folders(spool->folder);
     status = find_files(spool, error);
+    spool->left = spool->next_number - 1;
     if (status == STATUS_OK) {
         spool->has_writer = pthread_create(&spool->writer, NULL, write_records, spool) == 0;
         if (!spool->has_writer) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
@@ -419,6 +421,11 @@ bool insert_spool_wait(struct insert_spool *spool, uint64_t number, uint64_t tim
     }
     (void)pthread_mutex_unlock(&spool->lock);
     return is_taken;
+}
+
+uint64_t insert_spool_left(const struct insert_spool *spool)
+{
+    return spool->left;
 }
 
 uint64_t insert_spool_flush(struct insert_spool *spool)

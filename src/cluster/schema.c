@@ -13,9 +13,9 @@ const struct table cluster_tables[TABLES] = {
     [TABLE_DICT] = {"dict", "hdqsiqqs", "keep,day,project,service,space,number,size,bytes",
                     "project,service,space,number", 64},
     [TABLE_RAW] = {"raw", CHUNK_TYPES "s", CHUNK_COLUMNS ",payload", "project,service,start_ns,id", 32},
-    [TABLE_SUM] = {"sum", "hdqsbqiiqssssssqqqqs",
+    [TABLE_SUM] = {"sum", "hdqsbqiiqssssssqqqqsq",
                    "keep,day,project,service,level,start_ns,id,space,nodes,kinds,environment,release,host,platform,"
-                   "header,first_ns,last_ns,inputs,inputs_xor,entries",
+                   "header,first_ns,last_ns,inputs,inputs_xor,entries,set_rows",
                    "project,service,level,start_ns,id", 256},
     [TABLE_CHUNK] = {"chunk", CHUNK_TYPES, CHUNK_COLUMNS, "project,service,start_ns,id", 256},
     [TABLE_SPAN] = {"span", "hdqqissssssssssqb",

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 
 enum {
-    CLUSTER_VERSION = 1,       /* version of the tables */
+    CLUSTER_VERSION = 2,       /* version of the tables */
     CLUSTER_READER_OLDEST = 1, /* the oldest version whose servers can use these tables */
     ROW_ID_BYTES = 16,
     TABLE_COLUMNS_MAX = 24,

@@ -132,6 +132,8 @@ void *shipper_run(void *context)
         struct error error = {0};
         enum status status = send_file(shipper, file, &error);
         note_problem(shipper, status == STATUS_OK ? "" : error.message);
+        /* Nobody has noted the chunks of an earlier process. */
+        if (file <= insert_spool_left(cluster->spool)) coverage_forget(&cluster->coverage);
         /* A file of which shards take parts by different placements is sent again. */
         if (status == STATUS_OK && placement == topology_placement(&cluster->topology))
             insert_spool_mark(cluster->spool, file, bit, topology_all_shards(&cluster->topology), placement);
