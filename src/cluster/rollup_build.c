@@ -149,7 +149,8 @@ struct numbering {
     struct built_group *group;
 };
 
-/* Adds a part to its group by the numbers of this process. */
+/* Adds a part to its group by the numbers of this process. Values since the start of a process have no order here: no
+ * query is given them. */
 static bool number_part(void *context, const struct store_rollup *rollup)
 {
     const struct numbering *numbering = context;
