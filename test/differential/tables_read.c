@@ -25,13 +25,24 @@ static struct slice read_section(int file, const struct elf_section_place *place
     return slice_of(kept[number], is_read ? place->size : 0);
 }
 
+/* Returns the lowest address of the file's segments, to which the addresses of a table are relative. */
+static uint64_t base_of(int file, const Elf64_Ehdr *header)
+{
+    uint64_t base = UINT64_MAX;
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        Elf64_Phdr segment;
+        if (!read_at(&file, header->e_phoff + i * sizeof(segment), &segment, sizeof(segment))) break;
+        if (segment.p_type == PT_LOAD && segment.p_vaddr < base) base = segment.p_vaddr;
+    }
+    return base == UINT64_MAX ? 0 : base;
+}
+
 const char *table_load(int file, const Elf64_Ehdr *header, struct loaded_table *ret_loaded)
 {
     struct elf_frame_sections sections;
     uint64_t before_ns = thread_ns();
-    (void)header;
     if (!elf_frame_sections_find(read_at, &file, &sections)) return "its sections cannot be read";
-    struct frame_table_source source = {.header_address = sections.eh_frame_hdr.address};
+    struct frame_table_source source = {.base = base_of(file, header), .header_address = sections.eh_frame_hdr.address};
     source.eh_frame = (struct cfi_section){.bytes = read_section(file, &sections.eh_frame, 0),
                                            .address = sections.eh_frame.address,
                                            .data_address = sections.eh_frame_hdr.address};
@@ -39,6 +50,7 @@ const char *table_load(int file, const Elf64_Ehdr *header, struct loaded_table *
     source.debug_frame =
         (struct cfi_section){.bytes = read_section(file, &sections.debug_frame, 2), .is_debug_frame = true};
     if (frame_table_build(&source, &read_table)) ret_loaded->table = &read_table;
+    ret_loaded->link_base = source.base;
     ret_loaded->build_ns = thread_ns() - before_ns;
     return NULL;
 }
