@@ -6,6 +6,8 @@ its stack and its mappings. The recording is made from them.
     aarch64.py OFFBEAT
 
 SPDX-License-Identifier: MIT"""
+import collections
+import gzip
 import json
 import pathlib
 import re
@@ -18,6 +20,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from tap import case, check, check_equal, main, short, skip  # noqa: E402
 
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data/perf"
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-aarch64-"))
 COMPILER, EMULATOR, LIBRARIES = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"
@@ -177,6 +180,33 @@ def functions_have_instructions_and_lines():
     check("brk #0" in run(OFFBEAT, "list", "leaf", path), "no line")
     shown = json.loads(run(OFFBEAT, "info", "--json", path))
     check("aarch64" in json.dumps(shown), "the processor is not stated")
+
+
+@case
+@short
+def a_recording_of_perf_has_the_stacks_that_perf_shows_there():
+    """Recorded, and shown by perf script, in an emulated machine (test/data/perf/make_aarch64.sh)."""
+    recorded = (DATA / "aarch64.data").read_bytes()
+    path = re.search(rb"/tmp/recorded-in[^\0]*", recorded).group()
+    copy = bytes(FOLDER) + b"/aarch64.elf"
+    if len(copy) > len(path):
+        skip(f"{FOLDER} is longer than the path in the recording")
+    shutil.copy(DATA / "aarch64.elf", FOLDER)
+    changed = FOLDER / "perf.data"
+    changed.write_bytes(recorded.replace(path, bytes(FOLDER) + b"/" * (len(path) - len(copy)) + b"/aarch64.elf"))
+    expected, ours = collections.Counter(), collections.Counter()
+    for text in gzip.decompress((DATA / "aarch64.script.gz").read_bytes()).decode().split("\n\n"):
+        head, *frames = text.splitlines() or [""]
+        if frames:
+            expected[tuple(line.split()[1] for line in frames)] += int(re.search(r"(\d+) cpu-clock", head).group(1))
+    run(OFFBEAT, "convert", changed, "-o", FOLDER / "collapsed", "--to", "collapsed")
+    for line in (FOLDER / "collapsed").read_text(encoding="utf-8").splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        ours[tuple(reversed(stack.split(";")))] += int(weight)
+    check(len(expected) >= 2, f"perf shows {expected}")
+    check_equal(ours, expected, "time of each stack")
+    three = sum(weight for stack, weight in ours.items() if stack[0] == "spends_three")
+    check(0.65 < three / sum(ours.values()) < 0.85, f"spends_three has {three} of {sum(ours.values())}")
 
 
 try:
