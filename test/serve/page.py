@@ -18,7 +18,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Pa
 import chromium  # noqa: E402
 import svg  # noqa: E402
 from server_process import ROOT, administer, chunk_envelope, envelope, item, new_token, running  # noqa: E402
-from tap import case, check, check_equal, main, skip  # noqa: E402
+from tap import case, check, check_equal, main, skip, wait_until  # noqa: E402
 
 OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
 NOW = int(time.time())
@@ -547,6 +547,28 @@ def exports_are_the_files_of_the_server():
         check("highlight" in svg.texts(drawing, "text"), "a label of the SVG")
         check_equal(pathlib.Path(folder, "shop.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n", "a PNG")
         check_quiet(browser)
+
+
+@case
+def names_that_differ_at_their_ends_can_be_told_apart():
+    names = [f"std::vector<std::pair<{'std::basic_string<char>, ' * 8}{key}>>::insert(iterator)" for key in ("int", "long")]
+    with tempfile.TemporaryDirectory() as folder, opened(fills=False) as browser:
+        check_equal(browser.server.upload("".join(f"main;{name} 50\n" for name in names).encode(), "service=long").status, 200, "status")
+        browser.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        browser.open("about:blank")
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=profile&service=long")
+        boxes(browser)
+        browser.press("e")
+        press_button(browser, "SVG")
+        path = pathlib.Path(folder, "long.svg")
+        wait_until(path.exists, "there is no SVG")
+        labels = {text for text in svg.texts(path.read_bytes(), "text") if text.startswith("std::vector")}
+        check(len(labels) == 2 and all("…" in label and label.endswith("insert(iterator)") for label in labels), f"labels: {labels}")
+        browser.press("Escape")
+        browser.press("3")
+        browser.wait("document.querySelector('.graphs h2')?.textContent.startsWith('Choose')")
+        sides = browser.run("(() => { const box = document.querySelector('.graphs').getBoundingClientRect(); return [box.right, document.documentElement.clientWidth]; })()")
+        check_equal(sides[0], sides[1], "right end of the part without a function")
 
 
 @case

@@ -4,7 +4,7 @@ import { amount, App, changeText, nameOf, packageOf, placeOf, shareChange } from
 import { make } from "./dom";
 import type { Boxes } from "./protocol";
 import { blend, Raster } from "./raster";
-import { quantity, seconds } from "./text";
+import { quantity, seconds, shorten } from "./text";
 
 const ROW = 20, LABEL_MIN = 28, NARROWEST_PX = 0.5, ITEMS_MAX = 400, ZOOM_STEP = 1.5, PAN_STEP = 0.15;
 const DIMMED = 0.4; // what a search does not find
@@ -226,7 +226,7 @@ export class BoxView {
       raster.fill(x, y, shown, ROW - 1, found !== null && !isMatch ? blend(colour, background, DIMMED) : colour);
       if (shown >= LABEL_MIN) {
         const text = this.label(func), letters = Math.floor((shown - 8) / letter);
-        texts.push({ text: text.length <= letters ? text : text.slice(0, Math.max(letters - 1, 1)) + "…", x: x + 4, y: y + ROW / 2, isMatch });
+        texts.push({ text: shorten(text, letters), x: x + 4, y: y + ROW / 2, isMatch });
       }
     }
     raster.finish(); // replaces all pixels: texts come after it
@@ -262,7 +262,7 @@ export class BoxView {
       const fill = box.merged > 0 ? theme.line : isMatch ? theme.accent : sums.base && !this.source!.isTime ? palette.ofChange(shareChange(this.app, box.width, box.base || 0)) : palette.of(box.func);
       const text = box.merged > 0 ? "" : this.label(box.func), letters = Math.floor((end - x - 8) / 7);
       lines.push(`<g${found !== null && !isMatch ? ` opacity="${DIMMED}"` : ""}><title>${markup(this.describe(box).join("\n"))}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(0.5, end - x - 0.5).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
-        (letters >= 2 && text ? `<text x="${(x + 4).toFixed(2)}" y="${y + 14}">${markup(text.length <= letters ? text : text.slice(0, letters - 1) + "…")}</text>` : "") + "</g>");
+        (letters >= 2 && text ? `<text x="${(x + 4).toFixed(2)}" y="${y + 14}">${markup(shorten(text, letters))}</text>` : "") + "</g>");
     });
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="${theme.text}">` +
       `<rect width="100%" height="100%" fill="${theme.background}"/>${lines.join("\n")}</svg>\n`;

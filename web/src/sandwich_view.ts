@@ -35,7 +35,7 @@ export class SandwichView implements ViewOfApp {
     const { state, sums, selection, profile } = this.app;
     this.table.show();
     const isChosen = state.func >= 0 && state.func < profile.names.length;
-    this.graphs.classList.toggle("empty", !isChosen);
+    this.graphs.classList.toggle("unchosen", !isChosen);
     if (!isChosen) {
       this.title.replaceChildren("Choose a function in the table, or double-click a box of the flame graph.");
       return;

@@ -69,7 +69,8 @@ export class TimeChart {
   private writeAxis(): void {
     const step = (this.to - this.from) / TICKS, isLong = this.to - this.from > 2 * 86400;
     const text = (time: number) => (isLong ? timeText(time).slice(5, 10) : timeText(time).slice(11, step < 120 ? 19 : 16));
-    this.axis.replaceChildren(...Array.from({ length: this.values.length > 0 ? TICKS : 0 }, (_, i) => make("span", {}, text(this.from + i * step))));
+    const texts = Array.from({ length: this.values.length > 0 ? TICKS : 0 }, (_, i) => text(this.from + i * step));
+    this.axis.replaceChildren(...texts.map((each, i) => make("span", {}, i > 0 && each === texts[i - 1] ? "" : each)));
   }
 
   showMark(from: number, to: number): void {

@@ -12,6 +12,14 @@ export function safe(text: string, maximum = NAME_MAX): string {
   return cut.replace(UNSAFE, "\ufffd");
 }
 
+const ENDS_MIN = 16; // below, the start says more than both ends
+
+// TEXT in so many letters: its start, and its end, where names often differ.
+export function shorten(text: string, letters: number): string {
+  const end = letters < ENDS_MIN ? 0 : Math.floor(letters / 2);
+  return text.length <= letters ? text : text.slice(0, Math.max(letters - 1 - end, 1)) + "…" + text.slice(text.length - end);
+}
+
 type Scale = [factor: number, unit: string][];
 
 const TIME: Scale = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
