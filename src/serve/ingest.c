@@ -442,8 +442,9 @@ static void take_items(struct ingest *ingest, struct envelope_reader *reader)
     struct error error = {0};
     enum status status = STATUS_OK;
     const struct envelope_attributes *attributes = &reader->attributes;
-    (void)snprintf(ingest->client, sizeof(ingest->client), "%.*s/%.*s", SLICE_ARGUMENTS(attributes->sdk_name),
-                   SLICE_ARGUMENTS(attributes->sdk_version));
+    if (attributes->sdk_name.size > 0)
+        (void)snprintf(ingest->client, sizeof(ingest->client), "%.*s/%.*s", SLICE_ARGUMENTS(attributes->sdk_name),
+                       SLICE_ARGUMENTS(attributes->sdk_version));
     while (status == STATUS_OK && envelope_next(reader, &item, &error)) status = take_item(ingest, &item, &error);
     if (status != STATUS_OK) {
         answer_failure(ingest->request, &error);

@@ -4,6 +4,7 @@
  * stacks, whose types are in the query, become a pprof file that has them.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/protobuf.h"
+#include "base/rfc3339.h"
 #include "format/common/text_line.h"
 #include "format/format.h"
 #include "format/pprof/pprof.h"
@@ -118,17 +119,50 @@ static enum status convert_stacks(const struct request *request, struct slice te
 
 /* --- POST /ingest ------------------------------------------------------------------------------------------------- */
 
-/* UNIX time: seconds, or as many digits as milliseconds, microseconds or nanoseconds have. 0 if TEXT is not a number.
- */
-static uint64_t read_time(const char *text)
+/* "now", "now-10s", "now-5m", "now-2h", "now-1d" */
+static bool read_time_before(const char *text, uint64_t now_ns, uint64_t *ret_ns)
 {
-    uint64_t time = 0;
-    for (; text && *text >= '0' && *text <= '9'; text++) {
-        if (__builtin_mul_overflow(time, 10, &time) || __builtin_add_overflow(time, (uint64_t)(*text - '0'), &time))
-            return 0;
+    static const struct {
+        char unit;
+        uint64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    *ret_ns = now_ns;
+    if (text[0] == '\0') return true;
+    size_t digits = text[0] == '-' ? strspn(text + 1, "0123456789") : 0;
+    if (digits == 0 || digits > 9 || text[digits + 1] == '\0' || text[digits + 2] != '\0') return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        uint64_t ago_ns = strtoull(text + 1, NULL, 10) * units[i].seconds * SECOND_NS;
+        if (text[digits + 1] != units[i].unit || ago_ns > now_ns) continue;
+        *ret_ns = now_ns - ago_ns;
+        return true;
     }
-    while (time > 0 && time < (uint64_t)100 * 1000 * 1000 * SECOND_NS) time *= 1000;
-    return time <= INT64_MAX ? time : 0;
+    return false;
+}
+
+/* Sets RET_NS to the UNIX time of the parameter NAME: seconds, or as many digits as milliseconds, microseconds or
+ * nanoseconds have; a time of RFC 3339; or one before now. It is 0 without the parameter. False after an error. */
+static bool read_time(struct request *request, const char *name, uint64_t *ret_ns)
+{
+    static const char now[] = "now";
+    const char *text = request_parameter(request, name);
+    uint64_t time = 0;
+    *ret_ns = 0;
+    if (!text || !text[0]) return true;
+    size_t digits = strspn(text, "0123456789");
+    if (text[digits] == '\0' && digits < 20) {
+        time = strtoull(text, NULL, 10);
+        while (time > 0 && time < (uint64_t)100 * 1000 * 1000 * SECOND_NS) time *= 1000;
+        *ret_ns = time;
+        if (time <= INT64_MAX) return true;
+    } else if (strncmp(text, now, strlen(now)) == 0 &&
+               read_time_before(text + strlen(now), request->received_ns, ret_ns)) {
+        return true;
+    } else if (time_parse(text, ret_ns) && *ret_ns <= INT64_MAX) {
+        return true;
+    }
+    answer_error(request, 400, "%s: a UNIX time is needed, in seconds, milliseconds, microseconds or nanoseconds",
+                 name);
+    return false;
 }
 
 static struct slice platform_of_spy(struct slice spy)
@@ -152,8 +186,8 @@ static bool describe(struct request *request, struct description *description)
     }
     description_read_name(description, name);
     description->sent.platform = platform_of_spy(request_slice(request, "spyName"));
-    uint64_t start_ns = read_time(request_parameter(request, "from"));
-    uint64_t end_ns = read_time(request_parameter(request, "until"));
+    uint64_t start_ns, end_ns;
+    if (!read_time(request, "from", &start_ns) || !read_time(request, "until", &end_ns)) return false;
     description->sent.start_ns = start_ns;
     description->sent.end_ns = end_ns > start_ns ? end_ns : start_ns;
     if (slice_equals_text(request_slice(request, "aggregationType"), "average"))

@@ -65,10 +65,31 @@ void description_add_label(struct description *description, struct slice name, s
 
 void description_read_name(struct description *description, struct slice name)
 {
-    static const char *const types[] = {
-        "cpu",           "wall",       "itimer",        "alloc_objects", "alloc_space",    "alloc_in_new_tlab_objects",
-        "inuse_objects", "goroutines", "inuse_space",   "mutex_count",   "mutex_duration", "alloc_in_new_tlab_bytes",
-        "block_count",   "lock_count", "lock_duration", "exceptions",    "block_duration", NULL};
+    static const char *const types[] = {"cpu",
+                                        "wall",
+                                        "itimer",
+                                        "alloc_objects",
+                                        "alloc_space",
+                                        "inuse_space",
+                                        "goroutine",
+                                        "goroutines",
+                                        "inuse_objects",
+                                        "threadcreate",
+                                        "mutex_count",
+                                        "block_count",
+                                        "lock_count",
+                                        "mutex_duration",
+                                        "block_duration",
+                                        "alloc_samples",
+                                        "alloc_size",
+                                        "lock_duration",
+                                        "exception",
+                                        "exceptions",
+                                        "alloc_in_new_tlab_objects",
+                                        "alloc_in_new_tlab_bytes",
+                                        "alloc_outside_tlab_objects",
+                                        "alloc_outside_tlab_bytes",
+                                        NULL};
     struct slice application = text_trim(text_take_until(&name, '{')), labels = text_take_until(&name, '}');
     size_t dot = application.size;
     while (dot > 0 && application.data[dot - 1] != '.') dot--;

@@ -128,10 +128,36 @@ static const char *const selectors[] = {
     "trace",   "span",        "from",    "to",   "seconds",  "transaction", NULL,
 };
 
+/* The values of parameters that have few. */
+static const char *const choices[][4] = {
+    {"by", "thread"}, {"order", "self", "total"}, {"normalize", "1"}, {"inverted", "1"}, {"times", "1"},
+};
+static const char *const comparisons[] = {"diff", "flame-diff", "regressions", NULL};
+
 static bool is_among(const char *const *names, const char *name)
 {
     while (*names && strcmp(*names, name) != 0) names++;
     return *names != NULL;
+}
+
+/* False after an error: PARAMETER has few values, and this is none of them. */
+static bool check_choice(struct request *request, const struct parameter *parameter)
+{
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        const char *const *values = choices[i] + 1;
+        if (strcmp(choices[i][0], parameter->name) != 0 || is_among(values, parameter->value)) continue;
+        answer_error(request, 400, "%s: %s%s%s is needed", parameter->name, values[0], values[1] ? " or " : "",
+                     values[1] ? values[1] : "");
+        return false;
+    }
+    return true;
+}
+
+static bool check_base(struct request *request, const char *name)
+{
+    if (is_among(comparisons, request->route)) return true;
+    answer_error(request, 400, "%.100s: only diff, flame-diff and regressions have a base", name);
+    return false;
 }
 
 static bool check_parameter(struct request *request, const struct parameter *parameter)
@@ -144,8 +170,10 @@ static bool check_parameter(struct request *request, const struct parameter *par
         if (!is_number) answer_error(request, 400, "%s: a number is needed", name);
         return is_number;
     }
-    if (is_among(texts, name) || is_among(selectors, name)) return true;
-    if (strncmp(name, base, strlen(base)) == 0 && is_among(selectors, name + strlen(base))) return true;
+    if (is_among(selectors, name)) return true;
+    if (is_among(texts, name)) return check_choice(request, parameter);
+    if (strncmp(name, base, strlen(base)) == 0 && is_among(selectors, name + strlen(base)))
+        return check_base(request, name);
     answer_error(request, 400, "there is no parameter %.100s; see doc/serve.md", name);
     return false;
 }

@@ -375,6 +375,30 @@ def ingest_reads_times_in_each_unit():
 
 
 @case
+def ingest_reads_other_forms_of_times_and_rejects_the_rest():
+    with running(OFFBEAT) as server:
+        utc = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(NOW - 60))
+        for number, (begin, ago) in enumerate((("now-1m", 60), ("now", 0), (utc, 60), (f"{NOW - 60}.5", 60), ("", 0), ("abc", None), (-5, None), ("now-1x", None), ("now-", None),
+                                               ("now-999999999d", None), (NOW * 10 ** 12, None), ("9" * 30, None), (f"{NOW}x", None))):
+            query = urllib.parse.urlencode({"name": f"shop{number}.cpu", "from": begin, "until": "", "format": "folded"})
+            answer = server.request("POST", f"/ingest?{query}", b"a;b 3\n", {"Authorization": f"Bearer {server.key}"})
+            check_equal(answer.status, 400 if ago is None else 200, f"status of {begin}: {answer.body}")
+            if ago is not None:
+                check_equal(len(server.read(f"chunks?service=shop{number}&from={NOW - ago - 1}&to={NOW + 600 if ago == 0 else NOW - ago + 60}")["chunks"]), 1, f"time of {begin}")
+
+
+@case
+def names_of_types_at_the_end_of_an_application():
+    with running(OFFBEAT) as server:
+        for name, service, kind in (("shop.goroutine", "shop", "goroutine"), ("shop.goroutines", "shop", "goroutines"), ("shop.alloc_outside_tlab_bytes", "shop", "alloc_outside_tlab_bytes"),
+                                    ("shop.live.cpu", "shop.live", "cpu"), ("my.shop", "my.shop", None), (".cpu", ".cpu", None), ("cpu", "cpu", None)):
+            query = urllib.parse.urlencode({"name": name, "from": NOW - 10, "until": NOW, "format": "folded", "units": "objects"})
+            check_equal(server.request("POST", f"/ingest?{query}", b"a;b 3\n", {"Authorization": f"Bearer {server.key}"}).status, 200, name)
+            types = {one["name"] for one in server.read("types?" + urllib.parse.urlencode({"service": service}))["types"]}
+            check(types and (kind is None or kind in types), f"{name}: {types}")
+
+
+@case
 def what_is_dated_ahead_or_before_the_retention_is_listed_as_rejected():
     day = 86400
     with running(OFFBEAT, "--keep", "7") as server:

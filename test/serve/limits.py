@@ -214,7 +214,8 @@ def broken_requests_are_rejected_and_others_are_served():
         check_equal(server.chunk_numbers(), [1], "chunks after deep items")
         queries = {"top?focus=" + "(a*)*" * 100 + "b": {200, 400, 404, 413}, "top?from=nan": {400}, "top?from=1e400": {400}, "top?from=-1": {400},
                    "top?service=" + "%ff" * 3000: {400, 404}, "top?seconds=1e308": {400}, "top?to=0&from=0": {200, 400}, "top?type=%00": {200, 400},
-                   "trend?buckets=200&from=0&to=8999999999": {200}, "chunks?from=9999-99-99T99:99:99Z": {400}}
+                   "trend?buckets=200&from=0&to=8999999999": {200}, "top?by=function": {400}, "top?order=name": {400}, "flame?inverted=0": {400},
+                   "top?order=self&by=thread": {200}, "top?base_service=shop": {400}, "diff?base_service=": {200}, "chunks?from=9999-99-99T99:99:99Z": {400}}
         for query, expected in queries.items():
             status = server.get(query).status
             check(status in expected, f"{query[:60]}: {status}")

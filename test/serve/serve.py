@@ -156,6 +156,7 @@ def each_rejected_item_has_its_own_type_and_reason():
         check_equal([rejected[kind]["bytes"] for kind in ("transaction", "span")], [3, 3], "sizes")
         check("stack" in rejected["profile_chunk"]["place"], rejected["profile_chunk"]["place"])
         check_equal({rejected[kind]["expected"] for kind in ("transaction", "span")}, {"a profile that can be stored"}, "what was expected")
+        check_equal({one["sdk"] for one in rejected.values()}, {""}, "the SDK of an envelope that names none")
 
 
 @case
