@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/folder_names.h"
 #include "base/plain_text.h"
 #include "sdk/callbacks.h"
 #include "sdk/sdk_private.h"
 #include "spool/dsn.h"
 #include "spool/exchange.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,13 +87,12 @@ static bool make_temporary(char ret_path[PATH_MAX], struct error *error)
 static void remove_tree(const char *path, unsigned levels)
 {
     char entry_path[PATH_MAX];
-    DIR *directory = opendir(path);
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        bool is_itself = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-        if (is_itself || !exchange_path(entry_path, path, entry->d_name)) continue;
+    struct folder_names names;
+    folder_open(&names, path);
+    for (const char *name; (name = folder_next(&names));) {
+        if (!exchange_path(entry_path, path, name)) continue;
         if (unlink(entry_path) != 0 && levels > 0) remove_tree(entry_path, levels - 1);
     }
-    if (directory) (void)closedir(directory);
     (void)rmdir(path);
 }
 
@@ -184,10 +183,11 @@ bool spool_folder_has_rest(const struct settings *settings)
     dsn_folder_name(&dsn, name);
     for (size_t i = 0; i < PLACES && !has; i++) {
         if (!place(settings, i, root) || !exchange_path(server, root, name)) continue;
-        DIR *directory = opendir(server);
-        for (const struct dirent *entry; directory && !has && (entry = readdir(directory));)
-            has = exchange_has_suffix(entry->d_name, ".envelope") || exchange_has_suffix(entry->d_name, ".session");
-        if (directory) (void)closedir(directory);
+        struct folder_names names;
+        folder_open(&names, server);
+        for (const char *entry; !has && (entry = folder_next(&names));)
+            has = exchange_has_suffix(entry, ".envelope") || exchange_has_suffix(entry, ".session");
+        folder_close(&names);
     }
     return has;
 }

@@ -2,6 +2,7 @@
 #include "sdk/spooler.h"
 
 #include "base/file.h"
+#include "base/folder_names.h"
 #include "base/seccomp_filter.h"
 #include "base/uuid.h"
 #include "deliver/request_file.h"
@@ -14,7 +15,6 @@
 #include "spool/exchange.h"
 #include "spool/session.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -211,28 +211,37 @@ bool spooler_request_v1(struct spooler *spooler, const struct chunk_request *req
 
 /* --- Envelopes ---------------------------------------------------------------------------------------------------- */
 
+/* Writes ENVELOPE and the report that is due to the spool. */
+static enum status store_with_report(struct spooler *spooler, struct slice envelope, struct discards *ret_reported,
+                                     struct discards *dropped, struct error *error)
+{
+    struct buffer whole = {.maximum = ENVELOPE_BYTES_MAX};
+    buffer_append(&whole, envelope.data, envelope.size);
+    (void)sender_take_report(&whole, ret_reported);
+    enum status status = whole.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory")
+                                      : spool_store(&spooler->spool, buffer_slice(&whole), dropped, error);
+    buffer_fini(&whole);
+    return status;
+}
+
 /* Stores ENVELOPE with the report that is due. False if the spool cannot be written. */
-static bool store_envelope(struct spooler *spooler, struct buffer *envelope)
+static bool store_envelope(struct spooler *spooler, struct slice envelope)
 {
     struct discards reported, dropped = {0};
     struct error error;
-    size_t size = envelope->size;
-    (void)sender_take_report(envelope, &reported);
-    enum status status =
-        envelope->failed ? STATUS_NO_MEMORY : spool_store(&spooler->spool, buffer_slice(envelope), &dropped, &error);
+    enum status status = store_with_report(spooler, envelope, &reported, &dropped, &error);
     sender_add_discards(&dropped, true);
     spooler->has_news = spooler->has_stored = true;
     spooler->is_unwritable = status != STATUS_OK && status != STATUS_TOO_LARGE;
     if (status == STATUS_OK) {
-        sdk_debug("an envelope of %zu bytes is stored in %s", envelope->size, spooler->folder.server);
+        sdk_debug("an envelope of %zu bytes is stored in %s", envelope.size, spooler->folder.server);
         spooler->report_at_ns = clock_monotonic_ns() + REPORT_SECONDS * SECOND_NS;
         return true;
     }
     sender_add_discards(&reported, false);
-    envelope->size = size;
     if (status == STATUS_TOO_LARGE) { /* it would never fit */
         struct discards lost = {0};
-        discards_add_envelope(&lost, DISCARD_CACHE_OVERFLOW, buffer_slice(envelope));
+        discards_add_envelope(&lost, DISCARD_CACHE_OVERFLOW, envelope);
         sender_add_discards(&lost, true);
         return true;
     }
@@ -246,7 +255,7 @@ static void store_report(struct spooler *spooler)
 {
     struct buffer envelope = {.maximum = 1 << 20};
     envelope_begin_with(&envelope, slice_of_text("{}"));
-    (void)store_envelope(spooler, &envelope);
+    (void)store_envelope(spooler, buffer_slice(&envelope));
     buffer_fini(&envelope);
 }
 
@@ -255,7 +264,7 @@ void spooler_store(struct spooler *spooler)
     struct queued *queued;
     if (!spooler->has_folder) return;
     while ((queued = sender_take())) {
-        if (!store_envelope(spooler, &queued->bytes)) {
+        if (!store_envelope(spooler, buffer_slice(&queued->bytes))) {
             sender_give_back(queued);
             break;
         }
@@ -317,11 +326,11 @@ static void ask_about(struct spooler *spooler, const char *name)
 void spooler_ask(struct spooler *spooler)
 {
     if (!spooler->has_folder || spooler->question_count == 0) return;
-    DIR *directory = opendir(session.folder);
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (exchange_has_suffix(entry->d_name, ".made")) ask_about(spooler, entry->d_name);
+    struct folder_names names;
+    folder_open(&names, session.folder);
+    for (const char *name; (name = folder_next(&names));) {
+        if (exchange_has_suffix(name, ".made")) ask_about(spooler, name);
     }
-    if (directory) (void)closedir(directory);
     spooler->question_pause_ns = spooler->question_pause_ns * 3 / 2 + FIRST_PAUSE_NS;
 }
 

@@ -28,7 +28,7 @@ bool exchange_has_suffix(const char *name, const char *suffix)
 bool exchange_is_there(const char *path)
 {
     struct stat facts;
-    return lstat(path, &facts) == 0 || errno != ENOENT;
+    return lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /* Reads SIZE bytes, all of the file NAME in FOLDER. */

@@ -3,10 +3,10 @@
 
 #include "base/file_descriptor.h"
 #include "base/file.h"
+#include "base/folder_names.h"
 #include "base/uuid.h"
 #include "spool/exchange.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,12 +65,12 @@ static bool is_quiet(const char *folder)
     struct stat status;
     /* A folder that was just made is empty: its own time counts, too. */
     time_t latest = stat(folder, &status) == 0 ? status.st_mtime : 0;
-    DIR *directory = opendir(folder);
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        bool is_file = entry->d_name[0] != '.' && exchange_path(path, folder, entry->d_name);
+    struct folder_names names;
+    folder_open(&names, folder);
+    for (const char *name; (name = folder_next(&names));) {
+        bool is_file = name[0] != '.' && exchange_path(path, folder, name);
         if (is_file && stat(path, &status) == 0 && status.st_mtime > latest) latest = status.st_mtime;
     }
-    if (directory) (void)closedir(directory);
     return latest + SESSION_QUIET_SECONDS < time(NULL);
 }
 
@@ -90,11 +90,11 @@ static void lock_file(struct session *session)
 void session_remove(const char *folder)
 {
     char path[PATH_MAX];
-    DIR *directory = opendir(folder);
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (entry->d_name[0] != '.' && exchange_path(path, folder, entry->d_name)) (void)unlink(path);
+    struct folder_names names;
+    folder_open(&names, folder);
+    for (const char *name; (name = folder_next(&names));) {
+        if (name[0] != '.' && exchange_path(path, folder, name)) (void)unlink(path);
     }
-    if (directory) (void)closedir(directory);
     (void)rmdir(folder);
 }
 
@@ -110,13 +110,13 @@ static void end_earlier(const char *folder, const struct identity *own)
 {
     char path[PATH_MAX];
     struct identity identity;
-    DIR *directory = opendir(folder);
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        bool is_own = read_identity(entry->d_name, &identity) && identity.pid == own->pid &&
-                      identity.start == own->start && identity.name_space == own->name_space;
-        if (is_own && exchange_path(path, folder, entry->d_name)) say_over(path);
+    struct folder_names names;
+    folder_open(&names, folder);
+    for (const char *name; (name = folder_next(&names));) {
+        bool is_own = read_identity(name, &identity) && identity.pid == own->pid && identity.start == own->start &&
+                      identity.name_space == own->name_space;
+        if (is_own && exchange_path(path, folder, name)) say_over(path);
     }
-    if (directory) (void)closedir(directory);
 }
 
 enum status session_begin(struct session *session, const char *folder, struct slice metadata, struct error *error)
@@ -156,11 +156,12 @@ void session_forget(struct session *session)
 static bool has_work(const char *folder)
 {
     bool has = false;
-    DIR *directory = opendir(folder);
-    for (const struct dirent *entry; directory && !has && (entry = readdir(directory));)
-        has = exchange_has_suffix(entry->d_name, ".recording") || exchange_has_suffix(entry->d_name, ".request") ||
-              exchange_has_suffix(entry->d_name, ".made");
-    if (directory) (void)closedir(directory);
+    struct folder_names names;
+    folder_open(&names, folder);
+    for (const char *name; !has && (name = folder_next(&names));)
+        has = exchange_has_suffix(name, ".recording") || exchange_has_suffix(name, ".request") ||
+              exchange_has_suffix(name, ".made");
+    folder_close(&names);
     return has;
 }
 

@@ -9,12 +9,13 @@
 
 #include "base/clocks.h"
 #include "base/array.h"
+#include "base/folder_names.h"
+#include "base/sort.h"
 #include "base/file_descriptor.h"
 #include "base/uuid.h"
 #include "format/sentry/envelope.h"
 #include "spool/exchange.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -146,16 +147,11 @@ static enum status list(const struct spool *spool, struct listing *listing, stru
 {
     *listing = (struct listing){0};
     int copy = openat(spool->folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with its own position */
-    DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
-    if (!folder) {
-        enum status status = error_set_errno(error, "spool: cannot list");
-        if (copy >= 0) (void)close(copy);
-        return status;
-    }
-    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
-        list_file(spool, entry->d_name, listing);
-    (void)closedir(folder);
-    if (listing->count) qsort(listing->items, listing->count, sizeof(struct entry), compare_names);
+    if (copy < 0) return error_set_errno(error, "spool: cannot list");
+    struct folder_names names;
+    folder_of(&names, copy);
+    for (const char *name; (name = folder_next(&names));) list_file(spool, name, listing);
+    sort_in_place(listing->items, listing->count, sizeof(struct entry), compare_names);
     return STATUS_OK;
 }
 

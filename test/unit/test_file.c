@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/file.h"
+#include "base/folder_names.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -168,7 +169,41 @@ TEST(a_directory_is_not_read)
     buffer_fini(&content);
 
     CHECK(unlink(path_of("a")) == 0);
+}
+
+TEST(a_folder_of_many_names_is_listed_once_each)
+{
+    enum { COUNT = 300 }; /* several reads */
+    struct folder_names names;
+    bool seen[COUNT] = {0};
+    unsigned count = 0;
+    char name[64];
+    for (unsigned i = 0; i < COUNT; i++) {
+        (void)snprintf(name, sizeof(name), "%u.a-name-that-takes-some-room", i);
+        CHECK(symlink("nowhere", path_of(name)) == 0);
+    }
+    folder_open(&names, directory);
+    for (const char *next; (next = folder_next(&names)); count++) {
+        unsigned long number = strtoul(next, NULL, 10);
+        CHECK(number < COUNT && !seen[number]);
+        seen[number % COUNT] = true;
+        CHECK(unlink(path_of(next)) == 0);
+    }
+    CHECK_UINT(count, COUNT);
+    CHECK(folder_next(&names) == NULL);
+    folder_close(&names);
+}
+
+TEST(a_folder_that_is_none_has_no_names)
+{
+    struct folder_names names;
+    folder_open(&names, path_of("missing"));
+    CHECK(folder_next(&names) == NULL);
+    folder_open(&names, "/dev/null");
+    CHECK(folder_next(&names) == NULL);
     CHECK(rmdir(directory) == 0);
+    folder_open(&names, directory);
+    CHECK(folder_next(&names) == NULL);
 }
 
 TEST_MAIN()
