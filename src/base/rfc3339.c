@@ -1,4 +1,5 @@
-/* Points in time as text; the calendar is libc's.  SPDX-License-Identifier: MIT */
+/* Points in time as text. The calendar is not libc's: gmtime_r takes the lock of the time zone, and reads the zone with
+ * malloc.  SPDX-License-Identifier: MIT */
 #include "base/rfc3339.h"
 
 #include "base/timespec.h"
@@ -6,9 +7,57 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { DECIMALS = 9 };
+
+enum { DAYS_OF_ERA = 146097, YEARS_OF_ERA = 400, EPOCH_DAY = 719468 /* 1970-01-01, of days since 0000-03-01 */ };
+
+struct date {
+    int year, month, day; /* 2023, 11, 14 */
+    int hour, minute, second;
+};
+
+/* --- The calendar: years begin in March, so that a leap day is the last day of one -------------------------------- */
+
+/* Returns the days before month number MONTH (0: March). */
+static int64_t days_before(int64_t month)
+{
+    return (153 * month + 2) / 5;
+}
+
+/* Returns days since 1970. */
+static int64_t day_of(const struct date *date)
+{
+    int64_t year = date->year - (date->month <= 2) + YEARS_OF_ERA; /* not negative, as the first year is 0 */
+    int64_t in_era = year % YEARS_OF_ERA, month = (date->month + 9) % 12;
+    int64_t day = 365 * in_era + in_era / 4 - in_era / 100 + days_before(month) + date->day - 1;
+    return (year / YEARS_OF_ERA - 1) * DAYS_OF_ERA + day - EPOCH_DAY;
+}
+
+/* Sets the day of RET_DATE, from days since 1970. */
+static void set_day(struct date *ret_date, int64_t days)
+{
+    int64_t day = (days + EPOCH_DAY) % DAYS_OF_ERA;
+    int64_t year = (day - day / 1460 + day / 36524 - day / (DAYS_OF_ERA - 1)) / 365;
+    day -= 365 * year + year / 4 - year / 100;
+    int64_t month = (5 * day + 2) / 153;
+    ret_date->day = (int)(day - days_before(month) + 1);
+    ret_date->month = (int)((month + 2) % 12 + 1);
+    ret_date->year = (int)((days + EPOCH_DAY) / DAYS_OF_ERA * YEARS_OF_ERA + year + (ret_date->month <= 2));
+}
+
+/* False for the 31st of February. */
+static bool is_day(const struct date *date)
+{
+    struct date same = {0};
+    if (date->month < 1 || date->month > 12 || date->day < 1) return false;
+    int64_t days = day_of(date);
+    if (days < 0) return date->day <= 31; /* before 1970, which the caller refuses */
+    set_day(&same, days);
+    return same.month == date->month && same.day == date->day;
+}
+
+/* --- Text --------------------------------------------------------------------------------------------------------- */
 
 /* Takes COUNT digits from the front of TEXT. */
 static bool take_number(struct slice *text, size_t count, int *ret_number)
@@ -33,18 +82,16 @@ static bool take_one(struct slice *text, const char *allowed, uint8_t *ret_byte)
     return true;
 }
 
-static bool take_calendar(struct slice *text, struct tm *ret_time)
+static bool take_date(struct slice *text, struct date *ret_date)
 {
-    struct tm time = {0};
-    if (!take_number(text, 4, &time.tm_year) || !take_one(text, "-", NULL) || !take_number(text, 2, &time.tm_mon) ||
-        !take_one(text, "-", NULL) || !take_number(text, 2, &time.tm_mday) || !take_one(text, "Tt ", NULL) ||
-        !take_number(text, 2, &time.tm_hour) || !take_one(text, ":", NULL) || !take_number(text, 2, &time.tm_min) ||
-        !take_one(text, ":", NULL) || !take_number(text, 2, &time.tm_sec))
-        return false;
-    if (time.tm_hour > 23 || time.tm_min > 59 || time.tm_sec > 60) return false;
-    time.tm_year -= 1900;
-    time.tm_mon -= 1;
-    *ret_time = time;
+    struct date date;
+    bool is_date = take_number(text, 4, &date.year) && take_one(text, "-", NULL) && take_number(text, 2, &date.month) &&
+                   take_one(text, "-", NULL) && take_number(text, 2, &date.day) && take_one(text, "Tt ", NULL) &&
+                   take_number(text, 2, &date.hour) && take_one(text, ":", NULL) &&
+                   take_number(text, 2, &date.minute) && take_one(text, ":", NULL) &&
+                   take_number(text, 2, &date.second);
+    if (!is_date || date.hour > 23 || date.minute > 59 || date.second > 60 || !is_day(&date)) return false;
+    *ret_date = date;
     return true;
 }
 
@@ -81,17 +128,13 @@ static bool take_zone(struct slice *text, int64_t *ret_seconds)
 
 bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns)
 {
-    struct tm time;
+    struct date date;
     int64_t fraction_ns, zone_seconds;
     uint64_t ns;
-    if (!take_calendar(&text, &time) || !take_fraction(&text, &fraction_ns) || !take_zone(&text, &zone_seconds) ||
+    if (!take_date(&text, &date) || !take_fraction(&text, &fraction_ns) || !take_zone(&text, &zone_seconds) ||
         text.size > 0)
         return false;
-    struct tm day = {.tm_year = time.tm_year, .tm_mon = time.tm_mon, .tm_mday = time.tm_mday};
-    struct tm normal = day;
-    (void)timegm(&normal); /* makes the 31st of February a day in March */
-    if (day.tm_year != normal.tm_year || day.tm_mon != normal.tm_mon || day.tm_mday != normal.tm_mday) return false;
-    int64_t seconds = (int64_t)timegm(&time) - zone_seconds;
+    int64_t seconds = ((day_of(&date) * 24 + date.hour) * 60 + date.minute) * 60 + date.second - zone_seconds;
     if (seconds < 0 || __builtin_mul_overflow((uint64_t)seconds, SECOND_NS, &ns) ||
         __builtin_add_overflow(ns, (uint64_t)fraction_ns, &ns))
         return false;
@@ -101,17 +144,16 @@ bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns)
 
 void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE])
 {
-    time_t seconds = (time_t)(time_ns / SECOND_NS);
-    struct tm utc = {0};
-    (void)gmtime_r(&seconds, &utc);
-    uint64_t fraction_ns = time_ns % SECOND_NS;
+    enum { SECONDS_OF_DAY = 24 * 60 * 60 };
+    uint64_t seconds = time_ns / SECOND_NS, fraction_ns = time_ns % SECOND_NS;
+    unsigned of_day = (unsigned)(seconds % SECONDS_OF_DAY);
+    struct date utc;
+    set_day(&utc, (int64_t)(seconds / SECONDS_OF_DAY));
     bool needs_ns = fraction_ns % 1000 != 0;
     /* 64 bits of nanoseconds end in 2554: the year has four digits. */
-    (void)snprintf(ret_text, RFC3339_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%0*uZ",
-                   (unsigned)(utc.tm_year + 1900) % 10000, (unsigned)(utc.tm_mon + 1) % 100,
-                   (unsigned)utc.tm_mday % 100, (unsigned)utc.tm_hour % 100, (unsigned)utc.tm_min % 100,
-                   (unsigned)utc.tm_sec % 100, needs_ns ? 9 : 6,
-                   (unsigned)(needs_ns ? fraction_ns : fraction_ns / 1000));
+    (void)snprintf(ret_text, RFC3339_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%0*uZ", (unsigned)utc.year % 10000,
+                   (unsigned)utc.month % 100, (unsigned)utc.day % 100, of_day / 3600, of_day / 60 % 60, of_day % 60,
+                   needs_ns ? 9 : 6, (unsigned)(needs_ns ? fraction_ns : fraction_ns / 1000));
 }
 
 bool time_parse(const char *text, uint64_t *ret_time_ns)

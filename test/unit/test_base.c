@@ -11,6 +11,8 @@
 #include "base/rfc3339.h"
 #include "base/varint_groups.h"
 
+#include <time.h>
+
 TEST(a_buffer_rejects_to_grow_past_its_maximum_and_remembers)
 {
     struct buffer buffer;
@@ -105,6 +107,21 @@ TEST(reads_every_form_of_an_rfc_3339_time_and_nothing_else)
     CHECK_TEXT(text, "2023-11-14T22:13:20.123456Z");
     rfc3339_format(UINT64_MAX, text);
     CHECK_TEXT(text, "2554-07-21T23:34:33.709551615Z");
+}
+
+TEST(each_day_is_libcs_and_is_read_as_it_was_written)
+{
+    enum { DAYS = 213503 }; /* to 2554 */
+    for (uint64_t day = 0; day < DAYS; day++) {
+        time_t seconds = (time_t)(day * 24 * 60 * 60 + day % 86400);
+        uint64_t time_ns = (uint64_t)seconds * 1000000000, read_ns = 0;
+        char text[RFC3339_TEXT_SIZE], expected[RFC3339_TEXT_SIZE];
+        struct tm utc;
+        CHECK(strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S.000000Z", gmtime_r(&seconds, &utc)) > 0);
+        rfc3339_format(time_ns, text);
+        CHECK_TEXT(text, expected);
+        CHECK(rfc3339_parse(slice_of_text(text), &read_ns) && read_ns == time_ns);
+    }
 }
 
 TEST(leb128_takes_64_bits_and_rejects_more)
