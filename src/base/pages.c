@@ -81,6 +81,12 @@ void *pages_map(size_t size, int protection, int flags, int descriptor)
     return memory;
 }
 
+bool pages_are_near(const void *memory)
+{
+    uintptr_t start = atomic_load(&area_start);
+    return start && (uintptr_t)memory - start < AREA_SIZE;
+}
+
 void pages_set_limit(size_t bytes)
 {
     atomic_store(&mapped_bytes_max, bytes);
@@ -111,10 +117,9 @@ void pages_unlock_all(void)
     struct maps_reader reader = {.descriptor = kernel_open("/proc/self/maps", O_RDONLY, 0),
                                  .buffer = pages_allocate(LINES_BYTES),
                                  .size = LINES_BYTES};
-    uintptr_t start = atomic_load(&area_start);
     unlock_image();
     while (reader.descriptor >= 0 && reader.buffer && maps_next(&reader, &entry)) {
-        if (start && entry.start - start < AREA_SIZE) unlock(entry.start, entry.end);
+        if (pages_are_near((const void *)entry.start)) unlock(entry.start, entry.end);
     }
     if (reader.descriptor >= 0) kernel_close(reader.descriptor);
     pages_free(reader.buffer, LINES_BYTES);

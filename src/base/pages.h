@@ -10,6 +10,9 @@
  * Every mapping of ours is made here. */
 void *pages_map(size_t size, int protection, int flags, int descriptor);
 
+/* True if MEMORY is in the part of the address space that the mappings made here are put into if it has room. */
+bool pages_are_near(const void *memory);
+
 /* Returns the size of the kernel's pages: 4 KB, on AArch64 also 16 or 64 KB. */
 size_t pages_size(void);
 

@@ -58,6 +58,11 @@ void own_threads_begin(const char *name)
     }
 }
 
+bool own_threads_are_calling(void)
+{
+    return is_own_thread;
+}
+
 /* Opens /dev/null as 0, 1 and 2, so that code that writes there does not write into one of the library's files. */
 void own_threads_take_descriptors(void)
 {

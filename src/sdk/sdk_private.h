@@ -83,7 +83,8 @@ bool rebirth_come_back(void);
 
 void own_threads_expect(void); /* called ahead of starting a thread */
 void own_threads_begin(const char *name);
-void own_threads_end_one(void); /* the last call of a thread, or of the caller if the thread could not be started */
+bool own_threads_are_calling(void); /* true on a thread of the library */
+void own_threads_end_one(void);     /* the last call of a thread, or of the caller if the thread could not be started */
 /* Gives the calling thread of the library its own table of descriptors, unless it may call functions of the program,
  * which may use a descriptor. */
 void own_threads_take_descriptors(void);

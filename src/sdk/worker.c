@@ -427,8 +427,8 @@ static void work_once(struct worker *worker)
 
 static void *work(void *context)
 {
-    struct worker *worker = context ? context : malloc(sizeof(*worker));
     own_threads_begin("offbeat-chunks");
+    struct worker *worker = context ? context : malloc(sizeof(*worker));
     own_threads_take_descriptors();
     if (worker && !context) prepare_worker(worker);
     while (worker) {

@@ -226,7 +226,8 @@ INLINE_DEFINITION = re.compile(r"^static inline [\w ]*[ *]+(\w+)\(", re.MULTILIN
 # Functions without a caller in src/, and who needs them.
 CALLED_FROM_OUTSIDE = {"main": "libc", "invariant_set_aborts": "tests of invariants", "fcntl64": "the linker",
                        "__memcpy_chk": "the linker", "__memmove_chk": "the linker", "__snprintf_chk": "the linker",
-                       "__realpath_chk": "the linker", "bpf_programs_sample_caller": "tests of the walk in the kernel", "BPF_PROG": "the kernel"}
+                       "__realpath_chk": "the linker", "own_calloc": "the linker", "own_realloc": "the linker", "own_free": "the linker",
+                       "bpf_programs_sample_caller": "tests of the walk in the kernel", "BPF_PROG": "the kernel"}
 
 
 def uncalled_functions(texts):

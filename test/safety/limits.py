@@ -50,14 +50,10 @@ def sizes(done):
     return [int(word) for word in done.stdout.split()]
 
 
-# What glibc's malloc reserves for the library's thread, without access. It counts as locked if the program locks all to come.
-ARENA_KB = 64 << 10
-
-
-def check_little(what, bare, more, reserved=0):
+def check_little(what, bare, more):
     size, locked, resident = (b - a for a, b in zip(bare, more))
     print(f"# {what}: VmSize + {size} kB, VmLck + {locked} kB, VmRSS + {resident} kB")
-    check(size - reserved <= 16 << 10 and locked <= (1 << 10) + 1.05 * reserved and resident <= 6 << 10, f"{what}: + {size}, {locked}, {resident} kB")
+    check(size <= 16 << 10 and locked <= 1 << 10 and resident <= 6 << 10, f"{what}: + {size}, {locked}, {resident} kB")
 
 
 @case
@@ -75,7 +71,7 @@ def takes_little_memory_and_locks_none():
                        "OFFBEAT_PROFILE_SESSION_SAMPLE_RATE": 1, "OFFBEAT_SPOOL_DIRECTORY": folder, "OFFBEAT_SHUTDOWN_TIMEOUT_MS": 1,
                        "OFFBEAT_START_PROFILER_ON_APP_START": 1}
             profiled = run(LIMITED, what, env={**os.environ, **{name: str(value) for name, value in library.items()}})
-            check_little(f"{what}, profiling itself", sizes(bare), sizes(profiled), ARENA_KB)
+            check_little(f"{what}, profiling itself", sizes(bare), sizes(profiled))
             check(list(folder.rglob("*.session")), f"the library did not run: {text(profiled.stderr)}")
 
 

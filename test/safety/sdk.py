@@ -19,6 +19,7 @@ from recording import ROOT, Folder, Offbeat, case, check, check_equal, leave_out
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = Offbeat(sys.argv[1]).reachable().build  # some programs change their user
 LIBRARY = BUILD / "liboffbeat.so"
+OWN_SANITIZER = b"libasan" in run("ldd", LIBRARY).stdout
 NOBODY_LISTENS = "http://0123456789abcdef0123456789abcdef@127.0.0.1:9/1"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 PROMISED_SECONDS = 2 + 3  # shutdown_timeout_ms by default, and what the header grants for storing the rest
@@ -81,6 +82,17 @@ def every_function_may_be_called_from_any_thread_at_any_time():
 
 
 @case
+def the_librarys_thread_takes_nothing_from_the_programs_malloc():
+    """glibc would reserve 64 MB for it, and a thread that exits in the middle of malloc may hold a lock that it needs."""
+    if OWN_SANITIZER:
+        leave_out("the library has a sanitizer, which follows its memory")
+    watched = {"LD_PRELOAD": BUILD / "test/safety/safety_watches_malloc.so"}
+    check_equal(text(ends_well("whole_api_many_threads", 3, **watched).stdout), "lived", "output")
+    with FakeServer() as server:
+        ends_well("outlives_leader", OFFBEAT_DSN=server.dsn, LD_PRELOAD=f"{watched['LD_PRELOAD']}:{LIBRARY}", OFFBEAT_CHUNK_SECONDS=1)
+
+
+@case
 def the_library_starts_while_another_thread_fails_to_exec():
     """The kernel denies each new thread as long as another thread of the process is in execve."""
     with Folder() as folder:
@@ -112,7 +124,7 @@ def programs_with_sanitizers_end_and_print_as_without_a_server():
     """The library has none: MemorySanitizer knows nothing of what it writes, and the others see its threads and its memory."""
     if not shutil.which("clang-14"):
         skip("clang-14 is not installed")
-    if b"libasan" in run("ldd", LIBRARY).stdout:
+    if OWN_SANITIZER:
         leave_out("a program has one sanitizer")
     with Folder() as folder:
         for sanitizer in ("memory", "thread", "address", "leak"):
