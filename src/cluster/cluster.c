@@ -60,6 +60,7 @@ static void update(struct cluster *cluster)
     struct error error = {0};
     enum status status = topology_update(&cluster->topology, &error);
     if (status == STATUS_OK) status = cluster_share_control(cluster, &error);
+    if (status == STATUS_OK) (void)deletions_take(cluster, &error);
     if (strcmp(cluster->said, error.message) != 0) {
         if (error.message[0]) cluster_report(cluster, "%s", error.message);
         (void)snprintf(cluster->said, sizeof(cluster->said), "%s", error.message);
@@ -103,6 +104,7 @@ static void cluster_close(void *data)
     if (cluster->spool) insert_spool_close(cluster->spool);
     cluster_forget_spaces(cluster);
     coverage_fini(&cluster->coverage);
+    deletions_fini(&cluster->deletions);
     topology_fini(&cluster->topology);
     (void)pthread_mutex_destroy(&cluster->lock);
     (void)pthread_cond_destroy(&cluster->changed);
@@ -167,6 +169,7 @@ enum status cluster_open(const char *folder, const struct cluster_options *optio
     (void)pthread_mutex_init(&cluster->lock, NULL);
     (void)pthread_cond_init(&cluster->changed, NULL);
     coverage_init(&cluster->coverage);
+    deletions_init(&cluster->deletions);
     (void)row_id_new(cluster->writer);
     enum status status = topology_init(&cluster->topology, options, error);
     if (status != STATUS_OK) {

@@ -41,15 +41,11 @@ static bool take_change(void *context, const struct control_row *change)
     return changes->count < CHANGES_MAX;
 }
 
-/* Inserts the rows at any server: each has the whole table. */
-static enum status insert_changes(struct cluster *cluster, const struct changes *changes, struct error *error)
+enum status cluster_insert_control(struct cluster *cluster, const struct slice *rows, size_t count, struct error *error)
 {
     const struct table *table = &cluster_tables[TABLE_CONTROL];
     struct buffer sql = {.maximum = SQL_BYTES_MAX}, block = {.maximum = 2 * CHANGES_BYTES_MAX};
-    struct slice rows[CHANGES_MAX];
-    for (size_t i = 0, start = 0; i < changes->count; start = changes->ends[i++])
-        rows[i] = slice_of(changes->rows.data + start, changes->ends[i] - start);
-    enum status status = rows_write_block(TABLE_CONTROL, rows, changes->count, &block, error);
+    enum status status = rows_write_block(TABLE_CONTROL, rows, count, &block, error);
     buffer_append_format(&sql, "INSERT INTO %s (%s) FORMAT Native", table->name, table->columns);
     uint32_t shards = topology_all_shards(&cluster->topology);
     enum status inserted = STATUS_IO;
@@ -61,6 +57,14 @@ static enum status insert_changes(struct cluster *cluster, const struct changes 
     buffer_fini(&sql);
     buffer_fini(&block);
     return status == STATUS_OK ? inserted : status;
+}
+
+static enum status insert_changes(struct cluster *cluster, const struct changes *changes, struct error *error)
+{
+    struct slice rows[CHANGES_MAX];
+    for (size_t i = 0, start = 0; i < changes->count; start = changes->ends[i++])
+        rows[i] = slice_of(changes->rows.data + start, changes->ends[i] - start);
+    return cluster_insert_control(cluster, rows, changes->count, error);
 }
 
 static enum status send_changes(struct cluster *cluster, struct error *error)

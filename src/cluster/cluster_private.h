@@ -4,6 +4,7 @@
 
 #include "cluster/cluster.h"
 #include "cluster/coverage.h"
+#include "cluster/deletions.h"
 #include "cluster/insert_spool.h"
 #include "cluster/topology.h"
 #include "store/stack_dictionary.h"
@@ -42,6 +43,7 @@ struct cluster {
     size_t space_count, space_bytes;
     uint64_t space_uses;
     struct coverage coverage;
+    struct deletions deletions;
     uint8_t writer[ROW_ID_BYTES]; /* random: other servers have others */
     struct shipper shippers[SHARDS_MAX];
     pthread_t keeper; /* thread that looks for shards, and ends what is kept too long */
@@ -156,6 +158,10 @@ void *shipper_run(void *shipper); /* a thread */
 
 /* Takes the changes of projects and keys that other servers made, and sends those of this one. */
 enum status cluster_share_control(struct cluster *cluster, struct error *error);
+
+/* Inserts ROWS of the table "control" at any server: each has the whole table. */
+enum status cluster_insert_control(struct cluster *cluster, const struct slice *rows, size_t count,
+                                   struct error *error);
 
 /* Calls READ for each shard that may have rows of QUERY. A shard that does not answer is noted in QUERY; if none does,
  * that is the error. */

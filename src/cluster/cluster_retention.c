@@ -112,7 +112,8 @@ enum status cluster_expire(struct store *store, uint64_t now_ns, uint64_t age_ns
 
 struct deleting {
     const struct store_query *query;
-    uint64_t chunks;
+    uint64_t before_ns; /* UTC time of the deletion */
+    uint64_t chunks, left;
 };
 
 static bool take_number(void *context, const struct row *row)
@@ -215,15 +216,40 @@ static enum status send_all(struct cluster *cluster, struct error *error)
     return error_set(error, STATUS_IO, 0, "nothing was deleted: what waits in the spool cannot be sent to the cluster");
 }
 
+/* Another server may have begun to send before it knew of the deletion. */
+static enum status count_left(void *context, struct cluster *cluster, int shard, struct error *error)
+{
+    struct deleting *deleting = context;
+    struct buffer sql = {.maximum = SQL_BYTES_MAX};
+    uint64_t chunks = 0;
+    buffer_append_text(&sql, "SELECT uniqExact(id) FROM chunk");
+    query_write_conditions(deleting->query, "end_ns", &sql);
+    buffer_append_format(&sql, " AND received_ns < %" PRIu64 " FORMAT RowBinary", deleting->before_ns);
+    enum status status =
+        topology_each_sum(&cluster->topology, shard, buffer_slice(&sql), "q", take_number, &chunks, error);
+    buffer_fini(&sql);
+    deleting->left += chunks;
+    return status;
+}
+
 enum status cluster_delete(struct store *store, const struct store_query *query, uint64_t *ret_chunks,
                            struct error *error)
 {
+    enum { ROUNDS = 3 };
     struct cluster *cluster = store_engine_data(store);
-    struct deleting deleting = {.query = query};
     enum status status = send_all(cluster, error);
-    /* A file that is kept would bring back after a restart what is deleted. */
+    struct deleting deleting = {.query = query, .before_ns = clock_utc_ns(), .left = 1};
+    if (status == STATUS_OK) status = deletions_tell(cluster, query, deleting.before_ns, error);
+    /* A file that is kept would be read again after a restart. */
     if (status == STATUS_OK) insert_spool_expire(cluster->spool, 0);
-    if (status == STATUS_OK) status = cluster_each_shard(cluster, query, delete_in_shard, &deleting, error);
+    if (status == STATUS_OK) (void)cluster_pause(cluster, 1);
+    for (int round = 0; round < ROUNDS && status == STATUS_OK && deleting.left > 0; round++) {
+        deleting.left = 0;
+        status = cluster_each_shard(cluster, query, delete_in_shard, &deleting, error);
+        if (status == STATUS_OK) status = cluster_each_shard(cluster, query, count_left, &deleting, error);
+    }
+    if (status == STATUS_OK && deleting.left > 0)
+        status = error_set(error, STATUS_IO, 0, "other servers went on to send what was to be deleted; ask again");
     coverage_forget(&cluster->coverage);
     bool has_lost;
     insert_spool_begin(cluster->spool, &has_lost);

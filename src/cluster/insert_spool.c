@@ -34,7 +34,7 @@ struct spool_file {
     uint64_t taken_ns; /* monotonic time when all shards had it; 0: they have not */
     uint32_t taken_by; /* bits of the shards that have it by PLACEMENT */
     uint64_t placement;
-    bool is_finished;
+    bool is_finished, ends_at_once;
 };
 
 /* A record that waits for the disk; the thread that added it owns the memory. */
@@ -158,6 +158,7 @@ static struct waiting_record *take_group(struct insert_spool *spool)
 /* Returns when FILE, which is written, is to be finished (UTC). */
 static uint64_t end_of_file_ns(const struct insert_spool *spool, const struct spool_file *file)
 {
+    if (file->ends_at_once) return 0;
     uint64_t length_ms = spool->files.count < SPOOL_FILES_MANY ? SPOOL_FLUSH_MS : SPOOL_MANY_FLUSH_MS;
     return file->begun_ns + length_ms * 1000000;
 }
@@ -423,6 +424,15 @@ bool insert_spool_wait(struct insert_spool *spool, uint64_t number, uint64_t tim
     return is_taken;
 }
 
+uint64_t insert_spool_begun_ns(struct insert_spool *spool, uint64_t number)
+{
+    (void)pthread_mutex_lock(&spool->lock);
+    const struct spool_file *file = find_file(spool, number);
+    uint64_t begun_ns = file ? file->begun_ns : 0;
+    (void)pthread_mutex_unlock(&spool->lock);
+    return begun_ns;
+}
+
 uint64_t insert_spool_left(const struct insert_spool *spool)
 {
     return spool->left;
@@ -433,7 +443,7 @@ uint64_t insert_spool_flush(struct insert_spool *spool)
     (void)pthread_mutex_lock(&spool->lock);
     struct spool_file *last = spool->files.count > 0 ? &spool->files.items[spool->files.count - 1] : NULL;
     uint64_t number = last ? last->number : 0;
-    if (last && spool->current >= 0) last->begun_ns = 0;
+    if (last && spool->current >= 0) last->ends_at_once = true;
     (void)pthread_cond_broadcast(&spool->changed);
     (void)pthread_mutex_unlock(&spool->lock);
     return number;

@@ -20,24 +20,48 @@ struct sent_row {
 
 struct sending {
     struct shipper *shipper;
+    uint64_t begun_ns; /* UTC time when the file was begun */
     ARRAY_OF(struct sent_row) rows;
     bool failed; /* whether memory was short, or the bytes are none of ours */
 };
 
+/* Takes a row off the front of a record. */
+static bool take_row(struct cursor *cursor, struct sent_row *row, uint64_t *ret_placement)
+{
+    row->table = cursor_u8(cursor);
+    *ret_placement = cursor_u64(cursor);
+    row->bytes = cursor_take(cursor, cursor_uleb128(cursor));
+    if (cursor->failed || row->table >= DATA_TABLES || row->bytes.size < sizeof(row->partition)) return false;
+    (void)memcpy(&row->partition, row->bytes.data, sizeof(row->partition));
+    return true;
+}
+
+/* A record is one request: its chunks say when it was received. */
+static uint64_t received_ns_of(const struct sending *sending, struct slice record)
+{
+    struct cursor cursor = cursor_of(record);
+    struct sent_row row;
+    uint64_t placement, received_ns = 0;
+    while (!received_ns && !cursor_at_end(&cursor) && take_row(&cursor, &row, &placement))
+        received_ns = row_received_ns(row.table, row.bytes);
+    return received_ns ? received_ns : sending->begun_ns;
+}
+
 static bool take_record(void *context, struct slice record)
 {
     struct sending *sending = context;
-    struct topology *topology = &sending->shipper->cluster->topology;
+    struct cluster *cluster = sending->shipper->cluster;
+    struct topology *topology = &cluster->topology;
     struct cursor cursor = cursor_of(record);
+    uint64_t received_ns = received_ns_of(sending, record);
     while (!cursor_at_end(&cursor) && !sending->failed) {
-        struct sent_row row = {.table = cursor_u8(&cursor), .turn = (uint32_t)sending->rows.count};
-        uint64_t placement = cursor_u64(&cursor);
-        row.bytes = cursor_take(&cursor, cursor_uleb128(&cursor));
-        if (cursor.failed || row.table >= DATA_TABLES || row.bytes.size < sizeof(row.partition)) {
+        struct sent_row row = {.turn = (uint32_t)sending->rows.count};
+        uint64_t placement;
+        if (!take_row(&cursor, &row, &placement)) {
             sending->failed = true;
             break;
         }
-        (void)memcpy(&row.partition, row.bytes.data, sizeof(row.partition));
+        if (deletions_has(&cluster->deletions, row.table, row.bytes, received_ns)) continue;
         if (topology_shard_of(topology, placement, row.partition >> 16) != sending->shipper->shard) continue;
         if (!ARRAY_PUSH(&sending->rows, FILE_ROWS_MAX, row)) sending->failed = true;
     }
@@ -91,10 +115,11 @@ static enum status send_rows(struct sending *sending, struct error *error)
 /* A record that was not written to its end was not acknowledged: those before it are sent. */
 static enum status send_file(struct shipper *shipper, uint64_t file, struct error *error)
 {
-    struct sending sending = {.shipper = shipper};
+    struct sending sending = {.shipper = shipper, .begun_ns = insert_spool_begun_ns(shipper->cluster->spool, file)};
     struct buffer content = {.maximum = (size_t)SPOOL_RECORD_BYTES_MAX * 2 + SPOOL_FILE_BYTES_MAX};
-    enum status status =
-        insert_spool_each_record(shipper->cluster->spool, file, &content, take_record, &sending, error);
+    enum status status = deletions_take(shipper->cluster, error);
+    if (status == STATUS_OK)
+        status = insert_spool_each_record(shipper->cluster->spool, file, &content, take_record, &sending, error);
     if (status == STATUS_MALFORMED) {
         cluster_report(shipper->cluster, "%s; it was not acknowledged", error->message);
         status = STATUS_OK;

@@ -24,7 +24,7 @@ from server_process import administer, chunk_envelope, new_project, new_token  #
 from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
 from tap import case, check, check_equal, long, main, skip, some_of, wait_until  # noqa: E402
 
-KILLS = len(some_of(range(12), 4))
+KILLS = len(some_of(range(50), 4))
 
 
 def send(server, numbers, **options):
@@ -193,6 +193,24 @@ def what_is_deleted_stays_away_and_later_sums_have_stacks():
         send(server, [4])
         check_equal(server.chunk_numbers(), [3, 4], "chunks")
         check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def what_another_server_has_in_its_spool_is_not_sent_after_its_deletion():
+    with cluster() as store, tempfile.TemporaryDirectory() as folder:
+        server = store.server()
+        other = store.server(folder=folder)
+        other.key, other.project = server.key, server.project
+        wait_until(lambda: other.send(chunk_envelope(1)).status == 200, "the other server does not know the key")
+        other.kill()  # it keeps what it has sent
+        check_equal(server.chunk_numbers(), [1], "chunks")
+        done = administer(OFFBEAT, store.folder, "delete", server.project, "--service", "shop")
+        check_equal(done.returncode, 0, done.stderr)
+        other = store.server(folder=folder)  # sends it again, but for what was deleted
+        other.key, other.project = server.key, server.project
+        check_equal(other.send(chunk_envelope(2)).status, 200, "status")
+        check_equal(server.chunk_numbers(), [2], "chunks")
+        check_equal([one.stop() for one in (other, server)], [0, 0], "exit status")
 
 
 @case
