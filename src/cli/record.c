@@ -780,7 +780,7 @@ int command_record(int argc, char **argv)
         {"kernel", 0, OPTION_SWITCH, &record.attach.takes_kernel_stacks,
          .help = "include the functions of the kernel; with the engine bpf only"},
         {"native", 0, OPTION_SWITCH, &record.run.shows_interpreter,
-         .help = "Python, PHP: keep the interpreter's own frames between the functions of the program"},
+         .help = "Python, PHP, Ruby: keep the interpreter's own frames between the functions of the program"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
          .help = "sample only so long, then write the profile; the program runs on", .minimum = DURATION_NS_MIN,
          .maximum = DURATION_NS_MAX},

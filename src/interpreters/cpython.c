@@ -2,6 +2,7 @@
 #include "interpreters/cpython_private.h"
 
 #include "interpreters/dynamic_symbols.h"
+#include "interpreters/thread_number.h"
 
 enum { MINOR_FREE_TABLE = 13, INTERPRETERS_MAX = 64 };
 
@@ -49,13 +50,12 @@ static enum interpreter_attached attach(const struct interpreter_image *image, c
     return has_begun ? INTERPRETER_ATTACHED : INTERPRETER_LATER;
 }
 
-/* Returns the kernel's number of the thread whose pthread_t is IDENTITY: glibc's own note of it, which is right after a
- * fork, where the interpreter's is not. */
+/* Returns the kernel's number of the thread whose pthread_t is IDENTITY. The interpreter's own note of it is wrong
+ * after a fork. */
 static int tid_of(uint64_t identity, uint64_t native_id, const struct process_memory *memory,
                   struct memory_pieces *pieces)
 {
-    int tid = 0;
-    if (!process_memory_read(memory, pieces, identity + GLIBC_THREAD_ID, &tid, sizeof(tid))) tid = 0;
+    int tid = thread_number(identity, memory, pieces);
     return tid > 0 ? tid : (int)native_id;
 }
 

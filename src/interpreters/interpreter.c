@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "interpreters/interpreter.h"
 
-static const struct interpreter *const all[] = {&cpython, &php};
+static const struct interpreter *const all[] = {&cpython, &php, &ruby};
 
 enum interpreter_attached interpreter_attach(const struct interpreter_image *image, const struct process_memory *memory,
                                              struct interpreted_work *work, struct interpreter_state *ret_state)

@@ -74,10 +74,15 @@ struct interpreted_place {
 struct interpreter_chain {
     uint32_t state_size, start; /* size of the thread's description, and offset of the first frame or record in it */
     uint32_t record_size, record_frame, record_previous; /* record on the C stack, which has frames; size 0: none */
+    uint32_t record_stack, record_words; /* start and number of words of the array of frames, which ends there */
     uint32_t frame_size, frame_previous, frame_code;
+    uint32_t frame_is_next;     /* 1: frames are an array: the caller of a frame is right behind it */
+    uint32_t frame_environment; /* pointer to the end of an environment, whose first word is the code if the frame has
+                                   none; 0: there are none */
     uint32_t frame_ends_record; /* byte that is 1 in the last frame of a record; 0: there is one record */
     uint32_t code_size, code_name;
-    uint32_t name_size; /* size of the part of a name that is read */
+    uint32_t name_size;            /* size of the part of a name that is read */
+    uint32_t name_text, text_size; /* pointer in a name, and size of the part of what is there; size 0: nothing */
 };
 
 /* A mapped ELF file. */
@@ -94,6 +99,8 @@ struct interpreter_state {
     struct memory_range evaluation; /* code of the evaluation function, where stacks have no records; else empty */
     uint32_t major, minor, patch;   /* version; 0: not known */
     const struct cpython_offsets *offsets;
+    const struct ruby_offsets *ruby;
+    uint64_t names; /* Ruby: the table of names of identifiers; 0: not known */
 };
 
 enum interpreter_attached {
@@ -137,7 +144,7 @@ struct interpreter {
                   struct interpreted_place *ret_place);
 };
 
-extern const struct interpreter cpython, php;
+extern const struct interpreter cpython, php, ruby;
 
 /* Looks for any interpreter in IMAGE. */
 enum interpreter_attached interpreter_attach(const struct interpreter_image *image, const struct process_memory *memory,

@@ -88,7 +88,9 @@ size_t merge_stacks(const struct native_stack *native, struct interpreted_stack 
         if (record == 0 && !is_last) continue;
         size_t holder = record ? find_holder(native, merge.at, record) : native->count;
         bool is_found = holder < native->count;
-        if (!is_found && native->has_root && !interpreted->is_cut) return 0;
+        bool is_called_by_c = record == 0 && view->evaluation.size > 0 && native->has_root;
+        if (!is_found && native->has_root && !interpreted->is_cut && !is_called_by_c) return 0;
+        if (is_called_by_c) holder = merge.at;
         while (merge.at < holder) add_native(&merge, merge.at++);
         for (; group <= i; group++) add(&merge, first + group);
         if (is_found && view->shows_all) add(&merge, native->addresses[holder]);

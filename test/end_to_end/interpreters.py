@@ -1,4 +1,4 @@
-"""Programs in Python, recorded: their own functions, lines and files, at the right places between native frames. Arguments:
+"""Programs in Python, PHP and Ruby, recorded: their own functions, lines and files, at the right places between native frames. Arguments:
 the build folder, and optionally a part of the names of the cases. SPDX-License-Identifier: MIT"""
 import json
 import pathlib
@@ -14,6 +14,8 @@ PYTHON = "/usr/bin/python3"
 SHARES = (PYTHON, ROOT / "test/end_to_end/python_shares.py")
 PHP = "/usr/bin/php8.2"
 PHP_SHARES = (PHP, "-n", ROOT / "test/end_to_end/php_shares.php")  # without extensions that trace
+RUBY = "/usr/bin/ruby3.1"
+RUBY_SHARES = (RUBY, ROOT / "test/end_to_end/ruby_shares.rb")
 POINTS = 3
 FREQUENCY = ("-F", "997")  # with 400 samples, a share would often be wrong by 3 points
 
@@ -76,6 +78,16 @@ def php_functions_have_their_shares():
         check_shares(folder, record_shares(folder, PHP_SHARES, 3, FREQUENCY))
 
 
+@case_by_the_clock
+def ruby_functions_have_their_shares():
+    needs(RUBY)
+    with Folder() as folder:
+        check_shares(folder, record_shares(folder, RUBY_SHARES, 3, FREQUENCY))
+        stacks = OFFBEAT.stacks("x.pb.gz", folder)
+        for caller, method in (("native", "sum"), ("callback", "sort_by"), ("generator", "times")):  # methods in C
+            check(any(caller in frames and method in frames for frames, _ in stacks), f"no stack has {method} under {caller}")
+
+
 class Running:
     """A program, until the end of the block."""
 
@@ -100,15 +112,15 @@ def record_from_outside(folder, engine, process, seconds, *options):
     check(done.returncode == 0, f"{engine}: status {done.returncode}: {text(done.stderr)}")
 
 
-def check_sleeper(engine):
+def check_sleeper(engine, program=SHARES):
     """The thread that sleeps all the time has its functions in all of its time."""
-    with Folder() as folder, Running(*SHARES, 30) as process:
+    with Folder() as folder, Running(*program, 30) as process:
         record_from_outside(folder, engine, process, 1.5)
         threads = [thread for thread in OFFBEAT.threads(folder / "x.pb.gz") if "sleeper" in thread[1]]
         check(len(threads) == 1, f"{engine}: {len(threads)} threads run sleeper()")
         share = threads[0][1]["sleeper"] / threads[0][2]
         heading = text(run(OFFBEAT.program, "top", "x.pb.gz", cwd=folder).stdout).splitlines()[0]
-        check_equal(heading, "File: python_shares.py", "the first line of top")
+        check_equal(heading, f"File: {program[-1].name}", "the first line of top")
         check(share > 0.9, f"{engine}: sleeper() has {100 * share:.0f} % of its thread's time")
 
 
@@ -116,6 +128,12 @@ def check_sleeper(engine):
 @case_by_the_clock
 def sleeping_python_has_its_functions_by_proc():
     check_sleeper("proc")
+
+
+@case_by_the_clock
+def sleeping_ruby_has_its_functions_by_proc():
+    needs(RUBY)
+    check_sleeper("proc", RUBY_SHARES)
 
 
 @case_by_the_clock
@@ -157,6 +175,13 @@ def running_php_has_its_shares_by_bpf():
     check_shares_from_outside("bpf", PHP_SHARES)
 
 
+@short
+@case_by_the_clock
+def running_ruby_has_its_shares_by_bpf():
+    needs(RUBY)
+    check_shares_from_outside("bpf", RUBY_SHARES)
+
+
 LOCK = "[waiting for the GIL]"
 FIGHT = """
 import sys, threading, time
@@ -196,4 +221,4 @@ def waits_for_the_lock_are_shown_from_outside():
         check_waits(folder, 0.4)
 
 
-main()
+main(sys.argv[2] if len(sys.argv) > 2 else "")

@@ -2,12 +2,13 @@
  * the memory, again and again at all addresses but the lowest. SPDX-License-Identifier: MIT */
 #include "interpreters/cpython_offsets.h"
 #include "interpreters/merged_stack.h"
+#include "interpreters/ruby_private.h"
 
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LOWEST = 65536, NATIVE_FRAMES = 16, MINOR_MIN = 8, MINORS = 5 };
+enum { LOWEST = 65536, NATIVE_FRAMES = 16, MINOR_MIN = 8, MINORS = 5, RUBY_MINORS = 3 };
 
 struct input {
     const uint8_t *data;
@@ -65,5 +66,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    : cpython_offsets_read(MINOR_MIN + minor, &runtime, &memory, &work.pieces);
     state.minor = MINOR_MIN + minor;
     if (state.offsets) read_stacks(&state, &memory, &work);
+    state = (struct interpreter_state){.interpreter = &ruby, .image = image, .root = LOWEST, .names = LOWEST};
+    state.ruby = minor < RUBY_MINORS ? ruby_offsets_of(3, minor) : ruby_offsets_of(2, 7);
+    read_stacks(&state, &memory, &work);
+    state = (struct interpreter_state){.interpreter = &php, .image = image, .root = LOWEST};
+    read_stacks(&state, &memory, &work);
     return 0;
 }

@@ -856,7 +856,8 @@ static void replay_tick(struct replay *replay)
 /* Returns true if FILE is part of the interpreter or of what was installed beside it, not of the program. */
 static bool is_of_library(struct slice file)
 {
-    static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
+    static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ",
+                                        "/lib/ruby/",      "/rubygems-",      "<internal:"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (memmem(file.data, file.size, parts[i], strlen(parts[i]))) return true;
     }

@@ -29,7 +29,9 @@ enum {
     BPF_RECORD_BYTES = 32,
     BPF_FRAME_BYTES = 128,
     BPF_CODE_BYTES = 192,
-    BPF_NAME_BYTES = 32,
+    BPF_NAME_BYTES = 96,
+    BPF_TEXT_BYTES = 48,
+    BPF_ENVIRONMENT_BYTES = 24,
 };
 
 /* A process that is recorded, by its number. A sample is unwound only if the running task is the one that START and
@@ -127,10 +129,13 @@ struct bpf_interpreted_thread {
 /* A frame of an interpreter: addresses, and the memory there. */
 struct bpf_function {
     uint64_t record, frame, code, name; /* RECORD, on the C stack, is that of the first frame in it, else 0 */
+    uint64_t text, environment;         /* ENVIRONMENT is the start of what is copied */
     uint8_t record_bytes[BPF_RECORD_BYTES];
     uint8_t frame_bytes[BPF_FRAME_BYTES];
     uint8_t code_bytes[BPF_CODE_BYTES];
     uint8_t name_bytes[BPF_NAME_BYTES];
+    uint8_t text_bytes[BPF_TEXT_BYTES];
+    uint8_t environment_bytes[BPF_ENVIRONMENT_BYTES];
 };
 
 /* The functions of a thread, the innermost first. */

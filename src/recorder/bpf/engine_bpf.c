@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/clocks.h"
+#include "base/unsigned.h"
 #include "recorder/bpf/bpf_programs.h"
 #include "recorder/bpf/entry_places.h"
 
@@ -383,35 +384,50 @@ static struct bpf_functions *functions_of(const struct engine *engine, const str
     return NULL;
 }
 
-/* Returns the copy of RANGE, if it is in the BYTES that were copied from ADDRESS on. */
-static const uint8_t *bytes_in(struct memory_range range, uint64_t address, const uint8_t *bytes, size_t size)
-{
-    bool is_inside =
-        address != 0 && range.address >= address && range.size <= size && range.address - address <= size - range.size;
-    return is_inside ? bytes + (range.address - address) : NULL;
-}
+/* A copied part of the memory of a process. */
+struct copied_part {
+    uint64_t address;
+    const uint8_t *bytes;
+    size_t size;
+};
 
-static const uint8_t *find_copied(const struct bpf_functions *functions, struct memory_range range)
+/* Returns the copied part that has ADDRESS; size 0: there is none. */
+static struct copied_part find_copied(const struct bpf_functions *functions, uint64_t address)
 {
     const struct interpreter_chain *chain = &functions->chain;
-    const uint8_t *found = bytes_in(range, functions->state, functions->state_bytes, chain->state_size);
-    for (uint32_t i = 0; !found && i < functions->count; i++) {
+    const struct copied_part state = {functions->state, functions->state_bytes, chain->state_size};
+    if (address - state.address < state.size) return state;
+    for (uint32_t i = 0; i < functions->count; i++) {
         const struct bpf_function *function = &functions->functions[i];
-        found = bytes_in(range, function->frame, function->frame_bytes, chain->frame_size);
-        if (!found) found = bytes_in(range, function->code, function->code_bytes, chain->code_size);
-        if (!found) found = bytes_in(range, function->name, function->name_bytes, chain->name_size);
-        if (!found) found = bytes_in(range, function->record, function->record_bytes, chain->record_size);
+        const struct copied_part parts[] = {
+            {function->frame, function->frame_bytes, chain->frame_size},
+            {function->code, function->code_bytes, chain->code_size},
+            {function->name, function->name_bytes, chain->name_size},
+            {function->record, function->record_bytes, chain->record_size},
+            {function->text, function->text_bytes, chain->text_size},
+            {function->environment, function->environment_bytes, BPF_ENVIRONMENT_BYTES},
+        };
+        for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++) {
+            if (parts[j].address != 0 && address - parts[j].address < parts[j].size) return parts[j];
+        }
     }
-    return found;
+    return (struct copied_part){0};
 }
 
 /* Reads the copy that the kernel has sent as if it were the memory of the process. */
 static bool gather_copied(const struct process_memory *memory, const struct memory_pieces *pieces)
 {
     for (size_t i = 0; i < pieces->count; i++) {
-        const uint8_t *found = find_copied(memory->context, pieces->from[i]);
-        if (!found) return false;
-        memcpy((void *)(uintptr_t)pieces->to[i].address, found, pieces->from[i].size);
+        uint8_t *to = (uint8_t *)(uintptr_t)pieces->to[i].address;
+        for (size_t done = 0; done < pieces->from[i].size;) { /* frames of an array are parts of their own */
+            uint64_t address = pieces->from[i].address + done;
+            const struct copied_part part = find_copied(memory->context, address);
+            size_t skipped = (size_t)(address - part.address);
+            if (part.size == 0) return false;
+            size_t size = (size_t)least(part.size - skipped, pieces->from[i].size - done);
+            memcpy(to + done, part.bytes + skipped, size);
+            done += size;
+        }
     }
     return true;
 }

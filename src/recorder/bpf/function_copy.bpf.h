@@ -28,6 +28,7 @@ struct function_walk {
     uint64_t record; /* record of the next frame, if that is the first one in it; else 0 */
     uint64_t frame;  /* address of the next frame */
     uint64_t record_previous;
+    uint64_t end; /* end of the array of frames; 0: they are linked */
 };
 
 /* Copies SIZE bytes at ADDRESS of the program to BYTES, which has room for MAX. */
@@ -53,7 +54,29 @@ static __always_inline bool begin_record(struct function_walk *walk, struct bpf_
     if (!copy_user(into->record_bytes, chain->record_size, BPF_RECORD_BYTES, record)) return false;
     walk->frame = copied_word(into->record_bytes, chain->record_frame, BPF_RECORD_BYTES);
     walk->record_previous = copied_word(into->record_bytes, chain->record_previous, BPF_RECORD_BYTES);
+    if (chain->frame_is_next)
+        walk->end = copied_word(into->record_bytes, chain->record_stack, BPF_RECORD_BYTES) +
+                    copied_word(into->record_bytes, chain->record_words, BPF_RECORD_BYTES) * sizeof(uint64_t);
     return true;
+}
+
+/* Copies the code of the frame in INTO, with its name. */
+static __always_inline void copy_code(struct bpf_function *into, const struct interpreter_chain *chain)
+{
+    uint64_t code = copied_word(into->frame_bytes, chain->frame_code, BPF_FRAME_BYTES) & ~(uint64_t)7;
+    if (chain->frame_environment) {
+        uint64_t end = copied_word(into->frame_bytes, chain->frame_environment, BPF_FRAME_BYTES) + sizeof(uint64_t);
+        uint64_t start = end - BPF_ENVIRONMENT_BYTES;
+        if (!copy_user(into->environment_bytes, BPF_ENVIRONMENT_BYTES, BPF_ENVIRONMENT_BYTES, start)) return;
+        into->environment = start;
+        if (code == 0) code = copied_word(into->environment_bytes, 0, BPF_ENVIRONMENT_BYTES);
+    }
+    if (copy_user(into->code_bytes, chain->code_size, BPF_CODE_BYTES, code)) into->code = code;
+    uint64_t name = copied_word(into->code_bytes, chain->code_name, BPF_CODE_BYTES);
+    if (into->code && copy_user(into->name_bytes, chain->name_size, BPF_NAME_BYTES, name)) into->name = name;
+    if (chain->text_size == 0 || into->name == 0) return;
+    uint64_t text = copied_word(into->name_bytes, chain->name_text, BPF_NAME_BYTES);
+    if (copy_user(into->text_bytes, chain->text_size, BPF_TEXT_BYTES, text)) into->text = text;
 }
 
 /* Copies the next frame with its code. Returns 1 at the end of the chain: the callback of bpf_loop. */
@@ -62,7 +85,7 @@ static long copy_function(uint32_t index, void *data)
     struct function_walk *walk = data;
     const struct interpreter_chain *chain = &walk->thread->chain;
     struct bpf_function *into = &walk->copy->functions[index & (BPF_FUNCTIONS_MAX - 1)];
-    into->record = into->frame = into->code = into->name = 0;
+    into->record = into->frame = into->code = into->name = into->text = into->environment = 0;
     if (walk->record != 0 && !begin_record(walk, into, walk->record)) return 1;
     walk->record = 0;
     into->frame = walk->frame;
@@ -72,11 +95,12 @@ static long copy_function(uint32_t index, void *data)
         return 1;
     }
     walk->copy->count = index + 1;
+    copy_code(into, chain);
+    if (chain->frame_is_next) {
+        walk->frame += chain->frame_size;
+        return walk->frame >= walk->end;
+    }
     walk->frame = copied_word(into->frame_bytes, chain->frame_previous, BPF_FRAME_BYTES);
-    uint64_t code = copied_word(into->frame_bytes, chain->frame_code, BPF_FRAME_BYTES) & ~(uint64_t)7;
-    if (copy_user(into->code_bytes, chain->code_size, BPF_CODE_BYTES, code)) into->code = code;
-    uint64_t name = copied_word(into->code_bytes, chain->code_name, BPF_CODE_BYTES);
-    if (into->code && copy_user(into->name_bytes, chain->name_size, BPF_NAME_BYTES, name)) into->name = name;
     uint32_t ends_at = chain->frame_ends_record;
     if (ends_at != 0 && ends_at < BPF_FRAME_BYTES && into->frame_bytes[ends_at & (BPF_FRAME_BYTES - 1)] == 1)
         walk->record = walk->record_previous;

@@ -1,4 +1,4 @@
-# Sleeps in a stack of every kind: test/unit/keep_python.c keeps the memory of it.
+# Sleeps in a stack of every kind: test/unit/keep_interpreted.c keeps the memory of it.
 import threading
 import time
 

@@ -1,4 +1,5 @@
-/* Writes the stored memory of a Python process that sleeps: keep_python PID > FILE. For test_interpreters.c.
+/* Writes the stored memory of a process in Python, PHP or Ruby that sleeps: keep_interpreted PID > FILE. For
+ * test_interpreters.c.
  * SPDX-License-Identifier: MIT */
 #include "stored_memory.h"
 
@@ -66,9 +67,9 @@ int main(int argc, char **argv)
         if (sscanf(line, "%lx-%*x %*s %lx", &start, &offset) != 2 || offset != 0 || !strchr(line, '/')) continue;
         struct interpreter_image image = image_at(&memory, start);
         is_keeping = false;
-        if (image.size == 0 || cpython.attach(&image, &memory, &work, &state) != INTERPRETER_ATTACHED) continue;
+        if (image.size == 0 || interpreter_attach(&image, &memory, &work, &state) != INTERPRETER_ATTACHED) continue;
         is_keeping = true;
-        (void)cpython.attach(&image, &memory, &work, &state);
+        (void)interpreter_attach(&image, &memory, &work, &state);
         char *text = NULL;
         size_t text_size = 0;
         FILE *out = open_memstream(&text, &text_size);
