@@ -44,6 +44,34 @@ static void give_id(struct profile *profile, struct string_id *id)
     if (id->index == 0 && uuid_new(text)) *id = profile_text(profile, text);
 }
 
+/* Replaces an id that another format had, such as OTLP's profile id, and that servers do not accept. */
+static void replace_foreign_id(struct profile *profile, struct string_id *id)
+{
+    bool is_of_sentry = sentry_extension(profile)->sample_format != 0;
+    if (is_of_sentry || id->index == 0 || uuid_is_random(profile_c_string(profile, *id))) return;
+    id->index = 0;
+    give_id(profile, id);
+}
+
+static bool is_whole_number(const char *text)
+{
+    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* Gives each thread a number for an id: V1 has no others. The id is the name of a thread without one. */
+static void number_threads(struct profile *profile)
+{
+    enum { NUMBERS_FIRST = 1 << 24 }; /* beyond the kernel's */
+    for (size_t i = 1; i < profile->threads.count; i++) {
+        struct thread *thread = &profile->threads.items[i];
+        char number[16];
+        if (is_whole_number(profile_c_string(profile, thread->id))) continue;
+        (void)snprintf(number, sizeof(number), "%zu", NUMBERS_FIRST + i);
+        if (thread->name.index == 0) thread->name = thread->id;
+        thread->id = profile_text(profile, number);
+    }
+}
+
 static void give_transaction(struct profile *profile)
 {
     struct sentry_extension *extension = sentry_extension_make(profile);
@@ -68,6 +96,7 @@ bool deliver_complete(struct profile *profile)
 bool deliver_complete_v2(struct profile *profile)
 {
     bool gave_times = deliver_complete(profile);
+    replace_foreign_id(profile, &profile->chunk_id);
     give_id(profile, &profile->profiler_id);
     return gave_times;
 }
@@ -75,7 +104,9 @@ bool deliver_complete_v2(struct profile *profile)
 bool deliver_complete_v1(struct profile *profile)
 {
     bool gave_times = deliver_complete(profile);
+    if (sentry_extension(profile)->sample_format == 0) number_threads(profile);
     give_transaction(profile);
+    replace_foreign_id(profile, &profile->chunk_id);
     give_id(profile, &profile->chunk_id);
     return gave_times;
 }

@@ -43,12 +43,26 @@ uint64_t sample_times_period_ns(const struct profile *profile)
     return period_ns ? period_ns : SAMPLE_PERIOD_NS_DEFAULT;
 }
 
+/* Whether the times of column TIME are those of the samples that column SHOWN counts. A recording of Java counts
+ * samples beside the delays of locks. */
+static bool is_time_of(const struct profile *profile, int shown, int time)
+{
+    if (shown < 0 || !has_unit(profile, profile->value_types[shown], "count")) return true;
+    bool has_samples = false;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        if (values[shown] != 0 && values[time] != 0) return true;
+        has_samples |= values[shown] != 0;
+    }
+    return !has_samples;
+}
+
 int profile_time_column(const struct profile *profile)
 {
     int shown = profile_value_index(profile, "");
     if (shown >= 0 && has_unit(profile, profile->value_types[shown], "nanoseconds")) return shown;
     for (int i = (int)profile->value_type_count; i-- > 0;) {
-        if (has_unit(profile, profile->value_types[i], "nanoseconds")) return i;
+        if (has_unit(profile, profile->value_types[i], "nanoseconds") && is_time_of(profile, shown, i)) return i;
     }
     return -1;
 }

@@ -11,8 +11,8 @@ enum { SAMPLE_PERIOD_NS_DEFAULT = 10000000 };
  * 10 ms. Never 0. */
 uint64_t sample_times_period_ns(const struct profile *profile);
 
-/* Returns the column of the default value if that is a time in nanoseconds, else the last one that is; -1 if none is.
- */
+/* Returns the column of the default value if that is a time in nanoseconds, else the last one that is and that the
+ * samples which the default value counts have, too; -1 if there is none. */
 int profile_time_column(const struct profile *profile);
 
 /* Whether the second value, which determines the times of ticks, is CPU time: "cpu", and perf's "task-clock" and

@@ -74,6 +74,19 @@ static int64_t ticks_of(int64_t count, int64_t time_ns, int64_t period_ns)
     return ticks > 0 ? ticks : 1;
 }
 
+/* Takes the count off the samples of other events: of perf's page faults, which have no time on the processor. */
+static void leave_out_other_events(struct profile *profile, int time)
+{
+    size_t row = profile->value_type_count;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        int64_t *values = profile->samples.values + i * row;
+        bool is_other = false;
+        for (size_t k = 1; k < row && values[time] == 0; k++)
+            is_other |= values[k] != 0 && has_unit(profile, k, "count");
+        if (is_other) values[0] = 0;
+    }
+}
+
 /* Returns the column of the time that PROFILE's ticks have, or NO_COLUMN. */
 static int time_column(const struct profile *profile)
 {
@@ -91,7 +104,10 @@ void profile_count_ticks(struct profile *profile)
         return;
     }
     int count = count_column(profile);
-    if (profile->has_times && count == 0 && time == 1) return;
+    if (profile->has_times && count == 0 && time == 1) {
+        leave_out_other_events(profile, time);
+        return;
+    }
     size_t row = order_columns(profile, count, time, columns);
     if (count != 0 || time != 1) move_columns(profile, columns, row);
     if (profile->failed != STATUS_OK) return;

@@ -117,6 +117,33 @@ def firefox_gets_the_cpu_time_of_samples_and_the_system():
 
 
 @case
+def events_beside_a_clock_are_no_time():
+    """Page faults and context switches of the file have a count each, and no time on the processor."""
+    for target in V1 + V2 + ["chrome-trace", "speedscope", "firefox"]:
+        _, said, values = convert(TRIALS.parent / "perf/events.data", target)
+        check(abs(sum(values.values()) - 206_030_125) < 1_000_000, f"{target}: {sum(values.values())} ns; {said}")
+
+
+@case
+def samples_of_java_are_time_by_their_period_and_not_the_delays_of_locks():
+    for target in V2 + ["chrome-trace"]:
+        _, said, values = convert(TRIALS.parent / "jfr/g1.jfr.gz", target)
+        for name, samples in {"Program.workOne": 57, "Program.workTwo": 24, "java.util.ArrayList.grow": 10}.items():
+            check(abs(values.get(name, 0) - samples * 10_000_000) <= samples * 1_000_000, f"{target}: {name}: {values}; {said}")
+
+
+@case
+def threads_and_ids_of_other_formats_become_what_servers_accept():
+    with tempfile.TemporaryDirectory() as folder:
+        for source, targets in {"cli/data/trials/co_austin.txt": V1 + V2, "data/otlp/two-resources.otlp": V2}.items():
+            for target in targets:
+                out = pathlib.Path(folder) / f"{target}.json"
+                done = run("convert", TRIALS.parents[1] / source, "--to", target, "-o", out)
+                check_equal(done.returncode, 0, f"{source} to {target}: {done.stderr}")
+                check_equal(run("validate", out).returncode, 0, f"{source} to {target}")
+
+
+@case
 def sums_over_63_bits_are_said_by_reports_and_writers():
     with tempfile.TemporaryDirectory() as folder:
         source, out = pathlib.Path(folder) / "large.txt", pathlib.Path(folder) / "out"

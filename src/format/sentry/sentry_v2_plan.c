@@ -201,8 +201,10 @@ static bool add_ends(struct chunk_plan *plan)
     size_t *later = calloc(plan->profile->threads.count, sizeof(*later)); /* next tick of each thread, plus one */
     bool fits = later != NULL;
     plan->no_memory = !later;
-    if (plan->profile->has_times && !second_value_is(plan->profile, NULL, "nanoseconds"))
-        plan->typical_ns = typical_length_ns(plan);
+    if (plan->profile->has_times && !second_value_is(plan->profile, NULL, "nanoseconds")) {
+        int64_t period_ns = chunk_period_ns(plan->profile);
+        plan->typical_ns = period_ns ? (uint64_t)period_ns : typical_length_ns(plan);
+    }
     for (size_t i = tick_count; i-- > 0 && fits;) {
         struct tick tick = plan->ticks.items[i], next;
         size_t *later_one = &later[plan->profile->samples.thread[tick.sample].index];

@@ -198,20 +198,29 @@ static void begin_track(struct encoder *encoder, const struct track_sample *samp
         write_name(encoder, "thread_name", profile_slice(profile, name.index ? name : thread->id));
 }
 
+/* Returns the place of the first of SAMPLES, from FIRST on, that lasts; COUNT: there is none. The others, such as those
+ * of other events, would end what lasts: viewers end an event before one that begins at the same time. */
+static size_t next_that_lasts(const struct encoder *encoder, const struct track_sample *samples, size_t count,
+                              size_t first)
+{
+    while (first < count && length_of(encoder, &samples[first]) == 0) first++;
+    return first;
+}
+
 /* A sample lasts until the next one if only a little time is between them: the clock of a sampler is not exact. */
 static void write_track(struct encoder *encoder, const struct track_sample *samples, size_t count)
 {
     const struct profile *profile = encoder->profile;
     uint64_t end_ns = samples[0].time_ns;
     begin_track(encoder, &samples[count - 1]);
-    for (size_t i = 0; i < count && encoder->status == STATUS_OK && !encoder->writer.out->failed; i++) {
+    size_t next = next_that_lasts(encoder, samples, count, 0);
+    for (size_t i = next; i < count && encoder->status == STATUS_OK && !encoder->writer.out->failed; i = next) {
+        next = next_that_lasts(encoder, samples, count, i + 1);
         uint64_t start_ns = profile->has_times ? samples[i].time_ns - encoder->base_ns : end_ns;
-        if (i > 0 && start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns)
+        if (start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns)
             (void)close_frames(encoder, 0, end_ns, (struct string_id){0});
-        uint64_t length_ns = length_of(encoder, &samples[i]);
-        if (length_ns == 0) continue; /* viewers end an event before one that begins at the same time */
-        if (__builtin_add_overflow(start_ns, length_ns, &end_ns)) end_ns = UINT64_MAX / 2;
-        uint64_t next_ns = profile->has_times && i + 1 < count ? samples[i + 1].time_ns - encoder->base_ns : UINT64_MAX;
+        if (__builtin_add_overflow(start_ns, length_of(encoder, &samples[i]), &end_ns)) end_ns = UINT64_MAX / 2;
+        uint64_t next_ns = profile->has_times && next < count ? samples[next].time_ns - encoder->base_ns : UINT64_MAX;
         if (end_ns > next_ns) end_ns = next_ns;
         change_to(encoder, profile->samples.stack[samples[i].sample], start_ns, end_ns);
     }
