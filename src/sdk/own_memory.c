@@ -26,6 +26,11 @@ struct block {
     _Alignas(64) uint8_t bytes[];
 };
 
+/* ThreadSanitizer in the program, which sees no atomic of this library and takes a block that goes from thread to
+ * thread for a race. */
+extern void __tsan_acquire(void *address) __attribute__((weak));
+extern void __tsan_release(void *address) __attribute__((weak));
+
 /* A block of the program's malloc that waits for a thread of the program. */
 struct returned {
     struct returned *next;
@@ -120,6 +125,7 @@ static void *block_resize(struct block *block, size_t size)
 
 static void give_back(struct returned *block)
 {
+    if (__tsan_release) __tsan_release(&returned);
     block->next = atomic_load(&returned);
     while (!atomic_compare_exchange_weak(&returned, &block->next, block)) continue;
 }
@@ -128,6 +134,7 @@ static void free_returned(void)
 {
     if (!atomic_load_explicit(&returned, memory_order_relaxed)) return;
     struct returned *block = atomic_exchange(&returned, NULL);
+    if (__tsan_acquire) __tsan_acquire(&returned);
     while (block) {
         struct returned *next = block->next;
         libc_free(block);
