@@ -4,6 +4,7 @@
 #include "base/clocks.h"
 #include "base/unsigned.h"
 #include "recorder/cpu_budget.h"
+#include "recorder/gone_children.h"
 #include "recorder/recorded_process.h"
 #include "recorder/remote_memory.h"
 #include "recorder/task_files.h"
@@ -38,6 +39,7 @@ struct recorder {
     struct code_files files;
     ARRAY_OF(struct recorded_process *) processes;
     struct recorded_process *by_pid[BUCKETS];
+    struct gone_children gone;
     struct recorded_thread *threads[BUCKETS];
     ARRAY_OF(struct queued_stack) stacks; /* stacks of the open tick */
     ARRAY_OF(uint64_t) addresses;
@@ -90,6 +92,14 @@ static struct recorded_process *find_process(const struct recorder *recorder, pi
     struct recorded_process *process = recorder->by_pid[(unsigned)pid % BUCKETS];
     while (process && process->watched.pid != pid) process = process->next;
     return process;
+}
+
+/* Returns the process whose recording has what is seen of PID. */
+static struct recorded_process *process_with(const struct recorder *recorder, pid_t pid)
+{
+    struct recorded_process *process = find_process(recorder, pid);
+    pid_t parent = process ? 0 : gone_children_parent(&recorder->gone, pid);
+    return parent != 0 ? find_process(recorder, parent) : process;
 }
 
 static void note_process(struct recorder *recorder, struct recorded_process *process)
@@ -249,7 +259,7 @@ static struct walked_stack whole_stack(struct recorder *recorder, struct recorde
 static void take_stack(void *context, const struct engine_stack *stack)
 {
     struct recorder *recorder = context;
-    struct recorded_process *process = find_process(recorder, stack->pid);
+    struct recorded_process *process = process_with(recorder, stack->pid);
     if (!process) return; /* it has ended, or is recorded no more */
     if (process->thinning > 1 && !stack->begins_wait && random_below(recorder, process->thinning) != 0) return;
     struct walked_stack walked = whole_stack(recorder, process, stack);
@@ -337,7 +347,7 @@ static void take_open_wait(struct recorder *recorder, struct recorded_thread *th
 static void take_thread(void *context, const struct engine_thread *seen)
 {
     struct recorder *recorder = context;
-    struct recorded_process *process = find_process(recorder, seen->pid);
+    struct recorded_process *process = process_with(recorder, seen->pid);
     struct recorded_thread *thread = process ? find_or_add_thread(recorder, process, seen->tid) : NULL;
     if (!thread) return;
     if (seen->state == THREAD_ENDED) {
@@ -540,8 +550,9 @@ static void take_change(void *context, pid_t pid, pid_t parent, enum process_cha
     struct recorded_process *process = find_process(recorder, pid);
     uint64_t observe_ns = recorder->observe_ns;
     bool is_followed = change == PROCESS_FORKED && recorder->options.follows_children && !recorder->budget.is_exceeded;
-    bool is_added = is_followed && find_process(recorder, parent) && !process &&
-                    recorder_add(recorder, pid, &denial); /* fails if the child has ended */
+    const struct recorded_process *copied = is_followed && !process ? process_with(recorder, parent) : NULL;
+    bool is_added = copied && recorder_add(recorder, pid, &denial); /* fails if the child has ended */
+    if (copied && !is_added) gone_children_add(&recorder->gone, pid, copied->watched.pid);
     if (is_added) find_process(recorder, pid)->is_observed = true;
     if (is_added) recorder->observe_ns = observe_ns;
     if (process && change == PROCESS_MAPPED) list_again(recorder, process);

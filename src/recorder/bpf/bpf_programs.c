@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/bpf/bpf_programs.h"
 
+#include "base/environment.h"
 #include "recorder/bpf/table_words.h"
 #include "unwind/unwind.h"
 
@@ -139,6 +140,15 @@ static void set_options(struct sampler_bpf *object, const struct bpf_program_opt
     (void)bpf_program__set_autoload(object->progs.thread_waking, options->records_waits);
 }
 
+/* Returns true if PROGRAM is to be denied, as by a kernel that lacks what it needs. */
+static bool is_denied(const struct bpf_program *program)
+{
+    const char *denied = environment_get(BPF_PROGRAMS_DENIED);
+    if (!denied || !strstr(denied, bpf_program__name(program))) return false;
+    errno = EOPNOTSUPP;
+    return true;
+}
+
 /* Returns 0, or a negative error. SEES_MAPPINGS: with the optional program. */
 static int load_object(struct bpf_programs *programs, bool sees_mappings)
 {
@@ -191,6 +201,7 @@ static struct bpf_link *start_timer(const struct bpf_programs *programs, uint64_
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = period_ns,
     };
+    if (is_denied(programs->object->progs.timer_tick)) return NULL;
     int descriptor = (int)syscall(SYS_perf_event_open, &attributes, -1, processor, -1, PERF_FLAG_FD_CLOEXEC);
     if (descriptor < 0) return NULL;
     struct bpf_link *link = bpf_program__attach_perf_event(programs->object->progs.timer_tick, descriptor);
@@ -209,7 +220,7 @@ static bool start_changes(struct bpf_programs *programs, char *ret_problem)
         programs->object->progs.thread_waking, programs->object->progs.thread_switch};
     for (unsigned i = 0; i < CHANGE_PROGRAMS; i++) {
         if (!bpf_program__autoload(all[i])) continue;
-        programs->changes[i] = bpf_program__attach(all[i]);
+        programs->changes[i] = is_denied(all[i]) ? NULL : bpf_program__attach(all[i]);
         if (programs->changes[i] || all[i] == programs->object->progs.place_chosen) continue;
         explain(ret_problem, errno);
         return false;
@@ -260,6 +271,7 @@ int bpf_programs_open_iterator(const struct bpf_programs *programs, uint32_t pid
 {
     union bpf_iter_link_info filter = {.task = {.pid = pid}};
     LIBBPF_OPTS(bpf_link_create_opts, options);
+    if (is_denied(programs->object->progs.observe_thread)) return -1;
     if (pid != 0) {
         options.iter_info = &filter;
         options.iter_info_len = sizeof(filter);

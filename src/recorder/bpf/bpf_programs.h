@@ -13,6 +13,11 @@
 
 enum { BPF_TABLE_NONE = UINT32_MAX, BPF_PROBLEM_SIZE = 256 };
 
+/* Environment variable with names of programs that are denied as by a kernel without what they need: a switch for
+ * tests.
+ */
+#define BPF_PROGRAMS_DENIED "OFFBEAT_DENIED_PROGRAMS"
+
 struct bpf_programs;
 
 /* Loads a program that does nothing. Returns false, with the reason in RET_PROBLEM and errno, if the kernel denies it.

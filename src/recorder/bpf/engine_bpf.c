@@ -32,7 +32,6 @@ struct bpf_process {
 struct engine {
     struct engine_options options;
     struct bpf_programs *programs;
-    bool has_started; /* true if programs are attached */
     struct entry_places places;
     ARRAY_OF(struct bpf_process *) processes;
     struct bpf_process *by_pid[BUCKETS];
@@ -95,6 +94,24 @@ static void close_engine(struct engine *engine)
     free(engine);
 }
 
+static void explain_iterator(char *problem)
+{
+    (void)snprintf(problem, BPF_PROBLEM_SIZE, "no iterator over the threads: %s", strerror(errno));
+}
+
+/* Opens the iterator over all threads, or tries one over those of this process. */
+static bool open_iterator(struct engine *engine, char *problem)
+{
+    uint32_t pid = engine->options.watches_all ? 0 : (uint32_t)getpid();
+    int iterator = bpf_programs_open_iterator(engine->programs, pid);
+    if (iterator < 0) explain_iterator(problem);
+    if (engine->options.watches_all)
+        engine->iterator = iterator;
+    else if (iterator >= 0)
+        (void)close(iterator);
+    return iterator >= 0;
+}
+
 static struct engine *open_engine(const struct engine_options *options, struct engine_denial *ret_denial)
 {
     char problem[BPF_PROBLEM_SIZE] = "";
@@ -108,8 +125,8 @@ static struct engine *open_engine(const struct engine_options *options, struct e
                                                         .records_waits = options->records_waits,
                                                         .wait_ns_min = options->wait_ns_min};
     engine->programs = bpf_programs_load(&program_options, problem);
-    if (engine->programs && options->watches_all) engine->iterator = bpf_programs_open_iterator(engine->programs, 0);
-    if (engine->programs && (!options->watches_all || engine->iterator >= 0)) return engine;
+    if (engine->programs && open_iterator(engine, problem) && bpf_programs_start(engine->programs, problem))
+        return engine;
     deny(ret_denial, errno, problem);
     close_engine(engine);
     return NULL;
@@ -282,12 +299,9 @@ static bool start_observing(struct engine *engine, struct bpf_process *process, 
 {
     uint32_t pid = (uint32_t)process->watched->pid;
     process->iterator = engine->iterator >= 0 ? -1 : bpf_programs_open_iterator(engine->programs, pid);
-    if (process->iterator < 0 && engine->iterator < 0) {
-        (void)snprintf(problem, BPF_PROBLEM_SIZE, "no iterator over the threads: %s", strerror(errno));
-        return false;
-    }
-    if (!engine->has_started) engine->has_started = bpf_programs_start(engine->programs, problem);
-    return engine->has_started;
+    if (process->iterator >= 0 || engine->iterator >= 0) return true;
+    explain_iterator(problem);
+    return false;
 }
 
 static bool add_process(struct engine *engine, struct watched_process *watched, struct engine_denial *ret_denial)
@@ -449,8 +463,10 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
 {
     struct engine *engine = context;
     struct bpf_process *process = find_process(engine, sample->pid);
-    if (!process || (!sample->is_known && !identify(engine, process, sample))) return;
-    if (process->may_unload && sample->mapping_count != process->mapping_count) {
+    bool is_walked = sample->is_known && sample->outcome != UNWIND_PENDING;
+    if (!process && !is_walked) return; /* there is no memory that could be read */
+    if (process && !sample->is_known && !identify(engine, process, sample)) return;
+    if (process && process->may_unload && sample->mapping_count != process->mapping_count) {
         engine->outdated_count++; /* the list has other code than the sample saw, or the other way round */
         return;
     }

@@ -77,6 +77,16 @@ int sample_caller(struct bpf_self_sample *argument)
 /* True if children of recorded processes are recorded. Set at load. */
 const volatile bool follows_children;
 
+/* Returns the CPU time of TASK, the running one. The kernel's count is of the last tick or switch: a short thread may
+ * not have met one, and has run all the time since its first wait for a processor. */
+static __always_inline uint64_t cpu_time_of(struct task_struct *task)
+{
+    uint64_t counted_ns = task->se.sum_exec_runtime;
+    uint64_t since_ns = task->start_time + task->sched_info.run_delay, now_ns = bpf_ktime_get_ns();
+    bool has_left = task->nvcsw + task->nivcsw > 0;
+    return has_left || now_ns < since_ns + counted_ns ? counted_ns : now_ns - since_ns;
+}
+
 static __always_inline void send_change(enum bpf_record record, struct task_struct *task, uint32_t parent, bool is_last,
                                         const struct bpf_wait_sums *waits)
 {
@@ -88,7 +98,7 @@ static __always_inline void send_change(enum bpf_record record, struct task_stru
         .start_boottime = task->group_leader->start_boottime,
         .self_exec_id = task->self_exec_id,
         .time_ns = bpf_ktime_get_ns(),
-        .cpu_ns = task->se.sum_exec_runtime,
+        .cpu_ns = record == BPF_ENDED ? cpu_time_of(task) : task->se.sum_exec_runtime,
         .run_delay_ns = task->sched_info.run_delay,
         .is_last = is_last,
         .mapping_count = mapping_count_of(process_of(task)),
