@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the completions of a shell for the program offbeat, out of what its commands say of their options.
 
-    completions.py OFFBEAT bash|zsh|fish OUTPUT
+    completions.py bash|zsh|fish OUTPUT [EMULATOR…] OFFBEAT
 
 SPDX-License-Identifier: MIT"""
 import re
@@ -44,7 +44,7 @@ class Command:
 
 
 def help_of(program, *words):
-    return subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True, encoding="utf-8").stdout
+    return subprocess.run([*program, *words, "--help"], check=True, capture_output=True, text=True, encoding="utf-8").stdout
 
 
 def commands_of(program):
@@ -221,7 +221,7 @@ def fish(commands):
     return "\n".join(lines) + "\n"
 
 
-def main(program, shell, output):
+def main(shell, output, *program):
     text = {"bash": bash, "zsh": zsh, "fish": fish}[shell](commands_of(program))
     with open(output, "w", encoding="utf-8") as file:
         file.write(text)

@@ -17,7 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = """linux-image-arm64 libc-bin base-files base-passwd dash busybox-static bash coreutils grep sed gawk findutils diffutils gzip xz-utils procps util-linux binutils file
 python3 linux-perf curl ca-certificates libcap2-bin libdw1 libelf1 libdeflate0 libbrotli1 libzstd1 libcapstone4 libmicrohttpd12
-libsqlite3-0 libnettle8 libbpf1""".split()
+libsqlite3-0 libnettle8 libbpf1 perl bc mawk lua5.4 sqlite3 openssl zstd bzip2 redis-server redis-tools""".split()
 RENAMED = {"bookworm": ["libcurl4"], "trixie": ["libcurl4t64"]}
 NOT_IN = {"trixie": {"libcapstone4": "libcapstone5", "libelf1": "libelf1t64", "libmicrohttpd12": "libmicrohttpd12t64", "libnettle8": "libnettle8t64"}}
 MODULES = "virtio_mmio virtio_blk ext4 crc32c_generic virtio_console 9pnet_virtio 9p".split()
@@ -119,8 +119,10 @@ def archive(entries):
 def make_machine(cache, release):
     """Makes the image, the kernel and the initial file system of RELEASE; the last of them only if all is done."""
     tree, image, first = cache / f"{release}.tree", cache / f"{release}.img", cache / f"{release}.initrd"
-    if first.exists():
+    made_of = cache / f"{release}.packages"
+    if first.exists() and made_of.exists() and made_of.read_text() == " ".join(PACKAGES):
         return
+    first.unlink(missing_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(tree, ignore_errors=True)
     unpack(tree, release)
@@ -133,6 +135,7 @@ def make_machine(cache, release):
     entries["bin/busybox"] = (0o100755, busybox.read_bytes())
     entries["init"] = (0o100755, FIRST.replace("MODULES", " ".join(modules)).encode())
     entries |= {f"{name}.ko": (0o100644, code) for name, code in modules.items()}
+    made_of.write_text(" ".join(PACKAGES))
     first.write_bytes(archive(entries))
     shutil.rmtree(tree)
 
