@@ -68,3 +68,15 @@ void buffer_append_format(struct buffer *buffer, const char *format, ...)
     }
     va_end(again);
 }
+
+void buffer_append_url_text(struct buffer *buffer, struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = text.data[i];
+        bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
+        if (is_plain)
+            buffer_append_byte(buffer, byte);
+        else
+            buffer_append_format(buffer, "%%%02X", byte);
+    }
+}

@@ -33,6 +33,8 @@ void buffer_release(struct buffer *buffer, size_t from, size_t to);
 void buffer_append(struct buffer *buffer, const void *data, size_t size);
 void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_format(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends TEXT as a part of a URL: every byte that is no ASCII letter or digit as %XX. */
+void buffer_append_url_text(struct buffer *buffer, struct slice text);
 
 static inline void buffer_append_byte(struct buffer *buffer, uint8_t byte)
 {

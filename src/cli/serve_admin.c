@@ -158,14 +158,6 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
     return answer->failed ? 0 : size * count;
 }
 
-static void append_encoded(struct buffer *url, const char *text)
-{
-    for (const char *c = text; *c; c++) {
-        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
-        buffer_append_format(url, is_plain ? "%c" : "%%%02X", (unsigned char)*c);
-    }
-}
-
 static enum status read_problem(struct slice answer, long status, struct error *error)
 {
     struct json_reader reader;
@@ -192,7 +184,7 @@ static enum status ask_server(const struct admin_command *command, const struct 
     buffer_append_format(&url, "http://localhost/api/admin/%s", command->name);
     for (size_t i = 0; i < call->parameter_count; i++) {
         buffer_append_format(&url, "%c%s=", i ? '&' : '?', call->parameters[i].name);
-        append_encoded(&url, call->parameters[i].value);
+        buffer_append_url_text(&url, slice_of_text(call->parameters[i].value));
     }
     buffer_append_byte(&url, '\0');
     bool is_set = easy && !url.failed &&

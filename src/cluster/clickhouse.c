@@ -117,29 +117,17 @@ static int look_at_progress(void *context, curl_off_t all, curl_off_t received, 
     return exchange->is_silent;
 }
 
-static void append_encoded(struct buffer *url, struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
-        if (is_plain)
-            buffer_append_byte(url, byte);
-        else
-            buffer_append_format(url, "%%%02X", byte);
-    }
-}
-
 static void write_url(const struct clickhouse *clickhouse, const struct clickhouse_request *request, struct buffer *url)
 {
     buffer_append_format(url, "%s://%s/?wait_end_of_query=1&max_result_bytes=%d", clickhouse->scheme, request->place,
                          ANSWER_BYTES_MAX);
     if (!request->is_without_database) {
         buffer_append_text(url, "&database=");
-        append_encoded(url, slice_of_text(clickhouse->database));
+        buffer_append_url_text(url, slice_of_text(clickhouse->database));
     }
     if (request->body.size > 0) {
         buffer_append_text(url, "&query=");
-        append_encoded(url, request->statement);
+        buffer_append_url_text(url, request->statement);
     }
     buffer_append(url, "", 1);
 }

@@ -2,7 +2,6 @@
  * chunks have.  SPDX-License-Identifier: MIT */
 #include "query/kind_choice.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,12 +237,7 @@ void kind_append_header(const struct kind_choice *choice, struct buffer *out)
     buffer_init(&text, KINDS_TEXT_MAX);
     struct json_writer json = json_writer_of(&text);
     kind_write_json(choice, &json);
-    for (size_t i = 0; i < text.size; i++) {
-        if (isalnum(text.data[i]))
-            buffer_append_byte(out, text.data[i]);
-        else
-            buffer_append_format(out, "%%%02X", text.data[i]);
-    }
+    buffer_append_url_text(out, buffer_slice(&text));
     buffer_fini(&text);
 }
 

@@ -28,7 +28,7 @@ enum status kinds_write_json(struct store *store, const struct store_query *chun
                              struct error *error);
 /* Writes the object that describes the kind. */
 void kind_write_json(const struct kind_choice *choice, struct json_writer *json);
-/* Appends the same object as the value of a header: every byte that is no letter or digit as %XX. */
+/* Appends the same object as the value of a header: as text of a URL. */
 void kind_append_header(const struct kind_choice *choice, struct buffer *out);
 void kind_choice_fini(struct kind_choice *choice);
 

@@ -21,6 +21,7 @@ enum {
     WORD_SIZE = 256,
     FUNCTIONS_SHOWN = 10,
     TEXT_BYTES_MAX = 4096,
+    URL_BYTES_MAX = 16384,
     BODY_BYTES_MAX = 65536, /* a byte of a name takes up to 6 in JSON */
     REASON_SIZE = 256,
     TRIES = 3,
@@ -320,14 +321,42 @@ static int watch_end(void *context, curl_off_t all, curl_off_t done, curl_off_t 
     return atomic_load(&alerts->server->is_ending);
 }
 
+static void append_parameter(struct buffer *url, const char *name, const char *value)
+{
+    if (!value[0]) return;
+    buffer_append_format(url, "&%s=", name);
+    buffer_append_url_text(url, slice_of_text(value));
+}
+
+/* Appends the address of the page that shows what RULE is about: the function in the flame graph of the time that was
+ * checked, or the comparison of the two releases. */
+static void append_page_url(const struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns,
+                            struct buffer *url)
+{
+    uint64_t now = now_ns / SECOND_NS + 1, seconds = strtoull(rule->seconds, NULL, 10);
+    buffer_append_format(url, "%s/?place=profile&project=%" PRIu64 "&from=%" PRIu64 "&to=%" PRIu64,
+                         alerts->server->base_url, rule->project, now > seconds ? now - seconds : 0, now);
+    append_parameter(url, "service", rule->service);
+    append_parameter(url, "environment", rule->environment);
+    append_parameter(url, "release", rule->release);
+    append_parameter(url, "base_release", rule->base_release);
+    if (rule->bound > 0) {
+        buffer_append_text(url, "#v=1");
+        append_parameter(url, "search", rule->function);
+    } else {
+        buffer_append_format(url, "&base_from=1&base_to=%" PRIu64, now);
+    }
+}
+
 /* Writes the notification. The member "text" is what chat programs show. */
 static void write_notification(const struct alerts *alerts, const struct alert_rule *rule, struct buffer *out)
 {
     struct json_writer json = json_writer_of(out);
+    uint64_t now_ns = clock_utc_ns();
     json_begin_object(&json);
     json_member_text(&json, "alert", rule->name);
     json_member_text(&json, "state", rule->is_firing ? "firing" : "resolved");
-    json_member_time(&json, "time", clock_utc_ns());
+    json_member_time(&json, "time", now_ns);
     json_member_u64(&json, "project", rule->project);
     json_member_text(&json, "service", rule->service);
     if (rule->bound > 0) {
@@ -343,6 +372,11 @@ static void write_notification(const struct alerts *alerts, const struct alert_r
     json_write_key(&json, "text");
     json_write_string(&json, buffer_slice(&rule->text));
     json_member_text(&json, "server", alerts->server->base_url);
+    struct buffer url;
+    buffer_init(&url, URL_BYTES_MAX);
+    append_page_url(alerts, rule, now_ns, &url);
+    json_member_string(&json, "url", buffer_slice(&url));
+    buffer_fini(&url);
     json_end_object(&json);
 }
 

@@ -74,6 +74,8 @@ def a_share_over_its_bound_is_sent_once_and_so_is_its_end():
             body = wait_for(bodies, 1)
             check_equal((body["alert"], body["state"], body["project"], body["service"], body["bound_percent"], round(body["share_percent"])),
                         ("slow parse", "firing", 1, "shop", 50, 82), f"the notification {body}")
+            check(body["url"].startswith(f"http://127.0.0.1:{server.port}/?place=profile&project=1&from=") and "&service=shop" in body["url"]
+                  and body["url"].endswith("#v=1&search=Parser%3A%3Aparse%28int%2C%20char%29"), body["url"])
             check("takes 82." in body["text"] and "bound is 50 %" in body["text"], body["text"])
             time.sleep(2.5)
             check_equal((len(bodies), firing(server)), (1, ['offbeat_alert_firing{name="slow parse"} 1']), "while it lasts")
@@ -95,6 +97,7 @@ def a_regression_between_the_two_newest_releases_is_sent():
             server.upload(b"main;fast 9000\nmain;slow 4000\n", "service=shop&release=shop@3")
             body = wait_for(bodies, 1)
             check_equal((body["state"], body["release"], body["base_release"]), ("firing", "shop@3", "shop@2"), f"the notification {body}")
+            check("&release=shop%403&base_release=shop%402&base_from=1&base_to=" in body["url"], body["url"])
             check(body["text"].endswith("slower in release shop@3 than in shop@2: slow"), body["text"])
 
 

@@ -7,11 +7,13 @@ SPDX-License-Identifier: MIT"""
 import base64
 import contextlib
 import gzip
+import http.server
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
@@ -59,8 +61,8 @@ def fill(server):
 
 
 @contextlib.contextmanager
-def opened(fills=True, is_admin=False, **more):
-    with chromium.started(**more) as browser, running(OFFBEAT) as server:
+def opened(*options, fills=True, is_admin=False, **more):
+    with chromium.started(**more) as browser, running(OFFBEAT, *options) as server:
         if server.request("GET", "/").status == 404:
             skip("offbeat was built without its page: esbuild is not installed")
         if fills:
@@ -240,6 +242,45 @@ def functions_that_grew_lead_to_the_comparison():
         press_button(browser, "highlight")
         check("highlight" in boxes(browser) and "base_release=shop%401.0" in browser.run("location.search"), "the comparison")
         check(all("404" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+@contextlib.contextmanager
+def hook():
+    """(URL, bodies) of a server that gets the notifications of alerts."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    bodies = []
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", bodies
+        server.shutdown()
+
+
+@case
+def an_alert_leads_to_the_function_in_one_click():
+    rules = ("--alert", "name=share service=shop function=highlight share>5 minutes=60", "--alert", "name=slower service=shop minutes=60 regression")
+    with hook() as (url, bodies), opened(*rules, "--alert-webhook", url, "--alert-seconds", "1") as browser:
+        wait_until(lambda: len(bodies) == 2, "there are no two alerts")
+        link = {body["alert"]: body["url"] for body in bodies}
+        browser.open("about:blank")
+        browser.open(link["share"])
+        boxes(browser)
+        browser.wait("document.querySelector('.search input')?.value === 'highlight' && /%/.test(document.querySelector('.search').textContent)")
+        browser.keep(PICTURES, "serve-alert")
+        browser.open("about:blank")
+        browser.open(link["slower"])
+        boxes(browser)
+        browser.press("2")
+        ready(browser, "!!document.querySelector('[data-change]')")
+        changes = dict(browser.run("[...document.querySelectorAll('.view.top [data-change]')].map((each) => [each.parentNode.querySelector('.name').title, Number(each.dataset.change)])"))
+        check(changes["highlight"] > 5, f"changes: {changes}")
 
 
 def answer_form(browser, button, **values):
