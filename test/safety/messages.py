@@ -147,6 +147,28 @@ def a_folder_of_recordings_that_is_full():
 
 
 @case
+def a_folder_of_recordings_that_is_full_for_a_while():
+    message = "bytes of samples could not be written to"
+    script = 'mount -t tmpfs -o size=300k none /mnt || exit 9; cp /dev/zero /mnt/filler 2>/dev/null; truncate -s -8192 /mnt/filler; $1; shift; TMPDIR=/mnt exec "$@"'
+    with Folder() as folder:
+        for before, is_full in ((":", True), ("mount -o remount,size=12m /mnt", False)):
+            done = run("unshare", "--mount", "sh", "-c", script, "sh", before, *OFFBEAT.command("record", "-F", "2000", "-o", folder / "x.pb.gz", "--",
+                       "sh", "-c", f"{BUSY} 0.8; rm /mnt/filler; {BUSY} 0.3"), cwd=folder)
+            if done.returncode == 9 or b"unshare" in done.stderr:
+                skip("needs a mount namespace")
+            check((message in text(done.stderr)) == is_full, f"{before}: {text(done.stderr)}")
+
+
+@case
+def more_processes_than_can_be_named():
+    with Folder() as folder:
+        for count, has_message in ((4097, True), (4096, False)):
+            numbers = ",".join(str(10 ** 8 + number) for number in range(count))
+            said = text(run(*OFFBEAT.command("record", "-p", numbers, "-d", "0.1"), cwd=folder).stderr)
+            check(("--pid names over 4096 processes" in said) == has_message, f"{count}: {said}")
+
+
+@case
 def the_end_by_a_signal():
     check_pair("was ended by signal 9", ["--", "sh", "-c", "kill -9 $$"], ["--", "sh", "-c", "exit 9"])
 
@@ -196,6 +218,14 @@ def a_root_user_without_the_right_to_load_programs():
     if os.geteuid() != 0:
         skip("needs root")
     check_engine("bpf", "CAP_BPF and CAP_PERFMON are missing in this container", ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"])
+
+
+@case
+def a_kernel_without_type_information():
+    if os.geteuid() != 0:
+        skip("needs root")
+    check_engine("bpf", "the kernel has no type information", ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"],
+                 ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"])
 
 
 @case
