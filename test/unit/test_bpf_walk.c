@@ -206,7 +206,12 @@ TEST(walks_through_a_signal_frame)
     signal(SIGUSR1, sample_in_handler);
     raise_signal();
     CHECK(is_sampled_in_handler);
+#if defined(__aarch64__)
+    CHECK_UINT(received.sample.outcome,
+               UNWIND_PENDING); /* the frame has no rule there: user space walks such a stack */
+#else
     check_stack(&handler_caller, 1);
+#endif
 }
 
 static struct {

@@ -102,8 +102,10 @@ static long copy_function(uint32_t index, void *data)
     }
     walk->frame = copied_word(into->frame_bytes, chain->frame_previous, BPF_FRAME_BYTES);
     uint32_t ends_at = chain->frame_ends_record;
-    if (ends_at != 0 && ends_at < BPF_FRAME_BYTES && into->frame_bytes[ends_at & (BPF_FRAME_BYTES - 1)] == 1)
-        walk->record = walk->record_previous;
+    uint8_t ends = 0;
+    if (ends_at != 0 && ends_at < BPF_FRAME_BYTES)
+        bpf_probe_read_kernel(&ends, sizeof(ends), into->frame_bytes + ends_at);
+    if (ends == 1) walk->record = walk->record_previous;
     return walk->frame == 0 && walk->record == 0;
 }
 

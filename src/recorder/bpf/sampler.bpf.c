@@ -16,8 +16,9 @@ static __always_inline void send_functions(const struct walk *walk, struct task_
     const struct bpf_interpreted_thread *thread = bpf_map_lookup_elem(&interpreted_threads, &tid);
     struct bpf_functions *copy = thread ? bpf_map_lookup_elem(&function_copies, &processor) : NULL;
     uint32_t size = copy ? copy_functions(copy, thread) : 0;
-    barrier_var(size); /* the verifier must see the next check of what is sent */
-    if (size == 0 || size > sizeof(*copy)) return;
+    if (size == 0) return;
+    barrier_var(size); /* the verifier must see the next check, alone, of what is sent */
+    if (size > sizeof(*copy)) return;
     copy->tid = tid;
     copy->time_ns = walk->sample.time_ns;
     bpf_probe_read_kernel(copy->stack_pointers, sizeof(copy->stack_pointers), walk->stack_pointers);
