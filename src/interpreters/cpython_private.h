@@ -4,13 +4,6 @@
 
 #include "interpreters/cpython_offsets.h"
 
-/* Offset of the kernel's number of a thread in glibc's struct pthread, at the address that pthread_self returns. */
-#if defined(__aarch64__)
-enum { GLIBC_THREAD_ID = 208 };
-#else
-enum { GLIBC_THREAD_ID = 720 };
-#endif
-
 /* --- cpython_stack.c: runs in the signal handler ------------------------------------------------------------------ */
 
 enum interpreted_result cpython_read(const struct interpreter_state *state, struct interpreted_thread thread,

@@ -1,6 +1,8 @@
 # A Ruby program with known shares, which test/end_to_end/interpreters.py records: it measures the CPU time of its parts
 # itself and prints it as JSON. Argument: seconds of CPU time. SPDX-License-Identifier: MIT
-def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+def cpu
+  Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+end
 
 def spin(count)
   total = 0
@@ -12,12 +14,25 @@ def spin(count)
   total
 end
 
-def plain_large = spin(150_000)
-def plain_small = spin(50_000)
-def negative(number) = -number * number % 1000
-def callback = (1..25_000).sort_by { |number| negative(number) }
+def plain_large
+  spin(150_000)
+end
 
-def numbers(count) = count.times { |number| yield number * number }
+def plain_small
+  spin(50_000)
+end
+
+def negative(number)
+  -number * number % 1000
+end
+
+def callback
+  (1..25_000).sort_by { |number| negative(number) }
+end
+
+def numbers(count)
+  count.times { |number| yield number * number }
+end
 
 def generator
   most = 0
@@ -25,7 +40,9 @@ def generator
 end
 
 # A fiber has a stack of its own, which does not have the function that resumes it.
-def in_fiber = spin(60_000)
+def in_fiber
+  spin(60_000)
+end
 
 def fiber
   @fiber ||= Fiber.new do
@@ -36,9 +53,17 @@ def fiber
   end
 end
 
-def descend(depth) = depth == 0 ? spin(2000) : descend(depth - 1) + spin(2000)
-def recursion = descend(40)
-def raises = raise(ArgumentError, "raised")
+def descend(depth)
+  depth == 0 ? spin(2000) : descend(depth - 1) + spin(2000)
+end
+
+def recursion
+  descend(40)
+end
+
+def raises
+  raise(ArgumentError, "raised")
+end
 
 def exceptions
   4000.times do
@@ -48,7 +73,9 @@ def exceptions
   end
 end
 
-def native = ("0123456789" * 400_000).sum
+def native
+  ("0123456789" * 400_000).sum
+end
 
 PARTS = %w[plain_large plain_small callback generator in_fiber recursion exceptions native].freeze
 
@@ -62,8 +89,13 @@ def work(seconds, spent)
   end
 end
 
-def nap(seconds) = sleep(seconds)
-def sleeper(seconds) = 10.times { nap(seconds / 10) }
+def nap(seconds)
+  sleep(seconds)
+end
+
+def sleeper(seconds)
+  10.times { nap(seconds / 10) }
+end
 
 seconds = ARGV[0].to_f
 spent = Hash.new(0.0)

@@ -4,8 +4,9 @@
 #include "test.h"
 
 #include "base/slice.h"
-#include "interpreters/cpython_private.h"
+#include "interpreters/cpython_offsets.h"
 #include "interpreters/merged_stack.h"
+#include "interpreters/thread_number.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,9 +72,9 @@ static char *stacks_of(const struct interpreter_state *state)
     return text;
 }
 
-static const char *const versions[] = {"python/3.8",  "python/3.9",  "python/3.10", "python/3.11",
-                                       "python/3.12", "python/3.13", "ruby/3.1",    "php/8.2"};
-enum { VERSIONS = sizeof(versions) / sizeof(versions[0]), PYTHONS = 6 };
+static const char *const versions[] = {"python/3.8",  "python/3.9",  "python/3.10", "python/3.11", "python/3.12",
+                                       "python/3.13", "python/3.14", "ruby/2.7",    "ruby/3.1",    "php/8.2"};
+enum { VERSIONS = sizeof(versions) / sizeof(versions[0]), PYTHONS = 7 };
 
 TEST(a_stack_of_each_version_has_its_functions_and_lines)
 {
