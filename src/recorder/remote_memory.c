@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/remote_memory.h"
 
+#include "unwind/cross_code.h"
+
 #include <sys/uio.h>
 
 enum { PAGE_BYTES_MIN = 4096 };
@@ -59,5 +61,6 @@ struct unwind_memory remote_stack_memory(struct remote_stack *stack, pid_t pid)
 {
     stack->pid = pid;
     stack->code = (struct unwind_code){.read = read_code, .context = stack};
-    return (struct unwind_memory){.extend = read_block, .context = stack, .work = &stack->work, .code = &stack->code};
+    return (struct unwind_memory){
+        .extend = read_block, .context = stack, .work = &stack->work, .code = &stack->code, .cross = unwind_cross_code};
 }

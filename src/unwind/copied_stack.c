@@ -69,6 +69,7 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
                                    .context = &reader,
                                    .work = live->work,
                                    .code = live->code,
+                                   .cross = live->cross,
                                    .stack_pointers = live->stack_pointers};
     show_copy(&memory, copy);
     enum unwind_outcome outcome = unwind_walk(modules, registers, &memory, NULL, addresses, addresses_max, ret_count);

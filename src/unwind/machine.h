@@ -100,6 +100,9 @@ bool machine_rules_are_valid(const struct frame_table *table);
 
 struct frame_lookup_work;
 
+struct unwind_module;
+struct unwind_modules;
+
 /* Memory of the thread that is unwound. Words between LOW and HIGH are at ADDRESS + SHIFT; EXTEND makes the word at
  * ADDRESS readable, or returns false. Signal-safe. */
 struct unwind_memory {
@@ -111,6 +114,9 @@ struct unwind_memory {
         *work; /* memory to walk through modules without a complete table; NULL: they are pending */
     const struct unwind_code *code; /* reader that recognizes code without rules; NULL: code cannot be read */
     uint64_t *stack_pointers;       /* receives the stack pointer in each frame of a walk; NULL: not wanted */
+    /* Steps from code of MODULE without rules (cross_code.h); NULL: only frame pointers do. */
+    bool (*cross)(const struct unwind_modules *modules, const struct unwind_module *module,
+                  struct unwind_registers *registers, struct unwind_memory *memory);
 };
 
 /* Marks functions that read frames of other functions, which a sanitizer forbids. */

@@ -128,8 +128,9 @@ static bool link_leaves(const struct unwind_module *module, const struct unwind_
 }
 
 /* Steps to the caller of REGISTERS. IS_EXACT: IP is the next instruction. */
-static enum machine_step step_from(const struct unwind_module *module, struct found found, bool is_exact,
-                                   struct unwind_registers *registers, struct unwind_memory *memory)
+static enum machine_step step_from(const struct unwind_modules *modules, const struct unwind_module *module,
+                                   struct found found, bool is_exact, struct unwind_registers *registers,
+                                   struct unwind_memory *memory)
 {
     if (found.rule) return machine_step(found.table, found.rule, registers, memory);
     bool may_be_stub = is_exact && module && memory->code; /* code that was generated at run time has no PLT */
@@ -140,6 +141,10 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
     if (is_exact && module && link_leaves(module, registers)) return machine_step_from_stub(registers, memory);
     bool has_information = module && (module->table || module->lookup || module->keeps_frame_pointers);
     if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
+    bool is_crossed = module && memory->cross && !module->keeps_frame_pointers;
+    if (is_crossed && memory->cross(modules, module, registers, memory)) return MACHINE_STEPPED;
+    /* Code without rules between code that has some is assembly, which keeps no frame pointer. */
+    if (is_crossed && (module->table || module->lookup)) return MACHINE_NO_RULE;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
 }
@@ -178,7 +183,7 @@ static enum unwind_outcome walk_frames(const struct unwind_modules *modules, str
             addresses[count - 1]++; /* less one is the entry */
             break;
         }
-        enum machine_step step = step_from(module, found, !is_after_call, registers, memory);
+        enum machine_step step = step_from(modules, module, found, !is_after_call, registers, memory);
         if (step > MACHINE_STEPPED_EXACTLY) {
             bool may_recover = step == MACHINE_UNKNOWN_REGISTER && aids->recovery;
             if (may_recover && aids->recovery->recover(aids->recovery, module, lookup, registers, memory)) continue;

@@ -483,6 +483,31 @@ def a_stripped_static_go_program_has_complete_stacks():
         check(whole > 0 and incomplete < 0.05 * whole, f"{incomplete} of {whole} ns have incomplete stacks")
 
 
+def check_assembly(engine):
+    """Code without tables is crossed to its caller, and none is left out."""
+    needs(engine)
+    if os.uname().machine != "x86_64":
+        skip("the assembly is for x86-64")
+    with Folder() as folder, Running(OFFBEAT.build / "test/end_to_end/assembly") as program:
+        recorded(folder, "--engine", engine, "--mode", "cpu", "-F", "499", "-d", "1.5", program=program)
+        found = [(frames[frames.index("main"):] if "main" in frames else frames, time) for frames, time in stacks(folder)]
+        whole = sum(time for _, time in found)
+        for caller in ("calls_directly", "calls_by_pointer"):
+            chain = ["main", "alternates", caller, "spins_in_assembly", "turns"]
+            share = sum(time for frames, time in found if frames == chain) / whole
+            check(share > 0.3, f"{100 * share:.0f} % are {chain}: {found}")
+
+
+@case
+def assembly_without_tables_is_crossed_by_bpf():
+    check_assembly("bpf")
+
+
+@case
+def assembly_without_tables_is_crossed_by_perf():
+    check_assembly("perf")
+
+
 @case
 def a_recorder_with_process_numbers_of_its_own_finds_processes():
     """The kernel's programs see the numbers of the initial namespace."""

@@ -85,8 +85,12 @@ static __always_inline bool is_plt_stub(struct walk *walk)
 static enum machine_step step_without_rule(struct walk *walk)
 {
     uint64_t word = 0;
-    if (walk->is_after_call || walk->module_code != BPF_CODE_TABLE || !is_plt_stub(walk))
-        return step_by_frame_pointer(walk);
+    bool may_cross = walk->module_code == BPF_CODE_TABLE || walk->module_code == BPF_CODE_UNKNOWN;
+    if (walk->is_after_call || walk->module_code != BPF_CODE_TABLE || !is_plt_stub(walk)) {
+        if (!may_cross) return step_by_frame_pointer(walk);
+        walk->needs_user_space = 1; /* user space searches for the caller (unwind/cross_code.h) */
+        return MACHINE_NO_RULE;
+    }
     if (!read_word(walk->registers[MACHINE_SP], &word)) return MACHINE_BAD_MEMORY;
     walk->registers[MACHINE_IP] = word;
     walk->registers[MACHINE_SP] += WORD;
