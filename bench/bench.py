@@ -35,7 +35,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, many_services, crowd, page, attached, outside, latency, truth)}
+                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, many_services, cluster, crowd, page, attached, outside, latency, truth)}
 WITH_NAMES = (truth.__name__, attached.__name__)
 
 

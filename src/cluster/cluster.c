@@ -105,6 +105,7 @@ static void cluster_close(void *data)
     cluster_forget_spaces(cluster);
     coverage_fini(&cluster->coverage);
     deletions_fini(&cluster->deletions);
+    dictionaries_fini(&cluster->dictionaries);
     topology_fini(&cluster->topology);
     (void)pthread_mutex_destroy(&cluster->lock);
     (void)pthread_cond_destroy(&cluster->changed);
@@ -170,6 +171,7 @@ enum status cluster_open(const char *folder, const struct cluster_options *optio
     (void)pthread_cond_init(&cluster->changed, NULL);
     coverage_init(&cluster->coverage);
     deletions_init(&cluster->deletions);
+    dictionaries_init(&cluster->dictionaries);
     (void)row_id_new(cluster->writer);
     enum status status = topology_init(&cluster->topology, options, error);
     if (status != STATUS_OK) {

@@ -25,6 +25,24 @@ struct space {
     struct stack_dictionary dictionary;
 };
 
+/* Dictionaries of spaces that queries have read. One that is in use is not here. */
+enum {
+    KEPT_DICTIONARIES_MAX = 1024,
+    KEPT_DICTIONARY_BYTES_MAX = 32 << 20,
+    KEPT_DICTIONARIES_BYTES_MAX = 128 << 20,
+};
+struct kept_dictionary {
+    uint8_t space[ROW_ID_BYTES];
+    uint64_t next, used; /* number of the next segment; turn of the last use */
+    struct stack_dictionary stacks;
+};
+struct kept_dictionaries {
+    pthread_mutex_t lock; /* lock of all below */
+    struct kept_dictionary items[KEPT_DICTIONARIES_MAX];
+    size_t count, bytes;
+    uint64_t uses;
+};
+
 /* Sends to one shard what the spool has. */
 struct shipper {
     struct cluster *cluster;
@@ -44,6 +62,7 @@ struct cluster {
     uint64_t space_uses;
     struct coverage coverage;
     struct deletions deletions;
+    struct kept_dictionaries dictionaries;
     uint8_t writer[ROW_ID_BYTES]; /* random: other servers have others */
     struct shipper shippers[SHARDS_MAX];
     pthread_t keeper; /* thread that looks for shards, and ends what is kept too long */
@@ -117,6 +136,8 @@ struct dictionary_reading {
     struct buffer bytes;
 };
 void dictionary_reading_fini(struct dictionary_reading *reading);
+void dictionaries_init(struct kept_dictionaries *kept);
+void dictionaries_fini(struct kept_dictionaries *kept);
 /* Reads the dictionary of SPACE, which has NODES nodes, from any shard that SERVICE was on. It may lack the last
  * segments: a replica that is behind its twin. */
 struct space_place {
@@ -126,6 +147,8 @@ struct space_place {
 };
 enum status dictionary_read(struct cluster *cluster, const struct space_place *place,
                             struct dictionary_reading *reading, struct error *error);
+/* Keeps the dictionary of READING, which is empty afterwards, for later queries. */
+void dictionary_keep(struct cluster *cluster, const uint8_t *space, struct dictionary_reading *reading);
 
 /* Makes the roll-ups that are missing. */
 enum status cluster_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);

@@ -247,20 +247,12 @@ static enum status read_unsummed(void *context, struct cluster *cluster, int sha
 {
     struct unsummed_reading *reading = context;
     const struct store_query *query = reading->query;
-    struct cover *cover = &reading->covers[shard];
-    uint64_t to_ns = query->to_ns ? query->to_ns : UINT64_MAX, longest_ns = cover->longest_ns;
     struct buffer *sql = &reading->chunks.rows.sql;
     buffer_clear(sql);
     buffer_append_text(sql, READ_COLUMNS ",payload FROM raw");
     query_write_conditions(query, "end_ns", sql);
-    buffer_append_format(sql,
-                         " AND ((start_ns >= %" PRIu64 " AND start_ns < %" PRIu64 ") OR (end_ns >= %" PRIu64
-                         " AND start_ns >= %" PRIu64 ") OR (summed = 0",
-                         query->from_ns > longest_ns ? query->from_ns - longest_ns : 0, query->from_ns, to_ns,
-                         to_ns > longest_ns ? to_ns - longest_ns : 0);
-    cover_write_ranges(cover, LEVEL_CHUNK, sql);
-    buffer_append_text(sql, cover->ranges[LEVEL_CHUNK].count > 0 ? ")) ORDER BY start_ns FORMAT RowBinary"
-                                                                 : " AND 0)) ORDER BY start_ns FORMAT RowBinary");
+    cover_write_chunks(&reading->covers[shard], query, "summed = 0", sql);
+    buffer_append_text(sql, " ORDER BY start_ns FORMAT RowBinary");
     if (sql->failed) return error_set(error, STATUS_TOO_LARGE, 0, "the question is too long; choose less");
     return read_shard(&reading->chunks.rows, cluster, shard, error);
 }

@@ -123,51 +123,7 @@ static enum status read_sums(void *context, struct cluster *cluster, int shard, 
                            : status;
 }
 
-/* --- Dictionaries ------------------------------------------------------------------------------------------------- */
-
-static bool take_segment(void *context, const struct row *row)
-{
-    struct dictionary_reading *reading = context;
-    uint64_t number = row_number(row, 0);
-    if (number < reading->next) return true;
-    buffer_clear(&reading->bytes);
-    if (number > reading->next ||
-        payload_unpack(row->cells[2], row_number(row, 1), &reading->bytes, NULL) != STATUS_OK ||
-        !stack_dictionary_read(&reading->dictionary, buffer_slice(&reading->bytes), false))
-        return false;
-    reading->next++;
-    return true;
-}
-
-void dictionary_reading_fini(struct dictionary_reading *reading)
-{
-    stack_dictionary_fini(&reading->dictionary);
-    buffer_fini(&reading->bytes);
-}
-
-enum status dictionary_read(struct cluster *cluster, const struct space_place *place,
-                            struct dictionary_reading *reading, struct error *error)
-{
-    struct buffer sql = {.maximum = SQL_BYTES_MAX};
-    struct topology *topology = &cluster->topology;
-    uint32_t shards = topology_shards_of(topology, placement_of(place->project, place->service));
-    enum status status = STATUS_OK;
-    buffer_append_format(
-        &sql, "SELECT number, size, bytes FROM dict WHERE project = %" PRIu64 " AND service = ", place->project);
-    sql_append_literal(&sql, place->service);
-    buffer_append_text(&sql, " AND space = ");
-    sql_append_bytes(&sql, slice_of(place->space, ROW_ID_BYTES));
-    buffer_append_text(&sql, " ORDER BY number FORMAT RowBinary");
-    for (int shard = 0; shard < SHARDS_MAX; shard++) {
-        size_t known = reading->dictionary.node_count;
-        if (!(shards >> shard & 1) || known >= place->nodes) continue;
-        for (int attempt = 0; attempt < 3 && status == STATUS_OK && reading->dictionary.node_count < place->nodes;
-             attempt++)
-            status = topology_each_row(topology, shard, buffer_slice(&sql), "qqs", take_segment, reading, error);
-    }
-    buffer_fini(&sql);
-    return status;
-}
+/* --- Giving them to the caller ------------------------------------------------------------------------------------ */
 
 static enum status give_group(struct summing *summing, const struct dictionary_reading *reading,
                               const struct sum_group *group, struct error *error)
@@ -200,7 +156,10 @@ static enum status give_groups(struct summing *summing, struct error *error)
             group->is_given = true;
             status = give_group(summing, &reading, group, error);
         }
-        dictionary_reading_fini(&reading);
+        if (status == STATUS_OK && reading.dictionary.node_count >= first->nodes)
+            dictionary_keep(summing->cluster, first->space, &reading);
+        else
+            dictionary_reading_fini(&reading);
     }
     return status;
 }

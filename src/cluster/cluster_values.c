@@ -7,6 +7,7 @@
 enum { SQL_BYTES_MAX = 200 << 10 };
 
 struct value_reading {
+    const struct store_query *query;
     struct buffer sql;
     struct value_list list;
     bool failed;
@@ -43,6 +44,35 @@ static void write_statement(const struct store_query *query, const char *column,
     buffer_append_format(sql, " GROUP BY v, id) GROUP BY v ORDER BY v LIMIT %d FORMAT RowBinary", STORE_VALUES_MAX);
 }
 
+/* Kinds are those of the roll-ups in the range, and of the chunks where there are none: no question scans a whole day.
+ */
+static enum status read_kinds(void *context, struct cluster *cluster, int shard, struct error *error)
+{
+    struct value_reading *reading = context;
+    const struct store_query *query = reading->query;
+    struct cover cover = {.longest_ns = 0};
+    enum status status = cover_query(cluster, shard, query, &cover, error);
+    for (int level = LEVEL_CHUNK; level < LEVELS && status == STATUS_OK; level++) {
+        bool is_chunk = level == LEVEL_CHUNK;
+        if (!is_chunk && cover.ranges[level].count == 0) continue;
+        buffer_clear(&reading->sql);
+        buffer_append_format(&reading->sql, "SELECT kinds, min(start_ns), max(%s), toUInt64(0), toUInt64(0) FROM %s",
+                             is_chunk ? "end_ns" : "last_ns", is_chunk ? "chunk" : "sum");
+        query_write_conditions(query, is_chunk ? "end_ns" : "last_ns", &reading->sql);
+        if (is_chunk) {
+            cover_write_chunks(&cover, query, "1", &reading->sql);
+        } else {
+            buffer_append_format(&reading->sql, " AND level = %d", level);
+            cover_write_ranges(&cover, level, &reading->sql);
+        }
+        buffer_append_text(&reading->sql, " GROUP BY kinds FORMAT RowBinary");
+        status = reading->sql.failed ? error_set(error, STATUS_TOO_LARGE, 0, "the question is too long; choose less")
+                                     : read_values(reading, cluster, shard, error);
+    }
+    cover_fini(&cover);
+    return status;
+}
+
 enum status cluster_each_value(struct store *store, const struct store_query *query, enum store_column column,
                                store_visit_value *visit, void *context, struct error *error)
 {
@@ -52,11 +82,14 @@ enum status cluster_each_value(struct store *store, const struct store_query *qu
         [STORE_KINDS] = "kinds",
     };
     if (!columns[column]) return STATUS_OK; /* sums in the cluster have no labels */
-    struct value_reading reading = {.sql = {.maximum = SQL_BYTES_MAX}};
-    write_statement(query, columns[column], &reading.sql);
+    struct value_reading reading = {.query = query, .sql = {.maximum = SQL_BYTES_MAX}};
+    bool is_of_kinds =
+        column == STORE_KINDS && !query->after.data && query->profiler_id.size == 0 && query->chunk_id.size == 0;
+    if (!is_of_kinds) write_statement(query, columns[column], &reading.sql);
     enum status status = reading.sql.failed
                              ? error_set(error, STATUS_TOO_LARGE, 0, "the question is too long; choose less")
-                             : cluster_each_shard(store_engine_data(store), query, read_values, &reading, error);
+                             : cluster_each_shard(store_engine_data(store), query,
+                                                  is_of_kinds ? read_kinds : read_values, &reading, error);
     if (status == STATUS_OK) value_list_visit(&reading.list, visit, context);
     value_list_fini(&reading.list);
     buffer_fini(&reading.sql);

@@ -319,3 +319,17 @@ void cover_write_ranges(const struct cover *cover, int level, struct buffer *sql
     }
     if (cover->ranges[level].count > 0) buffer_append_text(sql, ")");
 }
+
+void cover_write_chunks(const struct cover *cover, const struct store_query *query, const char *condition,
+                        struct buffer *sql)
+{
+    uint64_t to_ns = query->to_ns ? query->to_ns : UINT64_MAX, longest_ns = cover->longest_ns;
+    bool has_ranges = cover->ranges[LEVEL_CHUNK].count > 0;
+    buffer_append_format(sql,
+                         " AND ((start_ns >= %" PRIu64 " AND start_ns < %" PRIu64 ") OR (end_ns >= %" PRIu64
+                         " AND start_ns >= %" PRIu64 ") OR (%s",
+                         query->from_ns > longest_ns ? query->from_ns - longest_ns : 0, query->from_ns, to_ns,
+                         to_ns > longest_ns ? to_ns - longest_ns : 0, has_ranges ? condition : "0");
+    cover_write_ranges(cover, LEVEL_CHUNK, sql);
+    buffer_append_text(sql, "))");
+}

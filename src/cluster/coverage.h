@@ -130,5 +130,9 @@ bool cover_takes(const struct cover *cover, const uint8_t *service, int level, u
                  uint64_t inputs_xor);
 /* Appends " AND (start_ns >= … OR …)" for LEVEL. */
 void cover_write_ranges(const struct cover *cover, int level, struct buffer *sql);
+/* Appends " AND (…)": chunks next to the ends of QUERY, which may be partly in its range, and those that meet CONDITION
+ * where no roll-up was chosen. */
+void cover_write_chunks(const struct cover *cover, const struct store_query *query, const char *condition,
+                        struct buffer *sql);
 
 #endif
