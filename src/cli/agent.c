@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FREQUENCY_DEFAULT = 19, CPU_PPM_MIN = 100 };
+enum { FREQUENCY_DEFAULT = 19, CPU_PPM_MIN = 100, MEMORY_DEFAULT = 256, MEMORY_MIN = 16 };
 #define RECORDING_NS (60 * SECOND_NS) /* as long as a chunk may be */
 #define END_NS (10 * SECOND_NS)       /* time for what waits, at the end */
 #define STATE_NS (60 * SECOND_NS)
@@ -33,7 +33,7 @@ struct agent_options {
     struct option_texts rules;
     struct agent_delivery_options delivery;
     const char *service, *keep;
-    uint64_t frequency_hz, cpu_max_ppm, disk_megabytes, recording_ns;
+    uint64_t frequency_hz, cpu_max_ppm, memory_megabytes, disk_megabytes, recording_ns;
     unsigned mode, engine, format_choice;
     const char *config;
     bool is_verbose;
@@ -47,6 +47,7 @@ struct agent {
     struct agent_delivery *delivery;
     struct recorder *recorder;
     uint64_t state_ns; /* time of the next line about the state */
+    bool is_scarce;    /* true if the last search left out processes for want of memory */
 };
 
 static const char *const engine_names[] = {NULL, "bpf", "perf", "proc"};
@@ -75,6 +76,10 @@ static bool parse(int argc, char **argv, struct agent_options *options, enum exi
         {"cpu-max", 0, OPTION_PERCENT, &options->cpu_max_ppm, .argument = "PERCENT",
          .help = "what the agent may use of a processor; above it, samples are rarer (default: 1%)",
          .minimum = CPU_PPM_MIN, .maximum = 100 * PERCENT_PPM},
+        {"memory-max", 0, OPTION_NUMBER, &options->memory_megabytes, .argument = "MEGABYTES",
+         .help = "what the agent may have of memory, with the kernel's; above it, tables of programs that have ended\n"
+                 "                            are dropped, and new processes left out (default: 256)",
+         .minimum = MEMORY_MIN, .maximum = 1 << 20},
         {"mode", 0, OPTION_CHOICE, &options->mode, .argument = "cpu|wall",
          .help = "time on a processor, or also time that threads wait (default: cpu)"},
         {"engine", 0, OPTION_CHOICE, &options->engine, .argument = "auto|bpf|perf|proc",
@@ -122,6 +127,7 @@ static struct agent_options default_options(void)
                                   .keep = "1G",
                                   .frequency_hz = FREQUENCY_DEFAULT,
                                   .cpu_max_ppm = PERCENT_PPM,
+                                  .memory_megabytes = MEMORY_DEFAULT,
                                   .disk_megabytes = 1024,
                                   .recording_ns = RECORDING_NS};
 }
@@ -218,16 +224,20 @@ static void print_state(const struct agent *agent)
     struct agent_counts counts = agent_delivery_counts(agent->delivery);
     struct transport_counts sent = agent_delivery_sent(agent->delivery);
     struct engine_losses losses = {0};
+    struct recorder_memory memory;
     char server[96] = "";
     recorder_losses(agent->recorder, &losses);
+    recorder_memory(agent->recorder, &memory);
     if (agent->options.delivery.dsn)
         (void)snprintf(server, sizeof(server), ", %" PRIu64 " sent, %" PRIu64 " rejected or dropped", sent.sent,
                        sent.discarded + sent.limited);
     message("agent: %zu processes, %.3g samples a second; profiles: %" PRIu64 " made%s, %" PRIu64
-            " recordings with too few samples, %" PRIu64 " failed; %" PRIu64 " stacks lost",
+            " recordings with too few samples, %" PRIu64 " failed; %" PRIu64 " stacks lost; %" PRIu64
+            " MB of memory, %zu files with code, %" PRIu64 " dropped, %zu processes left out for want of memory",
             recorder_process_count(agent->recorder),
             (double)agent->options.frequency_hz / recorder_slowness(agent->recorder), counts.stored, server,
-            counts.empty, counts.failed, losses.stacks_lost + losses.runs_missed);
+            counts.empty, counts.failed, losses.stacks_lost + losses.runs_missed, memory.bytes >> 20, memory.files,
+            memory.evicted, memory.left_out_count);
 }
 
 /* Takes over the rules of the file; the old ones stay if there is an error in it. */
@@ -261,6 +271,20 @@ static bool take_signal(struct agent *agent, int number)
     return false;
 }
 
+/* Says once that processes are left out, and when they are recorded again. */
+static void note_memory(struct agent *agent)
+{
+    struct recorder_memory memory;
+    recorder_memory(agent->recorder, &memory);
+    bool is_scarce = memory.left_out_count > 0;
+    if (is_scarce && !agent->is_scarce)
+        message("agent: %zu processes are left out: the agent has %" PRIu64
+                " MB of memory, and --memory-max is %" PRIu64,
+                memory.left_out_count, memory.bytes >> 20, agent->options.memory_megabytes);
+    if (!is_scarce && agent->is_scarce) message("agent: no processes are left out any more");
+    agent->is_scarce = is_scarce;
+}
+
 static void record_until_signal(struct agent *agent, const sigset_t *signals)
 {
     struct recorder *recorder = agent->recorder;
@@ -275,6 +299,7 @@ static void record_until_signal(struct agent *agent, const sigset_t *signals)
             continue;
         }
         recorder_tick(recorder);
+        note_memory(agent);
         agent_delivery_work(agent->delivery);
         if (!agent->options.is_verbose || clock_monotonic_ns() < agent->state_ns) continue;
         agent->state_ns += STATE_NS;
@@ -288,6 +313,7 @@ static bool open_recorder(struct agent *agent)
     const struct recorder_options options = {
         .frequency_hz = agent->options.frequency_hz,
         .cpu_max_ppm = agent->options.cpu_max_ppm,
+        .memory_max = agent->options.memory_megabytes << 20,
         .search_ns = SECOND_NS,
         .is_cpu_mode = agent->options.mode == 0,
         .follows_children = true,

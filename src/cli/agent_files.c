@@ -14,17 +14,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FILES_MAX = 1 << 20, TIME_SIZE = 17 /* 20261128T043000Z */ };
+enum { FILES_MAX = 1 << 20, TIME_SIZE = 16 /* 20261128T043000 */, MICROSECOND_NS = 1000 };
 
 bool agent_files_name(const char *folder, const struct profile *profile, const char *suffix, char ret_path[PATH_MAX])
 {
     char when[TIME_SIZE];
     struct tm utc;
-    const time_t seconds = (time_t)(profile_start_ns(profile) / SECOND_NS);
+    const uint64_t start_ns = profile_start_ns(profile);
+    const time_t seconds = (time_t)(start_ns / SECOND_NS);
     const char *service = profile_metadata_text(profile, "service"), *pid = profile_metadata_text(profile, "pid");
-    if (!gmtime_r(&seconds, &utc) || strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &utc) == 0) return false;
-    int length =
-        snprintf(ret_path, PATH_MAX, "%s/%s-%s-%s%s", folder, service[0] ? service : "unknown", pid, when, suffix);
+    if (!gmtime_r(&seconds, &utc) || strftime(when, sizeof(when), "%Y%m%dT%H%M%S", &utc) == 0) return false;
+    /* A process that executes another program has two recordings in one second. */
+    unsigned microseconds = (unsigned)(start_ns % SECOND_NS / MICROSECOND_NS);
+    int length = snprintf(ret_path, PATH_MAX, "%s/%s-%s-%s.%06uZ%s", folder, service[0] ? service : "unknown", pid,
+                          when, microseconds, suffix);
     return length > 0 && length < PATH_MAX;
 }
 
@@ -35,10 +38,10 @@ struct found {
     uint64_t bytes;
 };
 
-/* Returns true for "…-PID-20261128T043000Z.…": other files in the folder are not ours. */
+/* Returns true for "…-PID-20261128T043000.123456Z.…": other files in the folder are not ours. */
 static bool is_ours(const char *name)
 {
-    static const char shape[] = "00000000T000000Z";
+    static const char shape[] = "00000000T000000.000000Z";
     const char *end = strrchr(name, 'Z'); /* names of services may have the letter, suffixes do not */
     if (!end || end[1] != '.' || end - name < (ptrdiff_t)sizeof(shape)) return false;
     const char *at = end - (sizeof(shape) - 2);

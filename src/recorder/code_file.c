@@ -8,6 +8,7 @@
 #include "recorder/remote_memory.h"
 #include "unwind/frame_table_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ static bool is_vdso(const struct maps_entry *entry)
     return strcmp(entry->path, "[vdso]") == 0;
 }
 
-/* Opens the regular file at PATH if it has the number INODE; 0: any number will do. Returns a negative number if not.
- */
+/* Opens the regular file at PATH if it has the number INODE; 0: any number will do. Returns a negative number if not,
+ * with errno. */
 static int open_regular(const char *path, uint64_t inode)
 {
     struct stat facts;
@@ -38,17 +39,20 @@ static int open_regular(const char *path, uint64_t inode)
     bool is_it = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && (inode == 0 || facts.st_ino == inode);
     if (is_it) return descriptor;
     (void)close(descriptor);
+    errno = EACCES;
     return -1;
 }
 
-/* The number of the file decides, not its device: an overlay shows another one in maps than stat does. */
-static int open_mapped(pid_t pid, const struct maps_entry *entry)
+/* The number of the file decides, not its device: an overlay shows another one in maps than stat does. *RET_ERROR is
+ * the error of the link to the mapping, which says whether it is still there. */
+static int open_mapped(pid_t pid, const struct maps_entry *entry, int *ret_error)
 {
     char path[PATH_MAX + 64];
     (void)snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)entry->start,
                    (unsigned long long)entry->end);
     int descriptor = open_regular(path, 0);
     if (descriptor >= 0) return descriptor;
+    *ret_error = errno;
     (void)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, entry->path);
     descriptor = open_regular(path, entry->inode);
     if (descriptor >= 0) return descriptor;
@@ -65,11 +69,15 @@ static bool open_vdso(struct code_file *file, pid_t pid, const struct maps_entry
            elf_file_open_memory(&file->elf, slice_of(file->memory, size), NULL) == STATUS_OK;
 }
 
-static bool open_file(struct code_file *file, pid_t pid, const struct maps_entry *entry)
+static enum code_file_sight open_file(struct code_file *file, pid_t pid, const struct maps_entry *entry)
 {
-    if (is_vdso(entry)) return open_vdso(file, pid, entry);
-    int descriptor = open_mapped(pid, entry);
-    return descriptor >= 0 && elf_file_open_descriptor(&file->elf, descriptor, NULL) == STATUS_OK;
+    if (is_vdso(entry)) return open_vdso(file, pid, entry) ? CODE_FILE_SEEN : CODE_FILE_UNSEEN;
+    int error = 0, descriptor = open_mapped(pid, entry, &error);
+    if (descriptor < 0) return error == EACCES || error == EPERM ? CODE_FILE_OTHER : CODE_FILE_UNSEEN;
+    bool is_elf = elf_file_open_descriptor(&file->elf, descriptor, NULL) == STATUS_OK;
+    if (is_elf && file->elf.segment_count > 0) return CODE_FILE_SEEN;
+    if (is_elf) elf_file_close(&file->elf);
+    return CODE_FILE_OTHER;
 }
 
 /* Finds where stacks of Go end: goroutines, threads of the runtime, and the scheduler, which has left its goroutine.
@@ -108,6 +116,8 @@ static void describe(struct code_file *file)
 
 static void free_file(struct code_file *file)
 {
+    if (file->link) (void)unlink(file->link); /* its descriptor's number may become another file's */
+    free(file->link);
     frame_build_free(file->build);
     frame_sections_free(&file->sections);
     if (file->state == CODE_FILE_HAS_TABLE) frame_table_fini(&file->table);
@@ -116,19 +126,21 @@ static void free_file(struct code_file *file)
     free(file);
 }
 
-static struct code_file *new_file(pid_t pid, const struct maps_entry *entry)
+/* Returns NULL with *RET_SIGHT if the file could not be read, which may be different for another process. */
+static struct code_file *new_file(pid_t pid, const struct maps_entry *entry, enum code_file_sight *ret_sight)
 {
     struct code_file *file = calloc(1, sizeof(*file));
-    if (!file) return NULL;
+    *ret_sight = file ? open_file(file, pid, entry) : CODE_FILE_UNSEEN;
+    if (*ret_sight == CODE_FILE_UNSEEN) {
+        if (file) free_file(file);
+        return NULL;
+    }
     file->device = is_vdso(entry) ? 0 : entry->device;
     file->inode = is_vdso(entry) ? 0 : entry->inode;
-    bool is_open = open_file(file, pid, entry);
-    if (is_open && file->elf.segment_count > 0) {
+    if (*ret_sight == CODE_FILE_SEEN)
         describe(file);
-    } else {
-        if (is_open) elf_file_close(&file->elf);
+    else
         file->state = CODE_FILE_WITHOUT_TABLE;
-    }
     return file;
 }
 
@@ -138,36 +150,118 @@ static bool is_same(const void *context, uint32_t index, const void *key)
     return known->device == wanted->device && known->inode == wanted->inode;
 }
 
-/* A file that cannot be opened is remembered, too: it is not tried again for each process. */
-static struct code_file *add_file(struct code_files *files, uint64_t hash, pid_t pid, const struct maps_entry *entry)
+static uint64_t hash_of(const struct code_file *file)
 {
-    struct code_file *file = ARRAY_RESERVE(&files->items, 1, CODE_FILES_MAX) ? new_file(pid, entry) : NULL;
+    return hash_mix(file->device, file->inode);
+}
+
+/* Returns the lowest free number, with room for its file; INDEX_NONE: there is none. */
+static uint32_t take_number(struct code_files *files)
+{
+    size_t number = 0;
+    bool has_hole = files->open_count < files->items.count;
+    while (has_hole && files->items.items[number]) number++;
+    if (has_hole) return (uint32_t)number;
+    return ARRAY_PUSH(&files->items, CODE_FILES_MAX, NULL) ? (uint32_t)files->items.count - 1 : INDEX_NONE;
+}
+
+/* A file that is no ELF file or may not be read is remembered, too: it is not tried again for each process. */
+static struct code_file *add_file(struct code_files *files, pid_t pid, const struct maps_entry *entry)
+{
+    enum code_file_sight sight;
+    uint32_t number = take_number(files);
+    struct code_file *file = number != INDEX_NONE ? new_file(pid, entry, &sight) : NULL;
     if (!file) return NULL;
-    file->number = (uint32_t)files->items.count;
-    if (!index_table_add(&files->by_identity, hash, file->number)) {
+    file->number = number;
+    if (!index_table_add(&files->by_identity, hash_of(file), number)) {
         free_file(file);
         return NULL;
     }
-    files->items.items[files->items.count++] = file;
+    files->items.items[number] = file;
+    files->open_count++;
     return file;
 }
 
-struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry)
+struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry,
+                                  enum code_file_sight *ret_sight)
 {
     const struct code_file key = {.device = is_vdso(entry) ? 0 : entry->device,
                                   .inode = is_vdso(entry) ? 0 : entry->inode};
-    uint64_t hash = hash_mix(key.device, key.inode);
-    uint32_t known = index_table_find(&files->by_identity, hash, is_same, files, &key);
-    struct code_file *file = known == INDEX_NONE ? add_file(files, hash, pid, entry) : files->items.items[known];
-    return file && file->elf.segment_count > 0 ? file : NULL;
+    uint32_t known = index_table_find(&files->by_identity, hash_of(&key), is_same, files, &key);
+    struct code_file *file = known == INDEX_NONE ? add_file(files, pid, entry) : files->items.items[known];
+    bool is_seen = file && file->elf.segment_count > 0;
+    *ret_sight = is_seen ? CODE_FILE_SEEN : file ? CODE_FILE_OTHER : CODE_FILE_UNSEEN;
+    files->unseen += !file;
+    if (file) file->used_ns = clock_monotonic_ns();
+    return is_seen ? file : NULL;
+}
+
+void code_file_link(struct code_file *file, const char *directory)
+{
+    char link[PATH_MAX + 2 * CODE_BUILD_ID_MAX], target[64];
+    (void)snprintf(link, sizeof(link), "%s/.build-id", directory);
+    (void)mkdir(link, 0700);
+    (void)snprintf(link, sizeof(link), "%s/.build-id/%.2s", directory, file->elf.build_id);
+    (void)mkdir(link, 0700);
+    (void)snprintf(link, sizeof(link), "%s/.build-id/%.2s/%s.debug", directory, file->elf.build_id,
+                   file->elf.build_id + 2);
+    (void)snprintf(target, sizeof(target), "/proc/%d/fd/%d", (int)getpid(), file->elf.descriptor);
+    if (file->link || symlink(target, link) != 0) return; /* another file with this build id has the link */
+    file->link = strdup(link);
+    if (!file->link) (void)unlink(link);
 }
 
 void code_files_fini(struct code_files *files)
 {
-    for (size_t i = 0; i < files->items.count; i++) free_file(files->items.items[i]);
+    for (size_t i = 0; i < files->items.count; i++) {
+        if (files->items.items[i]) free_file(files->items.items[i]);
+    }
     free(files->items.items);
     index_table_fini(&files->by_identity);
     *files = (struct code_files){0};
+}
+
+/* --- Eviction ----------------------------------------------------------------------------------------------------- */
+
+static int compare_use(const void *left, const void *right)
+{
+    const struct code_file *a = *(struct code_file *const *)left, *b = *(struct code_file *const *)right;
+    return (a->used_ns > b->used_ns) - (a->used_ns < b->used_ns);
+}
+
+static void index_again(struct code_files *files)
+{
+    index_table_fini(&files->by_identity);
+    for (size_t i = 0; i < files->items.count; i++) {
+        const struct code_file *file = files->items.items[i];
+        /* Without memory the file is opened a second time. */
+        if (file) (void)index_table_add(&files->by_identity, hash_of(file), file->number);
+    }
+}
+
+size_t code_files_evict(struct code_files *files, size_t count, uint64_t unused_since_ns, bool keeps_links,
+                        code_file_function closing, void *context)
+{
+    ARRAY_OF(struct code_file *) unused = {0};
+    for (size_t i = 0; i < files->items.count; i++) {
+        struct code_file *file = files->items.items[i];
+        bool is_unused = file && file->used_ns < unused_since_ns && !(keeps_links && file->link);
+        if (is_unused && !ARRAY_PUSH(&unused, CODE_FILES_MAX, file)) break;
+    }
+    if (unused.count > 1) qsort(unused.items, unused.count, sizeof(*unused.items), compare_use);
+    size_t closed = 0;
+    for (; closed < count && closed < unused.count; closed++) {
+        struct code_file *file = unused.items[closed];
+        closing(context, file);
+        files->items.items[file->number] = NULL;
+        files->building -= file->build != NULL;
+        free_file(file);
+    }
+    files->open_count -= closed;
+    files->evicted += closed;
+    free(unused.items);
+    if (closed > 0) index_again(files);
+    return closed;
 }
 
 /* --- Tables ------------------------------------------------------------------------------------------------------- */
@@ -242,6 +336,7 @@ static struct code_file *next_to_build(const struct code_files *files)
     struct code_file *next = NULL;
     for (size_t i = 0; i < files->items.count; i++) {
         struct code_file *file = files->items.items[i];
+        if (!file) continue;
         bool is_smaller = !next || file->sections.eh_frame.size < next->sections.eh_frame.size;
         if (file->state == CODE_FILE_LOOKED_UP && is_smaller) next = file;
     }

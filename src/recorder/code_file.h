@@ -18,6 +18,13 @@
 
 enum { CODE_FILES_MAX = 1 << 16, CODE_BUILD_ID_MAX = ELF_BUILD_ID_BYTES_MAX, CODE_LANDMARKS_MAX = 8 };
 
+/* Whether the file of a mapping could be read. */
+enum code_file_sight {
+    CODE_FILE_SEEN,   /* it is open */
+    CODE_FILE_OTHER,  /* it is no ELF file, or this user may not read it */
+    CODE_FILE_UNSEEN, /* it could not be read: the process has ended, or there is no room for another file */
+};
+
 enum code_file_state {
     CODE_FILE_NEW,       /* its call frame information was not needed yet */
     CODE_FILE_LOOKED_UP, /* rules are looked up in the call frame information, and the table is being built */
@@ -32,7 +39,8 @@ struct code_landmark {
 };
 
 struct code_file {
-    uint32_t number; /* number in this run, from 0; never used again */
+    uint32_t number;  /* number among the open files, the lowest that was free */
+    uint64_t used_ns; /* last time that a process was known to have it, CLOCK_MONOTONIC */
     enum code_file_state state;
     struct frame_table table;   /* table if STATE is CODE_FILE_HAS_TABLE */
     struct frame_lookup lookup; /* lookup if STATE is CODE_FILE_LOOKED_UP and HAS_LOOKUP */
@@ -48,19 +56,34 @@ struct code_file {
     uint8_t *memory;                   /* copy of the vdso; NULL: it is a file */
     struct frame_sections sections;    /* call frame information while the table is being built */
     struct frame_build *build;         /* work on the table; NULL: none */
+    char *link;                        /* link to this descriptor, by which names are found; NULL: none */
 };
 
 struct code_files {
-    ARRAY_OF(struct code_file *) items;
+    ARRAY_OF(struct code_file *) items; /* files by number; NULL: the number is free */
     struct index_table by_identity;
     const char *cache_directory; /* folder of tables that were built before; NULL: none */
-    size_t building;             /* number of files whose tables are being built */
+    size_t open_count;
+    size_t building;          /* number of files whose tables are being built */
+    uint64_t evicted, unseen; /* files closed by eviction, and mappings whose file could not be read */
 };
+
+/* Called for a file that is about to be closed. */
+typedef void (*code_file_function)(void *context, const struct code_file *file);
 
 void code_files_fini(struct code_files *files);
 
-/* Returns the file that process PID has mapped at ENTRY, or the vdso; NULL if it cannot be opened or is no ELF file. */
-struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry);
+/* Returns the file that process PID has mapped at ENTRY, or the vdso, with *RET_SIGHT; NULL unless that is SEEN. */
+struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry,
+                                  enum code_file_sight *ret_sight);
+
+/* Keeps FILE readable by its build id below DIRECTORY, where names are looked for, until it is closed. */
+void code_file_link(struct code_file *file, const char *directory);
+
+/* Closes up to COUNT files that no process has had since UNUSED_SINCE_NS, the longest unused first, after a call of
+ * CLOSING for each. Returns the number. Files with links stay if KEEPS_LINKS. */
+size_t code_files_evict(struct code_files *files, size_t count, uint64_t unused_since_ns, bool keeps_links,
+                        code_file_function closing, void *context);
 
 /* Prepares FILE for walks: takes over a stored table, or reads its call frame information. */
 void code_file_prepare(struct code_files *files, struct code_file *file);

@@ -206,6 +206,11 @@ struct engine_ops {
     bool (*has_run)(struct engine *engine, const struct engine_thread *seen);
 
     void (*losses)(const struct engine *engine, struct engine_losses *ret_losses);
+
+    /* Forgets the table of FILE, which is in no watched process. NULL: the engine has none. */
+    void (*forget_file)(struct engine *engine, const struct code_file *file);
+    /* Returns the bytes that the engine has in the kernel. NULL: none that are worth counting. */
+    uint64_t (*kernel_bytes)(const struct engine *engine);
 };
 
 extern const struct engine_ops engine_bpf, engine_perf, engine_proc;

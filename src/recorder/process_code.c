@@ -50,23 +50,15 @@ static uint64_t load_bias(const struct elf_segment *segment, const struct maps_e
     return entry->start - entry->file_offset + segment->file_offset - segment->address;
 }
 
-/* Keeps FILE readable by its build id where names are looked for, if its path leads to another file or nowhere: it is
- * deleted, replaced, or in another mount namespace. This process has it open. */
-static void keep_image(const struct listing *listing, const struct code_file *file, const char *path)
+/* Keeps FILE readable where names are looked for, if its path leads to another file or nowhere: it is deleted,
+ * replaced, or in another mount namespace. */
+static void keep_image(const struct listing *listing, struct code_file *file, const char *path)
 {
     struct stat mapped, found;
-    char link[PATH_MAX + 2 * CODE_BUILD_ID_MAX], target[64];
-    if (!listing->image_directory || file->build_id_size < 2 || file->memory) return;
+    if (!listing->image_directory || file->link || file->build_id_size < 2 || file->memory) return;
     if (fstat(file->elf.descriptor, &mapped) != 0) return;
     if (stat(path, &found) == 0 && found.st_ino == mapped.st_ino && found.st_dev == mapped.st_dev) return;
-    (void)snprintf(link, sizeof(link), "%s/.build-id", listing->image_directory);
-    (void)mkdir(link, 0700);
-    (void)snprintf(link, sizeof(link), "%s/.build-id/%.2s", listing->image_directory, file->elf.build_id);
-    (void)mkdir(link, 0700);
-    (void)snprintf(link, sizeof(link), "%s/.build-id/%.2s/%s.debug", listing->image_directory, file->elf.build_id,
-                   file->elf.build_id + 2);
-    (void)snprintf(target, sizeof(target), "/proc/%d/fd/%d", (int)getpid(), file->elf.descriptor);
-    if (symlink(target, link) != 0) return; /* another process has the same file */
+    code_file_link(file, listing->image_directory);
 }
 
 static void write_module(struct recording_writer *writer, const struct process_module *module, const char *path)
@@ -127,7 +119,8 @@ static void add_module(struct listing *listing, struct code_file *file, const st
 static void add_moved_code(struct listing *listing, const struct maps_entry *entry)
 {
     if (listing->path[0] == '\0') return;
-    struct code_file *file = code_files_find(listing->files, listing->pid, &listing->first);
+    enum code_file_sight sight;
+    struct code_file *file = code_files_find(listing->files, listing->pid, &listing->first, &sight);
     const struct elf_segment *first = file ? segment_at_offset(file, &listing->first) : NULL;
     if (!first) return;
     uint64_t bias = load_bias(first, &listing->first);
@@ -164,13 +157,17 @@ static void add_mapping(struct listing *listing, const struct maps_entry *entry)
 {
     bool is_vdso = strcmp(entry->path, "[vdso]") == 0;
     bool is_file = entry->path[0] == '/' && entry->inode != 0;
+    struct process_code *code = listing->code;
     if (is_file) note_file(listing, entry);
     if (!entry->is_executable) return;
     if (entry->path[0] == '\0') add_moved_code(listing, entry);
-    struct code_file *file = is_file || is_vdso ? code_files_find(listing->files, listing->pid, entry) : NULL;
+    enum code_file_sight sight = CODE_FILE_OTHER;
+    struct code_file *file = is_file || is_vdso ? code_files_find(listing->files, listing->pid, entry, &sight) : NULL;
     const struct elf_segment *segment = file ? segment_at_offset(file, entry) : NULL;
     if (segment)
         add_module(listing, file, segment, load_bias(segment, entry), entry->path);
+    else if (sight == CODE_FILE_UNSEEN)
+        code->has_unseen = true;
     else if (listing->found.count == 0 || listing->found.items[listing->found.count - 1].end <= entry->start)
         add_generated(listing, entry);
 }
@@ -192,6 +189,14 @@ const struct process_module *process_code_module(const struct process_code *code
     return last && address < last->end ? last : NULL;
 }
 
+bool process_code_is_generated(const struct process_code *code, uint64_t address)
+{
+    for (size_t i = 0; i < code->generated.count; i++) {
+        if (address >= code->generated.items[i].start && address < code->generated.items[i].end) return true;
+    }
+    return false;
+}
+
 /* Reads all mappings. Returns false if there is none, with errno. */
 static bool read_mappings(struct listing *listing)
 {
@@ -204,6 +209,7 @@ static bool read_mappings(struct listing *listing)
     if (reader.descriptor < 0) return false;
     bool has_any = false;
     listing->code->generated.count = 0;
+    listing->code->has_unseen = false;
     for (; maps_next(&reader, &entry); has_any = true) add_mapping(listing, &entry);
     (void)close(reader.descriptor);
     if (!has_any) errno = ESRCH;

@@ -19,6 +19,7 @@ struct process_code {
     uint32_t next_number;
     uint64_t generation; /* number that grows with each change */
     uint64_t listed_ns;  /* time of the last listing, CLOCK_MONOTONIC */
+    bool has_unseen;     /* true if the last listing met code whose files could not be read */
 };
 
 void process_code_fini(struct process_code *code);
@@ -30,6 +31,9 @@ bool process_code_list(struct process_code *code, struct code_files *files, pid_
 
 /* Returns the module that holds ADDRESS, or NULL. */
 const struct process_module *process_code_module(const struct process_code *code, uint64_t address);
+
+/* Returns true if ADDRESS is in code that is in no file. */
+bool process_code_is_generated(const struct process_code *code, uint64_t address);
 
 /* Makes walks use the tables that are ready by now. */
 void process_code_update(struct process_code *code);

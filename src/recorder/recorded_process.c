@@ -253,6 +253,7 @@ static void write_counters(struct recorded_process *process, uint64_t engine)
         [RECORDING_INTERPRETED] = process->interpreted.stacks,
         [RECORDING_INTERPRETED_TORN] = process->interpreted.torn,
         [RECORDING_INTERPRETED_GONE] = process->interpreted.gone,
+        [RECORDING_CODE_UNSEEN] = process->counts.unseen_stacks,
     };
     recording_counters(process->writer, counters);
 }

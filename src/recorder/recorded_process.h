@@ -12,6 +12,7 @@ struct recorder_options;
 /* Counts of one recording. */
 struct recorded_counts {
     uint64_t ticks, ticks_missed, stacks, blocked_stacks;
+    uint64_t unseen_stacks; /* stacks that end in code whose file could not be read */
 };
 
 struct recorded_process {

@@ -5,11 +5,13 @@
 #include "base/unsigned.h"
 #include "recorder/cpu_budget.h"
 #include "recorder/gone_children.h"
+#include "recorder/memory_budget.h"
 #include "recorder/recorded_process.h"
 #include "recorder/remote_memory.h"
 #include "recorder/task_files.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -45,6 +47,8 @@ struct recorder {
     ARRAY_OF(uint64_t) addresses;
     uint64_t period_ns, slot_ns, next_ns; /* ticks fall at random in slots of a period each */
     struct cpu_budget budget;
+    struct memory_budget memory_budget;
+    size_t left_out_count; /* processes that the last search left out for want of memory */
     uint64_t random, follow_ns;
     bool observes_rarely; /* true if only CPU time counts, and the engine reports ends of threads */
     uint64_t observe_ns;  /* time from which on all threads are observed again */
@@ -190,6 +194,14 @@ static void end_at_root(const struct process_code *code, struct walked_stack *wa
     }
 }
 
+/* Returns true if ADDRESS is in code whose file could not be read, because PROCESS had ended or there was no room. */
+static bool is_unseen(const struct recorded_process *process, uint64_t address)
+{
+    const struct process_code *code = &process->code;
+    if (process_code_module(code, address) || process_code_is_generated(code, address)) return false;
+    return process->has_ended || code->has_unseen;
+}
+
 /* Walks until all modules on the way are ready. STACK or SEEN is NULL. */
 static struct walked_stack walk(struct recorder *recorder, struct recorded_process *process,
                                 const struct engine_stack *stack, const struct engine_thread *seen)
@@ -204,6 +216,8 @@ static struct walked_stack walk(struct recorder *recorder, struct recorded_proce
         goes_on = can_go_on(recorder, process, walked.outcome, last);
     }
     if (walked.outcome == UNWIND_PENDING) walked.outcome = UNWIND_NO_TABLE;
+    if (walked.outcome == UNWIND_NO_TABLE && walked.count > 0 && is_unseen(process, recorder->walked[walked.count - 1]))
+        process->counts.unseen_stacks++;
     end_at_root(&process->code, &walked);
     return walked;
 }
@@ -549,7 +563,8 @@ static void take_change(void *context, pid_t pid, pid_t parent, enum process_cha
     struct engine_denial denial;
     struct recorded_process *process = find_process(recorder, pid);
     uint64_t observe_ns = recorder->observe_ns;
-    bool is_followed = change == PROCESS_FORKED && recorder->options.follows_children && !recorder->budget.is_exceeded;
+    bool is_scarce = recorder->budget.is_exceeded || recorder->memory_budget.is_exceeded;
+    bool is_followed = change == PROCESS_FORKED && recorder->options.follows_children && !is_scarce;
     const struct recorded_process *copied = is_followed && !process ? process_with(recorder, parent) : NULL;
     bool is_added = copied && recorder_add(recorder, pid, &denial); /* fails if the child has ended */
     if (copied && !is_added) gone_children_add(&recorder->gone, pid, copied->watched.pid);
@@ -597,13 +612,17 @@ static bool add_if_wanted(void *context, pid_t pid)
     if (find_process(recorder, pid) || !task_read_status(pid, &status) || status.state == 'Z') return true;
     bool follows = options->follows_children && !options->chooses_programs && pid != getpid();
     bool is_child = follows && find_process(recorder, status.parent);
-    if (is_child || (options->wants && options->wants(options->context, pid, status.name)))
+    if (!is_child && !(options->wants && options->wants(options->context, pid, status.name))) return true;
+    if (recorder->memory_budget.is_exceeded)
+        recorder->left_out_count++;
+    else
         (void)recorder_add(recorder, pid, &denial); /* another user's process is left out */
     return true;
 }
 
 void recorder_find(struct recorder *recorder)
 {
+    recorder->left_out_count = 0;
     if (recorder->options.follows_children || recorder->options.wants)
         (void)task_list("/proc", add_if_wanted, recorder);
 }
@@ -664,6 +683,44 @@ static void keep_budget(struct recorder *recorder, uint64_t now_ns)
         if (ops->set_period) ops->set_period(recorder->engine, &process->watched, recorder->period_ns);
         process->tick.period_ns = recorder->period_ns * process->thinning;
     }
+}
+
+static void forget_file(void *context, const struct code_file *file)
+{
+    const struct recorder *recorder = context;
+    if (recorder->options.engine->forget_file) recorder->options.engine->forget_file(recorder->engine, file);
+}
+
+/* Closes COUNT files that are in no process; with a delay, because recordings are named after their ends. */
+static void evict_files(struct recorder *recorder, size_t count, uint64_t now_ns)
+{
+    const uint64_t unused_ns = 2 * SECOND_NS;
+    for (size_t i = 0; i < recorder->processes.count; i++) {
+        const struct process_code *code = &recorder->processes.items[i]->code;
+        for (size_t at = 0; at < code->modules.count; at++) code->modules.items[at].file->used_ns = now_ns;
+    }
+    bool names_at_end = recorder->options.recording_ns == 0;
+    if (code_files_evict(&recorder->files, count, difference(now_ns, unused_ns), names_at_end, forget_file, recorder))
+        (void)malloc_trim(0);
+}
+
+static void keep_memory(struct recorder *recorder, uint64_t now_ns)
+{
+    struct memory_budget *budget = &recorder->memory_budget;
+    const struct engine_ops *ops = recorder->options.engine;
+    if (now_ns < budget->next_ns) return;
+    budget->next_ns = now_ns + SECOND_NS;
+    uint64_t bytes = memory_budget_own_bytes() + (ops->kernel_bytes ? ops->kernel_bytes(recorder->engine) : 0);
+    size_t count = memory_budget_note(budget, bytes, recorder->files.open_count, memory_budget_files_max());
+    if (count > 0) evict_files(recorder, count, now_ns);
+}
+
+void recorder_memory(const struct recorder *recorder, struct recorder_memory *ret_memory)
+{
+    *ret_memory = (struct recorder_memory){.bytes = recorder->memory_budget.bytes,
+                                           .files = recorder->files.open_count,
+                                           .evicted = recorder->files.evicted,
+                                           .left_out_count = recorder->left_out_count};
 }
 
 double recorder_slowness(const struct recorder *recorder)
@@ -731,6 +788,7 @@ void recorder_tick(struct recorder *recorder)
     remove_ended_processes(recorder);
     restart_processes(recorder, now_ns);
     keep_budget(recorder, now_ns);
+    keep_memory(recorder, now_ns);
     choose_next(recorder, now_ns);
 }
 
@@ -855,6 +913,7 @@ struct recorder *recorder_new(const struct recorder_options *options, struct eng
     recorder->observes_rarely =
         options->is_cpu_mode && !options->records_waits && ops->sees_running && ops->observe_ends;
     recorder->files.cache_directory = options->cache_directory;
+    recorder->memory_budget.bytes_max = options->memory_max;
     recorder->period_ns = SECOND_NS / options->frequency_hz;
     recorder->slot_ns = recorder->next_ns = clock_monotonic_ns();
     if (getrandom(&recorder->random, sizeof(recorder->random), 0) < 0) recorder->random = recorder->slot_ns;

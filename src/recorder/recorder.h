@@ -15,6 +15,7 @@ struct recorder_options {
     const struct engine_ops *engine;
     uint64_t frequency_hz;
     uint64_t cpu_max_ppm; /* most that this process and its children use of a processor, millionths; 0: any */
+    uint64_t memory_max;  /* most bytes that this process has, with those in the kernel; 0: any */
     bool is_cpu_mode;
     bool records_waits;   /* true in off-CPU mode */
     uint64_t wait_ns_min; /* duration from which on a wait has a stack */
@@ -79,6 +80,15 @@ void recorder_flush(struct recorder *recorder);
 
 /* Returns how many times rarer than asked the samples are, to keep to the share of a processor; 1: as asked. */
 double recorder_slowness(const struct recorder *recorder);
+
+/* The state of the recorder's memory. */
+struct recorder_memory {
+    uint64_t bytes;        /* memory of this process and in the kernel, at the last check */
+    size_t files;          /* files with code that are open */
+    uint64_t evicted;      /* files that were closed to make room */
+    size_t left_out_count; /* processes that are not recorded for want of memory, by the last search */
+};
+void recorder_memory(const struct recorder *recorder, struct recorder_memory *ret_memory);
 
 /* Adds up the losses of the engine. */
 void recorder_losses(const struct recorder *recorder, struct engine_losses *ret_losses);

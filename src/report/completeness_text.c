@@ -30,6 +30,8 @@ static const char *const explanations[INCOMPLETE_CAUSES] = {
 };
 static const char generated[] = "code of no file, which has no unwind table (generated at run time?) — let its "
                                 "generator keep frame pointers";
+static const char unseen[] = "code whose files could not be read, because the processes had ended before — record the "
+                             "command that starts them, with offbeat record -- COMMAND";
 
 static void append_cause(const struct profile *profile, const struct completeness *completeness,
                          enum incomplete_cause cause, struct buffer *out)
@@ -39,7 +41,9 @@ static void append_cause(const struct profile *profile, const struct completenes
     append_percent(out, stacks->in_mapping / completeness->samples);
     buffer_append_text(out, " end in ");
     if (stacks->mapping.index == 0 && cause == INCOMPLETE_CAUSE_NO_TABLE) {
-        buffer_append_text(out, generated);
+        int64_t without = profile_metadata_number(profile, "stacks_no_table");
+        bool is_unseen = 2 * profile_metadata_number(profile, "code_unseen") > without;
+        buffer_append_text(out, is_unseen ? unseen : generated);
         return;
     }
     append_printable(out, stacks->mapping.index ? base_name(path) : "code of no file");

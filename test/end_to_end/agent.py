@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import re
+import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -16,6 +18,7 @@ from server_process import Server  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
+SPINS = OFFBEAT.build / "test/end_to_end/spins"
 ONLY_IT = ("--rule", "name=^attached$ service=shop@1", "--rule", "record=no")  # the machine runs other programs, too
 PATH_BYTES_MAX = 4060
 
@@ -37,13 +40,13 @@ class Program:
 class Agent:
     """An agent for FOLDER that has begun to record."""
 
-    def __init__(self, folder, *options, env=None):
+    def __init__(self, folder, *options, env=None, limits=()):
         self.log = folder / "agent.log"
         variables = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), **(env or {})}
         with open(self.log, "ab") as log:
             begin = log.tell()
             self.process = subprocess.Popen([OFFBEAT.program, "agent", "--data", folder / "data", "--chunk-seconds", "1", *options],
-                                            stderr=log, env=variables)
+                                            stderr=log, env=variables, preexec_fn=lambda: [resource.setrlimit(*limit) for limit in limits])
         wait_until(lambda: b"records " in self.log.read_bytes()[begin:] or self.process.poll() is not None, "the agent does not begin")
         if "no engine can record" in self.said():
             skip(self.said())
@@ -123,19 +126,19 @@ def a_folder_has_a_file_for_each_process_and_time_and_stays_small():
         out = folder / "out"
         out.mkdir()
         (out / "notes.txt").write_text("mine")
-        old = ("old-1-20200101T000000Z.pb.gz", "oldZ.x-1-20200101T000000Z.pb.gz")
-        for name in (*old, "not-ours-20200101T000000.pb.gz"):
+        old = ("old-1-20200101T000000.000000Z.pb.gz", "oldZ.x-1-20200101T000000.000000Z.pb.gz")
+        for name in (*old, "not-ours-20200101T000000Z.pb.gz"):
             (out / name).write_text("x")
             os.utime(out / name, (1, 1))
         with Agent(folder, "-o", out, "--keep", "1h", *ONLY_IT) as agent:
             wait_until(lambda: list(out.glob("shop-1-*")), agent.said)
             agent.stop()
         names = sorted(path.name for path in out.iterdir())
-        check("notes.txt" in names and "not-ours-20200101T000000.pb.gz" in names, f"files of others: {names}")
+        check("notes.txt" in names and "not-ours-20200101T000000Z.pb.gz" in names, f"files of others: {names}")
         check(not set(old) & set(names), f"{names}")
-        ours = [name for name in names if re.fullmatch(rf"shop-1-{program.pid}-\d{{8}}T\d{{6}}Z\.pb\.gz", name)]
+        ours = [name for name in names if re.fullmatch(rf"shop-1-{program.pid}-\d{{8}}T\d{{6}}\.\d{{6}}Z\.pb\.gz", name)]
         check(ours, f"{names}: {agent.said()}")
-        (out / "not-ours-20200101T000000.pb.gz").unlink()
+        (out / "not-ours-20200101T000000Z.pb.gz").unlink()
         rows = {row["name"] for name in ours for row in OFFBEAT.answer("top", "-n", "100", out / name)["functions"]}
         check("spends_seventy" in rows, f"{sorted(rows)}")
 
@@ -247,6 +250,92 @@ def a_folder_has_one_agent():
     check_equal((second.returncode, third.returncode), (3, 3), text(second.stderr + third.stderr))
     check("another agent uses" in text(second.stderr), text(second.stderr))
     check("another user can write to" in text(third.stderr), text(third.stderr))
+
+
+@case
+def recordings_of_one_process_within_a_second_have_a_file_each():
+    """The process executes a program several times a second."""
+    TIMES, SECONDS = 8, 0.15
+    with Folder() as folder:
+        out, program, keeper = folder / "out", folder / "again", folder / "keeper"
+        shutil.copy(SPINS, program)
+        shutil.copy("/bin/sh", keeper)
+        shell = subprocess.Popen([keeper, "-c", f"read line; exec {program} {1000 * SECONDS:.0f} {TIMES}"], stdin=subprocess.PIPE)
+        with Agent(folder, "-o", out, "-F", "499", "--cpu-max", "100%", "--rule", "name=^(again|keeper)$ service=again", "--rule", "record=no") as agent:
+            shell.communicate(b"\n")
+            check_equal(shell.returncode, 0, "status")
+            agent.stop()
+        spent = {path.name: sum(row["self"] for row in OFFBEAT.answer("top", "-n", "0", path)["functions"]) / 1e9 for path in out.iterdir()}
+        check(sum(spent.values()) > 0.6 * TIMES * SECONDS, f"{spent}: {agent.said()}")
+
+
+@case
+def new_processes_are_left_out_if_memory_is_short():
+    with Folder() as folder, Agent(folder, "-o", folder / "out", "--memory-max", "16", *ONLY_IT) as agent:
+        time.sleep(1.5)  # the first look at the memory
+        with Program():
+            wait_until(lambda: "1 processes are left out: the agent has" in agent.said(), agent.said)
+            agent.process.send_signal(signal.SIGUSR1)
+            wait_until(lambda: "agent: 0 processes, " in agent.said(), agent.said)
+        wait_until(lambda: "no processes are left out any more" in agent.said(), agent.said)
+
+
+def build_id_at(program):
+    """The place and the size of the build id in the bytes of PROGRAM."""
+    at = program.index(b"GNU\0", program.index(b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0")) + 4
+    return at, 20
+
+
+def kernel_tables():
+    """Returns the number of frame tables in the kernel; None without bpftool."""
+    done = subprocess.run(["bpftool", "-j", "map", "list"], capture_output=True, check=False) if shutil.which("bpftool") else None
+    return [row.get("name") for row in json.loads(done.stdout)].count("frame_table") if done and done.returncode == 0 else None
+
+
+@case
+def programs_that_have_ended_leave_memory_and_descriptors():
+    """Each copy of the program is another file with another build id. The limit of descriptors lets the agent keep 128 files."""
+    COPIES, DESCRIPTORS = (4000, 1024) if os.environ.get("OFFBEAT_TEST_LONG") else (300, 256)
+    program = SPINS.read_bytes()
+    at, size = build_id_at(program)
+    with Folder() as folder:
+        out, copies = folder / "out", folder / "copies"
+        copies.mkdir()
+        for number in range(COPIES):
+            copy = copies / f"copy{number}"
+            copy.write_bytes(program[:at] + number.to_bytes(size, "little") + program[at + size:])
+            copy.chmod(0o755)
+        shutil.copy("/bin/sh", folder / "keeper")
+        before = kernel_tables()
+        rules = ("--rule", "name=^(keeper|copy[0-9]+)$", "--rule", "record=no")
+        shell = subprocess.Popen([folder / "keeper", "-c", f"read line; for i in {copies}/*; do $i 15 1; done; echo done; read line"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            with Agent(folder, "-o", out, "--keep", "10M", "-F", "499", "--cpu-max", "100%", *rules,
+                       limits=((resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)),)) as agent:
+                shell.stdin.write(b"\n")
+                shell.stdin.flush()
+                descriptors, tables, resident = [], [], []
+                while not select.select([shell.stdout], [], [], 0.5)[0]:
+                    descriptors.append(len(os.listdir(f"/proc/{agent.process.pid}/fd")))
+                    resident.append(int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{agent.process.pid}/status").read_text())[1]))
+                    tables.append((kernel_tables() or 0) - (before or 0))
+                agent.process.send_signal(signal.SIGUSR1)
+                wait_until(lambda: " dropped" in agent.said(), agent.said)
+                said = agent.stop()
+        finally:
+            shell.kill()
+            shell.wait()
+            shell.stdin.close()
+            shell.stdout.close()
+    state = re.search(r"(\d+) MB of memory, (\d+) files with code, (\d+) dropped, (\d+) processes left out", said)
+    seen = int(state[2]) + int(state[3])
+    print(f"# {seen} of {COPIES} files seen, {state[0]}; descriptors up to {max(descriptors)}, tables up to {max(tables)}, "
+          f"resident up to {max(resident)} kB")
+    check(seen > COPIES / 2, f"of {COPIES} files {seen} were seen: {said}")
+    check(max(descriptors) < DESCRIPTORS, f"{descriptors}")
+    check(before is None or max(tables) < DESCRIPTORS, f"tables: {tables}")
+    check(int(state[1]) < 64, said)
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")

@@ -157,6 +157,8 @@ void recorder_metadata_add(struct profile *profile, const struct recorder_counts
     uint64_t file_errno = counts->counters[RECORDING_FILE_ERRNO];
     if (file_errno > 0 && file_errno < 4096)
         profile_add_metadata_text(profile, "files_denied", strerror((int)file_errno));
+    uint64_t code_unseen = counts->counters[RECORDING_CODE_UNSEEN];
+    if (code_unseen > 0) profile_add_metadata_number(profile, "code_unseen", (int64_t)code_unseen);
     if (mode != RECORDING_CPU && engine == RECORDING_ENGINE_INSIDE) add_idle_metadata(profile, counts);
     if (engine == RECORDING_ENGINE_INSIDE) add_running_metadata(profile, counts);
     add_end_metadata(profile, counts);

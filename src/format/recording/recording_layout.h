@@ -223,6 +223,7 @@ enum recording_counter {
     RECORDING_INTERPRETED_TORN, /* stacks whose functions contradicted each other, or the native frames: these have
                                    native frames only */
     RECORDING_INTERPRETED_GONE, /* functions that were freed before they were named */
+    RECORDING_CODE_UNSEEN,      /* stacks that end in code whose file could not be read: the process had ended */
     RECORDING_COUNTER_COUNT,
 };
 

@@ -31,6 +31,8 @@ struct bpf_programs {
     struct bpf_link **timers;         /* one for each processor; NULL: it is offline */
     int *timer_events;                /* perf events of the timers, which own them */
     int timer_count;
+    uint64_t fixed_bytes, table_bytes;     /* memory of the object's maps, and of the tables */
+    uint32_t value_counts[BPF_TABLES_MAX]; /* length of each table, in values */
     struct bpf_link *changes[CHANGE_PROGRAMS];
     const struct bpf_receiver *receiver; /* receiver of the current read */
     unsigned records_left;               /* records that the current read may take */
@@ -81,6 +83,25 @@ static int receive_record(void *context, void *record, size_t size)
         receiver->change(receiver->context, record);
     programs->records_left--;
     return programs->records_left > 0 ? 0 : -1; /* a read ends although processors go on sending */
+}
+
+/* Returns the memory of the map DESCRIPTOR, as the kernel counts it. */
+static uint64_t map_bytes(int descriptor)
+{
+    char path[64], line[128];
+    unsigned long long bytes = 0;
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", descriptor);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file) && sscanf(line, "memlock: %llu", &bytes) != 1) {
+    }
+    if (file) (void)fclose(file);
+    return bytes;
+}
+
+static void count_bytes(struct bpf_programs *programs)
+{
+    struct bpf_map *map;
+    bpf_object__for_each_map(map, programs->object->obj) programs->fixed_bytes += map_bytes(bpf_map__fd(map));
 }
 
 /* Opens what user space reads and writes of the loaded object. */
@@ -171,6 +192,7 @@ struct bpf_programs *bpf_programs_load(const struct bpf_program_options *options
     int error = load_object(programs, true);
     if (error != 0) error = load_object(programs, false);
     if (error == 0 && !open_maps(programs)) error = -errno;
+    if (error == 0) count_bytes(programs);
     if (error == 0) return programs;
     bpf_programs_unload(programs);
     explain(ret_problem, -error);
@@ -345,7 +367,23 @@ bool bpf_programs_load_table(struct bpf_programs *programs, uint32_t number, con
     entry->blocks = layout.blocks;
     entry->wide = layout.wide;
     __atomic_store_n(&entry->end, table->end, __ATOMIC_RELEASE);
+    programs->value_counts[number] = layout.value_count;
+    programs->table_bytes += size;
     return true;
+}
+
+void bpf_programs_unload_table(struct bpf_programs *programs, uint32_t number)
+{
+    __atomic_store_n(&programs->tables[number].end, 0, __ATOMIC_RELEASE);
+    /* Returns after all programs that may read the table have ended. */
+    (void)bpf_map_delete_elem(bpf_map__fd(programs->object->maps.table_words), &number);
+    programs->table_bytes -= programs->value_counts[number] * sizeof(struct bpf_table_value);
+    programs->value_counts[number] = 0;
+}
+
+uint64_t bpf_programs_kernel_bytes(const struct bpf_programs *programs)
+{
+    return programs->fixed_bytes + programs->table_bytes;
 }
 
 void bpf_programs_write_modules(struct bpf_programs *programs, uint32_t first, const struct bpf_module_entry *entries,

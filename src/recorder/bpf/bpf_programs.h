@@ -79,6 +79,10 @@ void bpf_programs_losses(const struct bpf_programs *programs, struct bpf_losses 
 
 /* Copies TABLE into the kernel as number NUMBER, below BPF_TABLES_MAX. Returns false without memory for it. */
 bool bpf_programs_load_table(struct bpf_programs *programs, uint32_t number, const struct frame_table *table);
+/* Frees the table NUMBER, to which no entry of a module leads. The number may be used again. */
+void bpf_programs_unload_table(struct bpf_programs *programs, uint32_t number);
+/* Returns the memory of all maps. */
+uint64_t bpf_programs_kernel_bytes(const struct bpf_programs *programs);
 
 /* --- Processes ---------------------------------------------------------------------------------------------------- */
 

@@ -543,6 +543,8 @@ static void take_change(void *context, const struct bpf_change *change)
         engine->forked = change;
         sink->process(sink->context, pid, (pid_t)change->parent, PROCESS_FORKED);
         engine->forked = NULL;
+        /* The entries of its parent may outlive the tables that they lead to. */
+        if (!find_process(engine, change->pid)) bpf_programs_remove_process(engine->programs, change->pid);
         break;
     case BPF_EXECUTED:
         forget_identity(engine, change);
@@ -661,6 +663,18 @@ static void set_period(struct engine *engine, struct watched_process *watched, u
     bpf_programs_set_period(engine->programs, period_ns);
 }
 
+static void forget_file(struct engine *engine, const struct code_file *file)
+{
+    if (file->number >= BPF_TABLES_MAX || !engine->is_loaded[file->number]) return;
+    bpf_programs_unload_table(engine->programs, file->number);
+    engine->is_loaded[file->number] = false;
+}
+
+static uint64_t kernel_bytes(const struct engine *engine)
+{
+    return bpf_programs_kernel_bytes(engine->programs);
+}
+
 const struct engine_ops engine_bpf = {
     .name = "bpf",
     .sees_running = true,
@@ -679,4 +693,6 @@ const struct engine_ops engine_bpf = {
     .observe = observe,
     .observe_ends = deliver_ends,
     .losses = count_losses,
+    .forget_file = forget_file,
+    .kernel_bytes = kernel_bytes,
 };
