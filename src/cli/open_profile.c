@@ -69,7 +69,8 @@ static enum status name_functions(const char *path, struct profile *profile, con
                                          .kernel = decoding->kernel,
                                          .trusts_paths = format == &format_recording,
                                          .debug_directories = {decoding->image_directory},
-                                         .debug_directory_count = decoding->image_directory != NULL};
+                                         .debug_directory_count = decoding->image_directory != NULL,
+                                         .map_directory = decoding->image_directory};
     enum status status = symbolize_profile(profile, &options, &result, error);
     if (status == STATUS_OK && result.files_unproven > 0)
         message(

@@ -252,9 +252,12 @@ void record_folder_close(const struct record_folder *folder, bool are_read)
 void record_folder_remove_images(const char *directory)
 {
     enum { DESCRIPTORS = 8 };
-    char images[PATH_MAX + 16];
-    (void)snprintf(images, sizeof(images), "%s/.build-id", directory);
-    (void)nftw(images, remove_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+    static const char *const folders[] = {".build-id", "maps"};
+    char path[PATH_MAX + 16];
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, folders[i]);
+        (void)nftw(path, remove_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+    }
 }
 
 void record_folder_remove(const struct record_folder *folder)

@@ -5,6 +5,7 @@
 #include "base/unsigned.h"
 #include "recorder/cpu_budget.h"
 #include "recorder/gone_children.h"
+#include "recorder/kept_maps.h"
 #include "recorder/memory_budget.h"
 #include "recorder/recorded_process.h"
 #include "recorder/remote_memory.h"
@@ -39,6 +40,7 @@ struct recorder {
     const struct engine_ops *observer_ops; /* engine that observes the threads; may be that of the options */
     struct engine *engine, *observer;
     struct code_files files;
+    struct kept_maps maps;
     ARRAY_OF(struct recorded_process *) processes;
     struct recorded_process *by_pid[BUCKETS];
     struct gone_children gone;
@@ -122,9 +124,11 @@ static void forget_process(struct recorder *recorder, const struct recorded_proc
 
 /* --- Walks -------------------------------------------------------------------------------------------------------- */
 
-/* Lets engines know the code of PROCESS. */
+/* Lets engines know the code of PROCESS, and has its names kept. */
 static void show_code(struct recorder *recorder, struct recorded_process *process)
 {
+    if (process->code.generated.count > 0)
+        kept_maps_look(&recorder->maps, process->watched.pid, process->watched.start_ticks);
     process->watched.modules = process->code.modules.items;
     process->watched.module_count = process->code.modules.count;
     process->watched.generated = process->code.generated.items;
@@ -494,6 +498,7 @@ static void end_process(struct recorder *recorder, struct recorded_process *proc
         forget_thread(recorder, process->threads.items[i]);
     }
     forget_process(recorder, process);
+    kept_maps_note_end(&recorder->maps, process->watched.pid);
     recorded_process_free(process, &recorder->options, engine_number(recorder));
 }
 
@@ -914,6 +919,7 @@ struct recorder *recorder_new(const struct recorder_options *options, struct eng
         options->is_cpu_mode && !options->records_waits && ops->sees_running && ops->observe_ends;
     recorder->files.cache_directory = options->cache_directory;
     recorder->memory_budget.bytes_max = options->memory_max;
+    recorder->maps.directory = options->image_directory;
     recorder->period_ns = SECOND_NS / options->frequency_hz;
     recorder->slot_ns = recorder->next_ns = clock_monotonic_ns();
     if (getrandom(&recorder->random, sizeof(recorder->random), 0) < 0) recorder->random = recorder->slot_ns;
@@ -936,6 +942,7 @@ void recorder_free(struct recorder *recorder)
         recorder->observer_ops->close(recorder->observer);
     recorder->options.engine->close(recorder->engine);
     code_files_fini(&recorder->files);
+    kept_maps_fini(&recorder->maps);
     free(recorder->processes.items);
     free(recorder->stacks.items);
     free(recorder->addresses.items);

@@ -14,12 +14,9 @@ enum { PLACE_DIGITS_MAX = 9 };
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-static bool is_trusted(int descriptor, int64_t not_before)
+static bool is_trusted(const struct stat *facts, int64_t not_before)
 {
-    struct stat facts;
-    return fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) &&
-           (facts.st_uid == geteuid() || facts.st_uid == 0) && facts.st_size <= JIT_MAP_BYTES_MAX &&
-           facts.st_mtime >= not_before;
+    return (facts->st_uid == geteuid() || facts->st_uid == 0) && facts->st_mtime >= not_before;
 }
 
 /* Reads the file, which its program may still be writing, and appends a newline. */
@@ -33,6 +30,11 @@ static void read_to_end(int descriptor, struct buffer *bytes)
         buffer_grow(bytes, (size_t)got);
     }
     buffer_append_byte(bytes, '\n');
+}
+
+static bool is_readable(int descriptor, struct stat *ret_facts)
+{
+    return fstat(descriptor, ret_facts) == 0 && S_ISREG(ret_facts->st_mode) && ret_facts->st_size <= JIT_MAP_BYTES_MAX;
 }
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
@@ -84,16 +86,15 @@ static void take_line(struct jit_names *names, char *line, const uint64_t *addre
 
 /* --- Public ------------------------------------------------------------------------------------------------------- */
 
-bool jit_names_find(struct jit_names *names, const char *path, int64_t not_before, const uint64_t *addresses,
-                    size_t count)
+static bool begin(struct jit_names *names, size_t count)
 {
     *names = (struct jit_names){.by_address = calloc(count + 1, sizeof(*names->by_address))};
     buffer_init(&names->bytes, JIT_MAP_BYTES_MAX + (1 << 20));
-    if (!names->by_address) return false;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0) return true;
-    if (is_trusted(descriptor, not_before)) read_to_end(descriptor, &names->bytes);
-    (void)close(descriptor);
+    return names->by_address != NULL;
+}
+
+static void take_lines(struct jit_names *names, const uint64_t *addresses, size_t count)
+{
     char *line = (char *)names->bytes.data, *end = line + names->bytes.size;
     for (char *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
         *newline = '\0';
@@ -101,6 +102,30 @@ bool jit_names_find(struct jit_names *names, const char *path, int64_t not_befor
     }
     for (size_t i = 0; i < count; i++)
         if (names->by_address[i]) clean_name((char *)(uintptr_t)names->by_address[i]);
+}
+
+bool jit_names_find(struct jit_names *names, const char *path, int64_t not_before, const uint64_t *addresses,
+                    size_t count)
+{
+    struct stat facts;
+    if (!begin(names, count)) return false;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return true;
+    if (is_readable(descriptor, &facts) && is_trusted(&facts, not_before)) read_to_end(descriptor, &names->bytes);
+    (void)close(descriptor);
+    take_lines(names, addresses, count);
+    return true;
+}
+
+bool jit_names_find_kept(struct jit_names *names, const char *path, const uint64_t *addresses, size_t count)
+{
+    struct stat facts;
+    if (!begin(names, count)) return false;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return true;
+    if (is_readable(descriptor, &facts)) read_to_end(descriptor, &names->bytes);
+    (void)close(descriptor);
+    take_lines(names, addresses, count);
     return true;
 }
 

@@ -26,6 +26,10 @@ struct jit_names {
 bool jit_names_find(struct jit_names *names, const char *path, int64_t not_before, const uint64_t *addresses,
                     size_t count);
 
+/* The same for the file at PATH in a folder of ours, or a link there: the recorder has checked its owner and its time.
+ */
+bool jit_names_find_kept(struct jit_names *names, const char *path, const uint64_t *addresses, size_t count);
+
 /* A place at the end of NAME, as V8 writes it: "JS:*name /path/to/file.js:12:3". False if there is none. */
 bool jit_name_place(const char *name, struct slice *ret_file, int64_t *ret_line);
 

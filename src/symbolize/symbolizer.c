@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/hash.h"
@@ -295,18 +296,29 @@ static void name_jit_location(struct symbolizer *symbolizer, const struct wanted
     symbolizer->result.named++;
 }
 
+/* Finds the names of COUNT ADDRESSES of process PID in the map that the recorder has kept, or in that of this machine.
+ */
+static bool find_jit_names(const struct symbolizer *symbolizer, int64_t pid, const uint64_t *addresses, size_t count,
+                           struct jit_names *ret_names)
+{
+    enum { NANOSECONDS = 1000000000, CLOCKS_DIFFER_SECONDS = 2 };
+    char path[PATH_MAX];
+    const char *directory = symbolizer->options.map_directory;
+    (void)snprintf(path, sizeof(path), "%s/maps/perf-%" PRId64 ".map", directory ? directory : "", pid);
+    if (directory && access(path, R_OK) == 0) return jit_names_find_kept(ret_names, path, addresses, count);
+    (void)snprintf(path, sizeof(path), "/tmp/perf-%" PRId64 ".map", pid);
+    int64_t start = (int64_t)(symbolizer->profile->time_ns / NANOSECONDS) - CLOCKS_DIFFER_SECONDS;
+    return jit_names_find(ret_names, path, start, addresses, count);
+}
+
 /* All of WANTED have one pid and are in order of their addresses. */
 static bool name_by_map(struct symbolizer *symbolizer, const struct wanted *wanted, size_t count)
 {
-    enum { NANOSECONDS = 1000000000, CLOCKS_DIFFER_SECONDS = 2 };
     uint64_t *addresses = calloc(count, sizeof(*addresses));
     if (!addresses) return false;
     for (size_t i = 0; i < count; i++) addresses[i] = wanted[i].file_address;
-    char path[64];
-    (void)snprintf(path, sizeof(path), "/tmp/perf-%" PRId64 ".map", wanted->pid);
     struct jit_names names;
-    int64_t start = (int64_t)(symbolizer->profile->time_ns / NANOSECONDS) - CLOCKS_DIFFER_SECONDS;
-    bool ok = jit_names_find(&names, path, start, addresses, count);
+    bool ok = find_jit_names(symbolizer, wanted->pid, addresses, count, &names);
     for (size_t i = 0; ok && i < count; i++)
         if (names.by_address[i]) name_jit_location(symbolizer, &wanted[i], names.by_address[i]);
     jit_names_fini(&names);

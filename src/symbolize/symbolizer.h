@@ -23,6 +23,7 @@ struct symbolizer_options {
     unsigned sources;                                                /* bits of enum symbol_sources */
     const char *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* directories before /usr/lib/debug */
     size_t debug_directory_count;
+    const char *map_directory; /* folder of ours with maps of JIT compilers, maps/perf-PID.map; NULL: there is none */
     /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
