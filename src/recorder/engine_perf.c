@@ -44,6 +44,7 @@ struct ring {
 struct perf_process {
     ARRAY_OF(int) events;
     ARRAY_OF(pid_t) threads; /* threads with events; later ones inherit them */
+    uint64_t period_ns;
 };
 
 struct engine {
@@ -213,7 +214,11 @@ static bool take_thread(void *context, pid_t tid)
 
 static void free_process(struct perf_process *process)
 {
-    for (size_t i = 0; i < process->events.count; i++) (void)close(process->events.items[i]);
+    for (size_t i = 0; i < process->events.count; i++) {
+        /* It may be the event of a ring, which stays open. This ends those that were inherited from it, too. */
+        (void)ioctl(process->events.items[i], PERF_EVENT_IOC_DISABLE, 0);
+        (void)close(process->events.items[i]);
+    }
     free(process->events.items);
     free(process->threads.items);
     free(process);
@@ -234,6 +239,7 @@ static bool add_process(struct engine *engine, struct watched_process *watched, 
         (void)task_list(directory, take_thread, &listing);
     }
     watched->engine_data = listing.process;
+    listing.process->period_ns = engine->options.period_ns;
     if (!listing.is_denied) return true;
     deny(ret_denial, listing.errno_value);
     watched->engine_data = NULL;
@@ -248,12 +254,25 @@ static void remove_process(struct engine *engine, struct watched_process *watche
     watched->engine_data = NULL;
 }
 
+/* Returns true if A is at least half as large again as B, or the other way round. */
+static bool is_other_period(uint64_t a, uint64_t b)
+{
+    return 2 * a >= 3 * b || 2 * b >= 3 * a;
+}
+
+/* A new period does not reach the events that threads have inherited: all threads get new events, unless the period is
+ * nearly the same. */
 static void set_period(struct engine *engine, struct watched_process *watched, uint64_t period_ns)
 {
-    const struct perf_process *process = watched ? watched->engine_data : NULL;
+    struct engine_denial denial;
+    struct perf_process *old = watched ? watched->engine_data : NULL;
     if (!watched) engine->options.period_ns = period_ns;
-    for (size_t i = 0; process && i < process->events.count; i++)
-        (void)ioctl(process->events.items[i], PERF_EVENT_IOC_PERIOD, &period_ns);
+    if (!old || !is_other_period(old->period_ns, period_ns)) return;
+    if (!add_process(engine, watched, &denial)) { /* no descriptors are left for two events of a thread */
+        watched->engine_data = old;
+        return;
+    }
+    free_process(old);
 }
 
 /* --- Records ------------------------------------------------------------------------------------------------------ */
