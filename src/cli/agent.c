@@ -211,10 +211,10 @@ static uint64_t thinning(void *context, pid_t pid, const char *name)
     return greatest((agent->options.frequency_hz + rule->frequency_hz / 2) / rule->frequency_hz, 1);
 }
 
-static void take_finished(void *context, const char *path, uint64_t stack_count)
+static void take_finished(void *context, const char *path, uint64_t stack_count, uint64_t bytes_lost)
 {
     const struct agent *agent = context;
-    agent_delivery_take(agent->delivery, path, stack_count);
+    agent_delivery_take(agent->delivery, path, stack_count, bytes_lost);
 }
 
 /* --- Recording ---------------------------------------------------------------------------------------------------- */
@@ -232,12 +232,13 @@ static void print_state(const struct agent *agent)
         (void)snprintf(server, sizeof(server), ", %" PRIu64 " sent, %" PRIu64 " rejected or dropped", sent.sent,
                        sent.discarded + sent.limited);
     message("agent: %zu processes, %.3g samples a second; profiles: %" PRIu64 " made%s, %" PRIu64
-            " recordings with too few samples, %" PRIu64 " failed; %" PRIu64 " stacks lost; %" PRIu64
-            " MB of memory, %zu files with code, %" PRIu64 " dropped, %zu processes left out for want of memory",
+            " recordings with too few samples, %" PRIu64 " cut short, %" PRIu64 " failed; %" PRIu64
+            " stacks lost; %" PRIu64 " MB of memory, %zu files with code, %" PRIu64
+            " dropped, %zu processes left out for want of memory",
             recorder_process_count(agent->recorder),
             (double)agent->options.frequency_hz / recorder_slowness(agent->recorder), counts.stored, server,
-            counts.empty, counts.failed, losses.stacks_lost + losses.runs_missed, memory.bytes >> 20, memory.files,
-            memory.evicted, memory.left_out_count);
+            counts.empty, counts.cut, counts.failed, losses.stacks_lost + losses.runs_missed, memory.bytes >> 20,
+            memory.files, memory.evicted, memory.left_out_count);
 }
 
 /* Takes over the rules of the file; the old ones stay if there is an error in it. */

@@ -44,7 +44,8 @@ enum {
 struct shared {
     struct agent_counts counts;
     struct discards dropped;
-    size_t done; /* recordings of the batch that are done */
+    size_t done;  /* recordings of the batch that are done */
+    bool is_full; /* true if the latest profile could not be stored for want of room, which was said */
 };
 
 struct agent_delivery {
@@ -71,6 +72,12 @@ struct work {
     struct error error;
 };
 
+static void note_room(struct shared *shared)
+{
+    if (shared->is_full) message("agent: profiles are stored again");
+    shared->is_full = false;
+}
+
 static bool store_chunk(void *context, struct slice envelope)
 {
     struct work *work = context;
@@ -92,6 +99,7 @@ static bool store_chunks(struct work *work, struct profile *profile)
     struct error error = {0};
     (void)deliver_complete_v2(profile);
     enum status status = deliver_chunks(profile, &options, store_chunk, work, &summary, &error);
+    if (status == STATUS_OK) note_room(work->delivery->shared);
     if (status == STATUS_OK && summary.chunk_count > 0) return true;
     struct agent_counts *counts = &work->delivery->shared->counts;
     if (status == STATUS_OK) {
@@ -99,33 +107,38 @@ static bool store_chunks(struct work *work, struct profile *profile)
         return true;
     }
     const struct error *cause = status == STATUS_IO && work->error.status != STATUS_OK ? &work->error : &error;
-    message("agent: a profile cannot be stored: %s", cause->message);
+    if (!work->delivery->shared->is_full) message("agent: a profile cannot be stored: %s", cause->message);
+    work->delivery->shared->is_full = status == STATUS_IO;
     counts->failed += status != STATUS_IO;
     return status != STATUS_IO;
 }
 
-static bool takes_files(const char *folder)
+static bool has_room(const char *folder, uint64_t bytes)
 {
-    enum { ROOM_BYTES = 64 << 20 };
     struct statvfs status;
     if (access(folder, W_OK | X_OK) != 0 || statvfs(folder, &status) != 0) return false;
     bool has_names = status.f_files == 0 || status.f_favail > 0; /* 0: the file system has no limit */
-    return has_names && (uint64_t)status.f_bavail * status.f_frsize >= ROOM_BYTES;
+    return has_names && (uint64_t)status.f_bavail * status.f_frsize >= bytes;
 }
 
 /* Returns false if PROFILE is to be tried again: the folder takes no files. One that cannot be written for another
- * reason would hold up all others. */
+ * reason would hold up all others. Only the first failure is said. */
 static bool write_as_file(struct work *work, struct profile *profile)
 {
+    enum { ROOM_BYTES = 64 << 20, ROOM_AGAIN_BYTES = 1 << 20 };
     const struct agent_delivery_options *options = &work->delivery->options;
     struct agent_counts *counts = &work->delivery->shared->counts;
     char path[PATH_MAX];
     unsigned number = 1;
+    struct shared *shared = work->delivery->shared;
+    if (shared->is_full && !has_room(options->output, ROOM_AGAIN_BYTES)) return false;
     bool is_named = agent_files_name(options->output, profile, format_written_suffix(options->format), path);
     if (!is_named) message("agent: a profile is dropped: its path in %s is too long", options->output);
     if (is_named) (void)unlink(path); /* it may be a link that another user made */
     bool is_written = is_named && write_profile(profile, path, options->format, &number);
-    if (is_named && !is_written && !takes_files(options->output)) return false;
+    shared->is_full |= is_named && !is_written && !has_room(options->output, ROOM_BYTES);
+    if (is_written) note_room(shared);
+    if (shared->is_full) return false;
     counts->stored += is_written;
     counts->failed += !is_written;
     return true;
@@ -266,10 +279,12 @@ static bool add_waiting(struct agent_delivery *delivery, const char *path)
     return false;
 }
 
-/* Returns why nothing can be written to PATH, a new file; 0 if something can. */
-static int try_to_write(const char *path)
+/* Returns why nothing can be written to the recordings; 0 if something can. */
+static int try_to_write(const struct agent_delivery *delivery)
 {
     static const char block[4096];
+    char path[PATH_MAX + 8];
+    (void)snprintf(path, sizeof(path), "%s/tried", delivery->recordings);
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int errno_value = file < 0 || write(file, block, sizeof(block)) < 0 ? errno : 0;
     if (file < 0) return errno_value;
@@ -278,25 +293,26 @@ static int try_to_write(const char *path)
     return errno_value;
 }
 
-/* Says why the recording at PATH is missing: what writes it says nothing. A series of them has one line. */
-static void note_missing(struct agent_delivery *delivery, const char *path)
+/* Says why a recording is missing or cut short: what writes it says nothing. A series of them has one line. */
+static void note_missing(const struct agent_delivery *delivery)
 {
-    delivery->shared->counts.failed++;
     if (delivery->is_missing) return;
-    delivery->is_missing = true;
-    int errno_value = try_to_write(path);
+    int errno_value = try_to_write(delivery);
     message("agent: recordings cannot be written to %s: %s; what runs meanwhile is not recorded", delivery->recordings,
             strerror(errno_value ? errno_value : ENOSPC));
 }
 
-void agent_delivery_take(struct agent_delivery *delivery, const char *path, uint64_t stack_count)
+void agent_delivery_take(struct agent_delivery *delivery, const char *path, uint64_t stack_count, uint64_t bytes_lost)
 {
-    if (access(path, F_OK) != 0) {
-        note_missing(delivery, path);
-        return;
-    }
-    if (delivery->is_missing) message("agent: recordings are written again");
-    delivery->is_missing = false;
+    bool is_missing = access(path, F_OK) != 0;
+    if (is_missing) delivery->shared->counts.failed++;
+    if (!is_missing) delivery->shared->counts.cut += bytes_lost > 0;
+    if (is_missing || bytes_lost > 0)
+        note_missing(delivery);
+    else if (delivery->is_missing)
+        message("agent: recordings are written again");
+    delivery->is_missing = is_missing || bytes_lost > 0;
+    if (is_missing) return;
     if (stack_count < STACKS_MIN) {
         (void)unlink(path);
         delivery->shared->counts.empty++;

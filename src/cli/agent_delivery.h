@@ -27,6 +27,7 @@ struct agent_delivery_options {
 struct agent_counts {
     uint64_t stored; /* chunks or files */
     uint64_t empty;  /* recordings with too few stacks for a profile */
+    uint64_t cut;    /* recordings of which a part could not be written */
     uint64_t failed; /* recordings that could not be delivered */
 };
 
@@ -39,8 +40,8 @@ struct agent_delivery *agent_delivery_open(const struct agent_delivery_options *
 const char *agent_delivery_recordings(const struct agent_delivery *delivery);
 const char *agent_delivery_images(const struct agent_delivery *delivery);
 
-/* Takes over the recording at PATH, which has ended with STACK_COUNT stacks. */
-void agent_delivery_take(struct agent_delivery *delivery, const char *path, uint64_t stack_count);
+/* Takes over the recording at PATH, which has ended with STACK_COUNT stacks, and lacks BYTES_LOST. */
+void agent_delivery_take(struct agent_delivery *delivery, const char *path, uint64_t stack_count, uint64_t bytes_lost);
 
 /* Works on what waits, if it is time. Returns at once. */
 void agent_delivery_work(struct agent_delivery *delivery);

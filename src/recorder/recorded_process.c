@@ -281,7 +281,7 @@ static void end_recording(struct recorded_process *process, const struct recorde
     recording_writer_close(process->writer);
     if (options->finished)
         options->finished(options->context, process->writer->path,
-                          process->counts.stacks + process->counts.blocked_stacks);
+                          process->counts.stacks + process->counts.blocked_stacks, process->writer->bytes_lost);
 }
 
 void recorded_process_free(struct recorded_process *process, const struct recorder_options *options, uint64_t engine)

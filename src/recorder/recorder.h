@@ -35,8 +35,9 @@ struct recorder_options {
     /* Writes the name of the service that process PID of PROGRAM is, for the recording. NULL: it is left out. */
     void (*name_service)(void *context, pid_t pid, const char *program, const struct process_place *place,
                          char ret_name[PROCESS_PLACE_NAME_SIZE]);
-    /* Called for each recording that has ended, with the number of its stacks. NULL: nobody. */
-    void (*finished)(void *context, const char *path, uint64_t stack_count);
+    /* Called for each recording that has ended, with the number of its stacks, and of bytes that could not be written.
+     * NULL: nobody. */
+    void (*finished)(void *context, const char *path, uint64_t stack_count, uint64_t bytes_lost);
     void *context;
     uint64_t search_ns;          /* least time between two searches for processes; 0: what suits children */
     uint64_t recording_ns;       /* longest time of a recording, which the next one follows; 0: any */

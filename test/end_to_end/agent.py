@@ -40,12 +40,12 @@ class Program:
 class Agent:
     """An agent for FOLDER that has begun to record."""
 
-    def __init__(self, folder, *options, env=None, limits=()):
+    def __init__(self, folder, *options, env=None, limits=(), before=()):
         self.log = folder / "agent.log"
         variables = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), **(env or {})}
         with open(self.log, "ab") as log:
             begin = log.tell()
-            self.process = subprocess.Popen([OFFBEAT.program, "agent", "--data", folder / "data", "--chunk-seconds", "1", *options],
+            self.process = subprocess.Popen([*before, OFFBEAT.program, "agent", "--data", folder / "data", "--chunk-seconds", "1", *options],
                                             stderr=log, env=variables, preexec_fn=lambda: [resource.setrlimit(*limit) for limit in limits])
         wait_until(lambda: b"records " in self.log.read_bytes()[begin:] or self.process.poll() is not None, "the agent does not begin")
         if "no engine can record" in self.said():
@@ -234,6 +234,56 @@ def a_profile_that_cannot_be_written_holds_up_no_others():
             wait_until(lambda: "a profile is dropped: its path in" in agent.said(), agent.said)
             agent.stop()
         check_equal(recordings(folder), [], "nothing waits")
+
+
+def fill(path):
+    """Leaves no room in the file system of PATH, a new file."""
+    with open(path, "wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                pass
+
+
+def state(agent):
+    """The numbers of the line about the state that SIGUSR1 asks for."""
+    before = agent.said().count("samples a second")
+    agent.process.send_signal(signal.SIGUSR1)
+    wait_until(lambda: agent.said().count("samples a second") > before, agent.said)
+    line = agent.said().split("samples a second")[-1]
+    return {what: int(re.search(rf"(\d+) {what}", line)[1]) for what in ("made", "cut short", "failed")}
+
+
+@case
+def a_full_disk_is_said_once_and_recording_goes_on_when_there_is_room():
+    if os.geteuid() != 0:
+        skip("needs root, to mount a small file system")
+    with Folder() as folder, Program():
+        out, data = folder / "out", folder / "data"
+        inside = ("unshare", "--mount", "sh", "-c", f'mkdir -p {data} {out} && mount -t tmpfs -o size=1M none {data} && mount -t tmpfs -o size=8M none {out} && exec "$@"', "sh")
+        with Agent(folder, "-o", out, "-F", "499", "--cpu-max", "100%", *ONLY_IT, before=inside) as agent:
+            seen = pathlib.Path(f"/proc/{agent.process.pid}/root")
+            data, out = seen / str(data)[1:], seen / str(out)[1:]
+            wait_until(lambda: list(out.glob("*.pb.gz")), agent.said)
+            fill(data / "filler")
+            wait_until(lambda: "recordings cannot be written to" in agent.said(), agent.said)
+            failed = state(agent)
+            wait_until(lambda: sum(state(agent)[key] for key in ("failed", "cut short")) >= sum(failed[key] for key in ("failed", "cut short")) + 2, agent.said)
+            check_equal(agent.said().count("No space left on device"), 1, agent.said())
+            (data / "filler").unlink()
+            wait_until(lambda: "recordings are written again" in agent.said(), agent.said)
+            made = state(agent)["made"]
+            wait_until(lambda: state(agent)["made"] > made, agent.said)
+            fill(out / "filler")
+            wait_until(lambda: agent.said().count("No space left on device") == 2, agent.said)
+            time.sleep(6)  # the next try
+            check_equal(agent.said().count("No space left on device"), 2, agent.said())
+            (out / "filler").unlink()
+            wait_until(lambda: "profiles are stored again" in agent.said(), agent.said)
+            said = agent.stop()
+        check_equal(said.count("cannot be written"), 1, said)
 
 
 @case
