@@ -2,15 +2,18 @@
 names of the cases to run. SPDX-License-Identifier: MIT"""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import Folder, Offbeat, case, check, check_equal, main, run, skip, text, user_without_rights, wait_until  # noqa: E402
+from recording import ROOT, Failed, Folder, Offbeat, case, check, check_equal, long, main, run, skip, slowness, text, user_without_rights, wait_until  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
+PROGRAM = OFFBEAT.reachable().build / "test/end_to_end/attached"
 UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 CONTAINER = (*UNSHARE, "--user", "--map-root-user")
 
@@ -129,7 +132,7 @@ def root_records_programs_that_change_their_user():
     needs_root()
     with Folder() as folder:
         copy = pathlib.Path("/var/tmp") / f"offbeat-set-user-{os.getpid()}"
-        shutil.copy(program("attached"), copy)
+        shutil.copy(PROGRAM, copy)
         try:
             os.chown(copy, 12345, 12345)
             copy.chmod(0o6755)
@@ -151,7 +154,7 @@ def root_records_programs_that_change_their_user():
 def root_records_processes_in_user_namespaces():
     """In a container without root, whose user is another one outside."""
     needs_root()
-    with Folder() as folder, Running(*CONTAINER, program("attached"), **user_without_rights()) as running:
+    with Folder() as folder, Running(*CONTAINER, PROGRAM, **user_without_rights()) as running:
         inside = os.readlink(f"/proc/{running.pid}/ns/user")
         check(inside != os.readlink("/proc/self/ns/user"), "it has a user namespace")
         check_names(folder, running.pid)
@@ -161,13 +164,101 @@ def root_records_processes_in_user_namespaces():
 def a_user_records_the_processes_of_own_containers():
     needs_root()
     reachable, user = OFFBEAT.reachable(), user_without_rights()
-    with Folder() as folder, Running("unshare", "--user", "--map-root-user", program("attached"), **user) as running:
+    with Folder() as folder, Running("unshare", "--user", "--map-root-user", PROGRAM, **user) as running:
         folder.chmod(0o777)
         done = run(reachable.program, "record", "-p", str(running.pid), "-d", "0.5", "-o", "x.pb.gz", cwd=folder,
                    env={**os.environ, "HOME": str(folder)}, **user)
         said = text(done.stderr)
         check_equal(done.returncode, 0, said)
         check("waits_forever" in functions(folder), said)
+
+
+# --- the rights of the agent -------------------------------------------------------------------------------------------------
+
+def rights_of_unit():
+    """The capabilities of the systemd unit; it may have no others."""
+    unit = (ROOT / "package/systemd/offbeat-agent.service.in").read_text(encoding="utf-8")
+    sets = [set(re.search(rf"^{key}=(.*)$", unit, re.MULTILINE)[1].split()) for key in ("AmbientCapabilities", "CapabilityBoundingSet")]
+    check_equal(sets[0], sets[1], "the ambient capabilities are the bounding set")
+    return sorted(name.removeprefix("CAP_").lower() for name in sets[0])
+
+
+def rights_of_daemon_set():
+    example = (ROOT / "doc/offbeat-agent.yaml").read_text(encoding="utf-8")
+    check("drop: [ALL]" in example and "privileged: true" not in example, example)
+    return sorted(name.strip().lower() for name in re.search(r"add: \[(.*)\]", example)[1].split(","))
+
+
+def as_unit(rights):
+    """A user of no name that has RIGHTS."""
+    names = ",".join(f"+{right}" for right in rights)
+    return ("setpriv", "--reuid", "23456", "--regid", "23456", "--clear-groups", "--no-new-privs", "--inh-caps", f"-all,{names}",
+            "--ambient-caps", f"-all,{names}", "--bounding-set", f"-all,{names}")
+
+
+def as_container(rights):
+    """Root with no other capabilities than RIGHTS, and a file system that it cannot write to."""
+    names = ",".join(f"+{right}" for right in rights)
+    return ("unshare", "--mount", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh", "setpriv", "--no-new-privs",
+            "--inh-caps", "-all", "--bounding-set", f"-all,{names}")
+
+
+def seen_by_agent(before, wanted):
+    """The functions that an agent names that BEFORE starts, and what it says. It ends when it has named those that are WANTED."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-agent-", dir="/dev/shm"))
+    os.chown(folder, *(23456, 23456) if "--reuid" in before else (0, 0))
+    agent = subprocess.Popen([*before, OFFBEAT.reachable().program, "agent", "--data", folder / "data", "-o", folder / "out",
+                              "--chunk-seconds", "1", "-F", "499", "--cpu-max", "100%", "--engine", "bpf", "--rule", "name=^hidden$",
+                              "--rule", "record=no"], stderr=subprocess.PIPE, env={**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder)})
+
+    def names():
+        return {row["name"] for path in folder.glob("out/*.pb.gz") for row in OFFBEAT.answer("top", "-n", "100", path)["functions"]}
+
+    try:
+        wait_until(lambda: wanted <= names() or list(folder.glob("out/*.pb.gz"))[2:] or agent.poll() is not None, "", seconds=8 * slowness())
+    except Failed:
+        pass
+    agent.send_signal(signal.SIGTERM)
+    said = text(agent.communicate(timeout=60)[1])
+    found = names()
+    shutil.rmtree(folder)
+    return found, said
+
+
+class Hidden(Running):
+    """A program in other namespaces whose C library is deleted."""
+
+    def __init__(self):
+        libc = next(line.split()[2] for line in text(run("ldd", PROGRAM).stdout).splitlines() if "libc.so.6" in line)
+        inside = f"mount -t tmpfs none /mnt && cp {PROGRAM} /mnt/hidden && cp {libc} /mnt/ && LD_LIBRARY_PATH=/mnt exec /mnt/hidden"
+        super().__init__(*UNSHARE, "sh", "-c", inside)
+        pathlib.Path(f"/proc/{self.pid}/root/mnt/libc.so.6").unlink()
+
+
+HIDDEN_FUNCTIONS = {"spends_seventy", "burns", "clock_gettime"}
+
+
+@case
+def the_rights_of_the_unit_and_of_the_daemon_set_are_enough():
+    """The agent names the functions of a program of another user, and of a deleted library, in other namespaces."""
+    needs_root()
+    rights = rights_of_unit()
+    check_equal(rights, rights_of_daemon_set(), "the rights of the unit and of the DaemonSet")
+    with Hidden():
+        for before in (as_unit, as_container):
+            names, said = seen_by_agent(before(rights), HIDDEN_FUNCTIONS)
+            check(HIDDEN_FUNCTIONS <= names, f"{before.__name__}: {sorted(names)}: {said}")
+
+
+@long
+@case
+def each_right_of_the_agent_is_needed():
+    needs_root()
+    rights = rights_of_unit()
+    with Hidden():
+        for right in rights:
+            names, said = seen_by_agent(as_unit([other for other in rights if other != right]), HIDDEN_FUNCTIONS)
+            check(not HIDDEN_FUNCTIONS <= names, f"{right} is not needed: {sorted(names)}: {said}")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")

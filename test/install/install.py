@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/end_to_end"))
 from server import FakeServer, items_of  # noqa: E402
-from recording import Failed, Folder, Offbeat, case, check, check_equal, long, main, run, text  # noqa: E402
+from recording import Failed, Folder, Offbeat, case, check, check_equal, long, main, run, skip, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 EXAMPLES = ("service.c", "server.c", "frames.c", "spans.cpp")
@@ -397,6 +397,21 @@ def paste_tutorial():
 def tutorial():
     """Most of it is waiting for a server that is not there: it continues while other cases run."""
     return concurrent.futures.ThreadPoolExecutor(1).submit(paste_tutorial)
+
+
+@case
+def units_of_systemd_are_valid_and_have_few_rights():
+    """The exposure is that of systemd-analyze security, in tenths; 100 is that of a service without any limit."""
+    if not shutil.which("systemd-analyze"):
+        skip("systemd-analyze is not installed: apt-get install systemd")
+    for name, exposure in (("offbeat.service", 20), ("offbeat-agent.service", 30)):
+        unit = installation().folder / name
+        program = installation().find("offbeat")
+        unit.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={program}", installation().find(name).read_text(), flags=re.MULTILINE))
+        verified = run("systemd-analyze", "verify", "--man=no", unit)
+        check_equal((verified.returncode, text(verified.stderr)), (0, ""), f"{name} is valid")
+        judged = run("systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={exposure}", unit)
+        check_equal(judged.returncode, 0, text(judged.stdout)[-300:] + text(judged.stderr))
 
 
 @case
