@@ -157,17 +157,15 @@ static void add_mapping(struct listing *listing, const struct maps_entry *entry)
 {
     bool is_vdso = strcmp(entry->path, "[vdso]") == 0;
     bool is_file = entry->path[0] == '/' && entry->inode != 0;
-    struct process_code *code = listing->code;
     if (is_file) note_file(listing, entry);
     if (!entry->is_executable) return;
     if (entry->path[0] == '\0') add_moved_code(listing, entry);
     enum code_file_sight sight = CODE_FILE_OTHER;
     struct code_file *file = is_file || is_vdso ? code_files_find(listing->files, listing->pid, entry, &sight) : NULL;
     const struct elf_segment *segment = file ? segment_at_offset(file, entry) : NULL;
+    if (sight == CODE_FILE_UNSEEN) return; /* a stack there asks for another listing */
     if (segment)
         add_module(listing, file, segment, load_bias(segment, entry), entry->path);
-    else if (sight == CODE_FILE_UNSEEN)
-        code->has_unseen = true;
     else if (listing->found.count == 0 || listing->found.items[listing->found.count - 1].end <= entry->start)
         add_generated(listing, entry);
 }
@@ -209,7 +207,6 @@ static bool read_mappings(struct listing *listing)
     if (reader.descriptor < 0) return false;
     bool has_any = false;
     listing->code->generated.count = 0;
-    listing->code->has_unseen = false;
     for (; maps_next(&reader, &entry); has_any = true) add_mapping(listing, &entry);
     (void)close(reader.descriptor);
     if (!has_any) errno = ESRCH;

@@ -19,7 +19,6 @@ struct process_code {
     uint32_t next_number;
     uint64_t generation; /* number that grows with each change */
     uint64_t listed_ns;  /* time of the last listing, CLOCK_MONOTONIC */
-    bool has_unseen;     /* true if the last listing met code whose files could not be read */
 };
 
 void process_code_fini(struct process_code *code);

@@ -198,12 +198,10 @@ static void end_at_root(const struct process_code *code, struct walked_stack *wa
     }
 }
 
-/* Returns true if ADDRESS is in code whose file could not be read, because PROCESS had ended or there was no room. */
+/* Returns true if ADDRESS is in code that was not listed: mostly, PROCESS had ended before. */
 static bool is_unseen(const struct recorded_process *process, uint64_t address)
 {
-    const struct process_code *code = &process->code;
-    if (process_code_module(code, address) || process_code_is_generated(code, address)) return false;
-    return process->has_ended || code->has_unseen;
+    return !process_code_module(&process->code, address) && !process_code_is_generated(&process->code, address);
 }
 
 /* Walks until all modules on the way are ready. STACK or SEEN is NULL. */

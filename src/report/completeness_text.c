@@ -30,8 +30,9 @@ static const char *const explanations[INCOMPLETE_CAUSES] = {
 };
 static const char generated[] = "code of no file, which has no unwind table (generated at run time?) — let its "
                                 "generator keep frame pointers";
-static const char unseen[] = "code whose files could not be read, because the processes had ended before — record the "
-                             "command that starts them, with offbeat record -- COMMAND";
+static const char unseen[] =
+    "code whose files could not be read, because the processes had ended before — offbeat record "
+    "-- COMMAND, without --engine, records short processes from inside";
 
 static void append_cause(const struct profile *profile, const struct completeness *completeness,
                          enum incomplete_cause cause, struct buffer *out)

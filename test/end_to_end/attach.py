@@ -3,6 +3,7 @@ to run. SPDX-License-Identifier: MIT"""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text, user_without_rights, wait_until  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text, user_without_rights, wait_until  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PROGRAM = OFFBEAT.build / "test/end_to_end/attached"
@@ -590,6 +591,79 @@ def a_killed_recorder_leaves_nothing_in_the_kernel():
         recorder.process.communicate()
         wait_until(lambda: not loaded & kernel_programs(), f"programs are still in the kernel: {loaded}")
         check(program.poll() is None, "the program has ended")
+
+
+# --- what a program notices --------------------------------------------------------------------------------------------------
+
+FACTS = r"""
+import os, re
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+for key in ("VmSize", "VmLck", "VmPin", "Threads", "TracerPid", "SigQ", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "CapEff", "CapBnd", "NoNewPrivs",
+            "Seccomp", "Cpus_allowed"):
+    print(key, status[key].split()[0] if key == "SigQ" else status[key].strip())
+print(open("/proc/self/limits").read())
+print(sorted({line.split()[5] for line in open("/proc/self/maps") if len(line.split()) > 5}))
+print(sorted(os.listdir("/proc/self/fd")), os.nice(0), open("/proc/self/oom_score_adj").read(), os.sched_getscheduler(0))
+print(sorted((name, value) for name, value in os.environ.items() if name != "_"))
+print(open("/proc/self/timerslack_ns").read(), os.getcwd(), os.umask(0), os.getpgid(0) == os.getpid())
+"""
+
+
+def facts_of_a_process(folder, *before):
+    """What a process sees of itself, without random placement of its memory."""
+    script = folder / "facts.py"
+    script.write_text(FACTS)
+    done = run(*before, "setarch", "--addr-no-randomize", "/usr/bin/python3", "-S", "-E", script, cwd=folder,
+               env={name: value for name, value in os.environ.items() if not name.startswith("OFFBEAT_")})
+    check_equal(done.returncode, 0, text(done.stderr))
+    return text(done.stdout).splitlines()
+
+
+@case
+def a_program_that_is_recorded_from_outside_sees_nothing_of_it():
+    """Its memory, locked memory, threads, signals, limits, libraries, descriptors and environment are those of a bare one."""
+    for engine in ("bpf", "perf", "proc"):
+        needs(engine)
+        with Folder() as folder:
+            bare = facts_of_a_process(folder)
+            seen = facts_of_a_process(folder, OFFBEAT.program, "record", "--engine", engine, "-o", "x.pb.gz", "--")
+            check_equal([line for line in seen if line not in bare], [line for line in bare if line not in seen], engine)
+            check(len(bare) > 20, bare)
+
+
+@case
+def programs_with_sanitizers_are_recorded_from_outside():
+    """Address space limits, shadow memory and interceptors do not matter."""
+    needs("bpf")
+    if not shutil.which("cc"):
+        skip("no compiler")
+    with Folder() as folder:
+        for sanitizer in ("address", "thread"):
+            built = run("cc", "-g", "-O1", f"-fsanitize={sanitizer}", ROOT / "test/end_to_end/spins.c", "-o", f"spins-{sanitizer}", cwd=folder)
+            check_equal(built.returncode, 0, text(built.stderr))
+            bare = run("setarch", "--addr-no-randomize", folder / f"spins-{sanitizer}", "100", "1", cwd=folder)
+            check_equal((bare.returncode, text(bare.stderr)), (0, ""), f"{sanitizer} without a recorder")
+            done = offbeat(folder, "record", "--engine", "bpf", "-F", "499", "-o", "x.pb.gz", "--", "setarch", "--addr-no-randomize",
+                           folder / f"spins-{sanitizer}", "100", "1")
+            check_equal((done.returncode, text(done.stdout)), (0, ""), f"{sanitizer}: {text(done.stderr)}")
+            check("anitizer" not in text(done.stderr), text(done.stderr))
+            check(top(folder)["spin"]["total"] > 0.05e9, f"{sanitizer}: {sorted(top(folder))}")
+
+
+@case
+def files_of_processes_that_ended_too_soon_are_no_generated_code():
+    """The line about incomplete stacks names their true cause."""
+    needs("bpf")
+    with Folder() as folder:
+        done = offbeat(folder, "record", "--engine", "bpf", "-F", "19", "--mode", "off-cpu", "-o", "x.pb.gz", "--", "sh", "-c",
+                       "i=0; while [ $i -lt 60 ]; do /bin/sleep 0.002; i=$((i+1)); done")
+        check_equal(done.returncode, 0, text(done.stderr))
+        said = text(done.stderr) + text(offbeat(folder, "top", "x.pb.gz").stdout)
+        facts = text(offbeat(folder, "info", "x.pb.gz").stdout)
+        check("generated at run time" not in said, said)
+        without, unseen = (int((re.findall(rf"{key} (\d+)", facts) or ["0"])[0]) for key in ("stacks_no_table", "code_unseen"))
+        check(2 * unseen > without or without == 0, f"{unseen} of {without} stacks")
+        check("incomplete" not in said or "processes had ended before" in said + facts, said + facts)
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")
