@@ -1,5 +1,6 @@
 """Recording processes of other users and in other namespaces, from outside. Arguments: the build folder, and optionally a part of the
 names of the cases to run. SPDX-License-Identifier: MIT"""
+import functools
 import os
 import pathlib
 import re
@@ -10,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Failed, Folder, Offbeat, case, check, check_equal, long, main, run, skip, slowness, text, user_without_rights, wait_until  # noqa: E402
+from recording import ROOT, Failed, Folder, Offbeat, case, check, check_equal, long, main, reachable_folder, run, skip, slowness, text, user_without_rights, wait_until  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PROGRAM = OFFBEAT.reachable().build / "test/end_to_end/attached"
@@ -69,12 +70,18 @@ def check_names(folder, pid):
 
 # --- JIT code --------------------------------------------------------------------------------------------------------------
 
+@functools.lru_cache(maxsize=None)
+def generates():
+    """The program that generates code, in a folder that stays where another /tmp is mounted."""
+    return shutil.copy(OFFBEAT.programs / "generates", reachable_folder(user_without_rights()))
+
+
 HIDDEN = (*UNSHARE, "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh")
 
 
 def has_generated_name(kind, *before, owner=None, **options):
     """Whether the function that a program generates has its name, if KIND of file is at the path of its map, of user OWNER."""
-    with Folder() as folder, Running(*before, program("generates"), kind, **options) as running:
+    with Folder() as folder, Running(*before, generates(), kind, **options) as running:
         check_equal(running.line, b"ready\n", "the program is at work")
         if owner:
             for path in pathlib.Path(f"/proc/{running.pid}/root/tmp").glob("perf-*.map"):
@@ -109,7 +116,7 @@ def generated_code_keeps_its_names_after_its_process_has_ended():
     needs_root()
     with Folder() as folder:
         out = folder / "out"
-        with Running(*HIDDEN, program("generates"), "map") as running, open(folder / "agent.log", "wb") as log:
+        with Running(*HIDDEN, generates(), "map") as running, open(folder / "agent.log", "wb") as log:
             agent = subprocess.Popen([OFFBEAT.program, "agent", "--data", folder / "data", "-o", out, "-F", "499", "--cpu-max", "100%",
                                       "--rule", "name=^generates$", "--rule", "record=no"], stderr=log)
             said = lambda: text((folder / "agent.log").read_bytes())
