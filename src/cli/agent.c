@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FREQUENCY_DEFAULT = 19, CPU_PPM_MIN = 100, MEMORY_DEFAULT = 256, MEMORY_MIN = 16 };
+enum { FREQUENCY_DEFAULT = 19, CPU_PPM_MIN = 100, MEMORY_DEFAULT = 256, MEMORY_MIN = 8 };
 #define RECORDING_NS (60 * SECOND_NS) /* as long as a chunk may be */
 #define END_NS (10 * SECOND_NS)       /* time for what waits, at the end */
 #define STATE_NS (60 * SECOND_NS)

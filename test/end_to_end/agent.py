@@ -321,7 +321,7 @@ def recordings_of_one_process_within_a_second_have_a_file_each():
 
 @case
 def new_processes_are_left_out_if_memory_is_short():
-    with Folder() as folder, Agent(folder, "-o", folder / "out", "--memory-max", "16", *ONLY_IT) as agent:
+    with Folder() as folder, Agent(folder, "-o", folder / "out", "--memory-max", "8", *ONLY_IT) as agent:
         def says(words):
             agent.process.send_signal(signal.SIGHUP)  # searches at once: on a busy machine, searches are rare
             time.sleep(0.2)
@@ -332,7 +332,7 @@ def new_processes_are_left_out_if_memory_is_short():
             time.sleep(0.2)
             return int((re.findall(r"(\d+) MB of memory", agent.said()) or ["0"])[-1])
 
-        wait_until(lambda: memory() > 16, agent.said)  # the first look
+        wait_until(lambda: memory() > 8, agent.said)  # the first look
         with Program():
             wait_until(lambda: says("1 processes are left out: the agent has"), agent.said)
             agent.process.send_signal(signal.SIGUSR1)
