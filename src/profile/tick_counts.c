@@ -74,17 +74,29 @@ static int64_t ticks_of(int64_t count, int64_t time_ns, int64_t period_ns)
     return ticks > 0 ? ticks : 1;
 }
 
-/* Takes the count off the samples of other events: of perf's page faults, which have no time on the processor. */
-static void leave_out_other_events(struct profile *profile, int time)
+static bool has_other_count(const struct profile *profile, const int64_t *values)
 {
-    size_t row = profile->value_type_count;
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        int64_t *values = profile->samples.values + i * row;
-        bool is_other = false;
-        for (size_t k = 1; k < row && values[time] == 0; k++)
-            is_other |= values[k] != 0 && has_unit(profile, k, "count");
-        if (is_other) values[0] = 0;
+    for (size_t k = 1; k < profile->value_type_count; k++) {
+        if (values[k] != 0 && has_unit(profile, k, "count")) return true;
     }
+    return false;
+}
+
+/* Takes the count off the samples that have no time, so that they do not last until the next one: perf's page faults
+ * beside a clock, and samples of CPU time in which a thread slept. The last one of a thread lasts no time in any case.
+ */
+static void leave_out_timeless(struct profile *profile, int time)
+{
+    bool is_cpu = profile_counts_cpu_time(profile);
+    bool *has_later = calloc(profile->threads.count, sizeof(*has_later));
+    if (!has_later) profile_fail(profile, STATUS_NO_MEMORY);
+    for (size_t i = profile->samples.count; has_later && i-- > 0;) {
+        int64_t *values = profile->samples.values + i * profile->value_type_count;
+        bool *is_followed = &has_later[profile->samples.thread[i].index];
+        if (values[time] == 0 && ((is_cpu && *is_followed) || has_other_count(profile, values))) values[0] = 0;
+        *is_followed = true;
+    }
+    free(has_later);
 }
 
 /* Returns the column of the time that PROFILE's ticks have, or NO_COLUMN. */
@@ -105,7 +117,7 @@ void profile_count_ticks(struct profile *profile)
     }
     int count = count_column(profile);
     if (profile->has_times && count == 0 && time == 1) {
-        leave_out_other_events(profile, time);
+        leave_out_timeless(profile, time);
         return;
     }
     size_t row = order_columns(profile, count, time, columns);

@@ -133,6 +133,23 @@ def samples_of_java_are_time_by_their_period_and_not_the_delays_of_locks():
 
 
 @case
+def samples_in_which_a_thread_slept_have_no_cpu_time():
+    for target in V2:
+        _, said, values = convert(TRIALS.parent / "firefox/raw.json.gz", target)
+        check(abs(sum(values.values()) - 870_310_228) < 10_000_000, f"{target}: {sum(values.values())} ns; {said}")
+
+
+@case
+def stacks_without_times_are_as_long_for_firefox_as_their_time():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.firefox.json"
+        run("convert", TRIALS.parent / "pstats/python3.11.pstats", "-o", path)
+        samples = json.loads(path.read_text())["threads"][0]["samples"]
+    for start, end, weight in zip(samples["time"], samples["time"][1:], samples["weight"]):
+        check(abs(end - start - weight) < 1e-5, f"{weight} ms from {start} to {end}")
+
+
+@case
 def threads_and_ids_of_other_formats_become_what_servers_accept():
     with tempfile.TemporaryDirectory() as folder:
         for source, targets in {"cli/data/trials/co_austin.txt": V1 + V2, "data/otlp/two-resources.otlp": V2}.items():

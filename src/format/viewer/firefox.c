@@ -280,11 +280,14 @@ static void lay_out(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
     uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)), period_ns = sample_times_period_ns(profile);
+    int time = profile_time_column(profile);
     if (!clocks) fail(encoder);
     for (size_t i = 0; clocks && i < profile->samples.count; i++) {
         uint64_t *clock = &clocks[profile->samples.thread[i].index], length_ns;
         uint64_t spacing_ns = sample_times_spacing_ns(profile, i, period_ns);
         if (__builtin_mul_overflow(sample_ticks(profile, i), spacing_ns, &length_ns)) length_ns = period_ns;
+        if (time >= 0 && profile_sample_values(profile, i)[time] > 0)
+            length_ns = (uint64_t)profile_sample_values(profile, i)[time];
         encoder->tracks.samples[i].time_ns = *clock;
         if (*clock + length_ns <= INT64_MAX) *clock += length_ns;
     }
