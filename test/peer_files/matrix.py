@@ -1,0 +1,273 @@
+"""All pairs of formats: up to five files of each format that offbeat reads, converted to each that it writes. The converted file has the
+sum of its source, as the target's own tool has it, or where there is none, a reader in Python; or it is refused in one line. Files are
+kept ones, and ones that node, clang and perf write here; of formats that only offbeat writes here, it writes them.
+
+    matrix.py OFFBEAT DATA
+
+Files for speedscope and Firefox are opened by peer_files.py.  SPDX-License-Identifier: MIT"""
+import collections
+import concurrent.futures
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cli")]
+from fixtures import REAL  # noqa: E402
+from function_times import of_sentry  # noqa: E402
+from tap import Failed, case, check, check_equal, main  # noqa: E402
+
+OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
+DATA = pathlib.Path(sys.argv[2]).resolve()
+CORPUS = HERE.parent / "fuzz/corpus"
+TRIALS = HERE.parent / "cli/data/trials"
+FILES_MAX = 5
+TARGETS = {"pprof": ".pb.gz", "collapsed": ".txt", "speedscope": ".json", "firefox": ".json", "chrome-trace": ".trace.json", "callgrind": ".out",
+           "otlp": ".otlp", "otlp-json": ".otlp.json", "sentry-v2": ".json", "envelope": ".envelope", "sentry-v1": ".json", "envelope-v1": ".envelope"}
+NANOSECONDS = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
+
+KEPT = {
+    "perf-data": [*DATA.glob("perf/*.data"), *REAL.glob("perf/*.perf.data")],
+    "perf-script": [*REAL.glob("perf/*.script.txt")],
+    "jfr": [*DATA.glob("jfr/*.jfr.gz"), *TRIALS.glob("*.jfr.gz"), *REAL.glob("jfr/*.jfr")],
+    "callgrind": [*DATA.glob("callgrind/[cit]*.out.gz")],
+    "xdebug": [*DATA.glob("callgrind/xdebug*.out.gz")],
+    "dhat": [*DATA.glob("dhat/*"), *CORPUS.glob("dhat/*")],
+    "massif": [*DATA.glob("massif/*"), *CORPUS.glob("massif/*")],
+    "pstats": [*DATA.glob("pstats/*")],
+    "stackprof": [*DATA.glob("stackprof/*"), TRIALS / "st_gc.json", *CORPUS.glob("stackprof/*")],
+    "collapsed": [*REAL.glob("jfr/*.collapsed"), *TRIALS.glob("co_*.txt"), HERE.parent / "cli/data/work.collapsed"],
+    "v8-heap": [*DATA.glob("v8-heap/*"), *REAL.glob("cpuprofile/*.heapprofile")],
+    "chrome": [*REAL.glob("cpuprofile/*.cpuprofile")],
+    "chrome-trace": [*DATA.glob("chrome-trace/*")],
+    "bpftrace": [*DATA.glob("bpftrace/*"), *TRIALS.glob("bt_*.txt"), *CORPUS.glob("bpftrace/*")],
+    "dtrace": [*CORPUS.glob("dtrace/*")],
+    "macos-sample": [*CORPUS.glob("macos-sample/*")],
+    "pprof-legacy": [*REAL.glob("pprof/go/*.txt"), *REAL.glob("gperftools/*.cpu"), DATA / "heap-profile.txt"],
+    "pprof": [*REAL.glob("pprof/*/*.pb.gz")],
+    "firefox": [*DATA.glob("firefox/*.json.gz")],
+    "sentry-v1": [DATA / "sentry-v1.json"],
+    "sentry-v2": [DATA / "sentry-v2-chunk.json"],
+    "envelope": [*REAL.glob("envelopes/*/0002.raw"), *REAL.glob("envelopes/*/0003.raw")],
+    "otlp": [*DATA.glob("otlp/*.otlp")],
+    "otlp-json": [*DATA.glob("otlp/*.json")],
+}
+OWN = {"speedscope": ".speedscope.json", "firefox": ".firefox.json", "otlp": ".otlp", "otlp-json": ".otlp.json", "sentry-v1": ".json", "sentry-v2": ".json"}
+OWN_SOURCES = ["perf/chains.data", "stackprof/wall.json", "jfr/serial.jfr.gz", "pstats/python3.11.pstats", "callgrind/calls.out.gz"]
+
+
+def run(*command, folder=None):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=folder, timeout=300, errors="replace")
+
+
+def own_values(*paths_and_type):
+    """The unit of the values that a report shows, their total, and the sum of what functions have for themselves, which is less if a thread
+    was idle; None: the file is not read."""
+    chosen = [f"--sample-index={word}" if word == "wall" else word for word in paths_and_type]
+    done = run(OFFBEAT, "top", "--json", "-n", "0", *chosen)
+    if done.returncode:
+        return None
+    report = json.loads(done.stdout)
+    return report["sample_type"]["unit"], report["total"], sum(row["self"] for row in report["functions"])
+
+
+def made(folder):
+    """{format: paths} of files that tools write here."""
+    files = collections.defaultdict(list)
+    for number in range(FILES_MAX):
+        if shutil.which("node"):
+            names = folder / f"{number}.cpuprofile", folder / f"{number}.heapprofile"
+            run("node", "--cpu-prof", "--cpu-prof-interval", 300 + 400 * number, "--cpu-prof-dir", folder, "--cpu-prof-name", names[0].name,
+                "--heap-prof", "--heap-prof-dir", folder, "--heap-prof-name", names[1].name, HERE / "program.js", 60)
+            files["chrome"].append(names[0])
+            files["v8-heap"].append(names[1])
+        if shutil.which("clang-14"):
+            run("clang-14", f"-O{number % 4}", "-g", "-ftime-trace", "-ftime-trace-granularity=50", "-c", DATA / "callgrind/program.c", "-o",
+                folder / f"{number}.o")
+            files["chrome-trace"].append(folder / f"{number}.json")
+    recordings = sorted(DATA.glob("perf/*.data"))[:FILES_MAX]
+    for recording in recordings if shutil.which("perf") else []:
+        path = folder / f"{recording.stem}.script"
+        path.write_text(run("perf", "script", "-i", recording).stdout)
+        files["perf-script"].append(path)
+    for name, suffix in OWN.items():
+        for number, source in enumerate(OWN_SOURCES):
+            path = folder / f"own-{number}{suffix}"
+            if run(OFFBEAT, "convert", DATA / source, "--to", name, "-o", path).returncode == 0:
+                files[name].append(path)
+    return files
+
+
+def sources(folder):
+    """(format, path, unit, sum): up to FILES_MAX readable ones of each format, kept ones first."""
+    new = made(folder)
+    for name, kept in KEPT.items():
+        count = 0
+        for path in [*sorted(kept), *new[name]]:
+            values = own_values(path) if count < FILES_MAX and path.exists() else None
+            if values:
+                count += 1
+                yield name, path, *values
+        print(f"# {name}: {count} files")
+        check(count > 0, f"there is no file of {name}")
+
+
+# --- What is in a converted file: the sum, in the unit of its source, or in nanoseconds. None: it cannot be known here. ---------------
+
+
+def sum_of_pprof(path, unit):
+    if not shutil.which("go"):
+        return None
+    chosen = "-unit=nanoseconds" if unit in NANOSECONDS else "-unit=B" if unit == "bytes" else "-unit=minimum"
+    done = run("go", "tool", "pprof", "-symbolize=none", "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", chosen, path)
+    check_equal(done.returncode, 0, done.stderr)
+    return float(re.search(r" of (-?[\d.]+)\S* total$", done.stdout, re.M)[1])
+
+
+def sums_of_callgrind(path):
+    if not shutil.which("callgrind_annotate"):
+        return None
+    done = run("callgrind_annotate", "--threshold=100", "--show-percs=no", path)
+    found = re.search(r"^ *(-?[\d,. ()%]+) +PROGRAM TOTALS", done.stdout, re.M)
+    check(found, f"callgrind_annotate: {done.stdout[:300]}{done.stderr[:300]}")
+    return [int(column.replace(",", "")) for column in found[1].split() if re.fullmatch(r"-?[\d,]+", column)]
+
+
+def fields_of(message):
+    """(number, value) of a protobuf message: an integer, or bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        number = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+    while at < len(message):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            yield key >> 3, varint()
+            continue
+        size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+def sums_of_otlp(path):
+    """The sum of each profile of a file, by the names of its fields in profiles.proto."""
+    sums = []
+    for number, resource in fields_of(path.read_bytes()):
+        for scope in (value for field, value in fields_of(resource) if number == 1 and field == 2):
+            for profile in (value for field, value in fields_of(scope) if field == 2):
+                total = 0
+                for sample in (value for field, value in fields_of(profile) if field == 2):
+                    packed = b"".join(value for field, value in fields_of(sample) if field == 4 and isinstance(value, bytes))
+                    total += sum(number - (1 << 64) if number >> 63 else number for number in unpacked(packed))
+                sums.append(total)
+    return sums
+
+
+def unpacked(packed):
+    number = shift = 0
+    for byte in packed:
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield number
+            number = shift = 0
+
+
+def sums_of_otlp_json(path):
+    profiles = [profile for resource in json.loads(path.read_text())["resourceProfiles"] for scope in resource.get("scopeProfiles", [])
+                for profile in scope.get("profiles", [])]
+    return [sum(int(value) for sample in profile.get("samples", []) for value in sample.get("values", [])) for profile in profiles]
+
+
+def is_near(found, expected, tolerance):
+    return abs(found - expected) <= max(tolerance * abs(expected), 2)
+
+
+def check_pair(name, path, unit, total, of_functions, target, output):
+    """True if a judge was asked, None if the format cannot hold the values, which one line says."""
+    done = run(OFFBEAT, "convert", path, "--to", target, "-o", output)
+    if done.returncode:
+        check_equal(done.returncode, 3, f"status: {done.stderr}")
+        last = done.stderr.splitlines()[-1]
+        check(target in last or "profiling_not_enough_samples" in last, f"refused: {done.stderr}")
+        return None
+    wanted = total * NANOSECONDS.get(unit, 1)
+    if target.startswith(("sentry", "envelope")):
+        outputs = sorted(output.parent.glob(output.name.split(".")[0] + "*"))
+        if "only the first" in done.stderr or unit not in NANOSECONDS:
+            return None
+        found, wanted = sum(of_sentry(outputs).values()) * 10**9, of_functions * NANOSECONDS[unit]
+        wall = own_values(path, "wall")  # what these formats hold, if there is CPU time, too
+        again = own_values(*outputs)  # V1 has idle samples under the callers that two runs have in common
+        sums = [wanted, *([wall[2]] if wall else [])]
+        if name == "sentry-v1":  # offbeat shows idle samples of such files under what two runs have in common, which V2 does not
+            sums.append(2 / 3 * wanted)
+        tolerance = wanted / 16 + 4000 * len(outputs) + 2_000_000
+        check(any(abs(value - right) <= tolerance for right in sums for value in (found, again[2])), f"{found} ns, expected {sums}")
+        return True
+    if target.startswith("otlp"):
+        sums = sums_of_otlp(output) if target == "otlp" else sums_of_otlp_json(output)
+        check(any(is_near(found, wanted, 1e-9) for found in [*sums, sum(sums)]), f"{sums}, expected {wanted}")
+        return True
+    if target == "callgrind":
+        found = sums_of_callgrind(output) if wanted else None  # of nothing, callgrind_annotate prints nothing
+        if found is None:
+            return False
+        check(any(is_near(number, wanted, 1e-9) for number in found), f"callgrind_annotate: {found}, expected {wanted}")
+        return True
+    if target == "pprof":
+        found = sum_of_pprof(output, unit)
+        if found is None:
+            return False
+        check(is_near(found, wanted, 1e-3), f"go tool pprof: {found}, expected {wanted}")
+        return True
+    return False
+
+
+VIEWERS = {"speedscope", "chrome-trace", "collapsed", "firefox"}
+
+
+@case
+def every_pair_has_the_sum_of_its_source():
+    failed, asked, refused = [], collections.Counter(), collections.Counter()
+    with tempfile.TemporaryDirectory(prefix="offbeat-matrix-") as folder:
+        folder = pathlib.Path(folder)
+        (folder / "made").mkdir()
+        files = list(sources(folder / "made"))
+
+        def tried(job):
+            number, (name, path, *values), target = job
+            place = folder / f"{number}-{target}"
+            place.mkdir()
+            try:
+                return target, check_pair(name, path, *values, target, place / f"x{TARGETS[target]}"), None
+            except (Failed, ValueError, KeyError, OSError) as why:
+                return target, True, f"{name}: {path.name} to {target}: {why}"
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
+        jobs = [(number, file, target) for number, file in enumerate(files) for target in TARGETS if target not in VIEWERS]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for target, was_asked, why in pool.map(tried, jobs):
+                asked[target] += was_asked is True
+                refused[target] += was_asked is None
+                failed += [why] if why else []
+    print(f"# {len(files)} files; asked: {dict(asked)}; refused, or only a part: {dict(refused)}")
+    check(not failed, f"{len(failed)} pairs differ:\n" + "\n".join(failed))
+    for target in set(TARGETS) - VIEWERS:
+        check(asked[target] > 10 or target in ("pprof", "callgrind"), f"{target}: {asked[target]} files were compared")
+
+
+main()
