@@ -32,7 +32,7 @@ FRAME static void calls_directly(void)
 
 FRAME static void calls_by_pointer(unsigned size)
 {
-    char room[size];
+    char *room = __builtin_alloca(size);
     memset(room, 0, size);
     __asm__ volatile("" ::"r"(room) : "memory");
     pointer(200000);

@@ -1,5 +1,5 @@
-/* Spends three quarters of its time in one function and a quarter in another, six calls deep. Without libc, so that all of
- * its code is in one small file. SPDX-License-Identifier: MIT */
+/* Spends three quarters of its time in one function and a quarter in another, six calls deep. Without libc, so that all
+ * of its code is in one small file. SPDX-License-Identifier: MIT */
 #define APART __attribute__((noipa))
 
 static volatile unsigned long sum;
