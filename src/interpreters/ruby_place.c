@@ -173,7 +173,7 @@ static uint32_t count_entries(uint64_t index, uint64_t position, const struct pr
     uint64_t at = position - COUNTED, part = at % BLOCK / PART;
     uint64_t block = index + COUNTED / COUNTS_A_WORD * sizeof(words[0]) + at / BLOCK * BLOCK_BYTES;
     if (!read_bytes(memory, work, block, words, sizeof(words))) return 0;
-    uint32_t before = part == 0 ? 0 : words[1] >> (part - 1) * PART_BITS & PART_MASK;
+    uint32_t before = part == 0 ? 0 : (uint32_t)(words[1] >> (part - 1) * PART_BITS & PART_MASK);
     return (uint32_t)words[0] + before + count_bits(words[2 + part] << (PART - 1 - at % PART));
 }
 
