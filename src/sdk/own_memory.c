@@ -31,13 +31,15 @@ struct block {
 extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
 
-/* A block of the program's malloc that waits for a thread of the program. */
+/* A block of the program's malloc that waits for a thread of the program. Each block that is taken from there has room
+ * for this. */
 struct returned {
     struct returned *next;
 };
 
 static _Atomic(struct block *) spare[SPARE_BLOCKS];
 static _Atomic(struct returned *) returned;
+static atomic_size_t borrowed; /* blocks that threads of the library took from the program's malloc */
 
 void *libc_malloc(size_t size) __asm__("__real_malloc");
 void *libc_calloc(size_t count, size_t size) __asm__("__real_calloc");
@@ -142,24 +144,48 @@ static void free_returned(void)
     }
 }
 
+static size_t with_room(size_t size)
+{
+    return size < sizeof(struct returned) ? sizeof(struct returned) : size;
+}
+
+/* A thread of the library that gets no block, as under valgrind, takes from the program's malloc, and hands as many
+ * back at once: the program may never call a function here again. */
+static void *borrow(void *memory)
+{
+    if (memory) atomic_fetch_add(&borrowed, 1);
+    return memory;
+}
+
+static bool repay(void)
+{
+    size_t count = atomic_load(&borrowed);
+    while (count > 0 && !atomic_compare_exchange_weak(&borrowed, &count, count - 1)) continue;
+    return count > 0;
+}
+
 /* --- The functions ------------------------------------------------------------------------------------------------ */
 
-/* A thread of the library that gets no block, as under valgrind, takes from the program's malloc. */
 void *own_malloc(size_t size)
 {
-    bool is_own = own_threads_are_calling();
-    void *memory = is_own ? block_new(size) : NULL;
-    if (!is_own) free_returned();
-    return memory ? memory : libc_malloc(size);
+    if (own_threads_are_calling()) {
+        void *memory = block_new(size);
+        return memory ? memory : borrow(libc_malloc(with_room(size)));
+    }
+    free_returned();
+    return libc_malloc(with_room(size));
 }
 
 void *own_calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
-    if (!own_threads_are_calling()) free_returned();
-    void *memory = own_threads_are_calling() ? block_new(bytes) : NULL;
-    return memory ? memset(memory, 0, bytes) : libc_calloc(count, size);
+    if (own_threads_are_calling()) {
+        void *memory = block_new(bytes);
+        return memory ? memset(memory, 0, bytes) : borrow(libc_calloc(1, with_room(bytes)));
+    }
+    free_returned();
+    return libc_calloc(1, with_room(bytes));
 }
 
 /* Code of the library's threads does not resize what the program's malloc gave: nobody knows its size here. */
@@ -167,7 +193,7 @@ void *own_realloc(void *memory, size_t size)
 {
     struct block *block = memory ? block_of(memory) : NULL;
     if (!memory) return own_malloc(size);
-    return block ? block_resize(block, size) : libc_realloc(memory, size);
+    return block ? block_resize(block, size) : libc_realloc(memory, with_room(size));
 }
 
 void own_free(void *memory)
@@ -178,7 +204,7 @@ void own_free(void *memory)
     struct block *block = block_of(memory);
     if (block)
         block_free(block);
-    else if (is_own)
+    else if (is_own && !repay())
         give_back(memory);
     else
         libc_free(memory);

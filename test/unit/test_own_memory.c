@@ -18,8 +18,14 @@ void *program_calloc(size_t count, size_t size) __asm__("__real_calloc");
 void *program_realloc(void *memory, size_t size) __asm__("__real_realloc");
 void program_free(void *memory) __asm__("__real_free");
 
-static bool is_librarys_thread;
+static bool is_librarys_thread, may_free;
 static unsigned allocated, freed;
+static size_t smallest = SIZE_MAX; /* size of the smallest block that was asked of the program's malloc */
+
+static void note(size_t size)
+{
+    if (size < smallest) smallest = size;
+}
 
 bool own_threads_are_calling(void)
 {
@@ -29,23 +35,26 @@ bool own_threads_are_calling(void)
 void *program_malloc(size_t size)
 {
     allocated++;
+    note(size);
     return malloc(size);
 }
 
 void *program_calloc(size_t count, size_t size)
 {
     allocated++;
+    note(count * size);
     return calloc(count, size);
 }
 
 void *program_realloc(void *memory, size_t size)
 {
+    note(size);
     return realloc(memory, size);
 }
 
 void program_free(void *memory)
 {
-    CHECK(!is_librarys_thread);
+    CHECK(may_free || !is_librarys_thread);
     freed++;
     free(memory);
 }
@@ -86,7 +95,8 @@ TEST(a_thread_of_the_library_has_blocks_of_all_sizes)
 
 TEST(a_thread_of_the_library_without_room_has_the_programs_malloc)
 {
-    is_librarys_thread = true;
+    void *programs = own_malloc(1);
+    is_librarys_thread = may_free = true;
     pages_set_limit(1);
     allocated = freed = 0;
     char *block = own_malloc(1 << 20), *other = own_calloc(1 << 20, 1);
@@ -95,7 +105,10 @@ TEST(a_thread_of_the_library_without_room_has_the_programs_malloc)
     pages_set_limit(SIZE_MAX);
     own_free(block);
     own_free(other);
-    is_librarys_thread = false;
+    CHECK_UINT(freed, 2);
+    own_free(programs);
+    CHECK_UINT(freed, 2); /* it waits for a thread of the program */
+    is_librarys_thread = may_free = false;
 }
 
 TEST(many_blocks_are_apart)
@@ -112,6 +125,15 @@ TEST(many_blocks_are_apart)
         own_free(blocks[i]);
     }
     is_librarys_thread = false;
+}
+
+TEST(a_block_of_the_program_has_room_for_what_the_library_writes_into_it)
+{
+    smallest = SIZE_MAX;
+    own_free(own_malloc(1));
+    own_free(own_calloc(1, 1));
+    own_free(own_realloc(own_malloc(20), 1));
+    CHECK_UINT(smallest, sizeof(void *));
 }
 
 TEST(a_block_of_the_program_goes_back_to_a_thread_of_the_program)
