@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, slowness, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PYTHON = "/usr/bin/python3"
@@ -95,7 +95,7 @@ class Running:
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)
 
     def __enter__(self):
-        time.sleep(0.5)
+        time.sleep(0.5 * slowness())
         return self.process
 
     def __exit__(self, *_):

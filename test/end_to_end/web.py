@@ -1,12 +1,12 @@
 """A web application in Python under load: its threads' functions, sent to a server. Arguments: the build folder, and optionally a
 part of the names of the cases. SPDX-License-Identifier: MIT"""
+import concurrent.futures
 import http.client
 import pathlib
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "serve")]
@@ -52,11 +52,9 @@ def record_shop(folder):
         wait_until(lambda: shop.port() or shop.process.poll() is not None, "gunicorn does not begin")
         check(shop.port(), text(shop.log.read_bytes()))
         end = time.monotonic() + SECONDS
-        clients = [threading.Thread(target=load, args=(shop.port(), end)) for _ in range(THREADS)]
-        for client in clients:
-            client.start()
-        for client in clients:
-            client.join()
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            for client in [pool.submit(load, shop.port(), end) for _ in range(THREADS)]:
+                client.result()
         check(shop.stop() == 0, text(shop.log.read_bytes()))
     finally:
         shop.process.kill()

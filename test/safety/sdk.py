@@ -87,9 +87,12 @@ def the_librarys_thread_takes_nothing_from_the_programs_malloc():
     if OWN_SANITIZER:
         leave_out("the library has a sanitizer, which follows its memory")
     watched = {"LD_PRELOAD": BUILD / "test/safety/safety_watches_malloc.so"}
-    check_equal(text(ends_well("whole_api_many_threads", 3, **watched).stdout), "lived", "output")
+    done = ends_well("whole_api_many_threads", 3, **watched)
+    check_equal((text(done.stdout), text(done.stderr)), ("lived", ""), "output")
     with FakeServer() as server:
-        ends_well("outlives_leader", OFFBEAT_DSN=server.dsn, LD_PRELOAD=f"{watched['LD_PRELOAD']}:{LIBRARY}", OFFBEAT_CHUNK_SECONDS=1)
+        ends_well("outlives_leader", OFFBEAT_DSN=server.dsn, LD_PRELOAD=f"{watched['LD_PRELOAD']}:{LIBRARY}", OFFBEAT_CHUNK_SECONDS=1,
+                  OFFBEAT_SHUTDOWN_TIMEOUT_MS=60000)
+        check(server.chunks, "the library sent nothing")
 
 
 @case
