@@ -18,6 +18,8 @@ void *program_calloc(size_t count, size_t size) __asm__("__real_calloc");
 void *program_realloc(void *memory, size_t size) __asm__("__real_realloc");
 void program_free(void *memory) __asm__("__real_free");
 
+enum { LARGEST = 1 << 30 };
+
 static bool is_librarys_thread, may_free;
 static unsigned allocated, freed;
 static size_t smallest = SIZE_MAX; /* size of the smallest block that was asked of the program's malloc */
@@ -36,7 +38,7 @@ void *program_malloc(size_t size)
 {
     allocated++;
     note(size);
-    return malloc(size);
+    return size <= LARGEST ? malloc(size) : NULL; /* AddressSanitizer's ends the program */
 }
 
 void *program_calloc(size_t count, size_t size)
