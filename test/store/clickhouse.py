@@ -111,7 +111,7 @@ class Server(Process):
 
     def __init__(self, folder, shard="1", replica="1", zookeeper=None, macros=True):
         self.port, tcp, between = free_ports(3)
-        self.shard, self.replica = shard, replica
+        self.shard, self.replica, self.has_keeper = shard, replica, zookeeper is not None
         os.makedirs(folder)
         keeper = (f"<zookeeper><node><host>127.0.0.1</host><port>{zookeeper.port}</port></node>"
                   "<session_timeout_ms>6000</session_timeout_ms></zookeeper>" if zookeeper else "")
@@ -150,7 +150,7 @@ class Server(Process):
             connection.close()
 
     def start(self, seconds=60, table=None):
-        """Waits until a query, and an INSERT of nothing into TABLE, succeed."""
+        """Waits until queries, also of its ZooKeeper, and an INSERT of nothing into TABLE succeed."""
         self.launch()
         return self.wait(seconds, table)
 
@@ -158,7 +158,7 @@ class Server(Process):
         end = time.monotonic() + seconds
         while True:
             try:
-                self.query("SELECT 1")
+                self.query("SELECT count() FROM system.zookeeper WHERE path = '/'" if self.has_keeper else "SELECT 1")
                 if table:
                     self.query(f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0")
                 return self

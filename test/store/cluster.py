@@ -346,6 +346,8 @@ def machines():
             server = _machines[name] = clickhouse.Server(f"{folder.name}/{name}", shard, replica, keeper)
             atexit.register(server.stop)
             server.start()
+    if _machines["keeper"].process.poll() is not None:  # its end says nothing of offbeat
+        _machines["keeper"].start()
     return _machines
 
 
@@ -354,6 +356,8 @@ def replicas(*names):
     servers = [machines()[name] for name in names]
     with tempfile.TemporaryDirectory() as folder:
         store = Cluster(folder, servers)
+        for server in servers:
+            server.wait()
         try:
             yield store.create()
         finally:
