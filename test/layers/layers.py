@@ -1,6 +1,7 @@
 """What must hold between the parts: who includes whom (the table in doc/architecture.md), what the code that runs in a
 signal handler calls, what the preloaded library needs and shows. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
+import functools
 import pathlib
 import re
 import subprocess
@@ -52,6 +53,7 @@ def lines_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+@functools.cache
 def source_files():
     return sorted(path for path in (ROOT / "src").rglob("*.[ch]"))
 
@@ -119,8 +121,8 @@ def the_sampler_knows_its_sources_by_their_functions_alone():
     check(len(names) > 1, f"sources: {names}")
     headers = [name for name in names if (folder / f"source/{name}.h").exists()]
     check_equal(headers, [], "sources with a header")
-    users = {str(path.relative_to(folder)) for path in folder.rglob("*.[ch]") for name in names
-             if re.search(rf"\b{name}\b(?!\.c)", COMMENT_OR_TEXT.sub("", path.read_text(encoding="utf-8")))}
+    users = {str(path.relative_to(folder)) for path in folder.rglob("*.[ch]")
+             if re.search(rf"\b({'|'.join(names)})\b(?!\.c)", COMMENT_OR_TEXT.sub("", path.read_text(encoding="utf-8")))}
     check_equal(users, {"run/source_list.c", "source/sources.h", *(f"source/{name}.c" for name in names)}, "files that name a source")
 
 
@@ -258,33 +260,43 @@ def every_function_has_a_caller_in_src():
 
 @case
 def the_signal_handler_calls_only_what_is_on_its_list():
-    allowed = set()
-    for line in (ROOT / "test/layers/signal_handler.symbols").read_text(encoding="utf-8").splitlines():
-        allowed |= set(line.split("#")[0].split())
+    allowed = symbols_on_list("signal_handler.symbols")
     walks = (f"libunwind.a.p_{name}.c.o" for name in ("unwind", "resume_cache", "x86_64_step", "expression", "wide_rule",
                                                        "frame_lookup", "cfi", "x86_64_compile", "x86_64_plt_stub"))
     functions = tuple(f"libinterpreters.a.p_{name}.c.o" for name in ("block_view", "cpython_stack", "merged_stack", "php_stack", "ruby_stack"))
     for name in ("signal_handler.c.o", *walks, *functions):
-        objects = [path for path in BUILD.rglob("*.o") if str(path).replace("/", "_").endswith(name)]
+        objects = [path for path in object_files() if str(path).replace("/", "_").endswith(name)]
         check(objects, f"no object file {name} in {BUILD}")
         for path in objects:
-            undefined = {line.split()[-1] for line in lines_of("nm", "--undefined-only", str(path))}
-            check(undefined <= allowed, f"{path} calls {sorted(undefined - allowed)}: not on the list of "
+            others = undefined_in(path) - allowed
+            check(not others, f"{path} calls {sorted(others)}: not on the list of "
                   "test/layers/signal_handler.symbols")
+
+
+@functools.cache
+def object_files():
+    return sorted(BUILD.rglob("*.o"))
+
+
+@functools.cache
+def symbols_in(path):
+    """(needed, defined): the names that an object needs, and the global ones that it defines. An address is before the latter."""
+    rows = [line.split() for line in lines_of("nm", "--extern-only", str(path))]
+    return {row[-1] for row in rows if len(row) == 2}, {row[-1] for row in rows if len(row) == 3}
+
+
+def undefined_in(path):
+    return symbols_in(path)[0]
+
+
+def defined_in(path):
+    return symbols_in(path)[1]
 
 
 def symbols_on_list(name):
     """The words of a list in this folder, without its comments."""
     lines = (ROOT / "test/layers" / name).read_text(encoding="utf-8").splitlines()
     return {word for line in lines for word in line.split("#")[0].split()}
-
-
-def undefined_in(path):
-    return {line.split()[-1] for line in lines_of("nm", "--undefined-only", str(path))}
-
-
-def defined_in(path):
-    return {line.split()[-1] for line in lines_of("nm", "--defined-only", "--extern-only", str(path))}
 
 
 def files_in_a_circle(calls):
