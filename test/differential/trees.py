@@ -36,6 +36,7 @@ def unpack(tree, release):
 
 def check_tables(lines):
     print("".join(f"# {line}\n" for line in lines), flush=True)
+    check(lines and re.fullmatch(r"1\.\.[1-9][0-9]*", lines[-1]), "tables.py did not compare all files")
     failed = [line for line in lines if line.startswith("not ok")]
     different = [line for line in lines if re.match("# .*: 0x", line)]
     unexpected = [line for line in different if not STALE.search(line)]

@@ -1,12 +1,12 @@
 """One table of the cases that ran in several emulated machines: `table.py NAME=LOG…`, where each LOG is the output of recordings.py.
-Ends with status 1 if a case failed, or is missing in a machine. SPDX-License-Identifier: MIT"""
+Ends with status 1 if a case failed or is missing in a machine, or if a machine ended before its last case. SPDX-License-Identifier: MIT"""
 import pathlib
 import re
 import sys
 
 
 def cases_of(log):
-    """{case: (outcome, figures)}."""
+    """{case: (outcome, figures)}. The last line of a whole log says how many cases there are."""
     cases, figures = {}, []
     for line in log.splitlines():
         found = re.match(r"(ok|not ok) \d+ - (.*?)(?: # (SKIP.*))?$", line)
@@ -15,6 +15,8 @@ def cases_of(log):
             figures = []
         elif line.startswith("# "):
             figures.append(line[2:])
+    if not re.search(rf"^1\.\.{len(cases)}$", log, re.MULTILINE):
+        cases["the end of all cases"] = ("not ok", [f"after {len(cases)} cases", *figures])
     return cases
 
 
