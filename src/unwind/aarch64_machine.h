@@ -31,7 +31,8 @@ enum machine_register {
 
 enum {
     MACHINE_ELF = EM_AARCH64,
-    MACHINE_RED_ZONE = 0, /* nothing below SP is in use */
+    MACHINE_RED_ZONE = 0,     /* nothing below SP is in use */
+    MACHINE_RECORD_BELOW = 8, /* bytes below SP at which a frame record may begin: in code of Go, x29 is SP - 8 */
     MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1,
     MACHINE_KEPT_IN_CALL = MACHINE_ALL_KNOWN,
     MACHINE_ARGUMENTS = 0x3f << MACHINE_X0, /* arguments of a system call, which the kernel shows */

@@ -93,7 +93,7 @@ enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registe
 {
     if (!machine_known(registers, MACHINE_FP)) return MACHINE_UNKNOWN_REGISTER;
     uint64_t fp = registers->values[MACHINE_FP];
-    if (fp < registers->values[MACHINE_SP] || fp % WORD != 0) return MACHINE_BAD_FRAME;
+    if (fp + MACHINE_RECORD_BELOW < registers->values[MACHINE_SP] || fp % WORD != 0) return MACHINE_BAD_FRAME;
     uint64_t caller_fp = 0, return_address = 0;
     if (!unwind_read(memory, fp, &caller_fp) || !unwind_read(memory, fp + WORD, &return_address))
         return MACHINE_BAD_MEMORY;

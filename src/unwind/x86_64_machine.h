@@ -46,6 +46,7 @@ enum {
     /* registers of a thread that is in a system call, which the kernel has stored */
     MACHINE_KEPT_IN_CALL = MACHINE_ALL_KNOWN & ~(1 << MACHINE_RAX | 1 << MACHINE_RCX | 1 << MACHINE_R11),
     MACHINE_RED_ZONE = 128, /* bytes below SP that are in use (System V ABI for AMD64 §3.2.2) */
+    MACHINE_RECORD_BELOW = 0,
 };
 
 /* A rule to find the caller of a frame. The return address is right below the CFA, and so are the saved registers that

@@ -200,6 +200,18 @@ TEST(code_without_a_table_is_left_by_its_frame_record)
     CHECK_TEXT(walk(&thread), "8000 1110 1304 root");
 }
 
+TEST(a_frame_record_of_go_begins_a_word_below_the_stack_pointer)
+{
+    struct thread thread = {.pc = UNKNOWN_CODE, .sp = STACK + 8, .fp = STACK};
+    thread.stack[0] = STACK + 32;
+    thread.stack[1] = UNKNOWN_CODE + 0x10;
+    thread.stack[4] = 0;
+    thread.stack[5] = OUTERMOST + 4;
+    CHECK_TEXT(walk(&thread), "8000 8010 1304 root");
+    thread.sp = STACK + 16;
+    CHECK_TEXT(walk(&thread), "8000 no table");
+}
+
 TEST(stubs_of_both_sizes_return_to_x30_from_each_instruction)
 {
     for (uint64_t pc = STUB; pc < STUB_WITH_BTI + 5 * 4; pc += 4) {

@@ -258,7 +258,8 @@ static enum machine_step step_by_frame_pointer(struct walk *walk)
     uint64_t fp = walk->registers[MACHINE_FP];
     if (fp == 0 && walk->module_code != BPF_CODE_UNKNOWN) return MACHINE_ROOT;
     bool is_other_stack = walk->module_code == BPF_CODE_STACK_SWITCH;
-    if ((fp < walk->registers[MACHINE_SP] && !is_other_stack) || fp % WORD != 0) return MACHINE_NO_RULE;
+    bool is_below = fp + MACHINE_RECORD_BELOW < walk->registers[MACHINE_SP];
+    if ((is_below && !is_other_stack) || fp % WORD != 0) return MACHINE_NO_RULE;
     if (bpf_probe_read_user(walk->words, 2 * WORD, (const void *)fp) != 0) return MACHINE_NO_RULE;
     uint64_t return_address = machine_code_address(walk->words[1]);
     if (return_address != 0 && !find_module(walk, return_address - 1)) {
