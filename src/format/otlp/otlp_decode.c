@@ -903,16 +903,19 @@ static bool is_dictionary(struct slice message)
 }
 
 /* Returns whether BYTES begin a field of a file and end before it does: profiles of a resource, which begin with its
- * attributes or with those of a scope, or a dictionary. */
+ * attributes or with those of a scope, or a dictionary. A shorter field is not told from lines of text. */
 static bool is_cut_field(struct slice bytes)
 {
-    enum { RESOURCE = 1, SCOPE_PROFILES = 2 };
+    enum { RESOURCE = 1, SCOPE_PROFILES = 2, SIZE_MIN = 128 };
     struct cursor cursor = cursor_of(bytes);
     uint8_t tag = cursor_u8(&cursor);
     uint64_t size = cursor_uleb128(&cursor);
-    if (cursor.failed || size <= cursor_left(&cursor) || (tag & 7) != PROTOBUF_BYTES) return false;
+    size_t start = cursor_offset(&cursor);
+    if (size < SIZE_MIN || size <= cursor_left(&cursor) || (tag & 7) != PROTOBUF_BYTES) return false;
     uint8_t inner = cursor_u8(&cursor);
-    if (cursor.failed || (inner & 7) != PROTOBUF_BYTES) return false;
+    uint64_t inner_size = cursor_uleb128(&cursor);
+    if (cursor.failed || inner_size > size - (cursor_offset(&cursor) - start)) return false;
+    if ((inner & 7) != PROTOBUF_BYTES) return false;
     if (tag >> 3 == DATA_RESOURCE_PROFILES) return inner >> 3 == RESOURCE || inner >> 3 == SCOPE_PROFILES;
     return tag >> 3 == DATA_DICTIONARY && inner >> 3 > 0 && inner >> 3 < DICTIONARY_END;
 }

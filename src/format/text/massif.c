@@ -196,6 +196,9 @@ static enum status massif_decode(struct slice bytes, struct profile *profile, st
         profile_add_comment(profile, slice_of_text("no snapshot has memory in use"));
         return profile_failed(profile, error);
     }
+    if (decoder.left.size == 0 && profile->omissions.count > 0)
+        return error_set(error, STATUS_MALFORMED, bytes.size,
+                         "the file is cut short, before the end of its first tree");
     if (decoder.left.size == 0)
         return error_set(error, STATUS_UNSUPPORTED, bytes.size, "no snapshot has a tree of the heap");
     decoder.path = calloc(MASSIF_DEPTH_MAX, sizeof(*decoder.path));
