@@ -32,17 +32,20 @@ static bool leads_to_caller(const struct crossing *crossing, uint64_t fp)
 {
     uint64_t addresses[PROOF_FRAMES];
     size_t count = 0;
-    struct unwind_memory plain = *crossing->memory;
+    struct unwind_memory *memory = crossing->memory; /* a copy would not know which block was read last */
+    const struct unwind_memory before = *memory;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP | 1u << MACHINE_FP};
-    plain.cross = NULL;
-    plain.stack_pointers = NULL;
+    memory->cross = NULL;
+    memory->stack_pointers = NULL;
     registers.values[MACHINE_IP] = crossing->return_address - 1;
     registers.values[MACHINE_SP] = crossing->place + WORD;
     registers.values[MACHINE_FP] = fp;
     enum unwind_outcome outcome =
-        unwind_walk_from_caller(crossing->modules, &registers, &plain, addresses, PROOF_FRAMES, &count);
+        unwind_walk_from_caller(crossing->modules, &registers, memory, addresses, PROOF_FRAMES, &count);
+    memory->cross = before.cross;
+    memory->stack_pointers = before.stack_pointers;
     if (outcome == UNWIND_ROOT && count == 1) return true;
-    return count > 1 && call_site_leads_to(crossing->memory->code, addresses[1], crossing->start, addresses[0]);
+    return count > 1 && call_site_leads_to(memory->code, addresses[1], crossing->start, addresses[0]);
 }
 
 /* Decides whether the frame that is tried was called itself, and finds its frame pointer. */

@@ -22,8 +22,11 @@ bool is_caller_proven(const struct frame_search *search, uint64_t return_address
     uint64_t addresses[CALLERS_MAX], start = 0;
     size_t count = 0;
     struct unwind_registers registers = caller_of(search, return_address, cfa);
+    uint64_t *stack_pointers = search->memory->stack_pointers; /* the walk that searches has them */
+    search->memory->stack_pointers = NULL;
     enum unwind_outcome outcome =
         unwind_walk_recovering(search->modules, &registers, search->memory, NULL, addresses, CALLERS_MAX, &count);
+    search->memory->stack_pointers = stack_pointers;
     if (outcome == UNWIND_ROOT) return true;
     for (size_t i = 0; i + 1 < count; i++) {
         uint64_t inside = addresses[i] - (i > 0);

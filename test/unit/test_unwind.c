@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "unwind/copied_stack.h"
+#include "unwind/cross_code.h"
 #include "unwind/elf_sections.h"
 #include "unwind/frame_table_file.h"
 #include "unwind/unwind.h"
@@ -627,6 +628,7 @@ struct scene {
     size_t count;
     bool whole; /* all of the stack can be read without asking */
     unsigned asked;
+    uint64_t *stack_pointers; /* receives those of the frames; NULL: not wanted */
 };
 
 /* A page holds 16 words here. */
@@ -1255,8 +1257,11 @@ static enum unwind_outcome walk_without_registers(struct scene *scene, size_t *r
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
     struct unwind_modules modules = {.items = &module, .count = 1};
     struct unwind_code code = {.read = read_code};
-    struct unwind_memory memory = {
-        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene, .code = &code};
+    struct unwind_memory memory = {.shift = (uint64_t)(uintptr_t)scene->stack - STACK,
+                                   .extend = extend,
+                                   .context = scene,
+                                   .code = &code,
+                                   .stack_pointers = scene->stack_pointers};
     return unwind_walk_without_registers(&modules, &scene->registers, &memory, scene->addresses, FRAMES_MAX,
                                          &scene->count, ret_recovered_count);
 }
@@ -1360,6 +1365,7 @@ static struct scene *blocked_in_callback(void)
 TEST(a_callback_that_blocks_is_found_where_its_caller_was_called_directly)
 {
     size_t recovered_count = 0;
+    uint64_t stack_pointers[FRAMES_MAX] = {0};
     struct scene *scene = blocked_in_callback();
     put_call(0x410, 0x300);
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
@@ -1368,9 +1374,60 @@ TEST(a_callback_that_blocks_is_found_where_its_caller_was_called_directly)
     CHECK_UINT(scene->addresses[2], CODE + 0x410);
     frame_table_fini(&scene->table);
 
+    scene = blocked_in_callback(); /* the proof does not disturb the stack pointers */
+    put_call(0x410, 0x300);
+    scene->stack_pointers = stack_pointers;
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
+    CHECK_UINT(stack_pointers[0], STACK + 8 * 10);
+    CHECK_UINT(stack_pointers[1], STACK + 8 * 16);
+    CHECK_UINT(stack_pointers[2], STACK + 8 * 22);
+    frame_table_fini(&scene->table);
+
     scene = blocked_in_callback();
     put_call(0x410, 0x308); /* it was not called by what seems to have called it */
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
+    frame_table_fini(&scene->table);
+}
+
+/* Reads a page of 16 words into the place of the one before. */
+static bool replace_block(struct unwind_memory *memory, uint64_t address)
+{
+    static uint64_t block[16];
+    const struct scene *scene = memory->context;
+    if (address < STACK || address >= STACK + 8 * STACK_WORDS) return false;
+    memory->low = address & ~(uint64_t)127;
+    memory->high = memory->low + sizeof(block);
+    memory->shift = (uint64_t)(uintptr_t)block - memory->low;
+    memcpy(block, &scene->stack[(memory->low - STACK) / 8], sizeof(block));
+    return true;
+}
+
+/* The code at 0x700 is not in the table. The function at 0x300 has called it through a register and finds its caller by
+ * the RBP that was pushed, which was called from 0xf10. */
+TEST(code_without_rules_is_crossed_in_memory_that_is_read_block_by_block)
+{
+    struct unwind_code code = {.read = read_code};
+    struct scene *scene = fresh_scene();
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
+    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_memory memory = {
+        .extend = replace_block, .context = scene, .code = &code, .cross = unwind_cross_code};
+    memset(code_bytes, 0x90, sizeof(code_bytes));
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0c, RBP, 16, 0x86, 2, END);
+    put_code(0x30e, "\xff\xd0", 2);
+    put_call(0xf10, 0x300);
+    enter(scene, 0x700, 10);
+    scene->registers.values[MACHINE_FP] = 0x1234; /* the program's, for any purpose */
+    scene->stack[10] = STACK + 8 * 40;            /* leads nowhere, by another block */
+    scene->stack[41] = 0x1234;
+    scene->stack[11] = STACK + 8 * 20;
+    scene->stack[12] = CODE + 0x310;
+    scene->stack[21] = CODE + 0xf10;
+    CHECK_UINT(unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count),
+               UNWIND_ROOT);
+    CHECK_UINT(scene->count, 3);
+    CHECK_UINT(scene->addresses[1], CODE + 0x310);
+    CHECK_UINT(scene->addresses[2], CODE + 0xf10);
     frame_table_fini(&scene->table);
 }
 
