@@ -120,13 +120,14 @@ bool jit_names_find(struct jit_names *names, const char *path, int64_t not_befor
 bool jit_names_find_kept(struct jit_names *names, const char *path, const uint64_t *addresses, size_t count)
 {
     struct stat facts;
-    if (!begin(names, count)) return false;
+    /* Whether it can be read, only open says: access goes by the rights of the user, without capabilities. */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0) return true;
-    if (is_readable(descriptor, &facts)) read_to_end(descriptor, &names->bytes);
+    if (descriptor < 0) return false;
+    bool is_begun = begin(names, count);
+    if (is_begun && is_readable(descriptor, &facts)) read_to_end(descriptor, &names->bytes);
     (void)close(descriptor);
-    take_lines(names, addresses, count);
-    return true;
+    if (is_begun) take_lines(names, addresses, count);
+    return is_begun;
 }
 
 /* Steps back over ":DIGITS"; NULL if they are not there. */

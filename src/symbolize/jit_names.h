@@ -27,7 +27,7 @@ bool jit_names_find(struct jit_names *names, const char *path, int64_t not_befor
                     size_t count);
 
 /* The same for the file at PATH in a folder of ours, or a link there: the recorder has checked its owner and its time.
- */
+ * Returns false, with nothing to free, if it cannot be opened or memory is short. */
 bool jit_names_find_kept(struct jit_names *names, const char *path, const uint64_t *addresses, size_t count);
 
 /* A place at the end of NAME, as V8 writes it: "JS:*name /path/to/file.js:12:3". False if there is none. */

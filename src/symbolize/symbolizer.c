@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/hash.h"
@@ -305,7 +304,7 @@ static bool find_jit_names(const struct symbolizer *symbolizer, int64_t pid, con
     char path[PATH_MAX];
     const char *directory = symbolizer->options.map_directory;
     (void)snprintf(path, sizeof(path), "%s/maps/perf-%" PRId64 ".map", directory ? directory : "", pid);
-    if (directory && access(path, R_OK) == 0) return jit_names_find_kept(ret_names, path, addresses, count);
+    if (directory && jit_names_find_kept(ret_names, path, addresses, count)) return true;
     (void)snprintf(path, sizeof(path), "/tmp/perf-%" PRId64 ".map", pid);
     int64_t start = (int64_t)(symbolizer->profile->time_ns / NANOSECONDS) - CLOCKS_DIFFER_SECONDS;
     return jit_names_find(ret_names, path, start, addresses, count);
