@@ -120,11 +120,15 @@ void kept_maps_look(struct kept_maps *maps, pid_t pid, uint64_t start_ticks)
 {
     struct identity identity;
     struct stat facts;
+    struct kept_map *known = known_map(maps, pid);
+    if (known && known->ended_ns != 0) { /* it has the names of an earlier process with this number */
+        forget(maps, known);
+        known = NULL;
+    }
     if (!maps->directory || !read_identity(pid, &identity)) return;
     int found = find_map(pid, identity.inner_pid, &facts);
     if (found < 0) return;
-    struct kept_map *known = known_map(maps, pid);
-    bool is_same = known && known->device == facts.st_dev && known->inode == facts.st_ino && known->ended_ns == 0;
+    bool is_same = known && known->device == facts.st_dev && known->inode == facts.st_ino;
     if (!is_same && is_trusted(&facts, &identity, start_ticks)) {
         if (known) forget(maps, known);
         keep(maps, pid, found, &facts);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/memory_budget.h"
 
+#include "base/unsigned.h"
 #include "recorder/task_files.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 enum {
     FILES_MAX = 3 << 10, /* three quarters of the tables that the kernel can have */
     PART = 4,            /* the fourth part of the files is closed at a time if there is too little memory */
+    PART_MAX = 32,       /* most of these: the kernel takes up to 20 ms for each table, for which nothing is recorded */
 };
 
 uint64_t memory_budget_own_bytes(void)
@@ -34,6 +36,6 @@ size_t memory_budget_note(struct memory_budget *budget, uint64_t bytes, size_t o
     size_t beyond = open > files_max ? open - files_max : 0;
     budget->bytes = bytes;
     budget->is_exceeded = budget->bytes_max != 0 && bytes > budget->bytes_max;
-    size_t part = budget->is_exceeded ? open / PART + 1 : 0;
-    return beyond > part ? beyond : part;
+    size_t part = budget->is_exceeded ? least(open / PART + 1, PART_MAX) : 0;
+    return greatest(beyond, part);
 }
