@@ -1,5 +1,5 @@
 /* Children that had ended before their birth was read: what is seen of them belongs to the process that they were a
- * copy of.  SPDX-License-Identifier: MIT */
+ * copy of, in the same tick: the engine reports nothing of them later.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_RECORDER_GONE_CHILDREN_H
 #define OFFBEAT_RECORDER_GONE_CHILDREN_H
 

@@ -319,8 +319,10 @@ void recorded_process_restart(struct recorded_process *process, const struct rec
     read_executable(process);
     write_start(process, options, &status, process->tick.time_ns);
     process->code.modules.count = process->code.next_number = 0;
-    if (!process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer))
+    if (!process_code_list(&process->code, files, process->watched.pid, options->image_directory, process->writer)) {
         process->has_ended |= errno == ENOENT || errno == ESRCH;
+        process_code_update(&process->code); /* walks may not use the modules before, whose files may be closed */
+    }
     write_kernel(process, options);
     write_usage(process);
     interpreted_process_restart(process);

@@ -433,6 +433,14 @@ static void count_stacks(struct recorder *recorder)
     }
 }
 
+/* Returns true if THREAD has ended without a report of it. The engine forgets a gone child, so that there is none if it
+ * was still ending. */
+static bool has_ended_unseen(const struct recorder *recorder, const struct recorded_thread *thread)
+{
+    if (recorder->observes_rarely) return gone_children_parent(&recorder->gone, thread->tid) != 0;
+    return !thread->is_known;
+}
+
 /* A thread that no tick has observed has ended: each of its stacks stands for a period. */
 static void write_stacks(struct recorder *recorder)
 {
@@ -443,9 +451,9 @@ static void write_stacks(struct recorder *recorder)
         const struct walked_stack walked = {
             .addresses = recorder->addresses.items + queued->first, .count = queued->count, .outcome = queued->outcome};
         if (!thread) continue;
-        bool is_awaited = recorder->observes_rarely; /* its end will be observed */
-        if (!thread->is_known && !is_awaited) thread->unwritten.cpu_ns += queued->process->tick.period_ns;
-        thread->has_ended |= !thread->is_known && !is_awaited;
+        bool is_over = has_ended_unseen(recorder, thread);
+        if (is_over && !thread->is_known) thread->unwritten.cpu_ns += queued->process->tick.period_ns;
+        thread->has_ended |= is_over;
         thread_times_write_running(thread, &queued->process->tick, &walked);
         queued->process->counts.stacks++;
     }
@@ -784,6 +792,7 @@ void recorder_tick(struct recorder *recorder)
     }
     observe(recorder, &sink, now_ns);
     write_stacks(recorder);
+    recorder->gone = (struct gone_children){.next = 0}; /* their numbers may become those of others */
     for (size_t i = 0; i < recorder->processes.count; i++) {
         recorded_process_end_tick(recorder->processes.items[i]);
         remove_ended_threads(recorder, recorder->processes.items[i]);
