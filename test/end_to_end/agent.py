@@ -26,8 +26,11 @@ PATH_BYTES_MAX = 4060
 class Program:
     """The program, whose threads are at work when the block begins."""
 
+    def __init__(self, path=PROGRAM):
+        self.path = path
+
     def __enter__(self):
-        self.process = subprocess.Popen([PROGRAM], stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([self.path], stdout=subprocess.PIPE)
         self.process.stdout.readline()
         return self.process
 
@@ -321,22 +324,26 @@ def recordings_of_one_process_within_a_second_have_a_file_each():
 
 @case
 def new_processes_are_left_out_if_memory_is_short():
-    with Folder() as folder, Agent(folder, "-o", folder / "out", "--memory-max", "8", *ONLY_IT) as agent:
+    """The program has a name of its own: tests that run at the same time start others of its kind."""
+    with Folder() as folder, Agent(folder, "-o", folder / "out", "--memory-max", "8", "--rule", "name=^alone$", "--rule", "record=no") as agent:
         def says(words):
             agent.process.send_signal(signal.SIGHUP)  # searches at once: on a busy machine, searches are rare
             time.sleep(0.2)
             return words in agent.said()
 
-        def memory():
+        def number(pattern):
+            """The number in the next line about the state."""
+            before = len(re.findall(pattern, agent.said()))
             agent.process.send_signal(signal.SIGUSR1)
-            time.sleep(0.2)
-            return int((re.findall(r"(\d+) MB of memory", agent.said()) or ["0"])[-1])
+            wait_until(lambda: len(re.findall(pattern, agent.said())) > before, agent.said)
+            return int(re.findall(pattern, agent.said())[-1])
 
-        wait_until(lambda: memory() > 8, agent.said)  # the first look
-        with Program():
+        alone = folder / "alone"
+        shutil.copy(PROGRAM, alone)
+        wait_until(lambda: number(r"(\d+) MB of memory, ") > 8, agent.said)  # the first look
+        with Program(alone):
             wait_until(lambda: says("1 processes are left out: the agent has"), agent.said)
-            agent.process.send_signal(signal.SIGUSR1)
-            wait_until(lambda: "agent: 0 processes, " in agent.said(), agent.said)
+            check_equal(number(r"agent: (\d+) processes, "), 0, "processes that are recorded")
         wait_until(lambda: says("no processes are left out any more"), agent.said)
 
 
