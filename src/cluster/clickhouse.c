@@ -86,6 +86,7 @@ struct exchange {
     uint64_t moved_ns;     /* monotonic time of the last byte */
     curl_off_t moved_bytes;
     bool is_silent, is_ended; /* no byte in time; the receiver wants no more */
+    bool has_head;            /* whether the headers of the answer are whole */
 };
 
 static size_t take_body(char *data, size_t size, size_t count, void *context)
@@ -101,6 +102,16 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
         exchange->is_ended = !exchange->request->receive(exchange->request->context, slice_of(data, size));
     }
     return exchange->is_ended ? 0 : size;
+}
+
+/* libcurl takes an answer that is cut between two headers for one without a body. */
+static size_t take_header(char *data, size_t size, size_t count, void *context)
+{
+    struct exchange *exchange = context;
+    struct slice line = slice_of(data, size * count);
+    if (text_begins_with(line, "HTTP/")) exchange->has_head = false;
+    if (text_begins_with(line, "\r\n")) exchange->has_head = true;
+    return line.size;
 }
 
 /* Ends an exchange in which nothing has moved for too long. */
@@ -186,6 +197,8 @@ static bool set_options(struct exchange *exchange, const struct clickhouse *clic
            curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_at_progress) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_XFERINFODATA, exchange) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_HEADERDATA, exchange) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_WRITEDATA, exchange) == CURLE_OK;
 }
@@ -245,6 +258,7 @@ static enum status finish(struct exchange *exchange, const struct clickhouse *cl
     if (exchange->is_silent) return error_set(error, STATUS_IO, 0, "%s does not answer in time", request->place);
     if (code != CURLE_OK)
         return error_set(error, STATUS_IO, 0, "%s: %s", request->place, exchange->curl->easy_strerror(code));
+    if (!exchange->has_head) return error_set(error, STATUS_IO, 0, "%s: the answer is cut", request->place);
     if (status == 200) return STATUS_OK;
     buffer_append(&exchange->failure, "", 1);
     if (exchange->failure.size < 2)
