@@ -24,9 +24,38 @@ void cover_fini(struct cover *cover)
     index_table_fini(&cover->sets.index);
 }
 
+/* --- Ranges ------------------------------------------------------------------------------------------------------- */
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct cover_range *left = a, *right = b;
+    return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
+}
+
+/* Joins ranges that touch, and neighbours until there are few. */
+static void tidy_ranges(struct cover *cover, int level)
+{
+    struct cover_range *ranges = cover->ranges[level].items;
+    size_t count = 0;
+    if (cover->ranges[level].count > 0) qsort(ranges, cover->ranges[level].count, sizeof(*ranges), compare_ranges);
+    for (size_t i = 0; i < cover->ranges[level].count; i++) {
+        if (count > 0 && ranges[i].start_ns <= ranges[count - 1].end_ns) {
+            if (ranges[i].end_ns > ranges[count - 1].end_ns) ranges[count - 1].end_ns = ranges[i].end_ns;
+        } else {
+            ranges[count++] = ranges[i];
+        }
+    }
+    for (; count > RANGES_MAX; count = (count + 1) / 2) {
+        for (size_t i = 0; i < count; i += 2)
+            ranges[i / 2] = (struct cover_range){ranges[i].start_ns, ranges[i + 1 < count ? i + 1 : i].end_ns};
+    }
+    cover->ranges[level].count = count;
+}
+
 static void add_range(struct cover *cover, int level, uint64_t start_ns, uint64_t end_ns)
 {
     if (start_ns >= end_ns) return;
+    if (cover->ranges[level].count == ALL_RANGES_MAX) tidy_ranges(cover, level);
     if (!ARRAY_PUSH(&cover->ranges[level], ALL_RANGES_MAX, (struct cover_range){start_ns, end_ns}))
         cover->failed = true;
 }
@@ -63,9 +92,9 @@ static void choose_set(struct cover *cover, const uint8_t *service, const struct
                                .inputs_xor = set->inputs_xor,
                                .rows = set->rows};
     (void)memcpy(chosen.service, service, ROW_ID_BYTES);
-    if (!INDEXED_ARRAY_PUSH(&cover->sets, SETS_MAX, hash_of(service, set->level, set->start_ns), chosen))
-        cover->failed = true;
-    add_range(cover, set->level, set->start_ns, rollup_level_end(set->level, set->start_ns));
+    /* Where there is no room, the chunks are read. */
+    bool has_room = INDEXED_ARRAY_PUSH(&cover->sets, SETS_MAX, hash_of(service, set->level, set->start_ns), chosen);
+    add_range(cover, has_room ? set->level : LEVEL_CHUNK, set->start_ns, rollup_level_end(set->level, set->start_ns));
 }
 
 bool cover_takes(const struct cover *cover, const uint8_t *service, int level, uint64_t start_ns, uint64_t inputs,
@@ -200,8 +229,8 @@ static enum status cover_days(struct cluster *cluster, int shard, const struct s
     uint64_t end_ns = to_ns < clock_utc_ns() ? to_ns : clock_utc_ns(), at_ns = to_ns;
     enum status status = STATUS_OK;
     if (end_ns > first_ns && (end_ns - first_ns) / DAY_NS < DAYS_MAX / 4) {
-        for (uint64_t day_ns = end_ns - end_ns % DAY_NS; list.count < DAYS_MAX && day_ns >= first_ns; day_ns -= DAY_NS)
-            list.starts[list.count++] = day_ns;
+        for (uint64_t days = (end_ns - first_ns) / DAY_NS + 1; days-- > 0;)
+            list.starts[list.count++] = first_ns + days * DAY_NS;
     } else {
         status = list_days(cluster, shard, query, to_ns, &list, error);
     }
@@ -270,32 +299,6 @@ static enum status find_out_longest(struct cluster *cluster, int shard, uint64_t
 }
 
 /* --- A query ------------------------------------------------------------------------------------------------------ */
-
-static int compare_ranges(const void *a, const void *b)
-{
-    const struct cover_range *left = a, *right = b;
-    return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
-}
-
-/* Joins ranges that touch, and neighbours until there are few. */
-static void tidy_ranges(struct cover *cover, int level)
-{
-    struct cover_range *ranges = cover->ranges[level].items;
-    size_t count = 0;
-    if (cover->ranges[level].count > 0) qsort(ranges, cover->ranges[level].count, sizeof(*ranges), compare_ranges);
-    for (size_t i = 0; i < cover->ranges[level].count; i++) {
-        if (count > 0 && ranges[i].start_ns <= ranges[count - 1].end_ns) {
-            if (ranges[i].end_ns > ranges[count - 1].end_ns) ranges[count - 1].end_ns = ranges[i].end_ns;
-        } else {
-            ranges[count++] = ranges[i];
-        }
-    }
-    for (; count > RANGES_MAX; count = (count + 1) / 2) {
-        for (size_t i = 0; i < count; i += 2)
-            ranges[i / 2] = (struct cover_range){ranges[i].start_ns, ranges[i + 1 < count ? i + 1 : i].end_ns};
-    }
-    cover->ranges[level].count = count;
-}
 
 enum status cover_query(struct cluster *cluster, int shard, const struct store_query *query, struct cover *cover,
                         struct error *error)
