@@ -15,11 +15,10 @@ enum {
     CHECK_SECONDS = 60,      /* days near today are looked at again after so long */
     OLD_CHECK_SECONDS = 600, /* older days are */
     QUIET_SECONDS = 300,     /* chunks that started later are not in roll-ups */
-    NOTE_SECONDS = 20,       /* a chunk may take so long from coverage_note to the cluster */
     SERVICES_MAX = 1 << 14,
     BUCKETS_MAX = 1 << 20,
     SETS_MAX = 1 << 19,
-    LONGEST_MAX = 1 << 12,
+    DAYS_BYTES_MAX = 512 << 20,
 };
 
 static const uint64_t BUCKET_NS = DAY_NS / BUCKETS_PER_DAY;
@@ -58,6 +57,7 @@ void coverage_forget(struct coverage *coverage)
 {
     (void)pthread_mutex_lock(&coverage->lock);
     while (coverage->day_count > 0) drop_day(coverage, coverage->day_count - 1);
+    coverage->forgotten++;
     (void)pthread_mutex_unlock(&coverage->lock);
 }
 
@@ -92,18 +92,34 @@ static bool is_fresh(const struct coverage_day *day, uint64_t now_ns)
     return !day->is_doubtful && now_ns - day->checked_ns < (is_old ? OLD_CHECK_SECONDS : CHECK_SECONDS) * SECOND_NS;
 }
 
-static void keep_day(struct coverage *coverage, struct coverage_day *day)
+static size_t bytes_of_day(const struct coverage_day *day)
 {
-    (void)pthread_mutex_lock(&coverage->lock);
-    size_t place = find_day(coverage, day->shard, day->project, day->start_ns);
-    if (place < coverage->day_count) drop_day(coverage, place);
-    if (coverage->day_count == COVERAGE_DAYS_MAX) {
+    return day->services.capacity * sizeof(*day->services.items) + day->buckets.capacity * sizeof(*day->buckets.items) +
+           day->sets.capacity * sizeof(*day->sets.items);
+}
+
+/* Drops the days that were looked at the longest ago, until there is room for one with BYTES. Under the lock. */
+static void make_room(struct coverage *coverage, size_t bytes)
+{
+    for (size_t i = 0; i < coverage->day_count; i++) bytes += bytes_of_day(coverage->days[i]);
+    while (coverage->day_count > 0 && (coverage->day_count == COVERAGE_DAYS_MAX || bytes > DAYS_BYTES_MAX)) {
         size_t oldest = 0;
         for (size_t i = 1; i < coverage->day_count; i++) {
             if (coverage->days[i]->checked_ns < coverage->days[oldest]->checked_ns) oldest = i;
         }
+        bytes -= bytes_of_day(coverage->days[oldest]);
         drop_day(coverage, oldest);
     }
+}
+
+/* FORGOTTEN: that of COVERAGE before DAY was looked at. */
+static void keep_day(struct coverage *coverage, struct coverage_day *day, uint64_t forgotten)
+{
+    (void)pthread_mutex_lock(&coverage->lock);
+    day->is_doubtful = forgotten != coverage->forgotten;
+    size_t place = find_day(coverage, day->shard, day->project, day->start_ns);
+    if (place < coverage->day_count) drop_day(coverage, place);
+    make_room(coverage, bytes_of_day(day));
     day->is_kept = true;
     day->users = 1;
     coverage->days[coverage->day_count++] = day;
@@ -124,7 +140,7 @@ static void note_longest(struct coverage *coverage, const struct store_chunk *ch
 void coverage_note(struct coverage *coverage, const struct store_chunk *chunk)
 {
     uint64_t now_ns = clock_monotonic_ns();
-    bool is_late = chunk->start_ns + (QUIET_SECONDS - NOTE_SECONDS) * SECOND_NS < clock_utc_ns();
+    bool is_late = chunk->start_ns + (QUIET_SECONDS - COVERAGE_NOTE_SECONDS) * SECOND_NS < clock_utc_ns();
     struct coverage_note note = {
         .project = chunk->project, .bucket_ns = chunk->start_ns - chunk->start_ns % BUCKET_NS, .noted_ns = now_ns};
     row_id_of(&chunk->service, 1, note.service);
@@ -140,7 +156,8 @@ void coverage_note(struct coverage *coverage, const struct store_chunk *chunk)
         place = known;
         break;
     }
-    bool is_other = place->bucket_ns != note.bucket_ns || memcmp(place->service, note.service, ROW_ID_BYTES) != 0;
+    bool is_other = place->project != note.project || place->bucket_ns != note.bucket_ns ||
+                    memcmp(place->service, note.service, ROW_ID_BYTES) != 0;
     if (is_late && is_other && place->noted_ns > coverage->lost_notes_ns) coverage->lost_notes_ns = place->noted_ns;
     if (is_late) *place = note;
     if (is_late) coverage->newest_note_ns = now_ns;
@@ -150,11 +167,14 @@ void coverage_note(struct coverage *coverage, const struct store_chunk *chunk)
 /* --- Looking at a day --------------------------------------------------------------------------------------------- */
 
 /* Returns the index of the service NAME; UINT32_MAX without room. Services come in the order of their names, and later
- * questions about the same day may have further ones at the end. */
+ * questions about the same day may have further ones at the end: so the search begins where the last one ended. */
 static uint32_t take_service(struct coverage_day *day, struct slice name)
 {
-    for (size_t i = day->services.count; i-- > 0;) {
-        if (slice_equals_text(name, day->services.items[i].name)) return (uint32_t)i;
+    for (size_t i = 0; i < day->services.count; i++) {
+        size_t place = (day->last_service + i) % day->services.count;
+        if (!slice_equals_text(name, day->services.items[place].name)) continue;
+        day->last_service = (uint32_t)place;
+        return (uint32_t)place;
     }
     struct coverage_service *service =
         name.size <= STORE_NAME_BYTES_MAX ? ARRAY_ADD(&day->services, SERVICES_MAX) : NULL;
@@ -165,7 +185,8 @@ static uint32_t take_service(struct coverage_day *day, struct slice name)
     *service = (struct coverage_service){.name = ""};
     if (name.size > 0) (void)memcpy(service->name, name.data, name.size);
     row_id_of(&name, 1, service->id);
-    return (uint32_t)day->services.count - 1;
+    day->last_service = (uint32_t)day->services.count - 1;
+    return day->last_service;
 }
 
 static bool take_bucket(void *context, const struct row *row)
@@ -299,6 +320,7 @@ enum status coverage_take(struct cluster *cluster, int shard, uint64_t project, 
     size_t place = find_day(coverage, shard, project, start_ns);
     if (place < coverage->day_count && is_fresh(coverage->days[place], now_ns)) known = coverage->days[place];
     if (known) known->users++;
+    uint64_t forgotten = coverage->forgotten;
     (void)pthread_mutex_unlock(&coverage->lock);
     *ret_day = known;
     if (known) return STATUS_OK;
@@ -313,7 +335,7 @@ enum status coverage_take(struct cluster *cluster, int shard, uint64_t project, 
         free_day(day);
         return status;
     }
-    keep_day(coverage, day);
+    keep_day(coverage, day, forgotten);
     *ret_day = day;
     return STATUS_OK;
 }
@@ -322,14 +344,15 @@ enum status coverage_take(struct cluster *cluster, int shard, uint64_t project, 
 
 bool coverage_has_lost(const struct coverage *coverage, const struct coverage_day *day)
 {
-    return coverage->lost_notes_ns + NOTE_SECONDS * SECOND_NS > day->checked_ns && coverage->lost_notes_ns > 0;
+    return coverage->lost_notes_ns + COVERAGE_NOTE_SECONDS * SECOND_NS > day->checked_ns && coverage->lost_notes_ns > 0;
 }
 
 /* Returns whether this server may have a chunk there that was not seen when DAY was looked at. */
 static bool has_note(struct coverage *coverage, const struct coverage_day *day, uint32_t service, uint64_t start_ns,
                      uint64_t end_ns)
 {
-    uint64_t since_ns = day->checked_ns > NOTE_SECONDS * SECOND_NS ? day->checked_ns - NOTE_SECONDS * SECOND_NS : 0;
+    uint64_t since_ns =
+        day->checked_ns > COVERAGE_NOTE_SECONDS * SECOND_NS ? day->checked_ns - COVERAGE_NOTE_SECONDS * SECOND_NS : 0;
     const uint8_t *id = day->services.items[service].id;
     (void)pthread_mutex_lock(&coverage->lock);
     bool is_noted = coverage_has_lost(coverage, day);

@@ -3,8 +3,9 @@
  * A roll-up is the sums of a service in 10 minutes, an hour or a day, in as many rows as there are groups of equal
  * names. Each of its rows has the count and the XOR of the ids that it was made of; it counts only while the rows of
  * the chunks have the same, and while all of its rows are there. So anybody may make roll-ups, at any time, and a chunk
- * that comes late makes them void by itself. What was found out about a day is kept for a minute: another server's late
- * chunk is missing for so long, one of this server is not. SPDX-License-Identifier: MIT */
+ * that comes late makes them void by itself. What was found out about a day is kept for a minute, of days before
+ * yesterday for ten: another server's late chunk is missing for so long, one of this server is not.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLUSTER_COVERAGE_H
 #define OFFBEAT_CLUSTER_COVERAGE_H
 
@@ -18,7 +19,12 @@
 
 struct cluster;
 
-enum { BUCKETS_PER_DAY = 144, COVERAGE_DAYS_MAX = 512, COVERAGE_NOTES_MAX = 1024 };
+enum {
+    BUCKETS_PER_DAY = 144,
+    COVERAGE_DAYS_MAX = 512,
+    COVERAGE_NOTES_MAX = 1024,
+    COVERAGE_NOTE_SECONDS = 20, /* a chunk that takes longer from its note to the cluster makes all be forgotten */
+};
 
 /* Ids of the chunks of one service in 10 minutes. */
 struct coverage_bucket {
@@ -43,12 +49,13 @@ struct coverage_service {
 struct coverage_day {
     uint64_t project, start_ns;
     int shard;
-    uint64_t until_ns;   /* later chunks were not looked at */
-    uint64_t checked_ns; /* monotonic */
-    unsigned users;      /* readers; under the lock of the coverage */
-    bool is_kept;        /* whether it is in the list of the coverage */
-    bool is_doubtful;    /* whether it is to be looked at again */
-    bool is_too_large;   /* more than fits here: roll-ups are not used */
+    uint64_t until_ns;     /* later chunks were not looked at */
+    uint64_t checked_ns;   /* monotonic */
+    unsigned users;        /* readers; under the lock of the coverage */
+    bool is_kept;          /* whether it is in the list of the coverage */
+    bool is_doubtful;      /* whether it is to be looked at again */
+    bool is_too_large;     /* more than fits here: roll-ups are not used */
+    uint32_t last_service; /* index of the one that was found last */
     ARRAY_OF(struct coverage_service) services;
     ARRAY_OF(struct coverage_bucket) buckets; /* sorted by service and number */
     ARRAY_OF(struct coverage_set) sets;       /* sorted by service, level and start */
@@ -70,6 +77,7 @@ struct coverage {
     pthread_mutex_t lock; /* lock of all below */
     struct coverage_day *days[COVERAGE_DAYS_MAX];
     size_t day_count;
+    uint64_t forgotten; /* number of times that all days were forgotten */
     struct coverage_note notes[COVERAGE_NOTES_MAX];
     uint64_t newest_note_ns, lost_notes_ns; /* monotonic; LOST: of the newest one that had no room */
     ARRAY_OF(struct coverage_longest) longest;

@@ -2,6 +2,7 @@
  * partition. The blocks depend on the file alone, so that a repetition has the same bytes. A file that a shard does not
  * take is sent again without end; the other shards go on.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
+#include "base/clocks.h"
 #include "base/cursor.h"
 #include "cluster/cluster_private.h"
 
@@ -145,6 +146,14 @@ static void note_problem(struct shipper *shipper, const char *text)
     (void)snprintf(shipper->said, sizeof(shipper->said), "%s", text);
 }
 
+/* Returns whether no note tells of the chunks of FILE: an earlier process received them, or the cluster was away. */
+static bool is_unnoted(const struct cluster *cluster, uint64_t file)
+{
+    uint64_t age_max_ns = (COVERAGE_NOTE_SECONDS - 5) * SECOND_NS;
+    return file <= insert_spool_left(cluster->spool) ||
+           insert_spool_begun_ns(cluster->spool, file) + age_max_ns < clock_utc_ns();
+}
+
 void *shipper_run(void *context)
 {
     struct shipper *shipper = context;
@@ -157,8 +166,7 @@ void *shipper_run(void *context)
         struct error error = {0};
         enum status status = send_file(shipper, file, &error);
         note_problem(shipper, status == STATUS_OK ? "" : error.message);
-        /* Nobody has noted the chunks of an earlier process. */
-        if (file <= insert_spool_left(cluster->spool)) coverage_forget(&cluster->coverage);
+        if (status == STATUS_OK && is_unnoted(cluster, file)) coverage_forget(&cluster->coverage);
         /* A file of which shards take parts by different placements is sent again. */
         if (status == STATUS_OK && placement == topology_placement(&cluster->topology))
             insert_spool_mark(cluster->spool, file, bit, topology_all_shards(&cluster->topology), placement);
