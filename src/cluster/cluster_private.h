@@ -133,6 +133,7 @@ enum status sum_rows_each(struct cluster *cluster, int shard, const struct sum_r
 struct dictionary_reading {
     struct stack_dictionary dictionary;
     uint64_t next; /* number of the next segment */
+    bool is_damaged;
     struct buffer bytes;
 };
 void dictionary_reading_fini(struct dictionary_reading *reading);

@@ -15,12 +15,11 @@ static bool take_segment(void *context, const struct row *row)
     uint64_t number = row_number(row, 0);
     if (number < reading->next) return true;
     buffer_clear(&reading->bytes);
-    if (number > reading->next ||
-        payload_unpack(row->cells[2], row_number(row, 1), &reading->bytes, NULL) != STATUS_OK ||
-        !stack_dictionary_read(&reading->dictionary, buffer_slice(&reading->bytes), false))
-        return false;
+    if (number > reading->next) return false;
+    reading->is_damaged = payload_unpack(row->cells[2], row_number(row, 1), &reading->bytes, NULL) != STATUS_OK ||
+                          !stack_dictionary_read(&reading->dictionary, buffer_slice(&reading->bytes), false);
     reading->next++;
-    return true;
+    return !reading->is_damaged;
 }
 
 void dictionary_reading_fini(struct dictionary_reading *reading)
@@ -46,11 +45,14 @@ static enum status read_segments(struct cluster *cluster, const struct space_pla
     for (int shard = 0; shard < SHARDS_MAX; shard++) {
         size_t known = reading->dictionary.node_count;
         if (!(shards >> shard & 1) || known >= place->nodes) continue;
-        for (int attempt = 0; attempt < 3 && status == STATUS_OK && reading->dictionary.node_count < place->nodes;
+        for (int attempt = 0; attempt < 3 && status == STATUS_OK && !reading->is_damaged &&
+                              reading->dictionary.node_count < place->nodes;
              attempt++)
             status = topology_each_row(topology, shard, buffer_slice(&sql), "qqs", take_segment, reading, error);
     }
     buffer_fini(&sql);
+    if (status == STATUS_OK && reading->is_damaged)
+        return error_set(error, STATUS_MALFORMED, 0, "the stacks of sums are damaged");
     return status;
 }
 

@@ -47,6 +47,7 @@ struct building {
     uint64_t project, start_ns;
     struct slice service;
     struct coverage_bucket inputs; /* ids of what it is to be made of */
+    uint64_t rollup_rows;          /* rows of shorter roll-ups that were read */
     INDEXED_ARRAY_OF(struct built_group) groups;
     INDEXED_ARRAY_OF(struct built_part) parts;
     struct dictionary_reading stacks[SPACES_PER_ROLLUP_MAX]; /* stacks of the spaces of PARTS */
@@ -106,6 +107,7 @@ static bool take_input(void *context, const struct row *row)
     struct built_group *group = &building->groups.items[index];
     uint64_t first_ns = row_number(row, SUM_FIRST), last_ns = row_number(row, SUM_LAST);
     uint64_t nodes = row_number(row, SUM_NODES);
+    if (row_number(row, SUM_LEVEL) > LEVEL_CHUNK) building->rollup_rows++;
     uint16_t keep = (uint16_t)row_number(row, SUM_KEEP), day = (uint16_t)row_number(row, SUM_DAY);
     if (first_ns < group->first_ns) group->first_ns = first_ns;
     if (last_ns > group->last_ns) group->last_ns = last_ns;
@@ -136,10 +138,9 @@ static bool read_inputs(struct building *building, const struct cover *cover, en
         count.inputs_xor ^= cover->sets.items[i].inputs_xor;
         rows += cover->sets.items[i].rows;
     }
-    bool has_all_rows = cover->ranges[LEVEL_CHUNK].count > 0 || seen.count == rows;
     id_set_fini(&seen);
-    return *status == STATUS_OK && !building->failed && has_all_rows && count.inputs == building->inputs.inputs &&
-           count.inputs_xor == building->inputs.inputs_xor;
+    return *status == STATUS_OK && !building->failed && building->rollup_rows == rows &&
+           count.inputs == building->inputs.inputs && count.inputs_xor == building->inputs.inputs_xor;
 }
 
 /* --- Numbers of this process -------------------------------------------------------------------------------------- */
