@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { SQL_BYTES_MAX = 64 << 10, CLOCK_SECONDS_MAX = 30, NAMES_BYTES_MAX = 1 << 20 };
 
@@ -138,12 +139,18 @@ static enum status add_column(struct looking *looking, enum cluster_table table,
     return status;
 }
 
-/* A table that an older version made lacks columns; its twin may have added them for both. */
+/* A table that an older version made lacks columns; its twin may have added them for both, or is about to. */
 static enum status add_columns(struct looking *looking, enum cluster_table table, struct error *error)
 {
+    enum { TRIES = 5 };
+    const struct timespec pause = {.tv_sec = 1};
     struct buffer found = {.maximum = NAMES_BYTES_MAX};
-    enum status status = list_columns(looking, table, &found, error);
-    if (status == STATUS_OK && found.size > 1) status = each_missing(looking, table, &found, add_column, error);
+    enum status status = STATUS_IO;
+    for (int i = 0; i < TRIES && status != STATUS_OK; i++) {
+        if (i > 0) (void)nanosleep(&pause, NULL);
+        status = list_columns(looking, table, &found, error);
+        if (status == STATUS_OK && found.size > 1) status = each_missing(looking, table, &found, add_column, error);
+    }
     buffer_fini(&found);
     return status;
 }
