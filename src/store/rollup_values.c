@@ -118,10 +118,12 @@ bool rollup_add_entries(struct rollup_values *rollup, struct slice bytes)
         (has_increases && running_count == 0) || !rollup_room(rollup, 1, value_count) ||
         !rollup_running(rollup, running_count))
         return false;
+    if (running_count) rollup->running->entry_count = 0; /* a damaged row may have left some */
     uint64_t restart_count = has_increases ? cursor_uleb128(&cursor) : 0;
     for (uint64_t node = 0; !cursor_at_end(&cursor);) {
-        node += cursor_uleb128(&cursor);
-        if (node >= DICTIONARY_NODES_MAX) return false;
+        uint64_t distance = cursor_uleb128(&cursor);
+        if (distance >= DICTIONARY_NODES_MAX - node) return false;
+        node += distance;
         if (node >= rollup->node_count && !rollup_room(rollup, node + node / 2 + 64, value_count)) return false;
         if (running_count && !note_running(rollup->running, &cursor, node, has_increases)) return false;
         uint64_t *values = rollup->values + node * value_count;

@@ -39,6 +39,8 @@ static bool make_room(struct running_values *running, size_t node_count)
     uint64_t **const arrays[] = {&running->first, &running->last};
     if (node_count <= running->node_count) return true;
     node_count += node_count / 2 + 64;
+    if (!array_reserve(&running->used, &running->used_capacity, node_count, sizeof(*running->used), SIZE_MAX))
+        return false;
     for (size_t i = 0; i < 2; i++) {
         uint64_t *grown = realloc(*arrays[i], node_count * running->count * sizeof(*grown));
         if (!grown) return false;
@@ -47,7 +49,7 @@ static bool make_room(struct running_values *running, size_t node_count)
         *arrays[i] = grown;
     }
     running->node_count = node_count;
-    return array_reserve(&running->used, &running->used_capacity, node_count, sizeof(*running->used), SIZE_MAX);
+    return true;
 }
 
 /* Returns whether the entries show that the process began anew after the last values. */
