@@ -87,7 +87,9 @@ enum status deletions_take(struct cluster *cluster, struct error *error)
         status = topology_each_sum(&cluster->topology, shard, slice_of_text(sql), "qs", take_deletion, &taken, error);
     }
     (void)pthread_mutex_lock(&deletions->lock);
-    bool is_new = status == STATUS_OK && taken.newest_ns != deletions->newest_ns;
+    /* A replica that is behind has fewer; that of a server whose clock is behind is not the newest one. */
+    bool is_new =
+        status == STATUS_OK && (taken.newest_ns > deletions->newest_ns || taken.items.count > deletions->items.count);
     if (is_new) {
         free(deletions->items.items);
         deletions->items = taken.items;
@@ -125,7 +127,7 @@ uint64_t row_received_ns(enum cluster_table table, struct slice bytes)
 {
     struct row cells;
     if (table != TABLE_CHUNK && table != TABLE_REJECTED) return 0;
-    return row_take(cluster_tables[table].types, &bytes, &cells) ? number_of(table, &cells, "received_ns") : 0;
+    return row_read(table, bytes, &cells) ? number_of(table, &cells, "received_ns") : 0;
 }
 
 /* A roll-up has data of other names, too: one that may have deleted data is made again of what is left. */
@@ -149,7 +151,7 @@ bool deletions_has(struct deletions *deletions, enum cluster_table table, struct
     bool has_times = table == TABLE_RAW || table == TABLE_CHUNK || table == TABLE_SUM || table == TABLE_SPAN;
     bool is_deleted = false;
     (void)pthread_mutex_lock(&deletions->lock);
-    if (has_times && received_ns < deletions->newest_ns && row_take(cluster_tables[table].types, &bytes, &cells)) {
+    if (has_times && received_ns < deletions->newest_ns && row_read(table, bytes, &cells)) {
         for (size_t i = 0; i < deletions->items.count && !is_deleted; i++) {
             const struct deletion *deletion = &deletions->items.items[i];
             is_deleted = received_ns < deletion->before_ns && is_chosen(deletion, table, &cells);

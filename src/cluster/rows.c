@@ -67,13 +67,30 @@ uint64_t row_number(const struct row *row, size_t column)
     return number;
 }
 
+/* Takes a value of a row that is wholly there. An older version may have put it in the spool: numbers that it did not
+ * have at the end of a row are 0. */
+static struct slice take_stored_cell(struct cursor *cursor, char letter)
+{
+    static const uint8_t zero[8];
+    bool is_missing = letter == TYPE_U64 && !cursor->failed && cursor_at_end(cursor);
+    return is_missing ? slice_of(zero, sizeof(zero)) : take_cell(cursor, letter);
+}
+
+bool row_read(enum cluster_table table, struct slice bytes, struct row *ret_row)
+{
+    const char *types = cluster_tables[table].types;
+    struct cursor cursor = cursor_of(bytes);
+    for (size_t i = 0; types[i]; i++) ret_row->cells[i] = take_stored_cell(&cursor, types[i]);
+    return !cursor.failed;
+}
+
 /* Appends the cells of COLUMN of ROWS. */
 static bool write_column(const char *types, size_t column, const struct slice *rows, size_t count, struct buffer *out)
 {
     for (size_t i = 0; i < count; i++) {
         struct cursor cursor = cursor_of(rows[i]);
-        for (size_t before = 0; before < column; before++) (void)take_cell(&cursor, types[before]);
-        struct slice cell = take_cell(&cursor, types[column]);
+        for (size_t before = 0; before < column; before++) (void)take_stored_cell(&cursor, types[before]);
+        struct slice cell = take_stored_cell(&cursor, types[column]);
         if (cursor.failed) return false;
         if (types[column] == TYPE_TEXT)
             row_text(out, cell);

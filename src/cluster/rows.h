@@ -29,5 +29,7 @@ uint64_t row_number(const struct row *row, size_t column);
 
 /* Takes a row of TYPES off the front of BYTES. False if BYTES does not have all of it. */
 bool row_take(const char *types, struct slice *bytes, struct row *ret_row);
+/* Reads BYTES, a row of TABLE that this or an older version put in the spool. False if they have other columns. */
+bool row_read(enum cluster_table table, struct slice bytes, struct row *ret_row);
 
 #endif

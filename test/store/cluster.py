@@ -10,16 +10,19 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "serve"), str(HERE.parent / "end_to_end")]
 import clickhouse  # noqa: E402
 from server import make_certificate  # noqa: E402
+from protobuf_wire import varint  # noqa: E402
 from server_process import administer, chunk_envelope, new_project, new_token  # noqa: E402
 from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
 from tap import case, check, check_equal, long, main, skip, some_of, wait_until  # noqa: E402
@@ -98,6 +101,45 @@ def what_arrives_while_the_tables_are_missing_is_kept_and_counts_once():
         finally:
             server.end()
             store.drop()
+
+
+def spool_of_version_1(content):
+    """A file of the spool whose sums lack the last column."""
+    records = []
+    while content:
+        size, = struct.unpack("<I", content[:4])
+        record, content, rows = content[8:8 + size], content[8 + size:], b""
+        while record:  # a table, the hash that chooses a shard, the size in LEB128, the columns
+            end, length = 9, 0
+            while True:
+                length |= (record[end] & 0x7F) << 7 * (end - 9)
+                end += 1
+                if record[end - 1] < 0x80:
+                    break
+            row = record[end:end + length - (8 if record[0] == 2 else 0)]
+            rows, record = rows + record[:9] + varint(len(row)) + row, record[end + length:]
+        records.append(struct.pack("<II", len(rows), zlib.crc32(rows)) + rows)
+    return b"".join(records)
+
+
+@case
+def tables_and_a_spool_of_the_version_before_are_taken():
+    with cluster() as store:
+        for statement in ("ALTER TABLE {}.sum DROP COLUMN set_rows", "DROP TABLE {}.schema",
+                          "CREATE TABLE {}.schema (version UInt64, oldest_reader UInt64) ENGINE = MergeTree ORDER BY version",
+                          "INSERT INTO {}.schema VALUES (1, 1)"):
+            store.servers[0].query(statement.format(store.database))
+        server = store.server(ack="spool")
+        send(server, range(1, 4))
+        wait_until(lambda: "of an older version (1); offbeat store create adds to them" in server.said(), server.said)
+        check_equal(server.stop(), 0, "exit status")
+        for path in pathlib.Path(store.folder, "inserts").glob("*.rows"):
+            path.write_bytes(spool_of_version_1(path.read_bytes()))
+        store.create()
+        server = store.server(ack="spool")
+        wait_for_chunks(server, 3)
+        check_equal(server.read("top?type=samples")["total"], 60, "samples")
+        check_equal(server.stop(), 0, "exit status")
 
 
 @case
@@ -305,6 +347,21 @@ def cut_requests_and_lost_answers_neither_lose_nor_repeat_a_chunk():
 
 
 @case
+def an_answer_that_is_cut_between_its_headers_is_a_failure():
+    proxy = Proxy(one_server())
+    with tempfile.TemporaryDirectory() as folder:
+        store = Cluster(folder, [proxy]).create()
+        try:
+            for size in (20, 40):
+                proxy.cuts = [("answer", size)]
+                done = store.run("check")
+                check_equal((done.returncode, "the answer is cut" in done.stderr), (1, True), f"{size} bytes: {done.stderr}")
+        finally:
+            proxy.listening.close()
+            store.drop()
+
+
+@case
 def servers_share_projects_keys_and_data():
     with cluster() as store:
         first = store.server()
@@ -364,6 +421,16 @@ def replicas(*names):
             for server in servers:
                 server.send(signal.SIGCONT)
             store.drop()
+
+
+@case
+def columns_that_tables_of_two_replicas_lack_are_added():
+    with replicas("a", "b") as store:
+        columns = f"SELECT count() FROM system.columns WHERE database = '{store.database}' AND table = 'sum' AND name = 'set_rows'"
+        store.servers[0].query(f"ALTER TABLE {store.database}.sum DROP COLUMN set_rows")
+        wait_until(lambda: all(one.query(columns).strip() == "0" for one in store.servers), "the replicas differ")
+        store.create()
+        wait_until(lambda: all(one.query(columns).strip() == "1" for one in store.servers), "the replicas differ")
 
 
 @case
