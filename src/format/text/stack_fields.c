@@ -81,9 +81,11 @@ static bool read_async_thread(struct slice frame, struct thread_fields *fields)
 /* python-1234/1235, python-?/1235 */
 static bool read_perf_thread(struct slice frame, struct thread_fields *fields)
 {
-    const uint8_t *slash = frame.size > 0 ? memrchr(frame.data, '/', frame.size) : NULL;
-    struct slice left = slice_of(frame.data, slash ? (size_t)(slash - frame.data) : 0);
-    const uint8_t *dash = left.size > 0 ? memrchr(left.data, '-', left.size) : NULL;
+    struct slice left = frame;
+    while (left.size > 0 && left.data[left.size - 1] != '/') left.size--;
+    if (left.size == 0) return false;
+    left.size--;
+    const uint8_t *dash = memrchr(left.data, '-', left.size);
     if (!dash || dash == left.data) return false;
     uint64_t pid = 0, tid;
     struct slice id = text_from(frame, left.size + 1), process = text_from(left, (size_t)(dash + 1 - left.data));
