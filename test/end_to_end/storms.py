@@ -92,7 +92,7 @@ def a_thousand_processes_a_second_have_their_time():
     with Folder() as folder:
         spent, _ = Storm(folder, "processes").end()
         found = stacks(folder)
-        check_sum(found, spent, 0.8)
+        check_sum(found, spent, 0.65)  # what ends before its tick is seen in part
         check_callers(found, ("burn",), "works_as_child")
 
 
