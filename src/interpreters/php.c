@@ -1,8 +1,8 @@
 /* Finds PHP in a process, and names its functions. SPDX-License-Identifier: MIT */
 #include "interpreters/php_private.h"
 
-#include "base/utf8.h"
 #include "interpreters/block_view.h"
+#include "interpreters/cut_text.h"
 #include "interpreters/dynamic_symbols.h"
 
 #include <string.h>
@@ -100,23 +100,13 @@ static size_t list_threads(const struct interpreter_state *state, const struct p
 static bool append_string(uint64_t address, const struct process_memory *memory, struct interpreted_work *work,
                           char *text, size_t text_size)
 {
-    static const char more[] = "…";
     uint64_t length = 0;
     uint8_t *bytes = work->blocks[0].bytes;
-    size_t at = strlen(text), end = text_size - sizeof(more);
     if (!process_memory_read(memory, &work->pieces, address + PHP_STRING_LENGTH, &length, sizeof(length))) return false;
-    size_t kept = length < INTERPRETED_FILE_MAX ? (size_t)length : INTERPRETED_FILE_MAX, i = 0;
+    size_t kept = length < INTERPRETED_FILE_MAX ? (size_t)length : INTERPRETED_FILE_MAX;
     work->blocks[0].high = 0;
     if (kept > 0 && !process_memory_read(memory, &work->pieces, address + PHP_STRING_DATA, bytes, kept)) return false;
-    while (i < kept) {
-        size_t size = utf8_sequence_size(bytes + i, bytes + kept), taken = size ? size : 1;
-        if (at + taken > end) break;
-        memcpy(text + at, size ? (const char *)bytes + i : "?", taken);
-        at += taken;
-        i += taken;
-    }
-    memcpy(text + at, more, i < length ? sizeof(more) : 0);
-    if (i == length) text[at] = '\0';
+    text_append_cut(text, text_size, slice_of(bytes, kept), length);
     return true;
 }
 

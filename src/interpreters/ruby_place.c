@@ -2,8 +2,8 @@
  * to. SPDX-License-Identifier: MIT */
 #include "interpreters/ruby_private.h"
 
-#include "base/utf8.h"
 #include "interpreters/block_view.h"
+#include "interpreters/cut_text.h"
 
 #include <elf.h>
 #include <string.h>
@@ -46,9 +46,7 @@ static bool copy_string(const struct ruby_offsets *offsets, uint64_t address, co
                         struct interpreted_work *work, char *text, size_t text_size)
 {
     enum { LONG = 1 << 13, SHORT_LENGTH_SHIFT = 14, SHORT_LENGTH_MASK = 31, POINTER = 24 };
-    static const char more[] = "…";
     uint8_t string[RUBY_STRING_BYTES], *bytes = work->blocks[0].bytes;
-    size_t at = 0, end = text_size - sizeof(more), i = 0;
     if (!read_bytes(memory, work, address, string, sizeof(string))) return false;
     uint64_t flags = word_at(string, 0), length = word_at(string, RUBY_STRING_CONTENT), content;
     if (ruby_type(flags) != RUBY_STRING) return false;
@@ -61,15 +59,8 @@ static bool copy_string(const struct ruby_offsets *offsets, uint64_t address, co
     size_t kept = length < text_size ? (size_t)length : text_size;
     if (kept > sizeof(work->blocks[0].bytes)) return false;
     if (kept > 0 && !read_bytes(memory, work, content, bytes, kept)) return false;
-    while (i < kept) {
-        size_t size = utf8_sequence_size(bytes + i, bytes + kept), taken = size ? size : 1;
-        if (at + taken > end) break;
-        memcpy(text + at, size ? (const char *)bytes + i : "?", taken);
-        at += taken;
-        i += taken;
-    }
-    memcpy(text + at, more, i < length ? sizeof(more) : 0);
-    if (i == length) text[at] = '\0';
+    text[0] = '\0';
+    text_append_cut(text, text_size, slice_of(bytes, kept), length);
     return true;
 }
 
