@@ -202,7 +202,7 @@ def every_function_of_a_recording_has_a_system_name_PPF_6():
 
 
 @short
-@case
+@case_by_the_clock(forget=forget_shares)
 def a_forked_child_is_in_the_pprof_file_with_its_own_pid():
     labels = pprof_labels(shares().pprof)
     check(len(labels.get("pid", ())) == 2, f"label pid: {labels.get('pid')}")
