@@ -1,7 +1,7 @@
 /* Runs in the signal handler: no libc. SPDX-License-Identifier: MIT */
 #include "interpreters/block_view.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = INTERPRETED_BLOCK };
 
 void view_begin(struct interpreted_work *work)
 {
@@ -19,11 +19,15 @@ const uint8_t *view_memory(struct interpreted_work *work, const struct process_m
     }
     if (address < PAGE || address > UINT64_MAX - size || size > INTERPRETED_BLOCK) return NULL;
     struct interpreted_block *block = &work->blocks[work->next_block];
-    uint64_t low = address - address % PAGE, high = address + size;
-    if (high - low > INTERPRETED_BLOCK) low = high - INTERPRETED_BLOCK;
+    uint64_t low = address - address % PAGE, high = low + PAGE;
+    if (high < address + size) {
+        high = address + size;
+        low = high - PAGE;
+    }
     block->low = block->high = 0;
-    if (!process_memory_read(memory, &work->pieces, low, block->bytes, (size_t)(high - low))) {
+    if (!process_memory_read(memory, &work->pieces, low, block->bytes, PAGE)) {
         low = address;
+        high = address + size;
         if (!process_memory_read(memory, &work->pieces, low, block->bytes, size)) return NULL;
     }
     block->low = low;

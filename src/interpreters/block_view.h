@@ -7,8 +7,8 @@
 /* Forgets what was read before. */
 void view_begin(struct interpreted_work *work);
 
-/* Returns SIZE bytes at ADDRESS, copied with the rest of their page before them: frames of callers are below. NULL:
- * they cannot be read. */
+/* Returns SIZE bytes at ADDRESS, copied with the rest of their page, or what is before them if they end in the next
+ * one: frames of callers are there. NULL: they cannot be read. */
 const uint8_t *view_memory(struct interpreted_work *work, const struct process_memory *memory, uint64_t address,
                            size_t size);
 

@@ -68,8 +68,13 @@ static const struct cpython_offsets known[] = {
         .thread = {.next = 8, .interpreter = 16, .identity = 136, .native_id = 144, .frame = 56, .size = 152},
         .c_frame = {.frame = 0, .previous = 8},
         .frame = {.size = 80, .code = 0, .previous = 8, .instruction = 56, .owner = 70},
-        .code =
-            {.name = 120, .qualified_name = 128, .file = 112, .first_line = 68, .line_table = 136, .instructions = 192},
+        .code = {.name = 120,
+                 .qualified_name = 128,
+                 .file = 112,
+                 .first_line = 68,
+                 .line_table = 136,
+                 .instructions = 192,
+                 .version = 92},
         .string = STRING_FROM_3_12,
     },
 };
@@ -98,7 +103,7 @@ struct table_layout {
     uint32_t code_size;   /* followed by file, name, qualified name, line table, first line, …, instructions (9) */
 };
 
-enum { LOCK_FROM_3_13 = 16 };
+enum { LOCK_FROM_3_13 = 16, FILE_BEHIND_VERSION = 20 };
 enum { COOKIE, VERSION, FREE_THREADED, TABLE_WORDS = 64, OFFSET_MAX = 4096, INTERPRETER_MAX = 1 << 24 };
 
 static const struct table_layout layouts[] = {
@@ -144,6 +149,7 @@ static bool is_credible(const uint64_t *words, const struct table_layout *layout
            words[layout->frame_size + FRAME_FIELDS + 1] < words[layout->frame_size] &&
            are_inside(words, layout->code_size, CODE_FIELDS, sizeof(uint32_t)) &&
            are_in_key(words + layout->code_size, CODE_FIELDS) &&
+           words[layout->code_size + 1] >= FILE_BEHIND_VERSION + sizeof(uint64_t) &&
            words[layout->code_size + 9] <= words[layout->code_size];
 }
 
@@ -174,7 +180,8 @@ static void take_over(const uint64_t *words, const struct table_layout *layout, 
                  .qualified_name = (uint32_t)code[3],
                  .line_table = (uint32_t)code[4],
                  .first_line = (uint32_t)code[5],
-                 .instructions = (uint32_t)code[9]},
+                 .instructions = (uint32_t)code[9],
+                 .version = (uint32_t)code[1] - FILE_BEHIND_VERSION},
         .string = STRING_FROM_3_12,
     };
     ret->thread.size = ret->thread.frame;

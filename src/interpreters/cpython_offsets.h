@@ -44,6 +44,7 @@ struct cpython_offsets {
     } frame;
     struct {
         uint32_t name, qualified_name, file, first_line, line_table, instructions;
+        uint32_t version; /* number that no other code object has had; 0: there is none */
     } code;
     struct {
         uint32_t ascii, other; /* starts of the characters in a string */

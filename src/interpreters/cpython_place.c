@@ -9,9 +9,6 @@ enum { STRING_LENGTH = 16, STRING_STATE = 32, BYTES_SIZE = 16, BYTES_DATA = 32 }
 
 /* --- Texts -------------------------------------------------------------------------------------------------------- */
 
-/* The bits of a string's state. */
-enum { STATE_KIND_SHIFT = 2, STATE_KIND_MASK = 7, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
-
 /* Returns the character at INDEX. Python's strings may have halves of surrogate pairs, which UTF-8 has not. */
 static uint32_t character_at(const uint8_t *bytes, unsigned width, size_t index)
 {
@@ -34,9 +31,9 @@ static bool read_string(const struct cpython_offsets *offsets, uint64_t address,
     memory_pieces_add(pieces, address + STRING_LENGTH, &length, sizeof(length));
     memory_pieces_add(pieces, address + STRING_STATE, &state, sizeof(state));
     if (!memory->gather(memory, pieces)) return false;
-    unsigned width = state >> STATE_KIND_SHIFT & STATE_KIND_MASK;
-    if ((width != 1 && width != 2 && width != 4) || !(state & STATE_COMPACT) || length > INT64_MAX / 8) return false;
-    uint64_t data = address + (state & STATE_ASCII ? offsets->string.ascii : offsets->string.other);
+    unsigned width = cpython_string_width(state);
+    if (width == 0 || length > INT64_MAX / 8) return false;
+    uint64_t data = address + cpython_string_text(offsets, state);
     uint8_t *bytes = work->blocks[0].bytes;
     size_t kept = length < INTERPRETED_BLOCK / width ? (size_t)length : INTERPRETED_BLOCK / width;
     work->blocks[0].high = 0;
@@ -176,12 +173,23 @@ static uint32_t find_line(const struct cpython_offsets *offsets, uint64_t table,
 
 /* --- A place ------------------------------------------------------------------------------------------------------ */
 
+/* Returns true if the object whose first word is REFERENCES is not freed. A freed one keeps its content for a while:
+ * its count is 0, or a pointer to the next free block is there. Since 3.14, the upper 16 bits are flags. */
+static bool is_alive(uint64_t references)
+{
+    enum { COUNT_BITS = 32, FLAG_BITS = 16 };
+    return (uint32_t)references != 0 && references << FLAG_BITS >> FLAG_BITS >> COUNT_BITS == 0;
+}
+
 /* Returns true if the code object of FRAME is the one that was running. */
 static bool is_still_there(const struct interpreter_state *state, const struct interpreted_frame *frame,
                            const struct process_memory *memory, struct interpreted_work *work)
 {
     struct interpreted_frame again = *frame;
-    return cpython_read_keys(state, memory, work, &again, 1) && again.key == frame->key;
+    uint64_t references;
+    return cpython_read_keys(state, memory, work, &again, 1) && again.key == frame->key &&
+           process_memory_read(memory, &work->pieces, frame->code, &references, sizeof(references)) &&
+           is_alive(references);
 }
 
 bool cpython_place(const struct interpreter_state *state, const struct interpreted_frame *frame,

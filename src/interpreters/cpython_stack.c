@@ -7,19 +7,14 @@
 
 #include "interpreters/block_view.h"
 
-enum { TYPE = 8, NAME_HASH = 24 }; /* offsets in an object and in a string */
+enum { TYPE = 8, STRING_LENGTH = 16, STRING_HASH = 24, STRING_STATE = 32 }; /* offsets in an object and in a string */
 enum { OWNER_ENTRY = 3, TAG_MASK = 7, MINOR_WITH_CLEANUP_FRAMES = 13 };
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
-static uint64_t key_of(const struct cpython_offsets *offsets, const uint8_t *code, uint32_t low, uint64_t name_hash)
-{
-    uint64_t key = mix_key(name_hash, word_at(code, offsets->code.name - low));
-    key = mix_key(key, word_at(code, offsets->code.qualified_name - low));
-    key = mix_key(key, word_at(code, offsets->code.file - low));
-    key = mix_key(key, word_at(code, offsets->code.line_table - low));
-    return mix_key(key, word_at(code, offsets->code.first_line - low) & UINT32_MAX);
-}
+/* A key is of a code object from its type on; where code objects have no version, also of the head of the string of the
+ * file from its length on, and the end of its text. */
+enum { FILE_HEAD_BYTES = 24, FILE_END_BYTES = 32 };
 
 /* Returns the end of the part of a code object that a key is of. */
 static uint32_t code_end(const struct cpython_offsets *offsets)
@@ -29,15 +24,45 @@ static uint32_t code_end(const struct cpython_offsets *offsets)
     return end + (uint32_t)sizeof(uint64_t);
 }
 
+static uint64_t key_of(const struct cpython_offsets *offsets, const uint8_t *code, uint64_t name_hash)
+{
+    uint64_t key = mix_key(name_hash, word_at(code, offsets->code.name - TYPE));
+    key = mix_key(key, word_at(code, offsets->code.qualified_name - TYPE));
+    key = mix_key(key, word_at(code, offsets->code.file - TYPE));
+    key = mix_key(key, word_at(code, offsets->code.line_table - TYPE));
+    key = mix_key(key, word_at(code, offsets->code.first_line - TYPE) & UINT32_MAX);
+    if (offsets->code.version) return mix_key(key, word_at(code, offsets->code.version - TYPE) & UINT32_MAX);
+    const uint8_t *head = code + code_end(offsets) - TYPE, *end = head + FILE_HEAD_BYTES;
+    key = mix_key(key, word_at(head, 0));
+    for (uint32_t at = 0; at < FILE_END_BYTES; at += sizeof(uint64_t)) key = mix_key(key, word_at(end, at));
+    return key;
+}
+
+/* Adds the end of the text of the file of CODE to PIECES. */
+static void add_file_end(const struct cpython_offsets *offsets, uint8_t *code, struct memory_pieces *pieces)
+{
+    uint8_t *head = code + code_end(offsets) - TYPE, *end = head + FILE_HEAD_BYTES;
+    uint32_t state = (uint32_t)word_at(head, STRING_STATE - STRING_LENGTH), width = cpython_string_width(state);
+    uint64_t size = word_at(head, 0) * width;
+    uint64_t kept = size < FILE_END_BYTES ? size : FILE_END_BYTES;
+    for (uint32_t i = 0; i < FILE_END_BYTES; i++) end[i] = 0;
+    if (kept > 0)
+        memory_pieces_add(pieces,
+                          word_at(code, offsets->code.file - TYPE) + cpython_string_text(offsets, state) + size - kept,
+                          end, kept);
+}
+
 bool cpython_read_keys(const struct interpreter_state *state, const struct process_memory *memory,
                        struct interpreted_work *work, struct interpreted_frame *frames, size_t count)
 {
+    _Static_assert(2 * (int)INTERPRETED_CODES <= (int)MEMORY_PIECES_MAX, "a frame has two pieces");
     const struct cpython_offsets *offsets = state->offsets;
+    bool has_version = offsets->code.version != 0;
     size_t size = code_end(offsets) - TYPE;
-    if (size > INTERPRETED_CODE_BYTES) return false;
+    if (size + (has_version ? 0 : FILE_HEAD_BYTES + FILE_END_BYTES) > INTERPRETED_CODE_BYTES) return false;
     struct memory_pieces *pieces = &work->pieces;
     for (size_t done = 0; done < count;) {
-        size_t part = count - done < MEMORY_PIECES_MAX ? count - done : MEMORY_PIECES_MAX;
+        size_t part = count - done < INTERPRETED_CODES ? count - done : INTERPRETED_CODES;
         pieces->count = 0;
         for (size_t i = 0; i < part; i++) memory_pieces_add(pieces, frames[done + i].code + TYPE, work->codes[i], size);
         if (!memory->gather(memory, pieces)) return false;
@@ -45,10 +70,15 @@ bool cpython_read_keys(const struct interpreter_state *state, const struct proce
         for (size_t i = 0; i < part; i++) {
             if (word_at(work->codes[i], 0) != state->code_type) return false;
             uint64_t name = word_at(work->codes[i], offsets->code.name - TYPE);
-            memory_pieces_add(pieces, name + NAME_HASH, &work->hashes[i], sizeof(work->hashes[i]));
+            uint64_t file = word_at(work->codes[i], offsets->code.file - TYPE);
+            memory_pieces_add(pieces, name + STRING_HASH, &work->hashes[i], sizeof(work->hashes[i]));
+            if (!has_version) memory_pieces_add(pieces, file + STRING_LENGTH, work->codes[i] + size, FILE_HEAD_BYTES);
         }
         if (!memory->gather(memory, pieces)) return false;
-        for (size_t i = 0; i < part; i++) frames[done + i].key = key_of(offsets, work->codes[i], TYPE, work->hashes[i]);
+        pieces->count = 0;
+        for (size_t i = 0; i < part && !has_version; i++) add_file_end(offsets, work->codes[i], pieces);
+        if (pieces->count > 0 && !memory->gather(memory, pieces)) return false;
+        for (size_t i = 0; i < part; i++) frames[done + i].key = key_of(offsets, work->codes[i], work->hashes[i]);
         done += part;
     }
     return true;
@@ -206,5 +236,10 @@ struct interpreter_chain cpython_chain(const struct interpreter_state *state)
                                       .frame_ends_record = offsets->frame.is_entry,
                                       .code_size = code_end(offsets),
                                       .code_name = offsets->code.name,
-                                      .name_size = NAME_HASH + sizeof(uint64_t)};
+                                      .name_size = STRING_HASH + sizeof(uint64_t),
+                                      .code_file = offsets->code.version ? 0 : offsets->code.file,
+                                      .file_head = STRING_LENGTH,
+                                      .file_state = STRING_STATE - STRING_LENGTH,
+                                      .file_ascii = offsets->string.ascii,
+                                      .file_other = offsets->string.other};
 }

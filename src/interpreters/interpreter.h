@@ -13,6 +13,7 @@ enum {
     INTERPRETED_BLOCK = 4096,
     INTERPRETED_BLOCKS = 2,
     INTERPRETED_CODE_BYTES = 192,
+    INTERPRETED_CODES = 64, /* code objects that are read at once */
 };
 
 /* A function that is being run. */
@@ -36,8 +37,8 @@ struct interpreted_work {
     struct interpreted_block blocks[INTERPRETED_BLOCKS];
     unsigned next_block; /* block that is replaced next */
     struct memory_pieces pieces;
-    uint8_t codes[MEMORY_PIECES_MAX][INTERPRETED_CODE_BYTES];
-    uint64_t hashes[MEMORY_PIECES_MAX];
+    uint8_t codes[INTERPRETED_CODES][INTERPRETED_CODE_BYTES];
+    uint64_t hashes[INTERPRETED_CODES];
 };
 
 /* The stack of a thread, the innermost frame first. */
@@ -81,8 +82,12 @@ struct interpreter_chain {
                                    none; 0: there are none */
     uint32_t frame_ends_record; /* byte that is 1 in the last frame of a record; 0: there is one record */
     uint32_t code_size, code_name;
-    uint32_t name_size;            /* size of the part of a name that is read */
-    uint32_t name_text, text_size; /* pointer in a name, and size of the part of what is there; size 0: nothing */
+    uint32_t name_size;              /* size of the part of a name that is read */
+    uint32_t name_text, text_size;   /* pointer in a name, and size of the part of what is there; size 0: nothing */
+    uint32_t code_file;              /* pointer to the string of the file; 0: it is not read */
+    uint32_t file_head;              /* start of what is read of the string: its number of characters */
+    uint32_t file_state;             /* word in that part with the size of a character, as CPython's strings have it */
+    uint32_t file_ascii, file_other; /* starts of the text in the string */
 };
 
 /* A mapped ELF file. */

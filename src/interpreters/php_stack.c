@@ -36,7 +36,7 @@ bool php_read_functions(const struct process_memory *memory, struct interpreted_
 {
     struct memory_pieces *pieces = &work->pieces;
     for (size_t done = 0; done < count;) {
-        size_t part = count - done < MEMORY_PIECES_MAX ? count - done : MEMORY_PIECES_MAX;
+        size_t part = count - done < INTERPRETED_CODES ? count - done : INTERPRETED_CODES;
         pieces->count = 0;
         for (size_t i = 0; i < part; i++)
             memory_pieces_add(pieces, frames[done + i].code, work->codes[i], PHP_FUNCTION_BYTES);

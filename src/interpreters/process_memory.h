@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MEMORY_PIECES_MAX = 64 };
+enum { MEMORY_PIECES_MAX = 128 };
 
 /* The kernel's struct iovec. */
 struct memory_range {

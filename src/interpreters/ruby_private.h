@@ -82,7 +82,7 @@ enum interpreted_result ruby_read(const struct interpreter_state *state, struct 
 
 struct interpreter_chain ruby_chain(const struct interpreter_state *state);
 
-/* Computes the keys of COUNT frames, at most MEMORY_PIECES_MAX, and the places of their instructions from their
+/* Computes the keys of COUNT frames, at most INTERPRETED_CODES, and the places of their instructions from their
  * addresses. Returns false if the code of one is none. Signal-safe. */
 bool ruby_read_code(const struct process_memory *memory, struct interpreted_work *work,
                     struct interpreted_frame *frames, size_t count);

@@ -16,7 +16,7 @@ enum {
     FRAMES_A_PART = 64,
 };
 _Static_assert((int)AT_END <= (int)INTERPRETED_CODE_BYTES, "all of it has room");
-_Static_assert((int)FRAMES_A_PART <= (int)MEMORY_PIECES_MAX, "each frame of a part has a piece");
+_Static_assert((int)FRAMES_A_PART <= (int)INTERPRETED_CODES, "each frame of a part has room for its code");
 
 /* --- Code --------------------------------------------------------------------------------------------------------- */
 

@@ -27,6 +27,7 @@ static struct {
     struct interpreted_thread threads[INTERPRETED_THREADS_MAX];
     int tids[INTERPRETED_THREADS_MAX];
     uint64_t merged[RECORDING_FRAMES_MAX];
+    struct recalled_memory recalled;
 } scratch;
 
 static struct process_memory memory_of(struct recorded_process *process)
@@ -43,6 +44,8 @@ void interpreted_process_forget_thread(struct recorded_thread *thread)
     if (is_watched) interpreted->engine_ops->watch_functions(interpreted->engine, thread->tid, 0, NULL);
     thread->interpreted = (struct interpreted_thread){0};
     thread->was_looked_for = false;
+    free(thread->recalled);
+    thread->recalled = NULL;
 }
 
 static void forget_interpreter(struct recorded_process *process)
@@ -208,6 +211,20 @@ static void find_new_thread(struct recorded_thread *thread)
 
 /* --- Stacks ------------------------------------------------------------------------------------------------------- */
 
+/* Reads the functions of THREAD from COPIED, or if that is NULL from MEMORY of its process. */
+static enum interpreted_result read_functions(struct recorded_thread *thread, const struct process_memory *copied,
+                                              const struct process_memory *memory)
+{
+    const struct interpreter_state *state = &thread->process->interpreted.state;
+    if (!copied && !thread->recalled) thread->recalled = calloc(1, sizeof(*thread->recalled));
+    bool is_recalled = !copied && thread->recalled;
+    if (is_recalled) memory = recalled_memory_begin(&scratch.recalled, memory, thread->recalled);
+    enum interpreted_result result =
+        state->interpreter->read(state, thread->interpreted, copied ? copied : memory, &scratch.work, &scratch.stack);
+    if (is_recalled) recalled_memory_end(&scratch.recalled, thread->recalled);
+    return result;
+}
+
 void interpreted_process_add(struct recorded_thread *thread, const struct interpreted_target *target)
 {
     struct recorded_process *process = thread->process;
@@ -225,9 +242,7 @@ void interpreted_process_add(struct recorded_thread *thread, const struct interp
     if (interpreted->attached != INTERPRETER_ATTACHED) return;
     if (thread->interpreted.state == 0) find_new_thread(thread);
     if (thread->interpreted.state == 0) return;
-    enum interpreted_result result =
-        interpreted->state.interpreter->read(&interpreted->state, thread->interpreted,
-                                             target->copied ? target->copied : &memory, &scratch.work, &scratch.stack);
+    enum interpreted_result result = read_functions(thread, target->copied, &memory);
     size_t count = result == INTERPRETED_READ ? merge_stacks(&native, &scratch.stack, &interpreted->view,
                                                              RECORDING_PLACES, scratch.merged, RECORDING_FRAMES_MAX)
                                               : 0;

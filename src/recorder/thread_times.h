@@ -9,6 +9,7 @@
 #ifndef OFFBEAT_RECORDER_THREAD_TIMES_H
 #define OFFBEAT_RECORDER_THREAD_TIMES_H
 
+#include "interpreters/recalled_memory.h"
 #include "interpreters/interpreter.h"
 #include "recorder/engine.h"
 #include "recorder/thread_waits.h"
@@ -19,6 +20,7 @@ struct recorded_thread {
     uint32_t number; /* number in the recording */
     char name[16];
     struct interpreted_thread interpreted; /* STATE 0: no interpreter is known to run it */
+    struct recalled_parts *recalled;       /* parts of the interpreter's memory that its last stack took; may be NULL */
     bool was_looked_for;                   /* true if the interpreter's threads were listed for its sake */
     pid_t inner_tid;                       /* number in its own namespace of process numbers; 0: not known yet */
     struct recorded_process *process;

@@ -7,7 +7,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, short, skip, slowness, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, long, main, run, short, skip, slowness, text  # noqa: E402
+from storm_stacks import judge  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 PYTHON = "/usr/bin/python3"
@@ -181,6 +182,72 @@ def running_ruby_has_its_shares_by_bpf():
     needs(RUBY)
     check_shares_from_outside("bpf", RUBY_SHARES)
 
+
+# --- A storm of code objects, imports and threads ------------------------------------------------------------------
+
+STORM = (PYTHON, ROOT / "test/end_to_end/python_storm.py")
+STORM_RATE = ("-F", "4000")
+
+
+def record_storm(folder, engine, seconds, kind):
+    if engine == "inside":
+        done = OFFBEAT.record(folder, *STORM, seconds, kind, options=STORM_RATE)
+        check(done.returncode == 0, text(done.stderr))
+        return
+    with Running(*STORM, 1000, kind) as process:
+        record_from_outside(folder, engine, process, seconds, *STORM_RATE)
+
+
+def check_storm(engine, kind, wanted, seconds, torn_max):
+    """No name and no stack of at least WANTED is wrong, and at most TORN_MAX of all, in percent, could not be read."""
+    stacks = torn = units = 0
+    while stacks < wanted:
+        with Folder() as folder:
+            record_storm(folder, engine, seconds, kind)
+            counters = OFFBEAT.answer("info", "x.pb.gz", cwd=folder)["recorder"]
+            faults, with_units, gone = judge(folder / "x.pb.gz")
+        check(not faults, f"{len(faults)} faults, such as {list(faults)[:3]}")
+        check(with_units > 0 and gone < 0.5 * with_units, f"{gone} of {with_units} different stacks have functions that are gone")
+        stacks, torn, units = stacks + counters["interpreter_stacks"], torn + counters["interpreter_stacks_torn"], units + with_units
+    print(f"# {engine}: {stacks} stacks, {units} different ones with functions of units, {torn} torn")
+    check(torn <= torn_max / 100 * stacks, f"{torn} of {stacks} stacks were given up")
+
+
+@short
+@case
+def a_storm_has_no_wrong_name_inside():
+    check_storm("inside", "storm", 50, 3, 1)
+
+
+@case
+def a_storm_has_no_wrong_name_by_bpf():
+    check_storm("bpf", "storm", 50, 3, 1)
+
+
+@case
+def proc_gives_up_few_stacks_of_an_ordinary_program():
+    check_storm("proc", "calls", 100, 3, 0.5)
+
+
+@long
+@case
+def a_long_storm_has_no_wrong_name_inside():
+    check_storm("inside", "storm", 50000, 60, 0.5)
+
+
+@long
+@case
+def a_long_storm_has_no_wrong_name_by_bpf():
+    check_storm("bpf", "storm", 50000, 30, 0.5)
+
+
+@long
+@case
+def proc_gives_up_few_stacks_for_long():
+    check_storm("proc", "calls", 50000, 60, 0.5)
+
+
+# --- The interpreter's lock ------------------------------------------------------------------------------------------
 
 LOCK = "[waiting for the GIL]"
 FIGHT = """

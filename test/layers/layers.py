@@ -263,7 +263,7 @@ def the_signal_handler_calls_only_what_is_on_its_list():
     allowed = symbols_on_list("signal_handler.symbols")
     walks = (f"libunwind.a.p_{name}.c.o" for name in ("unwind", "resume_cache", "x86_64_step", "expression", "wide_rule",
                                                        "frame_lookup", "cfi", "x86_64_compile", "x86_64_plt_stub"))
-    functions = tuple(f"libinterpreters.a.p_{name}.c.o" for name in ("block_view", "cpython_stack", "merged_stack", "php_stack", "ruby_stack"))
+    functions = tuple(f"libinterpreters.a.p_{name}.c.o" for name in ("block_view", "cpython_stack", "merged_stack", "php_stack", "recalled_memory", "ruby_stack"))
     for name in ("signal_handler.c.o", *walks, *functions):
         objects = [path for path in object_files() if str(path).replace("/", "_").endswith(name)]
         check(objects, f"no object file {name} in {BUILD}")

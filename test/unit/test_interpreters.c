@@ -6,6 +6,7 @@
 #include "base/slice.h"
 #include "interpreters/cpython_offsets.h"
 #include "interpreters/merged_stack.h"
+#include "interpreters/recalled_memory.h"
 #include "interpreters/thread_number.h"
 
 #include <pthread.h>
@@ -131,16 +132,119 @@ static uint64_t random_number(void)
 
 TEST(garbage_in_memory_ends_in_a_refusal_or_a_bounded_stack)
 {
-    enum { ROUNDS = 400 };
+    const unsigned rounds = getenv("OFFBEAT_TEST_LONG") ? 40000 : 400;
     for (size_t i = 0; i < VERSIONS; i++) {
         struct interpreter_state state;
-        for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned round = 0; round < rounds; round++) {
             (void)load(versions[i]);
             size_t piece_size = file_size - (size_t)(piece_bytes - file);
             for (unsigned j = 0; j < 1u << round % 8; j++)
                 piece_bytes[random_number() % piece_size] = (uint8_t)random_number();
             if (attach(&state) == INTERPRETER_ATTACHED) free(stacks_of(&state));
         }
+    }
+}
+
+/* --- Keys, and what is read again ------------------------------------------------------------------------------- */
+
+/* Writes WORD to each stored piece that has ADDRESS. */
+static void poke(uint64_t address, uint64_t word)
+{
+    for (size_t i = 0; i < header.piece_count; i++) {
+        uint64_t skipped = address - pieces[i].address;
+        if (skipped < pieces[i].size && pieces[i].size - skipped >= sizeof(word))
+            memcpy(piece_bytes + pieces[i].offset + skipped, &word, sizeof(word));
+    }
+}
+
+static uint64_t peek(uint64_t address)
+{
+    static struct memory_pieces work;
+    uint64_t word = 0;
+    CHECK(process_memory_read(&stored, &work, address, &word, sizeof(word)));
+    return word;
+}
+
+/* Reads the stack of the thread that was first of MEMORY's process. */
+static const struct interpreted_stack *read_first(const struct interpreter_state *state,
+                                                  const struct process_memory *memory)
+{
+    static struct interpreted_work work;
+    static struct interpreted_stack stack;
+    struct interpreted_thread threads[8];
+    int tids[8];
+    size_t count = state->interpreter->threads(state, &stored, &work, threads, tids, 8);
+    CHECK(count > 0);
+    CHECK_INT(state->interpreter->read(state, threads[count - 1], memory, &work, &stack), INTERPRETED_READ);
+    CHECK(stack.count > 4);
+    return &stack;
+}
+
+TEST(a_code_object_that_was_freed_has_no_place)
+{
+    static struct interpreted_work work;
+    static struct interpreted_place place;
+    static const uint64_t freed[] = {0, 0x7f0012345678, 0x7f0000000000}; /* a count, and pointers to a free block */
+    for (size_t i = 0; i < PYTHONS; i++) {
+        struct interpreter_state state;
+        (void)load(versions[i]);
+        CHECK_INT(attach(&state), INTERPRETER_ATTACHED);
+        const struct interpreted_frame frame = read_first(&state, &stored)->frames[0];
+        CHECK(state.interpreter->place(&state, &frame, &stored, &work, &place));
+        for (size_t j = 0; j < sizeof(freed) / sizeof(freed[0]); j++) {
+            poke(frame.code, freed[j]);
+            CHECK(!state.interpreter->place(&state, &frame, &stored, &work, &place));
+        }
+    }
+}
+
+TEST(another_file_or_version_in_the_same_place_has_another_key)
+{
+    for (size_t i = 0; i < PYTHONS; i++) {
+        struct interpreter_state state;
+        (void)load(versions[i]);
+        CHECK_INT(attach(&state), INTERPRETER_ATTACHED);
+        const struct interpreted_frame frame = read_first(&state, &stored)->frames[2];
+        uint32_t version = state.offsets->code.version;
+        uint64_t text = peek(frame.code + state.offsets->code.file);
+        uint64_t last = text + state.offsets->string.ascii + peek(text + 16) - sizeof(uint64_t);
+        uint64_t changed = version ? frame.code + version : last;
+        poke(changed, peek(changed) ^ 1);
+        CHECK(read_first(&state, &stored)->frames[2].key != frame.key);
+        poke(changed, peek(changed) ^ 1);
+        CHECK_UINT(read_first(&state, &stored)->frames[2].key, frame.key);
+    }
+}
+
+static unsigned gather_count;
+
+static bool gather_counted(const struct process_memory *memory, const struct memory_pieces *wanted)
+{
+    gather_count++;
+    return gather(memory, wanted);
+}
+
+TEST(a_stack_that_was_read_before_takes_one_call)
+{
+    static struct recalled_memory recalled;
+    static const struct process_memory counted = {.gather = gather_counted};
+    for (size_t i = 0; i < PYTHONS; i++) {
+        struct interpreter_state state;
+        struct recalled_parts parts = {0};
+        struct interpreted_frame first = {0};
+        (void)load(versions[i]);
+        CHECK_INT(attach(&state), INTERPRETER_ATTACHED);
+        for (unsigned round = 0; round < 3; round++) {
+            gather_count = 0;
+            const struct interpreted_frame found =
+                read_first(&state, recalled_memory_begin(&recalled, &counted, &parts))->frames[1];
+            recalled_memory_end(&recalled, &parts);
+            CHECK(round == 0 || gather_count == 1);
+            CHECK(round == 0 || memcmp(&first, &found, sizeof(first)) == 0);
+            first = found;
+        }
+        parts.parts[parts.count / 2].address = 16; /* is gone */
+        (void)read_first(&state, recalled_memory_begin(&recalled, &counted, &parts));
     }
 }
 

@@ -30,6 +30,8 @@ enum {
     BPF_FRAME_BYTES = 128,
     BPF_CODE_BYTES = 192,
     BPF_NAME_BYTES = 96,
+    BPF_FILE_BYTES = 24,
+    BPF_FILE_END_BYTES = 32,
     BPF_TEXT_BYTES = 48,
     BPF_ENVIRONMENT_BYTES = 24,
 };
@@ -130,12 +132,15 @@ struct bpf_interpreted_thread {
 struct bpf_function {
     uint64_t record, frame, code, name; /* RECORD, on the C stack, is that of the first frame in it, else 0 */
     uint64_t text, environment;         /* ENVIRONMENT is the start of what is copied */
+    uint64_t file, file_end;            /* starts of what is copied of the string of the file, and of its text */
     uint8_t record_bytes[BPF_RECORD_BYTES];
     uint8_t frame_bytes[BPF_FRAME_BYTES];
     uint8_t code_bytes[BPF_CODE_BYTES];
     uint8_t name_bytes[BPF_NAME_BYTES];
     uint8_t text_bytes[BPF_TEXT_BYTES];
     uint8_t environment_bytes[BPF_ENVIRONMENT_BYTES];
+    uint8_t file_bytes[BPF_FILE_BYTES];
+    uint8_t file_end_bytes[BPF_FILE_END_BYTES];
 };
 
 /* The functions of a thread, the innermost first. */

@@ -420,6 +420,8 @@ static struct copied_part find_copied(const struct bpf_functions *functions, uin
             {function->record, function->record_bytes, chain->record_size},
             {function->text, function->text_bytes, chain->text_size},
             {function->environment, function->environment_bytes, BPF_ENVIRONMENT_BYTES},
+            {function->file, function->file_bytes, BPF_FILE_BYTES},
+            {function->file_end, function->file_end_bytes, BPF_FILE_END_BYTES},
         };
         for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++) {
             if (parts[j].address != 0 && address - parts[j].address < parts[j].size) return parts[j];

@@ -60,6 +60,21 @@ static __always_inline bool begin_record(struct function_walk *walk, struct bpf_
     return true;
 }
 
+/* Copies the head of the string of the file of the code in INTO, and the end of its text. */
+static __always_inline void copy_file(struct bpf_function *into, const struct interpreter_chain *chain)
+{
+    enum { KIND_SHIFT = 2, KIND_MASK = 7, IS_ASCII = 1 << 6 };
+    uint64_t file = copied_word(into->code_bytes, chain->code_file, BPF_CODE_BYTES);
+    uint64_t head = file + chain->file_head;
+    if (!copy_user(into->file_bytes, BPF_FILE_BYTES, BPF_FILE_BYTES, head)) return;
+    into->file = head;
+    uint64_t state = copied_word(into->file_bytes, chain->file_state, BPF_FILE_BYTES);
+    uint64_t size = copied_word(into->file_bytes, 0, BPF_FILE_BYTES) * (state >> KIND_SHIFT & KIND_MASK);
+    uint64_t kept = size < BPF_FILE_END_BYTES ? size : BPF_FILE_END_BYTES;
+    uint64_t end = file + (state & IS_ASCII ? chain->file_ascii : chain->file_other) + size - kept;
+    if (copy_user(into->file_end_bytes, (uint32_t)kept, BPF_FILE_END_BYTES, end)) into->file_end = end;
+}
+
 /* Copies the code of the frame in INTO, with its name. */
 static __always_inline void copy_code(struct bpf_function *into, const struct interpreter_chain *chain)
 {
@@ -74,6 +89,7 @@ static __always_inline void copy_code(struct bpf_function *into, const struct in
     if (copy_user(into->code_bytes, chain->code_size, BPF_CODE_BYTES, code)) into->code = code;
     uint64_t name = copied_word(into->code_bytes, chain->code_name, BPF_CODE_BYTES);
     if (into->code && copy_user(into->name_bytes, chain->name_size, BPF_NAME_BYTES, name)) into->name = name;
+    if (chain->code_file && into->code) copy_file(into, chain);
     if (chain->text_size == 0 || into->name == 0) return;
     uint64_t text = copied_word(into->name_bytes, chain->name_text, BPF_NAME_BYTES);
     if (copy_user(into->text_bytes, chain->text_size, BPF_TEXT_BYTES, text)) into->text = text;
@@ -86,6 +102,7 @@ static long copy_function(uint32_t index, void *data)
     const struct interpreter_chain *chain = &walk->thread->chain;
     struct bpf_function *into = &walk->copy->functions[index & (BPF_FUNCTIONS_MAX - 1)];
     into->record = into->frame = into->code = into->name = into->text = into->environment = 0;
+    into->file = into->file_end = 0;
     if (walk->record != 0 && !begin_record(walk, into, walk->record)) return 1;
     walk->record = 0;
     into->frame = walk->frame;

@@ -5,6 +5,7 @@
 
 #include "format/recording/recording_layout.h"
 #include "interpreters/merged_stack.h"
+#include "interpreters/recalled_memory.h"
 
 enum { INTERPRETED_STACKS_MAX = 5 };
 
@@ -21,6 +22,9 @@ struct interpreted_request {
     uint64_t stack_pointers[RECORDING_FRAMES_MAX];
     uint64_t merged[RECORDING_FRAMES_MAX];
     struct interpreted_work work;
+    struct recalled_memory recalled;
+    struct recalled_parts parts;          /* parts of the last stack that the handler has read */
+    struct recalled_parts sleeping_parts; /* parts of the last one that the sampler thread has read */
     struct interpreted_stack stacks[INTERPRETED_STACKS_MAX]; /* one for each reply */
 };
 

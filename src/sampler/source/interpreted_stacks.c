@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/source/interpreted_stacks.h"
 
+#include "base/kernel.h"
 #include "base/pages.h"
+#include "base/seccomp_filter.h"
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/own_memory.h"
 #include "sampler/record/recorded_places.h"
@@ -12,9 +14,21 @@ struct interpreted_found interpreted_found;
 static struct interpreted_stack found_stack;
 static uint64_t merged[RECORDING_FRAMES_MAX];
 
+/* Copies PIECES by one call, if filters allow it. */
+static bool gather_at_once(const struct memory_pieces *pieces)
+{
+    uint64_t size = 0;
+    if (!filter_allows(FILTER_MEMORY)) return false;
+    for (size_t i = 0; i < pieces->count; i++) size += pieces->from[i].size;
+    long got = kernel_call6(SYS_process_vm_readv, kernel_process_id(), kernel_address(pieces->to), (long)pieces->count,
+                            kernel_address(pieces->from), (long)pieces->count, 0);
+    return got >= 0 && (uint64_t)got == size;
+}
+
 static bool gather_own(const struct process_memory *memory, const struct memory_pieces *pieces)
 {
     (void)memory;
+    if (gather_at_once(pieces)) return true;
     for (size_t i = 0; i < pieces->count; i++) {
         void *to = (void *)(uintptr_t)pieces->to[i].address;
         if (process_read_memory(pieces->from[i].address, to, pieces->from[i].size) != pieces->from[i].size)
@@ -64,13 +78,27 @@ void interpreted_stacks_finish(struct source_tick *tick, struct sample_reply *re
     reply->functions = NULL;
 }
 
+/* Reads the functions of THREAD into FOUND_STACK. */
+static enum interpreted_result read_sleeping(const struct source_thread *thread)
+{
+    static struct recalled_parts none;
+    const struct interpreter_state *state = &interpreted_found.process.state;
+    struct interpreted_request *request = thread->clock ? atomic_load(&thread->clock->interpreted) : NULL;
+    struct recalled_parts *parts = request ? &request->sleeping_parts : &none;
+    const struct process_memory *memory =
+        recalled_memory_begin(&interpreted_found.recalled, &interpreted_own_memory, parts);
+    enum interpreted_result result =
+        state->interpreter->read(state, thread->interpreted, memory, &interpreted_found.work, &found_stack);
+    recalled_memory_end(&interpreted_found.recalled, parts);
+    return result;
+}
+
 bool interpreted_stacks_add(struct source_tick *tick, const struct source_thread *thread, struct remote_stack *stack)
 {
     const struct interpreted_process *process = &interpreted_found.process;
     uint64_t cpu_ns_after = 0;
     if (thread->interpreted.state == 0 || interpreted_found.attached != INTERPRETER_ATTACHED) return true;
-    enum interpreted_result result = process->state.interpreter->read(
-        &process->state, thread->interpreted, &interpreted_own_memory, &interpreted_found.work, &found_stack);
+    enum interpreted_result result = read_sleeping(thread);
     if (!thread_cpu_ns(thread->files->tid, &cpu_ns_after) || cpu_ns_after != thread->clock_ns) return false;
     const struct native_stack native = {.addresses = stack->addresses,
                                         .stack_pointers = stack->stack_pointers,

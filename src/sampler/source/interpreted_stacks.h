@@ -6,6 +6,7 @@
 #define OFFBEAT_SAMPLER_INTERPRETED_STACKS_H
 
 #include "interpreters/place_table.h"
+#include "interpreters/recalled_memory.h"
 #include "sampler/source/remote_unwind.h"
 #include "sampler/source/source.h"
 
@@ -17,6 +18,7 @@ struct interpreted_found {
     struct memory_range lock; /* lock that a thread must have to run; size 0: not known */
     struct place_table places;
     struct interpreted_work work;
+    struct recalled_memory recalled;
 };
 
 extern struct interpreted_found interpreted_found;

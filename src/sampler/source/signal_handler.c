@@ -101,7 +101,8 @@ static bool gather_memory(const struct process_memory *memory, const struct memo
 static void add_functions(struct sample_request *request, struct sample_reply *reply)
 {
     struct interpreted_request *interpreted = atomic_load(&request->interpreted);
-    const struct process_memory memory = {.gather = gather_memory, .context = request};
+    const struct process_memory own = {.gather = gather_memory, .context = request};
+    const struct process_memory *memory = recalled_memory_begin(&interpreted->recalled, &own, &interpreted->parts);
     bool is_long_call = reply == &request->long_call_reply;
     struct interpreted_stack *stack =
         &interpreted->stacks[is_long_call ? REPLIES_MAX : (size_t)(reply - request->replies)];
@@ -109,7 +110,8 @@ static void add_functions(struct sample_request *request, struct sample_reply *r
     struct interpreted_thread thread = {.state = atomic_load(&interpreted->thread_state),
                                         .identity = atomic_load(&interpreted->thread_identity)};
     reply->functions_result =
-        process->state.interpreter->read(&process->state, thread, &memory, &interpreted->work, stack);
+        process->state.interpreter->read(&process->state, thread, memory, &interpreted->work, stack);
+    recalled_memory_end(&interpreted->recalled, &interpreted->parts);
     if (reply->functions_result != INTERPRETED_READ) return;
     const struct native_stack native = {.addresses = reply->addresses,
                                         .stack_pointers = interpreted->stack_pointers,
