@@ -1,6 +1,15 @@
 /* Runs in the signal handler: no libc. SPDX-License-Identifier: MIT */
 #include "interpreters/recalled_memory.h"
 
+/* memcpy may be a sanitizer's. */
+static void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t size)
+{
+    uint64_t at = 0;
+    for (; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t))
+        __builtin_memcpy(to + at, from + at, sizeof(uint64_t));
+    for (; at < size; at++) to[at] = from[at];
+}
+
 /* Adds a part, whose copy is to be filled. Returns false if there is no room. */
 static bool add_part(struct recalled_memory *recalled, struct memory_range part)
 {
@@ -35,20 +44,20 @@ static bool gather(const struct process_memory *memory, const struct memory_piec
     struct memory_pieces *missing = &recalled->pieces;
     missing->count = 0;
     for (size_t i = 0; i < pieces->count; i++) {
-        void *to = (void *)(uintptr_t)pieces->to[i].address;
+        uint8_t *to = (uint8_t *)(uintptr_t)pieces->to[i].address;
         const uint8_t *copy = find_copy(recalled, pieces->from[i]);
         if (copy)
-            __builtin_memcpy(to, copy, pieces->from[i].size);
+            copy_bytes(to, copy, pieces->from[i].size);
         else
             memory_pieces_add(missing, pieces->from[i].address, to, pieces->from[i].size);
     }
     if (missing->count == 0) return true;
     if (!recalled->source->gather(recalled->source, missing)) return false;
     for (size_t i = 0; i < missing->count; i++) {
-        const void *from = (const void *)(uintptr_t)missing->to[i].address;
+        const uint8_t *from = (const uint8_t *)(uintptr_t)missing->to[i].address;
         if (find_copy(recalled, missing->from[i]) || !add_part(recalled, missing->from[i])) continue;
         uint32_t at = recalled->now.count - 1;
-        __builtin_memcpy(recalled->bytes + recalled->starts[at], from, missing->from[i].size);
+        copy_bytes(recalled->bytes + recalled->starts[at], from, missing->from[i].size);
         recalled->is_used[at] = true;
     }
     return true;
