@@ -1,13 +1,16 @@
 """Programs in Python, PHP and Ruby, recorded: their own functions, lines and files, at the right places between native frames. Arguments:
 the build folder, and optionally a part of the names of the cases. SPDX-License-Identifier: MIT"""
+import functools
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, long, main, run, short, skip, slowness, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, long, main, run, short, skip, slowness, text, user_without_rights  # noqa: E402
 from storm_stacks import judge  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -156,8 +159,8 @@ def frames_of_the_interpreter_are_kept_from_outside():
         check("sleeper" in names and "_PyEval_EvalFrameDefault" in names, names)
 
 
-def check_shares_from_outside(engine, program):
-    with Folder() as folder, Running(*program, 4) as process:
+def check_shares_from_outside(engine, program, seconds=4):
+    with Folder() as folder, Running(*program, seconds) as process:
         record_from_outside(folder, engine, process, 60)
         spent = json.loads(process.stdout.read())
         check_shares(folder, spent)
@@ -182,6 +185,78 @@ def running_ruby_has_its_shares_by_bpf():
     needs(RUBY)
     check_shares_from_outside("bpf", RUBY_SHARES)
 
+
+# --- An ordinary user, and Python of other releases of Debian ----------------------------------------------------------
+
+@case_by_the_clock
+def python_functions_have_their_shares_as_an_ordinary_user():
+    user, offbeat = user_without_rights(), OFFBEAT.reachable()
+    with Folder() as folder:
+        folder.chmod(0o777)
+        script = shutil.copy(SHARES[1], folder)
+        done = offbeat.record(folder, PYTHON, script, 4, options=FREQUENCY, **user)
+        check(done.returncode == 0, text(done.stderr))
+        check_shares(folder, json.loads(text(done.stdout)))
+
+
+RELEASES = {"bullseye": "3.9", "trixie": "3.13", "sid": "3.14"}
+
+
+@functools.lru_cache(maxsize=None)
+def unpacked(release):
+    """The folder with Python of RELEASE and its libraries, and a text why there is none. They are kept for the next run."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "offbeat-interpreters"
+    tree = cache / release
+    if (tree / "complete").exists():
+        return tree, ""
+    if not shutil.which("mmdebstrap"):
+        return None, "mmdebstrap is not installed"
+    cache.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(tree, ignore_errors=True)
+    done = subprocess.run(["mmdebstrap", "--variant=extract", '--aptopt=Acquire::Check-Valid-Until "false"', "--include=python3", release, tree],
+                          capture_output=True, check=False)
+    if done.returncode:
+        return None, f"the packages of {release} are not to be had: {text(done.stderr)[-300:]}"
+    for name in ("lib", "lib64", "bin"):  # base-files, which is not unpacked, has these links
+        if not (tree / name).exists():
+            (tree / name).symlink_to(f"usr/{name}")
+    (tree / "complete").touch()
+    return tree, ""
+
+
+def python_of(release):
+    """(tree, command) of the Python of RELEASE, run with its libraries in this system."""
+    tree, why = unpacked(release)
+    if not tree:
+        skip(why)
+    program = tree / f"usr/bin/python{RELEASES[release]}"
+    if not program.exists():
+        skip(f"{release} has another version than {RELEASES[release]}")
+    libraries = [tree / "usr/lib/x86_64-linux-gnu"]
+    loader = ()
+    if (tree / "lib").is_symlink():  # its C library is newer than ours
+        loader = (libraries[0] / "ld-linux-x86-64.so.2", "--library-path", libraries[0])
+    return tree, ("/usr/bin/env", f"PYTHONHOME={tree}/usr", *(() if loader else (f"LD_LIBRARY_PATH={libraries[0]}",)), *loader, program)
+
+
+def add_release(release):
+    def inside():
+        _, python = python_of(release)
+        with Folder() as folder:
+            check_shares(folder, record_shares(folder, (*python, SHARES[1]), 6, FREQUENCY))
+
+    def outside():
+        tree, _ = python_of(release)
+        shutil.copy(SHARES[1], tree / "shares.py")
+        check_shares_from_outside("bpf", ("chroot", tree, f"/usr/bin/python{RELEASES[release]}", "/shares.py"), 6)
+
+    for function, place in ((inside, "inside"), (outside, "by bpf in another root")):
+        function.__name__ = f"python {RELEASES[release]} of {release} has its shares {place}"
+        long(case_by_the_clock(function))
+
+
+for release in RELEASES:
+    add_release(release)
 
 # --- A storm of code objects, imports and threads ------------------------------------------------------------------
 

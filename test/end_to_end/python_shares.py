@@ -1,7 +1,10 @@
 """A Python program with known shares, which test/end_to_end/interpreters.py records: it measures the CPU time of its parts
-itself and prints it as JSON. Argument: seconds of CPU time. The parts are made of functions, threads, generators, recursion, exceptions, a native
-extension and callbacks from one. SPDX-License-Identifier: MIT"""
+itself and prints it as JSON. Argument: seconds of CPU time. The parts are made of functions, threads, generators, coroutines, recursion,
+exceptions, a native extension, callbacks from one, text that is executed, and a process of multiprocessing. Runs on Python 3.8 and later.
+SPDX-License-Identifier: MIT"""
+import asyncio
 import json
+import multiprocessing
 import sys
 import threading
 import time
@@ -69,15 +72,63 @@ def native():
     return zlib.compress(DATA, 9)
 
 
-PARTS = [plain_large, plain_small, generator, recursion, exceptions, callback, native]
+async def awaits(depth):
+    if depth == 0:
+        await asyncio.sleep(0)
+        return spin(1500)
+    return await awaits(depth - 1)
 
 
-def work(seconds, spent):
+async def tasks():
+    return await asyncio.gather(*[awaits(4) for _ in range(8)])
+
+
+LOOP = asyncio.new_event_loop()
+
+
+def coroutines():
+    LOOP.run_until_complete(tasks())
+
+
+TEXT = """
+def inside(count):
+    total = 0
+    for number in range(count):
+        total += number * number
+    return total
+inside(14000)
+"""
+
+
+def executed():
+    exec(compile(TEXT, "<text>", "exec"), {})
+
+
+PARTS = [plain_large, plain_small, generator, recursion, exceptions, callback, native, coroutines, executed]
+
+
+def work(seconds, spent, helpers):
     while time.thread_time() < seconds:
+        for pipe in helpers:
+            pipe.send(True)
         for part in PARTS:
             before = time.thread_time()
             part()
             spent[part.__name__] = spent.get(part.__name__, 0) + time.thread_time() - before
+
+
+def threaded(pipe):
+    begin = time.thread_time()
+    while pipe.recv():
+        spin(24000)
+    pipe.send(time.thread_time() - begin)
+
+
+def forked(pipe):
+    begin = time.thread_time()
+    while pipe.recv():
+        spin(24000)
+    pipe.send(time.thread_time() - begin)
 
 
 def nap(seconds):
@@ -92,10 +143,19 @@ def sleeper(seconds, event):
 
 def main():
     seconds, spent = float(sys.argv[1]), {}
-    thread = threading.Thread(target=sleeper, args=(seconds, threading.Event()), name="sleeper")
-    thread.start()
-    work(seconds, spent)
-    thread.join()
+    to_thread, of_thread = multiprocessing.Pipe()
+    to_process, of_process = multiprocessing.Pipe()
+    helpers = [multiprocessing.get_context("fork").Process(target=forked, args=(of_process,)),
+               threading.Thread(target=threaded, args=(of_thread,)),
+               threading.Thread(target=sleeper, args=(seconds, threading.Event()), name="sleeper")]
+    for helper in helpers:
+        helper.start()
+    work(seconds, spent, (to_thread, to_process))
+    for name, pipe in (("threaded", to_thread), ("forked", to_process)):
+        pipe.send(False)
+        spent[name] = pipe.recv()
+    for helper in helpers:
+        helper.join()
     print(json.dumps(spent))
 
 
