@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import pstats
 import shutil
 import subprocess
 import sys
@@ -184,6 +185,38 @@ def running_php_has_its_shares_by_bpf():
 def running_ruby_has_its_shares_by_bpf():
     needs(RUBY)
     check_shares_from_outside("bpf", RUBY_SHARES)
+
+
+# --- Beside cProfile -------------------------------------------------------------------------------------------------
+
+def check_beside_cprofile(program):
+    """While cProfile watches a program, which slows it down, both see the same functions for the same part of the CPU time."""
+    least, points = 5, 6
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, PYTHON, ROOT / "test/end_to_end/python_programs.py", program, "2.5", "x.pstats", options=FREQUENCY)
+        check(done.returncode == 0, text(done.stderr))
+        theirs, ours = {}, {}
+        for (_, _, name), (_, _, _, total, _) in pstats.Stats(str(folder / "x.pstats")).stats.items():
+            theirs[name] = max(theirs.get(name, 0), total)
+        for function in OFFBEAT.answer("top", "--running", "-n", "0", "x.pb.gz", cwd=folder)["functions"]:
+            name = function["name"].rpartition(".")[2]
+            ours[name] = max(ours.get(name, 0), function["total"])
+        theirs, ours = ({name: 100 * total / totals["main"] for name, total in totals.items() if name.isidentifier() and name in theirs}
+                        for totals in (theirs, ours))
+        judged = [name for name in theirs if max(theirs[name], ours.get(name, 0)) > least]
+        wrong = {name: (round(theirs[name], 1), round(ours.get(name, 0), 1)) for name in judged if abs(theirs[name] - ours.get(name, 0)) > points}
+        check(len(judged) > 8, f"only {judged} have over {least} % of the time")
+        check(not wrong, f"percent by cProfile and by offbeat: {wrong}")
+
+
+@case_by_the_clock
+def functions_have_their_totals_beside_cprofile():
+    check_beside_cprofile("texts")
+
+
+@case_by_the_clock
+def methods_have_their_totals_beside_cprofile():
+    check_beside_cprofile("objects")
 
 
 # --- An ordinary user, and Python of other releases of Debian ----------------------------------------------------------
