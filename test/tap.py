@@ -164,6 +164,7 @@ def main(only="", at_once=1):
                 _print_case(number, name, True, why, after)
             else:
                 failed.append((name, function, why))
-    all_passed = all([_try_again(number + 1 + i, *case_that_failed) for i, case_that_failed in enumerate(failed)])
+        # The threads of the cases live until here: programs that end with the thread which started them still run.
+        all_passed = all([_try_again(number + 1 + i, *case_that_failed) for i, case_that_failed in enumerate(failed)])
     print(f"1..{number + len(failed)}")
     sys.exit(0 if all_passed else 1)

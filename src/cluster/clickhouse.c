@@ -15,7 +15,8 @@
 enum {
     FAILURE_BYTES_MAX = 4096,
     STATEMENT_BYTES_MAX = 1 << 20,
-    CONNECT_MS = 1000,
+    PING_AFTER_MS = 900, /* then a server that sends nothing is asked something else; libcurl looks once a second */
+    SILENCE_SECONDS_MAX = 60,
     ANSWER_BYTES_MAX = 2000000000, /* bytes of the answer to one statement */
 };
 
@@ -83,7 +84,8 @@ struct exchange {
     CURL *easy;
     const struct clickhouse_request *request;
     struct buffer failure; /* front of an answer that is no success */
-    uint64_t moved_ns;     /* monotonic time of the last byte */
+    struct clickhouse *clickhouse;
+    uint64_t moved_ns, pinged_ns; /* monotonic times of the last byte and ping */
     curl_off_t moved_bytes;
     bool is_silent, is_ended; /* no byte in time; the receiver wants no more */
     bool has_head;            /* whether the headers of the answer are whole */
@@ -114,7 +116,18 @@ static size_t take_header(char *data, size_t size, size_t count, void *context)
     return line.size;
 }
 
-/* Ends an exchange in which nothing has moved for too long. */
+/* Returns whether the server, which may compute an answer for long, answers something else within PING_MS. */
+static bool is_alive(const struct exchange *exchange)
+{
+    struct error ignored;
+    const struct clickhouse_request ping = {.place = exchange->request->place,
+                                            .statement = slice_of_text("SELECT 1"),
+                                            .is_without_database = true,
+                                            .answer_ms = exchange->request->ping_ms};
+    return clickhouse_run(exchange->clickhouse, &ping, &ignored) == STATUS_OK;
+}
+
+/* Ends an exchange with a server that is not alive. */
 static int look_at_progress(void *context, curl_off_t all, curl_off_t received, curl_off_t up_all, curl_off_t sent)
 {
     struct exchange *exchange = context;
@@ -124,7 +137,13 @@ static int look_at_progress(void *context, curl_off_t all, curl_off_t received, 
         exchange->moved_bytes = received + sent;
         exchange->moved_ns = now_ns;
     }
-    exchange->is_silent = now_ns - exchange->moved_ns > exchange->request->silence_ns;
+    if (exchange->request->answer_ms) return 0; /* libcurl ends it */
+    if (now_ns - exchange->moved_ns > SILENCE_SECONDS_MAX * SECOND_NS) exchange->is_silent = true;
+    if (now_ns - exchange->moved_ns > PING_AFTER_MS * 1000000ull &&
+        now_ns - exchange->pinged_ns > PING_AFTER_MS * 1000000ull) {
+        exchange->pinged_ns = now_ns;
+        exchange->is_silent |= !is_alive(exchange);
+    }
     return exchange->is_silent;
 }
 
@@ -193,7 +212,9 @@ static bool set_options(struct exchange *exchange, const struct clickhouse *clic
            curl->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                             (long)(request->answer_ms ? request->answer_ms : request->ping_ms)) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->answer_ms) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_at_progress) == CURLE_OK &&
            curl->easy_setopt(easy, CURLOPT_XFERINFODATA, exchange) == CURLE_OK &&
@@ -255,6 +276,8 @@ static enum status finish(struct exchange *exchange, const struct clickhouse *cl
     long status = 0;
     (void)exchange->curl->easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     if (exchange->is_ended) return STATUS_OK;
+    exchange->is_silent |= code == CURLE_OPERATION_TIMEDOUT;
+    if (exchange->is_silent && request->is_silent) *request->is_silent = true;
     if (exchange->is_silent) return error_set(error, STATUS_IO, 0, "%s does not answer in time", request->place);
     if (code != CURLE_OK)
         return error_set(error, STATUS_IO, 0, "%s: %s", request->place, exchange->curl->easy_strerror(code));
@@ -274,6 +297,7 @@ enum status clickhouse_run(struct clickhouse *clickhouse, const struct clickhous
                                 .easy = take_connection(clickhouse, curl),
                                 .request = request,
                                 .failure = {.maximum = FAILURE_BYTES_MAX},
+                                .clickhouse = clickhouse,
                                 .moved_ns = clock_monotonic_ns()};
     struct buffer url = {.maximum = STATEMENT_BYTES_MAX};
     struct curl_slist *headers = make_headers(clickhouse, curl);

@@ -37,8 +37,10 @@ struct clickhouse_request {
     struct slice statement, body; /* BODY: rows for an INSERT, or empty */
     clickhouse_receive *receive;  /* NULL: the answer does not matter */
     void *context;
-    uint64_t silence_ns; /* longest time without a byte */
     bool is_without_database;
+    uint32_t answer_ms; /* longest time until the answer is whole; 0: no limit while the server is alive */
+    uint32_t ping_ms;   /* longest time until a server that is asked something else answers; 0: ANSWER_MS counts */
+    bool *is_silent;    /* set to true if the server did not answer in time; may be NULL */
 };
 
 enum status clickhouse_run(struct clickhouse *clickhouse, const struct clickhouse_request *request,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEPER_SECONDS = 5, LAST_SECONDS = 3, REPORT_SIZE = 512 };
+enum { KEEPER_MS = 1000, KEEPER_TURNS = 5, LAST_SECONDS = 3, REPORT_SIZE = 512 };
 
 bool cluster_is_address(const char *address)
 {
@@ -28,9 +28,9 @@ void cluster_report(const struct cluster *cluster, const char *format, ...)
     if (cluster->options.report) cluster->options.report(cluster->options.report_context, text);
 }
 
-bool cluster_pause(struct cluster *cluster, unsigned seconds)
+bool cluster_pause(struct cluster *cluster, unsigned pause_ms)
 {
-    uint64_t end_ns = clock_utc_ns() + seconds * SECOND_NS;
+    uint64_t end_ns = clock_utc_ns() + pause_ms * 1000000ull;
     const struct timespec until = {(time_t)(end_ns / SECOND_NS), (long)(end_ns % SECOND_NS)};
     int waited = 0;
     (void)pthread_mutex_lock(&cluster->lock);
@@ -61,20 +61,23 @@ static void update(struct cluster *cluster)
     enum status status = topology_update(&cluster->topology, &error);
     if (status == STATUS_OK) status = cluster_share_control(cluster, &error);
     if (status == STATUS_OK) (void)deletions_take(cluster, &error);
+    start_shippers(cluster);
+    if (status == STATUS_IO && topology_all_shards(&cluster->topology)) return; /* a shipper says so */
     if (strcmp(cluster->said, error.message) != 0) {
-        if (error.message[0]) cluster_report(cluster, "%s", error.message);
+        const char *meanwhile = status == STATUS_IO ? "; what arrives waits in the spool" : "";
+        if (error.message[0]) cluster_report(cluster, "%s%s", error.message, meanwhile);
         (void)snprintf(cluster->said, sizeof(cluster->said), "%s", error.message);
     }
-    start_shippers(cluster);
 }
 
 static void *keep(void *context)
 {
     struct cluster *cluster = context;
-    do {
-        update(cluster);
-        insert_spool_expire(cluster->spool, SPOOL_TAKEN_SECONDS * SECOND_NS);
-    } while (cluster_pause(cluster, KEEPER_SECONDS));
+    for (unsigned turn = 1; cluster_pause(cluster, KEEPER_MS); turn++) {
+        topology_look_at_silent(&cluster->topology);
+        if (turn % KEEPER_TURNS == 0) update(cluster);
+        insert_spool_expire(cluster->spool, cluster->options.forgets_taken ? 0 : SPOOL_TAKEN_SECONDS * SECOND_NS);
+    }
     return NULL;
 }
 
@@ -122,6 +125,12 @@ static void add_usage(struct store *store, struct store_usage *usage)
     usage->spool_oldest_ns = waiting.oldest_ns;
 }
 
+static void hurry(struct store *store)
+{
+    const struct cluster *cluster = store_engine_data(store);
+    insert_spool_hurry(cluster->spool);
+}
+
 static const struct store_engine engine = {
     .add = cluster_add,
     .each_chunk = cluster_each_chunk,
@@ -135,6 +144,7 @@ static const struct store_engine engine = {
     .expire = cluster_expire,
     .update_rollups = cluster_update_rollups,
     .add_usage = add_usage,
+    .hurry = hurry,
     .close = cluster_close,
 };
 

@@ -14,6 +14,7 @@ struct cluster_options {
     const char *authority;    /* PEM file of the authority of the replicas' certificates; NULL: the system's */
     uint64_t spool_bytes_max; /* the most that waits for the cluster */
     bool waits_for_cluster;   /* store_add returns when the cluster has the batch, and not when the folder has it */
+    bool forgets_taken;       /* whether files that the cluster has taken are removed at once, not 15 minutes later */
     store_report *report;     /* one sentence about what goes wrong */
     void *report_context;
 };
@@ -26,10 +27,17 @@ bool cluster_is_address(const char *address);
 enum status cluster_open(const char *folder, const struct cluster_options *options, struct store **ret_store,
                          struct error *error);
 
+/* Sends changes of projects and keys that the cluster does not have yet. */
+enum status cluster_send_control(struct store *store, struct error *error);
+
 /* Makes the tables that are missing on each replica. May be repeated. Reports what it did. */
 enum status cluster_create(const struct cluster_options *options, struct error *error);
 /* Compares the tables of each replica with what is needed, and reports differences, foreign tables and parts that were
  * set aside. RET_PROBLEMS counts what must be mended. */
 enum status cluster_check(const struct cluster_options *options, uint64_t *ret_problems, struct error *error);
+
+/* Deletes the tables of each replica, and the database if nothing else is in it. May be repeated. RET_PROBLEMS counts
+ * the replicas where that failed. */
+enum status cluster_drop(const struct cluster_options *options, uint64_t *ret_problems, struct error *error);
 
 #endif

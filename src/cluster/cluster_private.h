@@ -74,8 +74,8 @@ struct cluster {
 };
 
 void cluster_report(const struct cluster *cluster, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Waits for SECONDS, or until the store is closed: false. */
-bool cluster_pause(struct cluster *cluster, unsigned seconds);
+/* Waits, or until the store is closed: false. */
+bool cluster_pause(struct cluster *cluster, unsigned pause_ms);
 
 /* --- Ids ---------------------------------------------------------------------------------------------------------- */
 

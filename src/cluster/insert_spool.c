@@ -59,7 +59,7 @@ struct insert_spool {
     uint64_t left;                       /* number of the last file of an earlier process */
     uint64_t next_number, waiting_bytes; /* bytes of files that the cluster has not */
     int current;                         /* descriptor of the last of FILES; -1: the next record begins one */
-    bool is_stopping, has_lost;
+    bool is_stopping, has_lost, is_hurried;
     pthread_t writer;
     bool has_writer;
 };
@@ -418,10 +418,19 @@ bool insert_spool_wait(struct insert_spool *spool, uint64_t number, uint64_t tim
     while (waits && !is_taken) {
         const struct spool_file *file = find_file(spool, number);
         is_taken = !file || file->taken_ns;
+        if (!is_taken && spool->is_hurried) break;
         if (!is_taken) waits = pthread_cond_timedwait(&spool->changed, &spool->lock, &until) == 0;
     }
     (void)pthread_mutex_unlock(&spool->lock);
     return is_taken;
+}
+
+void insert_spool_hurry(struct insert_spool *spool)
+{
+    (void)pthread_mutex_lock(&spool->lock);
+    spool->is_hurried = true;
+    (void)pthread_cond_broadcast(&spool->changed);
+    (void)pthread_mutex_unlock(&spool->lock);
 }
 
 uint64_t insert_spool_begun_ns(struct insert_spool *spool, uint64_t number)

@@ -53,6 +53,9 @@ void insert_spool_mark(struct insert_spool *spool, uint64_t file, uint32_t shard
 /* Waits until all shards have FILE; false after TIMEOUT_NS. */
 bool insert_spool_wait(struct insert_spool *spool, uint64_t file, uint64_t timeout_ns);
 /* Returns when FILE was begun (UTC), or written last by an earlier process; 0 if it is not there. */
+/* Makes insert_spool_wait return at once from now on. */
+void insert_spool_hurry(struct insert_spool *spool);
+
 uint64_t insert_spool_begun_ns(struct insert_spool *spool, uint64_t file);
 /* Returns the number of the last file that an earlier process left, or 0. */
 uint64_t insert_spool_left(const struct insert_spool *spool);

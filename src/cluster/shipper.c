@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES_MAX = 8 << 20, FILE_ROWS_MAX = 1 << 22, RETRY_SECONDS = 1 };
+enum { BLOCK_BYTES_MAX = 8 << 20, FILE_ROWS_MAX = 1 << 22, RETRY_MS = 100, RETRY_MS_MAX = 1000 };
 
 struct sent_row {
     uint32_t partition; /* keep and day, the first bytes of a row */
@@ -159,6 +159,7 @@ void *shipper_run(void *context)
     struct shipper *shipper = context;
     struct cluster *cluster = shipper->cluster;
     uint32_t bit = 1u << shipper->shard;
+    unsigned pause_ms = 0;
     bool continues = true;
     while (continues) {
         uint64_t file = insert_spool_next(cluster->spool, bit), placement = topology_placement(&cluster->topology);
@@ -170,7 +171,11 @@ void *shipper_run(void *context)
         /* A file of which shards take parts by different placements is sent again. */
         if (status == STATUS_OK && placement == topology_placement(&cluster->topology))
             insert_spool_mark(cluster->spool, file, bit, topology_all_shards(&cluster->topology), placement);
-        continues = cluster_pause(cluster, status == STATUS_OK ? 0 : RETRY_SECONDS);
+        pause_ms = status == STATUS_OK           ? 0
+                   : pause_ms == 0               ? RETRY_MS
+                   : 2 * pause_ms < RETRY_MS_MAX ? 2 * pause_ms
+                                                 : RETRY_MS_MAX;
+        continues = cluster_pause(cluster, pause_ms);
     }
     return NULL;
 }

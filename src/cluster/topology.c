@@ -13,11 +13,10 @@
 
 enum {
     ROW_BYTES_MAX = 1 << 30,
-    FAILED_SECONDS = 10,       /* a replica that failed is asked last for so long */
-    FIRST_SILENCE_MS = 1500,   /* then the twin is asked */
-    LAST_SILENCE_SECONDS = 60, /* silence of the last replica that is asked */
-    INSERT_SILENCE_SECONDS = 20,
-    CHECKED_MS = 1000, /* a replica is asked so often whether it lacks rows */
+    FAILED_SECONDS = 10, /* a replica that failed is asked last for so long */
+    FIRST_MS = 700,      /* time in which a replica that has a twin must answer something small */
+    ALL_MS = 2500,       /* time in which one of all replicas of a shard must */
+    CHECKED_MS = 1000,   /* a replica is asked so often whether it lacks rows */
     BEHIND_SECONDS = 3,
     CLOCK_SECONDS_MAX = 30,
 };
@@ -149,7 +148,7 @@ enum status replica_each_row(struct topology *topology, size_t index, struct sli
                                                .receive = take_rows,
                                                .context = &reader,
                                                .is_without_database = true,
-                                               .silence_ns = INSERT_SILENCE_SECONDS * SECOND_NS};
+                                               .ping_ms = ALL_MS};
     enum status status = finish_rows(&reader, clickhouse_run(&topology->clickhouse, &request, error), error);
     buffer_fini(&reader.partial);
     return status;
@@ -295,8 +294,8 @@ static enum status check_facts(const struct topology *topology, size_t index, co
             (unsigned long long)facts->version);
     if (apart > CLOCK_SECONDS_MAX || apart < -CLOCK_SECONDS_MAX)
         return error_set(error, STATUS_UNSUPPORTED, 0,
-                         "the clock of %s differs from this machine's by %lld seconds; set one of them", place,
-                         (long long)(apart < 0 ? -apart : apart));
+                         "the clock of %s differs from this machine's by more than %d seconds; set one of them", place,
+                         CLOCK_SECONDS_MAX);
     return STATUS_OK;
 }
 
@@ -442,46 +441,88 @@ static bool take_flag(void *context, const struct row *row)
     return false;
 }
 
-static enum status look_at_replica(struct topology *topology, size_t index, struct slice sql, bool *ret_is_behind)
+/* Returns how long the next replica of a shard may take that is asked since BEGUN_NS. */
+static uint32_t left_ms(uint64_t begun_ns, bool is_last)
 {
-    struct row_reader reader = {"q", {.maximum = ROW_BYTES_MAX}, take_flag, ret_is_behind};
-    struct error ignored;
-    const struct clickhouse_request request = {.place = topology->replicas[index].place,
-                                               .statement = sql,
-                                               .receive = take_rows,
-                                               .context = &reader,
-                                               .silence_ns = FIRST_SILENCE_MS * 1000000ull,
-                                               .is_without_database = true};
-    enum status status = clickhouse_run(&topology->clickhouse, &request, &ignored);
-    buffer_fini(&reader.partial);
-    return status;
+    uint64_t spent_ms = (clock_monotonic_ns() - begun_ns) / 1000000;
+    return is_last && spent_ms + FIRST_MS < ALL_MS ? ALL_MS - (uint32_t)spent_ms : FIRST_MS;
 }
 
-/* Finds out which replicas of SHARD lack rows: one that has just been started does not take part for seconds. */
-static void look_at_replicas(struct topology *topology, int shard)
+/* Asks replica INDEX whether it lacks rows: one that has just been started does not take part for seconds. Returns
+ * whether it answers within ANSWER_MS. */
+static bool look_at_replica(struct topology *topology, size_t index, uint32_t answer_ms)
 {
+    bool is_behind = true, is_silent = false;
+    struct replica *replica = &topology->replicas[index];
     struct buffer sql = {.maximum = 1024};
-    uint64_t now_ns = clock_monotonic_ns();
+    struct row_reader reader = {"q", {.maximum = ROW_BYTES_MAX}, take_flag, &is_behind};
+    struct error ignored;
     buffer_append_format(&sql,
                          "SELECT toUInt64(max(is_readonly OR is_session_expired OR (inserts_in_queue > 0 AND "
                          "absolute_delay > %d))) FROM system.replicas WHERE database = '%s' FORMAT RowBinary",
                          BEHIND_SECONDS, topology->clickhouse.database);
+    const struct clickhouse_request request = {.place = replica->place,
+                                               .statement = buffer_slice(&sql),
+                                               .receive = take_rows,
+                                               .context = &reader,
+                                               .answer_ms = answer_ms,
+                                               .is_silent = &is_silent,
+                                               .is_without_database = true};
+    enum status status = clickhouse_run(&topology->clickhouse, &request, &ignored);
+    buffer_fini(&reader.partial);
+    buffer_fini(&sql);
+    (void)pthread_mutex_lock(&topology->lock);
+    replica->is_behind = is_behind;
+    replica->is_silent = is_silent;
+    replica->checked_ns = clock_monotonic_ns();
+    if (status == STATUS_IO) replica->failed_ns = clock_monotonic_ns();
+    (void)pthread_mutex_unlock(&topology->lock);
+    return status != STATUS_IO;
+}
+
+/* Finds out which replicas of SHARD lack rows or are away. */
+static void look_at_replicas(struct topology *topology, int shard, uint64_t begun_ns)
+{
+    size_t asked[REPLICAS_MAX], count = 0, others = 0;
+    (void)pthread_mutex_lock(&topology->lock);
     for (size_t i = 0; i < topology->replica_count; i++) {
-        struct replica *replica = &topology->replicas[i];
-        bool is_behind = true;
+        const struct replica *replica = &topology->replicas[i];
+        if (!is_of_shard(topology, replica, shard) || replica->is_silent) continue;
+        bool is_old = begun_ns - replica->checked_ns > CHECKED_MS * 1000000ull || !replica->checked_ns;
+        if (is_old && !has_failed(replica, begun_ns))
+            asked[count++] = i;
+        else
+            others++;
+    }
+    (void)pthread_mutex_unlock(&topology->lock);
+    for (size_t i = 0; i < count; i++)
+        others += look_at_replica(topology, asked[i], left_ms(begun_ns, i + 1 == count && others == 0));
+}
+
+void topology_look_at_silent(struct topology *topology)
+{
+    for (size_t i = 0; i < topology->replica_count; i++) {
         (void)pthread_mutex_lock(&topology->lock);
-        bool is_old = now_ns - replica->checked_ns > CHECKED_MS * 1000000ull || !replica->checked_ns;
-        bool is_asked = is_old && is_of_shard(topology, replica, shard) && !has_failed(replica, now_ns);
-        if (is_asked) replica->checked_ns = now_ns;
+        bool is_silent = topology->replicas[i].is_silent;
         (void)pthread_mutex_unlock(&topology->lock);
-        if (!is_asked) continue;
-        enum status status = look_at_replica(topology, i, buffer_slice(&sql), &is_behind);
+        if (!is_silent || !look_at_replica(topology, i, ALL_MS)) continue;
         (void)pthread_mutex_lock(&topology->lock);
-        replica->is_behind = is_behind;
-        if (status == STATUS_IO) replica->failed_ns = clock_monotonic_ns();
+        topology->replicas[i].failed_ns = 0;
         (void)pthread_mutex_unlock(&topology->lock);
     }
-    buffer_fini(&sql);
+}
+
+bool topology_is_away(struct topology *topology)
+{
+    bool is_away = true;
+    uint64_t now_ns = clock_monotonic_ns();
+    (void)pthread_mutex_lock(&topology->lock);
+    for (size_t i = 0; i < topology->replica_count; i++) {
+        const struct replica *replica = &topology->replicas[i];
+        is_away &= !replica->is_known || replica->is_silent || has_failed(replica, now_ns);
+    }
+    (void)pthread_mutex_unlock(&topology->lock);
+    return is_away;
 }
 
 bool topology_is_behind(struct topology *topology, int shard)
@@ -491,7 +532,8 @@ bool topology_is_behind(struct topology *topology, int shard)
     (void)pthread_mutex_lock(&topology->lock);
     for (size_t i = 0; i < topology->replica_count; i++) {
         const struct replica *replica = &topology->replicas[i];
-        if (is_of_shard(topology, replica, shard) && !has_failed(replica, now_ns)) is_behind &= replica->is_behind;
+        if (is_of_shard(topology, replica, shard) && !has_failed(replica, now_ns) && !replica->is_silent)
+            is_behind &= replica->is_behind;
     }
     (void)pthread_mutex_unlock(&topology->lock);
     return is_behind;
@@ -509,43 +551,61 @@ static size_t choose_replicas(struct topology *topology, int shard, size_t order
             size_t index = (i + topology->preferred[shard]) % topology->replica_count;
             const struct replica *replica = &topology->replicas[index];
             int rank = has_failed(replica, now_ns) ? 2 : replica->is_behind;
-            if (rank == wanted && is_of_shard(topology, replica, shard)) order[count++] = index;
+            if (rank == wanted && is_of_shard(topology, replica, shard) && !replica->is_silent) order[count++] = index;
         }
     }
     (void)pthread_mutex_unlock(&topology->lock);
     return count;
 }
 
-static void note_result(struct topology *topology, int shard, size_t index, enum status status)
+static void note_result(struct topology *topology, int shard, size_t index, enum status status, bool is_silent)
 {
     (void)pthread_mutex_lock(&topology->lock);
     topology->replicas[index].failed_ns = status == STATUS_IO ? clock_monotonic_ns() : 0;
+    topology->replicas[index].is_silent = is_silent;
     if (status == STATUS_OK) topology->preferred[shard] = index;
     (void)pthread_mutex_unlock(&topology->lock);
+}
+
+/* Says that no replica of SHARD answers, with the name of one that was silent if there is one. */
+static enum status nobody_answers(struct topology *topology, int shard, struct error *error)
+{
+    enum status status = error_set(error, STATUS_IO, 0, "no server of shard %s answers", topology->shards[shard]);
+    (void)pthread_mutex_lock(&topology->lock);
+    for (size_t i = topology->replica_count; i-- > 0;) {
+        const struct replica *replica = &topology->replicas[i];
+        if (is_of_shard(topology, replica, shard) && replica->is_silent)
+            (void)error_set(error, STATUS_IO, 0, "%s does not answer in time", replica->place);
+    }
+    (void)pthread_mutex_unlock(&topology->lock);
+    return status;
 }
 
 enum status topology_run(struct topology *topology, const struct shard_request *request, struct error *error)
 {
     size_t order[REPLICAS_MAX];
-    look_at_replicas(topology, request->shard);
+    uint64_t begun_ns = clock_monotonic_ns();
+    look_at_replicas(topology, request->shard, begun_ns);
     size_t count = choose_replicas(topology, request->shard, order);
     enum status status = STATUS_IO;
-    if (count == 0)
-        return error_set(error, STATUS_IO, 0, "no server of shard %s answers", topology->shards[request->shard]);
+    bool was_silent = false;
+    if (count == 0) return nobody_answers(topology, request->shard, error);
     for (size_t i = 0; i < count && status == STATUS_IO; i++) {
+        bool is_silent = false, is_last = i + 1 == count;
+        if (was_silent && !look_at_replica(topology, order[i], left_ms(begun_ns, is_last))) continue;
         const struct clickhouse_request one = {
             .place = topology->replicas[order[i]].place,
             .statement = request->statement,
             .body = request->body,
             .receive = request->receive,
             .context = request->context,
-            .silence_ns = request->body.size > 0 ? INSERT_SILENCE_SECONDS * SECOND_NS
-                          : i + 1 < count        ? FIRST_SILENCE_MS * 1000000ull
-                                                 : LAST_SILENCE_SECONDS * SECOND_NS,
+            .ping_ms = left_ms(begun_ns, is_last),
+            .is_silent = &is_silent,
         };
         if (i > 0 && request->restart) request->restart(request->context);
         status = clickhouse_run(&topology->clickhouse, &one, error);
-        note_result(topology, request->shard, order[i], status);
+        note_result(topology, request->shard, order[i], status, is_silent);
+        was_silent |= is_silent;
     }
     return status;
 }

@@ -20,6 +20,7 @@ struct replica {
     char shard[SHARD_NAME_SIZE], name[SHARD_NAME_SIZE]; /* macros of the server; "": not known, because it was away */
     bool is_known;
     bool is_behind;      /* whether it lacks rows that its twin has, or cannot know */
+    bool is_silent;      /* whether it did not answer in time: topology_look_at_silent looks whether it does again */
     uint64_t checked_ns; /* monotonic time when IS_BEHIND was found out; 0: never */
     uint64_t failed_ns;  /* monotonic time of the last failure; 0: none since the last success */
 };
@@ -73,6 +74,12 @@ struct shard_request {
     void *context;
 };
 enum status topology_run(struct topology *topology, const struct shard_request *request, struct error *error);
+
+/* Looks whether replicas that were silent answer again; until then nobody asks them. To be called each second. */
+void topology_look_at_silent(struct topology *topology);
+
+/* Returns whether no replica has answered lately. */
+bool topology_is_away(struct topology *topology);
 
 /* Returns whether all replicas of SHARD that answer lack rows for now. */
 bool topology_is_behind(struct topology *topology, int shard);

@@ -588,6 +588,7 @@ void server_stop(struct server *server)
     (void)pthread_cond_broadcast(&server->maintenance_wakes);
     (void)pthread_mutex_unlock(&server->lock);
     workers_stop(&server->workers);
+    store_hurry(server->store);
     if (server->has_maintenance_thread) (void)pthread_join(server->maintenance_thread, NULL);
     alerts_stop(server->alerts);
     if (server->loopback) http->stop_daemon(server->loopback);

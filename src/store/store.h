@@ -221,6 +221,10 @@ enum status store_rename_project(struct store *store, uint64_t project, const ch
 /* Deletes PROJECT with its keys, data and debug files. */
 enum status store_delete_project(struct store *store, uint64_t project, uint64_t *ret_chunks, struct error *error);
 
+/* Adds the projects and keys of SOURCE that TARGET lacks. STATUS_UNSUPPORTED if TARGET has another project with the
+ * number of one. */
+enum status store_copy_projects(struct store *source, struct store *target, struct error *error);
+
 /* The use of a key. Those that do not write are called tokens. The store keeps the numbers. */
 enum store_role {
     STORE_ROLE_READ = 0,    /* everything of its project */
@@ -294,6 +298,9 @@ uint64_t store_age_of_project(struct store *store, uint64_t project, uint64_t ag
 /* Adds up the rollups of 10 minutes, hours and days that have ended and that nothing was added to since they were added
  * up. Waiting batches are stored in between. RET_COUNT counts the rollups made. */
 enum status store_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
+
+/* Makes store_expire and store_update_rollups return early from now on, also where they wait for another machine. */
+void store_hurry(struct store *store);
 
 /* Copies the store in the folder PATH to the new folder TARGET while a server has it open: everything that was on disk
  * before the call. TARGET may exist if it is empty, and is not there after a failure; TARGET.part then may be. */

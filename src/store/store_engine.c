@@ -86,3 +86,8 @@ enum status store_update_rollups(struct store *store, uint64_t now_ns, uint64_t 
 {
     return store->engine->update_rollups(store, now_ns, ret_count, error);
 }
+
+void store_hurry(struct store *store)
+{
+    if (store->engine->hurry) store->engine->hurry(store);
+}

@@ -30,6 +30,8 @@ struct store_engine {
     enum status (*update_rollups)(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
     /* Adds what the engine has of its own; NULL: nothing. */
     void (*add_usage)(struct store *store, struct store_usage *usage);
+    /* Ends the waits of EXPIRE and UPDATE_ROLLUPS for another machine; NULL: there are none. */
+    void (*hurry)(struct store *store);
     /* Waits until everything that was added is on disk, and frees DATA. */
     void (*close)(void *data);
 };

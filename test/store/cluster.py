@@ -2,9 +2,11 @@
 SPDX-License-Identifier: MIT"""
 import atexit
 import contextlib
+import http.client
 import http.server
 import json
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -177,6 +179,37 @@ def a_wrong_login_another_schema_and_a_wrong_address_are_one_line_each():
 
 
 @case
+def no_server_and_clocks_that_differ_are_one_line_each():
+    port, = clickhouse.free_ports(1)
+    with cluster() as store:
+        places = store.address
+        store.address = f"clickhouse://127.0.0.1:{port}/{store.database}"
+        done = store.run("check")
+        check_equal((done.returncode, done.stderr.count("\n"), "Couldn't connect to server" in done.stderr), (1, 1, True), done.stderr)
+        server = store.server(ack="spool")
+        send(server, [1])
+        time.sleep(3)
+        said = server.said()
+        check_equal((said.count("Couldn't connect to server; what arrives waits in the spool"), said.count("\n") <= 2), (1, True), said)
+        proxy = Proxy(store.servers[0], port=port)
+        try:
+            wait_for_chunks(server, 1)
+            check_equal(server.stop(), 0, "exit status")
+            proxy.replaced = (b"(now())", b"(now()+99)")
+            done = store.run("check")
+            check_equal((done.returncode, "its clock differs from this machine's by" in done.stderr), (1, True), done.stderr)
+            server = store.server(ack="spool")
+            send(server, [2])
+            wait_until(lambda: f"the clock of 127.0.0.1:{port} differs from this machine's by" in server.said(), server.said)
+            proxy.replaced = None
+            wait_for_chunks(server, 2)
+            check_equal((server.said().count("differs"), server.stop()), (1, 0), server.said())
+        finally:
+            proxy.listening.close()
+            store.address = places
+
+
+@case
 def a_full_spool_rejects_and_says_so():
     with cluster() as store:
         store.drop()
@@ -280,11 +313,14 @@ def deletion_ends_while_data_arrives():
 
 
 class Proxy:
-    """Passes bytes on to a server, and cuts each connection in its turn: behind so many bytes of the request, or of the answer."""
+    """Passes requests on to a server. Each of CUTS is ("request" or "answer", place): one exchange ends there, behind so many bytes, or behind
+    such a part of all bytes. Chance chooses the exchanges among those that have WORD in them."""
 
-    def __init__(self, server):
-        self.server, self.cuts, self.count, self.lock = server, [], 0, threading.Lock()
-        self.listening = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, server, word=b"", seed=None, port=0):
+        self.server, self.word, self.cuts, self.count = server, word, [], 0
+        self.replaced = None  # (bytes, other bytes) of the bodies of requests
+        self.numbers, self.lock = random.Random(seed) if seed else None, threading.Lock()
+        self.listening = socket.create_server(("127.0.0.1", port))
         self.place = f"127.0.0.1:{self.listening.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -295,55 +331,92 @@ class Proxy:
                 threading.Thread(target=self.serve, args=[connection], daemon=True).start()
 
     def serve(self, client):
-        with client, socket.create_connection(("127.0.0.1", self.server.port)) as server:
-            with self.lock:
-                cut = self.cuts.pop() if self.cuts else None
-                self.count += cut is not None
-            back = threading.Thread(target=self.copy, args=[server, client, cut[1] if cut and cut[0] == "answer" else None], daemon=True)
-            back.start()
-            self.copy(client, server, cut[1] if cut and cut[0] == "request" else None)
-            back.join()
+        with contextlib.suppress(OSError, http.client.HTTPException), client, client.makefile("rb") as stream:
+            while request := self.read_request(stream):
+                side, place = self.take_cut(request)
+                with socket.create_connection(("127.0.0.1", self.server.port)) as server:
+                    server.sendall(self.part(request, place) if side == "request" else request)
+                    if side == "request":
+                        return
+                    answer = self.read_answer(server)
+                client.sendall(self.part(answer, place) if side == "answer" else answer)
+                if side:
+                    return
+
+    def read_request(self, stream):
+        head, size = b"", 0
+        while (line := stream.readline()) not in (b"", b"\r\n"):
+            if line.lower().startswith(b"content-length:"):
+                size = int(line.split(b":")[1])
+            else:
+                head += line
+        body = stream.read(size)
+        body = body.replace(*self.replaced) if self.replaced else body
+        return head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body if line else b""
 
     @staticmethod
-    def copy(source, target, room):
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                if room is not None and len(data) > room:
-                    target.sendall(data[:room])
-                    source.shutdown(socket.SHUT_RDWR)
-                    break
-                room = None if room is None else room - len(data)
-                target.sendall(data)
-        for one in (source, target):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+    def read_answer(server):
+        answer = http.client.HTTPResponse(server)
+        answer.begin()
+        body = answer.read()
+        headers = [one for one in answer.getheaders() if one[0].lower() not in ("transfer-encoding", "content-length", "connection")]
+        lines = [f"HTTP/1.1 {answer.status} {answer.reason}", *(": ".join(one) for one in headers), f"Content-Length: {len(body)}", "", ""]
+        return "\r\n".join(lines).encode() + body
+
+    def take_cut(self, request):
+        with self.lock:
+            if not self.cuts or self.word not in request or (self.numbers and self.numbers.random() > 0.4):
+                return None, 0
+            self.count += 1
+            return self.cuts.pop()
+
+    @staticmethod
+    def part(data, place):
+        return data[:place if isinstance(place, int) else max(1, min(len(data) - 1, int(len(data) * place)))]
 
     def query(self, *arguments):
         return self.server.query(*arguments)
 
 
-@case
-def cut_requests_and_lost_answers_neither_lose_nor_repeat_a_chunk():
-    one_server()
-    proxy = Proxy(one_server())
+def chunks_count_once_though_inserts_are_cut(places):
+    """At each of PLACES, parts of the whole, an insertion is cut, and an answer to one."""
+    seed = random.SystemRandom().randrange(1, 1 << 32)
+    print(f"# seed {seed}")
+    proxy = Proxy(one_server(), b"INSERT", seed)
     with tempfile.TemporaryDirectory() as folder:
         store = Cluster(folder, [proxy]).create()
         server = store.server(ack="spool")
         try:
-            proxy.cuts = [(side, size) for size in some_of(range(1, 6000, 60), 9) for side in ("request", "answer")]
-            cuts, number = len(proxy.cuts), 0
-            while proxy.cuts and number < 3000:
+            proxy.cuts = [(side, place) for place in places for side in ("request", "answer")]
+            cuts, number, end = len(proxy.cuts), 0, time.monotonic() + 60 + 4 * len(proxy.cuts)
+            while proxy.cuts and time.monotonic() < end:
                 number += 1
                 send(server, [number])
-                time.sleep(0.02)
-            check_equal(proxy.count, cuts, "cut connections")
-            wait_for_chunks(server, number)
-            check_equal(server.read("top?type=samples")["total"], 20 * number, "samples")
-            check_equal(server.outcomes()["accepted", "profile_chunk", ""], number, "outcomes")
+                time.sleep(0.1)
+            check_equal(proxy.count, cuts, "cut insertions")
+            for _ in range(2):
+                wait_for_chunks(server, number)
+                check_equal(server.chunk_numbers("limit=10000"), list(range(1, number + 1)), "chunks")
+                check_equal(server.read("top?type=samples")["total"], 20 * number, "samples")
+                check_equal(server.outcomes()["accepted", "profile_chunk", ""], number, "outcomes")
+                server.kill()
+                server = store.server(ack="spool")  # sends all of it again
             check_equal(server.stop(), 0, "exit status")
         finally:
+            server.end()
             proxy.listening.close()
             store.drop()
+
+
+@case
+def cut_insertions_and_lost_answers_neither_lose_nor_repeat_a_chunk():
+    chunks_count_once_though_inserts_are_cut([(place + 0.5) / 9 for place in range(9)])
+
+
+@long
+@case
+def two_hundred_cuts_neither_lose_nor_repeat_a_chunk():
+    chunks_count_once_though_inserts_are_cut([(place + 0.5) / 100 for place in range(100)])
 
 
 @case
@@ -505,7 +578,14 @@ def a_frozen_replica_is_passed_over_for_its_twin():
             wait_until(lambda: "is_incomplete" not in server.read("top?type=samples"), "the twin does not count as complete")
             frozen.send(signal.SIGCONT)
             frozen.wait(table=f"{store.database}.chunk")  # its session may have ended
+        for frozen in store.servers:
+            frozen.send(signal.SIGSTOP)
+        begin = time.monotonic()
+        check_equal(server.get("top?type=samples").status, 503, "status without replicas")
+        answered = time.monotonic()
         check_equal(server.stop(), 0, "exit status")
+        print(f"# {answered - begin:.1f} s until the answer, {time.monotonic() - answered:.1f} s until the end")
+        check(time.monotonic() - begin < 40, "a frozen shard holds up the server")  # a minute for each question otherwise
 
 
 @case

@@ -44,6 +44,12 @@ class Cluster:
         return subprocess.run([OFFBEAT, "store", *words, "--store", self.address, "--store-login", self.login],
                               capture_output=True, text=True, timeout=120)
 
+    def copy_words(self, folder):
+        return [OFFBEAT, "store", "copy", "--data", folder, "--store", self.address, "--store-login", self.login]
+
+    def copy(self, folder):
+        return subprocess.run(self.copy_words(folder), capture_output=True, text=True, timeout=120)
+
     def create(self):
         done = self.run("create")
         check_equal(done.returncode, 0, done.stderr)
