@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/copy_store.h"
 #include "cli/store_folder.h"
 #include "cluster/cluster.h"
 
@@ -33,15 +34,51 @@ static enum exit_status back_up(const char *folder, const char *target)
     return EXIT_FAILED;
 }
 
-/* The same actions for a cluster: CREATES its tables, or compares them. */
-static enum exit_status run_for_cluster(const struct cluster_options *cluster, bool creates)
+static enum exit_status copy(const struct cluster_options *cluster, const char *folder, const char *target)
+{
+    char path[PATH_MAX];
+    if (!target) folder = store_folder_choose("store", folder, path);
+    if (!folder && !target) return EXIT_WRONG_USE;
+    return copy_store(target ? target : folder, cluster, target != NULL);
+}
+
+/* Does ACTION with a cluster. TARGET: the operand after it. */
+static enum exit_status run_for_cluster(const struct cluster_options *cluster, const char *action, const char *folder,
+                                        const char *target)
 {
     uint64_t problems = 0;
     struct error error = {0};
-    enum status status = creates ? cluster_create(cluster, &error) : cluster_check(cluster, &problems, &error);
+    enum status status;
+    if (!cluster_is_address(cluster->address)) {
+        message("store: --store %s: an address as in clickhouse://ch1:8123,ch2:8123/offbeat is needed",
+                cluster->address);
+        return EXIT_WRONG_USE;
+    }
+    if (strcmp(action, "copy") == 0) return copy(cluster, folder, target);
+    if (strcmp(action, "delete") == 0) {
+        const char *database = strrchr(cluster->address, '/') + 1;
+        if (!target || strcmp(target, database) != 0) {
+            message("store: this deletes all data in the database: to confirm it, write \"offbeat store delete %s\"",
+                    database);
+            return EXIT_WRONG_USE;
+        }
+        status = cluster_drop(cluster, &problems, &error);
+        if (status == STATUS_OK && problems > 0) return EXIT_FAILED;
+    } else {
+        status =
+            strcmp(action, "create") == 0 ? cluster_create(cluster, &error) : cluster_check(cluster, &problems, &error);
+    }
     if (status == STATUS_OK) return problems ? EXIT_NO : EXIT_DONE;
     message("store: %s", error.message);
     return status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
+}
+
+static bool is_among(const char *action, const char *const names[])
+{
+    for (; *names; names++) {
+        if (strcmp(action, *names) == 0) return true;
+    }
+    return false;
 }
 
 int command_store(int argc, char **argv)
@@ -53,7 +90,7 @@ int command_store(int argc, char **argv)
         {"data", 0, OPTION_TEXT, &folder, .argument = "DIR",
          .help = "the data of offbeat serve (default: $XDG_STATE_HOME/offbeat)"},
         {"store", 0, OPTION_TEXT, &cluster.address, .argument = "clickhouse://HOST:PORT,…/DATABASE",
-         .help = "the cluster of offbeat serve, instead of its folder (create, check)"},
+         .help = "the cluster of offbeat serve (create, check, copy, delete)"},
         {"store-login", 0, OPTION_TEXT, &cluster.login_path, .argument = "FILE",
          .help = "two lines: the user and the password for the cluster"},
         {"store-ca", 0, OPTION_TEXT, &cluster.authority, .argument = "FILE",
@@ -64,34 +101,39 @@ int command_store(int argc, char **argv)
     };
     const struct command_syntax syntax = {
         .name = "store",
-        .usage = "check [--repair], or: backup TARGET, or: create",
+        .usage = "check [--repair], or: backup TARGET, or: create, or: copy [TARGET], or: delete DATABASE",
         .example = "offbeat store check --data /var/lib/offbeat",
-        .about = "check reads all data of offbeat serve and reports what is damaged; no server may have it open.\n"
-                 "backup copies all data to the new folder TARGET, while a server may be running.\n"
-                 "create makes the tables of a ClickHouse cluster that are missing, and check compares them.\n"
-                 "The exit status of check is 1 if something is damaged.",
+        .about =
+            "check reads all data of offbeat serve and reports what is damaged; no server may have it open.\n"
+            "backup copies all data to the new folder TARGET, while a server may be running.\n"
+            "create makes the tables of a ClickHouse cluster that are missing, and check compares them.\n"
+            "copy copies the data in DIR to the cluster, or the cluster's to the folder TARGET, and compares them;\n"
+            "an interrupted copy is continued. delete deletes the tables of DATABASE from the cluster.\n"
+            "The exit status is 1 if check finds damage, or a copy differs.",
         .options = options,
         .operands_min = 1,
         .operands_max = 2,
     };
+    static const char *const of_cluster[] = {"create", "check", "copy", "delete", NULL};
+    static const char *const with_target[] = {"backup", "copy", "delete", NULL};
+    static const char *const with_folder[] = {"check", "backup", "copy", NULL};
     struct operands operands;
     enum exit_status status;
     char path[PATH_MAX];
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
     const char *action = operands.items[0], *target = operands.items[1];
-    bool checks = strcmp(action, "check") == 0, copies = strcmp(action, "backup") == 0;
-    bool creates = strcmp(action, "create") == 0;
-    if (cluster.address && (checks || creates) && !target && !repairs && !folder) {
-        if (cluster_is_address(cluster.address)) return (int)run_for_cluster(&cluster, creates);
-        message("store: --store %s: an address as in clickhouse://ch1:8123,ch2:8123/offbeat is needed",
-                cluster.address);
+    bool checks = strcmp(action, "check") == 0, copies = strcmp(action, "copy") == 0;
+    bool is_right = !(target && !is_among(action, with_target)) && !(folder && !is_among(action, with_folder)) &&
+                    !(repairs && !checks);
+    if (cluster.address && is_among(action, of_cluster) && is_right && !(folder && (checks || (copies && target))) &&
+        !repairs)
+        return (int)run_for_cluster(&cluster, action, folder, target);
+    if (cluster.address || (is_among(action, of_cluster) && !checks)) {
+        message(
+            "store: --store ADDRESS is for \"create\", \"check\", \"copy\" and \"delete\"; see offbeat store --help");
         return EXIT_WRONG_USE;
     }
-    if (creates || cluster.address) {
-        message("store: --store ADDRESS is for \"create\" and \"check\", without a folder; see offbeat store --help");
-        return EXIT_WRONG_USE;
-    }
-    if ((!checks && !copies) || copies != (target != NULL) || (copies && repairs)) {
+    if (!is_right || !is_among(action, with_folder) || (!checks && !target)) {
         message("store: \"check\", or \"backup\" and a new folder, are needed; see offbeat store --help");
         return EXIT_WRONG_USE;
     }

@@ -131,3 +131,24 @@ enum status cluster_share_control(struct cluster *cluster, struct error *error)
     enum status status = take_changes(cluster, error);
     return status == STATUS_OK ? send_changes(cluster, error) : status;
 }
+
+static bool note_change(void *context, const struct control_row *row)
+{
+    (void)row;
+    *(bool *)context = true;
+    return false;
+}
+
+enum status cluster_send_control(struct store *store, struct error *error)
+{
+    enum { TURNS_MAX = 1000 };
+    struct cluster *cluster = store_engine_data(store);
+    enum status status = STATUS_OK;
+    for (int turn = 0; turn < TURNS_MAX && status == STATUS_OK; turn++) {
+        bool is_unsent = false;
+        status = control_rows_each_change(store, 1, note_change, &is_unsent, error);
+        if (!is_unsent) break;
+        if (status == STATUS_OK) status = cluster_share_control(cluster, error);
+    }
+    return status;
+}

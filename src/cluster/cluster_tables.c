@@ -32,10 +32,8 @@ static enum status ask(struct looking *looking, const struct buffer *sql, const 
 
 static enum status run(struct looking *looking, const struct buffer *sql, struct error *error)
 {
-    const struct clickhouse_request request = {.place = place_of(looking),
-                                               .statement = buffer_slice(sql),
-                                               .silence_ns = 60 * SECOND_NS,
-                                               .is_without_database = true};
+    const struct clickhouse_request request = {
+        .place = place_of(looking), .statement = buffer_slice(sql), .ping_ms = 5000, .is_without_database = true};
     return clickhouse_run(&looking->cluster.topology.clickhouse, &request, error);
 }
 
@@ -238,6 +236,35 @@ enum status cluster_create(const struct cluster_options *options, struct error *
     return status;
 }
 
+/* --- Deleting ----------------------------------------------------------------------------------------------------- */
+
+static enum status drop_on(struct looking *looking, struct error *error)
+{
+    const char *database = looking->cluster.topology.clickhouse.database;
+    struct buffer sql = {.maximum = SQL_BYTES_MAX};
+    uint64_t databases = 0, others = 0;
+    buffer_append_format(&sql, "SELECT count() FROM system.databases WHERE name = '%s' FORMAT RowBinary", database);
+    enum status status = ask(looking, &sql, "q", take_number, &databases, error);
+    for (enum cluster_table table = 0; table < TABLES && status == STATUS_OK && databases > 0; table++) {
+        buffer_clear(&sql);
+        buffer_append_format(&sql, "DROP TABLE IF EXISTS %s.%s", database, cluster_tables[table].name);
+        status = run(looking, &sql, error);
+    }
+    buffer_clear(&sql);
+    buffer_append_format(&sql, "SELECT count() FROM system.tables WHERE database = '%s' FORMAT RowBinary", database);
+    if (status == STATUS_OK) status = ask(looking, &sql, "q", take_number, &others, error);
+    buffer_clear(&sql);
+    buffer_append_format(&sql, "DROP DATABASE IF EXISTS %s", database);
+    if (status == STATUS_OK && others == 0) status = run(looking, &sql, error);
+    buffer_fini(&sql);
+    if (status == STATUS_OK)
+        cluster_report(&looking->cluster, "%s: the database %s %s", place_of(looking), database,
+                       databases == 0 ? "was not there"
+                       : others > 0   ? "has tables of others only"
+                                      : "is deleted");
+    return status;
+}
+
 /* --- Comparing ---------------------------------------------------------------------------------------------------- */
 
 static void complain(struct looking *looking, const char *text, const char *name)
@@ -306,7 +333,10 @@ static enum status check_server(struct looking *looking, struct error *error)
     return status;
 }
 
-enum status cluster_check(const struct cluster_options *options, uint64_t *ret_problems, struct error *error)
+/* Runs ACT with each server, also if it fails with one. */
+static enum status each_server(const struct cluster_options *options,
+                               enum status (*act)(struct looking *looking, struct error *error), uint64_t *ret_problems,
+                               struct error *error)
 {
     struct looking *looking = calloc(1, sizeof(*looking));
     if (!looking) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
@@ -315,7 +345,7 @@ enum status cluster_check(const struct cluster_options *options, uint64_t *ret_p
     enum status status = topology_init(topology, options, error);
     for (looking->index = 0; looking->index < topology->replica_count && status == STATUS_OK; looking->index++) {
         struct error problem;
-        if (check_server(looking, &problem) != STATUS_OK) {
+        if (act(looking, &problem) != STATUS_OK) {
             cluster_report(&looking->cluster, "%s", problem.message);
             looking->problems++;
         }
@@ -324,4 +354,14 @@ enum status cluster_check(const struct cluster_options *options, uint64_t *ret_p
     topology_fini(topology);
     free(looking);
     return status;
+}
+
+enum status cluster_check(const struct cluster_options *options, uint64_t *ret_problems, struct error *error)
+{
+    return each_server(options, check_server, ret_problems, error);
+}
+
+enum status cluster_drop(const struct cluster_options *options, uint64_t *ret_problems, struct error *error)
+{
+    return each_server(options, drop_on, ret_problems, error);
 }

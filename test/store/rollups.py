@@ -2,15 +2,17 @@
 import pathlib
 import random
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
 from random_store import Decoded, ask, random_payload  # noqa: E402
+import random_series  # noqa: E402
 from server_process import envelope, item  # noqa: E402
 from store_kinds import cluster, wait_for_chunks  # noqa: E402
 from tap import case, check, check_equal, main, some_of, wait_until  # noqa: E402
 
-CHUNKS, QUERIES = 150, len(some_of(range(700), 25))
+CHUNKS, QUERIES = 150, int(sys.argv[2]) if sys.argv[2:] else len(some_of(range(700), 25))  # thrice as many are asked
 
 
 def send(server, payload):
@@ -84,4 +86,23 @@ def a_query_reads_the_longest_rollups_that_are_right():
         check_equal(server.stop(), 0, "exit status")
 
 
-main()
+@case
+def random_series_over_rollups_equal_a_second_implementation():
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"# seed {seed}")
+    numbers = random.Random(seed)
+    profiles = random_series.random_profiles(numbers, int(time.time()))
+    with cluster() as store:
+        server = restart(store, None)
+        random_series.send_series(server, profiles)
+        wait_for_chunks(server, sum(len(one) for one in profiles.values()))
+        for has_rollups in (False, True):
+            if has_rollups:
+                server = restart(store, server)
+                wait_until(lambda: count(store, "level > 0") > 0, "nothing was rolled up")
+            for _ in range(QUERIES):
+                random_series.ask(server, profiles, *random_series.random_question(numbers, profiles))
+        check_equal(server.stop(), 0, "exit status")
+
+
+main(sys.argv[3] if len(sys.argv) > 3 else "")

@@ -2,6 +2,8 @@
 a new store. Arguments: the build folder. SPDX-License-Identifier: MIT"""
 import pathlib
 import random
+import re
+import subprocess
 import sys
 import time
 
@@ -9,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "serve")]
 from protobuf_wire import field, varint  # noqa: E402
 from random_store import Decoded, ask, random_payload  # noqa: E402
-from server_process import administer, chunk_envelope, envelope, item  # noqa: E402
+from server_process import Server, administer, chunk_envelope, envelope, item, new_token  # noqa: E402
 from store_kinds import OFFBEAT, cluster, days, wait_for_chunks  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
@@ -115,4 +117,97 @@ def tags_choose_what_has_them(store):
     check_equal(server.stop(), 0, "exit status")
 
 
-main()
+# --- From one to another ----------------------------------------------------------------------------------------------
+
+
+def span_envelope(number, release="shop@1.0"):
+    trace, span = f"{number:032x}", f"{number:016x}"
+    return envelope(item("transaction", {
+        "type": "transaction", "event_id": f"{number:032x}", "transaction": f"request {number}", "release": release, "platform": "native",
+        "start_timestamp": time.time() - 30, "timestamp": time.time() - 29,
+        "contexts": {"trace": {"trace_id": trace, "span_id": span, "op": "http.server"}}, "spans": []}))
+
+
+@case
+def a_copy_to_a_cluster_and_back_has_all_and_is_continued():
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"# seed {seed}")
+    numbers = random.Random(seed)
+    payloads = [random_payload(numbers, number) for number in range(60)]
+    chunks = [Decoded(payload) for payload in payloads]
+    with days() as files, cluster() as store:
+        server = files.server()
+        for payload in payloads:
+            check_equal(server.send(envelope(item("profile_chunk", payload, platform=payload["platform"]))).status, 200, "status")
+        for number in (1, 2):
+            check_equal(server.send(span_envelope(number)).status, 200, "status")
+        key, project, spans = server.key, server.project, server.read("spans")
+        check_equal(len(spans["spans"]), 2, "spans")
+        token, made = new_token(OFFBEAT, files.folder, project), administer(OFFBEAT, files.folder, "add-project", "other").stdout
+        other_key, other = re.search(r"//(\w{32})@\S+/(\d+)", made).groups()
+        check_equal(store.copy(files.folder).returncode, 3, "status while a server has the files open")
+        check_equal(server.stop(), 0, "exit status")
+        with subprocess.Popen(store.copy_words(files.folder), stderr=subprocess.DEVNULL) as begun:
+            time.sleep(0.3)
+            begun.kill()
+        for turn, copied in enumerate(("", "copied 0 of 60 chunks, and 0 spans")):
+            done = store.copy(files.folder)
+            check_equal((done.returncode, copied in done.stderr), (0, True), done.stderr)
+        server = store.server()
+        check_equal((server.key, server.project), (key, project), "key and project of the copy")
+        server.token = token
+
+        def check_copy(sent):
+            check_equal(len(server.read("chunks?limit=10000")["chunks"]), sent, "chunks")
+            check_equal(server.read("spans"), spans, "spans")
+            for _ in range(QUERIES):
+                ask(server, chunks[:sent], numbers)
+
+        check_copy(60)
+        check_equal(server.request("POST", f"/api/{other}/envelope/", chunk_envelope(1), {"X-Sentry-Auth": f"Sentry sentry_version=7, sentry_key={other_key}"}).status,
+                    200, "status of the other project")
+        for number in range(60, 70):
+            payloads.append(random_payload(numbers, number))
+            chunks.append(Decoded(payloads[-1]))
+            check_equal(server.send(envelope(item("profile_chunk", payloads[-1], platform=payloads[-1]["platform"]))).status, 200, "status")
+        check_equal(server.stop(), 0, "exit status")
+        back = f"{files.folder}-back"
+        done = store.run("copy", back)
+        check_equal((done.returncode, "copied 71 of 71 chunks, and 2 spans" in done.stderr), (0, True), done.stderr)
+        server = Server(OFFBEAT, back)
+        check_equal((server.key, server.project), (key, project), "key and project of the copy of the copy")
+        server.token = token
+        check_copy(70)
+        check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def a_copy_names_what_is_in_its_way_and_what_differs():
+    with days() as files, cluster() as store:
+        server = files.server()
+        for number in (1, 2):
+            check_equal(server.send(chunk_envelope(number)).status, 200, "status")
+        check_equal(server.stop(), 0, "exit status")
+        done = store.copy(f"{files.folder}-elsewhere")
+        check_equal((done.returncode, "has no data of offbeat serve" in done.stderr), (3, True), done.stderr)
+        store.servers[0].query(f"RENAME TABLE {store.database}.chunk TO {store.database}.away")
+        done = store.copy(files.folder)
+        check_equal((done.returncode, "offbeat store create makes them" in done.stderr), (3, True), done.stderr)
+        store.servers[0].query(f"RENAME TABLE {store.database}.away TO {store.database}.chunk")
+        check_equal(store.copy(files.folder).returncode, 0, "exit status")
+        store.servers[0].query(f"ALTER TABLE {store.database}.raw UPDATE end_ns = end_ns + 1 WHERE chunk_id = '{1:032x}'")
+        done = store.copy(files.folder)
+        check_equal((done.returncode, "1 chunks cannot be read, or are not in the copy" in done.stderr), (1, True), done.stderr)
+        done = store.run("delete", "another")
+        check_equal((done.returncode, f"offbeat store delete {store.database}" in done.stderr), (2, True), done.stderr)
+        store.servers[0].query(f"CREATE TABLE {store.database}.other (x UInt8) ENGINE = Memory")
+        for expected in ("has tables of others only", "is deleted", "was not there"):
+            done = store.run("delete", store.database)
+            check_equal((done.returncode, expected in done.stderr), (0, True), done.stderr)
+            store.servers[0].query(f"DROP TABLE IF EXISTS {store.database}.other")
+        check_equal(store.run("check").returncode, 1, "status of check")
+        store.create()
+        check_equal(store.copy(files.folder).returncode, 0, "exit status")
+
+
+main(sys.argv[2] if len(sys.argv) > 2 else "")
