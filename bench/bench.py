@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 from analyze import analyze  # noqa: E402
 from attached import attached  # noqa: E402
 from blocked import blocked  # noqa: E402
+from cluster import cluster  # noqa: E402
 from crowd import crowd  # noqa: E402
 from fleet import fleet  # noqa: E402
 from formats import formats  # noqa: E402

@@ -1,6 +1,8 @@
 """What must hold between the parts: who includes whom (the table in doc/architecture.md), what the code that runs in a
 signal handler calls, what the preloaded library needs and shows. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
+import ast
+import builtins
 import functools
 import pathlib
 import re
@@ -381,6 +383,34 @@ def the_preloaded_library_exports_only_its_names_and_interposed_ones():
     others = [name for name in shown if not name.startswith("offbeat_") and name not in interposed]
     check(not others, f"it exports {others}")
     check(interposed <= set(shown), f"it does not interpose {sorted(interposed - set(shown))}")
+
+
+def undefined_names(text):
+    """Names that a Python file uses and nothing in it binds."""
+    bound, used = set(dir(builtins)) | {"__file__"}, set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.ExceptHandler):
+            bound.add(node.name)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)):
+            bound.add(node.name)
+    return used - bound
+
+
+@case
+def python_files_use_only_names_that_they_define():
+    check_equal(undefined_names("def f(a):\n return a + b"), {"b"}, "undefined names of an example")
+    files = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True).stdout.split() or \
+        [str(path.relative_to(ROOT)) for folder in ("bench", "test") for path in (ROOT / folder).rglob("*.py")]
+    found = {name: names for name in files if (ROOT / name).is_file() and (names := undefined_names((ROOT / name).read_text(encoding="utf-8")))}
+    check_equal(found, {}, "names that nothing defines")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")
