@@ -208,6 +208,11 @@ void attach_end(struct attachment *attachment)
     if (lost > 0)
         message("%llu stacks of running threads were lost, because the machine is overloaded; lower --frequency",
                 (unsigned long long)lost);
+    if (losses.outdated > 0)
+        message(
+            "%llu stacks were left out, because their code was unloaded before they were read; the others stand for "
+            "them",
+            (unsigned long long)losses.outdated);
 }
 
 static void add(struct attachment *attachment, pid_t pid)

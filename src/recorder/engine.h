@@ -33,6 +33,7 @@ struct process_module {
     struct code_file *file; /* file, shared by all processes that map it; its table may come later */
     uint32_t number;        /* number in the recording of the process */
     bool is_libc;           /* true if it is the C library, by its name */
+    uint64_t seen_ns;       /* time from which on it is known to be there, CLOCK_MONOTONIC */
 };
 
 /* Code without a file: generated at run time, mostly with frame pointers. */
@@ -48,6 +49,7 @@ struct watched_process {
     const struct generated_code *generated; /* list sorted by START, without overlaps */
     size_t generated_count;
     uint64_t generation; /* number that grows when the list or a table of it changes */
+    bool has_unloaded;   /* true if code has gone: other code may take its place between two lists */
     bool is_added;       /* true after add_process */
     void *engine_data;   /* the engine's own data; NULL before add_process */
 };
@@ -155,6 +157,7 @@ struct engine_denial {
 /* Counts since the engine was opened. */
 struct engine_losses {
     uint64_t stacks_lost; /* stacks for which the buffer had no room */
+    uint64_t outdated;    /* stacks in code that was unloaded or replaced before they were read */
     uint64_t runs_missed; /* times that the engine was not called by the kernel */
     uint64_t unreadable;  /* stacks whose memory could not be read */
 };
@@ -183,6 +186,9 @@ struct engine_ops {
 
     /* Begins to watch PROCESS, which stays valid until remove_process. Returns false with *RET_DENIAL. */
     bool (*add_process)(struct engine *engine, struct watched_process *process, struct engine_denial *ret_denial);
+    /* Called before the modules are listed for update_process: code that comes from now on may not be in the list. May
+     * be NULL. */
+    void (*begin_listing)(struct engine *engine, struct watched_process *process);
     /* Takes over a changed list of modules, or a table that is ready. May be NULL. */
     void (*update_process)(struct engine *engine, struct watched_process *process);
     void (*remove_process)(struct engine *engine, struct watched_process *process);

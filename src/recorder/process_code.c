@@ -2,6 +2,7 @@
 #include "recorder/process_code.h"
 
 #include "base/clocks.h"
+#include "recorder/thread_times.h"
 #include "sampler/record/recorded_places.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct listing {
     const char *image_directory;
     struct recording_writer *writer;
     ARRAY_OF(struct process_module) found;
+    ARRAY_OF(struct generated_code) generated;
     struct maps_entry first; /* first mapping of the latest file; its path is PATH */
     char path[PATH_MAX];
 };
@@ -109,6 +111,7 @@ static void add_module(struct listing *listing, struct code_file *file, const st
     const struct process_module *known = known_module(listing->code, module.start);
     bool is_known = known && known->start == module.start && known->end == module.end && known->file == file;
     module.number = is_known ? known->number : listing->code->next_number;
+    module.seen_ns = is_known ? known->seen_ns : clock_monotonic_ns();
     if (!ARRAY_PUSH(&listing->found, PROCESS_MODULES_MAX, module) || is_known) return;
     listing->code->next_number++;
     keep_image(listing, file, path);
@@ -143,14 +146,14 @@ static void note_file(struct listing *listing, const struct maps_entry *entry)
 /* Notes code that is in no file that can be read as one. */
 static void add_generated(struct listing *listing, const struct maps_entry *entry)
 {
-    struct process_code *code = listing->code;
-    struct generated_code *last = code->generated.count > 0 ? &code->generated.items[code->generated.count - 1] : NULL;
+    size_t count = listing->generated.count;
+    struct generated_code *last = count > 0 ? &listing->generated.items[count - 1] : NULL;
     const struct generated_code added = {.start = entry->start, .end = entry->end};
     if (strcmp(entry->path, "[vsyscall]") == 0 || strcmp(entry->path, "[uprobes]") == 0) return;
     if (last && last->end == entry->start)
         last->end = entry->end;
     else
-        (void)ARRAY_PUSH(&code->generated, PROCESS_GENERATED_MAX, added); /* the rest counts as unknown */
+        (void)ARRAY_PUSH(&listing->generated, PROCESS_GENERATED_MAX, added); /* the rest counts as unknown */
 }
 
 static void add_mapping(struct listing *listing, const struct maps_entry *entry)
@@ -170,7 +173,7 @@ static void add_mapping(struct listing *listing, const struct maps_entry *entry)
         add_generated(listing, entry);
 }
 
-static void write_gone(const struct process_code *code, const struct listing *listing)
+static void write_gone(struct process_code *code, const struct listing *listing)
 {
     size_t at = 0;
     for (size_t i = 0; i < code->modules.count; i++) {
@@ -178,6 +181,19 @@ static void write_gone(const struct process_code *code, const struct listing *li
         while (at < listing->found.count && listing->found.items[at].start < old->start) at++;
         bool stays = at < listing->found.count && listing->found.items[at].number == old->number;
         if (!stays && listing->writer) recording_module_gone(listing->writer, old->number);
+        code->has_unloaded |= !stays;
+    }
+}
+
+static void note_gone_generated(struct process_code *code, const struct listing *listing)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < code->generated.count; i++) {
+        while (at < listing->generated.count && listing->generated.items[at].end <= code->generated.items[i].start)
+            at++;
+        bool stays =
+            at < listing->generated.count && listing->generated.items[at].start <= code->generated.items[i].start;
+        code->has_unloaded |= !stays;
     }
 }
 
@@ -195,6 +211,18 @@ bool process_code_is_generated(const struct process_code *code, uint64_t address
     return false;
 }
 
+bool process_code_is_outdated(const struct process_code *code, const struct walked_stack *stack, uint64_t time_ns)
+{
+    for (size_t i = 0; i < stack->count && code->has_unloaded; i++) {
+        uint64_t address = stack->addresses[i] - (i > 0);
+        const struct process_module *module = process_code_module(code, address);
+        if (module ? module->seen_ns > time_ns
+                   : address < RECORDING_PLACES && !process_code_is_generated(code, address))
+            return true;
+    }
+    return false;
+}
+
 /* Reads all mappings. Returns false if there is none, with errno. */
 static bool read_mappings(struct listing *listing)
 {
@@ -206,7 +234,6 @@ static bool read_mappings(struct listing *listing)
         .descriptor = open(path, O_RDONLY | O_CLOEXEC), .buffer = buffer, .size = sizeof(buffer)};
     if (reader.descriptor < 0) return false;
     bool has_any = false;
-    listing->code->generated.count = 0;
     for (; maps_next(&reader, &entry); has_any = true) add_mapping(listing, &entry);
     (void)close(reader.descriptor);
     if (!has_any) errno = ESRCH;
@@ -222,10 +249,15 @@ bool process_code_list(struct process_code *code, struct code_files *files, pid_
     /* A process that calls exec after the file was opened has no mappings there: the second look shows the new ones. */
     if (!read_mappings(&listing) && (errno != ESRCH || !read_mappings(&listing))) return false;
     write_gone(code, &listing);
+    note_gone_generated(code, &listing);
     free(code->modules.items);
+    free(code->generated.items);
     code->modules.items = listing.found.items;
     code->modules.count = listing.found.count;
     code->modules.capacity = listing.found.capacity;
+    code->generated.items = listing.generated.items;
+    code->generated.count = listing.generated.count;
+    code->generated.capacity = listing.generated.capacity;
     process_code_update(code);
     return true;
 }

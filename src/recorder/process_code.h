@@ -7,6 +7,8 @@
 #include "sampler/record/recording_writer.h"
 #include "unwind/unwind.h"
 
+struct walked_stack;
+
 enum { PROCESS_MODULES_MAX = 1 << 14, PROCESS_GENERATED_MAX = 1 << 12 };
 
 struct process_code {
@@ -19,6 +21,7 @@ struct process_code {
     uint32_t next_number;
     uint64_t generation; /* number that grows with each change */
     uint64_t listed_ns;  /* time of the last listing, CLOCK_MONOTONIC */
+    bool has_unloaded;   /* true if code has gone since the program began */
 };
 
 void process_code_fini(struct process_code *code);
@@ -33,6 +36,10 @@ const struct process_module *process_code_module(const struct process_code *code
 
 /* Returns true if ADDRESS is in code that is in no file. */
 bool process_code_is_generated(const struct process_code *code, uint64_t address);
+
+/* Returns true if a frame of STACK, of the time TIME_NS, is in no known code, or in a module that was seen only later,
+ * and the process unloads code: other code may have been there. */
+bool process_code_is_outdated(const struct process_code *code, const struct walked_stack *stack, uint64_t time_ns);
 
 /* Makes walks use the tables that are ready by now. */
 void process_code_update(struct process_code *code);

@@ -333,8 +333,7 @@ void recorded_process_restart(struct recorded_process *process, const struct rec
 
 /* --- Ticks -------------------------------------------------------------------------------------------------------- */
 
-bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,
-                              struct code_files *files, uint64_t now_ns)
+bool recorded_process_is_due(struct recorded_process *process, uint64_t now_ns)
 {
     struct process_code *code = &process->code;
     uint64_t pause_ns = process->needs_listing ? process->relist_pause_ns : CHECK_NS;
@@ -347,6 +346,13 @@ bool recorded_process_refresh(struct recorded_process *process, const struct rec
         code->listed_ns = now_ns;
         return false;
     }
+    return true;
+}
+
+void recorded_process_list(struct recorded_process *process, const struct recorder_options *options,
+                           struct code_files *files)
+{
+    struct process_code *code = &process->code;
     size_t module_count = code->modules.count, generated_count = code->generated.count;
     uint32_t next_number = code->next_number;
     process->needs_listing = process->has_run = false;
@@ -356,7 +362,6 @@ bool recorded_process_refresh(struct recorded_process *process, const struct rec
                        next_number != code->next_number;
     uint64_t longer_ns = least(2 * process->relist_pause_ns, CHECK_NS);
     process->relist_pause_ns = has_changed ? RELIST_NS_MIN : greatest(longer_ns, RELIST_NS_MIN);
-    return true;
 }
 
 void recorded_process_begin_tick(struct recorded_process *process, uint64_t time_ns)

@@ -56,9 +56,11 @@ void recorded_process_free(struct recorded_process *process, const struct record
 void recorded_process_restart(struct recorded_process *process, const struct recorder_options *options,
                               struct code_files *files, uint64_t engine);
 
-/* Lists its code again if it is time, or if a stack needs it. Returns true if it did: PROCESS has new lists. */
-bool recorded_process_refresh(struct recorded_process *process, const struct recorder_options *options,
-                              struct code_files *files, uint64_t now_ns);
+/* Returns true if it is time to list its code again, or if a stack needs it. */
+bool recorded_process_is_due(struct recorded_process *process, uint64_t now_ns);
+/* Lists its code again. */
+void recorded_process_list(struct recorded_process *process, const struct recorder_options *options,
+                           struct code_files *files);
 
 /* Begins a tick at TIME_NS, and ends it. */
 void recorded_process_begin_tick(struct recorded_process *process, uint64_t time_ns);

@@ -47,6 +47,18 @@ bool is_register_jump(const struct unwind_code *code, uint64_t last)
            (word & BR_MASK) == BR;
 }
 
+bool clears_frame_pointer(const struct unwind_code *code, uint64_t address)
+{
+    enum { INSTRUCTIONS_BEFORE = 12, MOV_X29_0 = 0xd280001du, MOV_X29_XZR = 0xaa1f03fdu };
+    uint64_t last = address & ~(uint64_t)(INSTRUCTION - 1);
+    uint32_t word = 0;
+    for (unsigned i = 0; i <= INSTRUCTIONS_BEFORE; i++) {
+        if (!read_instructions(code, last - i * INSTRUCTION, &word, 1)) return false;
+        if (word == MOV_X29_0 || word == MOV_X29_XZR) return true;
+    }
+    return false;
+}
+
 bool is_signal_return(const struct unwind_code *code, uint64_t address)
 {
     enum { MOV_X8_SIGRETURN = 0xd2801168u, SVC = 0xd4000001u };

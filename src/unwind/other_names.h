@@ -6,6 +6,7 @@
 #define cfi_encoded_pointer other_cfi_encoded_pointer
 #define cfi_read_fde other_cfi_read_fde
 #define cfi_run other_cfi_run
+#define clears_frame_pointer other_clears_frame_pointer
 #define elf_frame_sections_find other_elf_frame_sections_find
 #define frame_build_begin other_frame_build_begin
 #define frame_build_free other_frame_build_free

@@ -1,4 +1,5 @@
-/* Stubs of a PLT, which jump to functions of other files. LLVM's linker writes no rules for them.
+/* Stubs of a PLT, which jump to functions of other files, and other code that has no rules and can be recognized.
+ * LLVM's linker writes no rules for stubs.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_PLT_STUB_H
 #define OFFBEAT_UNWIND_PLT_STUB_H
@@ -17,6 +18,10 @@ bool is_register_jump(const struct unwind_code *code, uint64_t last);
 
 /* Returns true if ADDRESS is the vdso's code to which a signal handler returns, if that has no rules. Signal-safe. */
 bool is_signal_return(const struct unwind_code *code, uint64_t address);
+
+/* Returns true if the code before ADDRESS clears the frame pointer: entry code without rules marks the root of a stack
+ * so. Elsewhere a frame pointer of zero is any value. Signal-safe. */
+bool clears_frame_pointer(const struct unwind_code *code, uint64_t address);
 
 /* Returns the address to which an instruction that ends at NEXT refers by DISTANCE. */
 static inline uint64_t address_at_distance(const uint8_t distance[4], uint64_t next)

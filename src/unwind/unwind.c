@@ -127,6 +127,15 @@ static bool link_leaves(const struct unwind_module *module, const struct unwind_
                          machine_code_address(registers->values[MACHINE_LINK_REGISTER % MACHINE_REGISTERS]) - 1);
 }
 
+/* Returns true if the frame pointer of zero in REGISTERS says that nothing called the code there, in MODULE. */
+static bool marks_root(const struct unwind_module *module, const struct unwind_registers *registers,
+                       const struct unwind_memory *memory)
+{
+    if (module->keeps_frame_pointers) return true;
+    if (!module->table && !module->lookup) return false;
+    return !memory->code || clears_frame_pointer(memory->code, registers->values[MACHINE_IP]);
+}
+
 /* Steps to the caller of REGISTERS. IS_EXACT: IP is the next instruction. */
 static enum machine_step step_from(const struct unwind_modules *modules, const struct unwind_module *module,
                                    struct found found, bool is_exact, struct unwind_registers *registers,
@@ -139,8 +148,7 @@ static enum machine_step step_from(const struct unwind_modules *modules, const s
     if (memory->code && is_signal_return(memory->code, registers->values[MACHINE_IP]))
         return machine_step_from_signal_frame(registers, memory);
     if (is_exact && module && link_leaves(module, registers)) return machine_step_from_stub(registers, memory);
-    bool has_information = module && (module->table || module->lookup || module->keeps_frame_pointers);
-    if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
+    if (module && machine_is_outermost(registers) && marks_root(module, registers, memory)) return MACHINE_ROOT;
     bool is_crossed = module && memory->cross && !module->keeps_frame_pointers;
     if (is_crossed && memory->cross(modules, module, registers, memory)) return MACHINE_STEPPED;
     /* Code without rules between code that has some is assembly, which keeps no frame pointer. */

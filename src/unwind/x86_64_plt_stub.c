@@ -29,6 +29,18 @@ bool is_register_jump(const struct unwind_code *code, uint64_t last)
     return bytes[0] == JUMP && (bytes[1] & REGISTER_MASK) == THROUGH_REGISTER;
 }
 
+bool clears_frame_pointer(const struct unwind_code *code, uint64_t address)
+{
+    enum { BEFORE = 48, XOR = 0x31, XOR_TOO = 0x33, EBP_EBP = 0xed };
+    uint8_t bytes[BEFORE];
+    size_t size = sizeof(bytes); /* less where the code begins with a page */
+    while (size > 0 && !code->read(code->context, address - size, bytes, size)) size /= 2;
+    for (size_t i = 0; i + 1 < size; i++) {
+        if ((bytes[i] == XOR || bytes[i] == XOR_TOO) && bytes[i + 1] == EBP_EBP) return true;
+    }
+    return false;
+}
+
 /* The vdso of this processor has no such code: libc's has rules. */
 bool is_signal_return(const struct unwind_code *code, uint64_t address)
 {

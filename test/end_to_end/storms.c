@@ -102,13 +102,20 @@ FRAME static void calls_made_code(uint8_t size)
     STAY_A_FRAME();
 }
 
-FRAME static void calls_loaded_code(const char *path)
+/* Burns long enough for the library that calls it to be listed. */
+FRAME static void burn_longer(unsigned microseconds)
+{
+    burn(microseconds * 1000);
+    STAY_A_FRAME();
+}
+
+FRAME static void calls_loaded_code(const char *path, bool is_long)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void (*call)(void (*)(unsigned)) = NULL;
     if (library) *(void **)&call = dlsym(library, "call_back");
     if (!call) _exit(1);
-    call(burn);
+    call(is_long ? burn_longer : burn);
     (void)dlclose(library);
     STAY_A_FRAME();
 }
@@ -117,7 +124,7 @@ static void changes_code(uint64_t end_ns)
 {
     for (unsigned i = 0; clock_ns(CLOCK_MONOTONIC) < end_ns; i++) {
         calls_made_code((uint8_t)(16 + i % 4 * 16));
-        calls_loaded_code(libraries[i % 2]);
+        calls_loaded_code(libraries[i % 2], i % 16 < 2);
     }
 }
 

@@ -1266,33 +1266,52 @@ static enum unwind_outcome walk_without_registers(struct scene *scene, size_t *r
                                          &scene->count, ret_recovered_count);
 }
 
-/* The code at 0x700 is not in the table; its caller is at 0xf10. */
-static enum unwind_outcome walk_from_undescribed(struct scene *scene, const char *bytes, size_t size)
+static enum unwind_outcome walk_with_code(struct scene *scene)
 {
     struct unwind_code code = {.read = read_code};
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
     struct unwind_modules modules = {.items = &module, .count = 1};
     struct unwind_memory memory = {
         .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene, .code = &code};
+    return unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
+}
+
+enum { PROGRAMS_FP = 0x1234 }; /* value that the program has there for a purpose of its own */
+
+/* The code at 0x700 is not in the table; its caller is at 0xf10. */
+static enum unwind_outcome walk_from_undescribed(struct scene *scene, const char *bytes, size_t size, uint64_t fp)
+{
     memset(code_bytes, 0x90, sizeof(code_bytes));
     put_code(0x700, bytes, size);
     enter(scene, 0x700, 10);
     scene->stack[10] = CODE + 0xf10;
-    scene->registers.values[MACHINE_FP] = 0x1234; /* the program's, for any purpose */
-    return unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
+    scene->registers.values[MACHINE_FP] = fp;
+    return walk_with_code(scene);
+}
+
+TEST(code_without_rules_marks_the_root_by_clearing_the_frame_pointer)
+{
+    struct scene *scene = fresh_scene();
+    CHECK_UINT(walk_from_undescribed(scene, "\x90", 1, 0), UNWIND_NO_TABLE);
+    CHECK_UINT(walk_from_undescribed(scene, "\x31\xed\x90", 3, 0), UNWIND_NO_TABLE); /* not yet */
+    enter(scene, 0x702, 10);
+    scene->registers.values[MACHINE_FP] = 0;
+    CHECK_UINT(walk_with_code(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 1);
+    frame_table_fini(&scene->table);
 }
 
 TEST(a_stub_of_a_plt_without_rules_was_called_from_where_sp_points)
 {
     struct scene *scene = fresh_scene();
-    CHECK_UINT(walk_from_undescribed(scene, "\xff\x25\x02\x69\x00\x00", 6), UNWIND_ROOT);
+    CHECK_UINT(walk_from_undescribed(scene, "\xff\x25\x02\x69\x00\x00", 6, PROGRAMS_FP), UNWIND_ROOT);
     CHECK_UINT(scene->count, 2);
     CHECK_UINT(scene->addresses[1], CODE + 0xf10);
-    CHECK_UINT(scene->registers.values[MACHINE_FP], 0x1234);
+    CHECK_UINT(scene->registers.values[MACHINE_FP], PROGRAMS_FP);
     frame_table_fini(&scene->table);
 
     scene = fresh_scene(); /* other code */
-    CHECK_UINT(walk_from_undescribed(scene, "\xff\x24\x25", 3), UNWIND_NO_TABLE);
+    CHECK_UINT(walk_from_undescribed(scene, "\xff\x24\x25", 3, PROGRAMS_FP), UNWIND_NO_TABLE);
     CHECK_UINT(scene->count, 1);
     frame_table_fini(&scene->table);
 }

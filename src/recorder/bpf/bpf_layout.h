@@ -39,11 +39,13 @@ enum {
 /* A process that is recorded, by its number. A sample is unwound only if the running task is the one that START and
  * SELF_EXEC_ID identify: a process number that is used again has no modules. */
 struct bpf_process_entry {
-    uint32_t first, count;   /* range of its module entries */
-    uint32_t version;        /* version of these entries; 0: the modules are not known yet */
-    uint32_t mapping_count;  /* number of such mappings when the modules were listed */
-    uint64_t start_boottime; /* start of its main thread, ns of CLOCK_BOOTTIME */
-    uint64_t self_exec_id;   /* number of exec calls of the process and its parents, as the kernel counts them */
+    uint32_t first, count;    /* range of its module entries */
+    uint32_t version;         /* version of these entries; 0: the modules are not known yet */
+    uint32_t mapping_count;   /* number of mappings that count when the modules were listed */
+    uint64_t start_boottime;  /* start of its main thread, ns of CLOCK_BOOTTIME */
+    uint64_t self_exec_id;    /* number of exec calls of the process and its parents, as the kernel counts them */
+    uint32_t is_being_listed; /* 1: user space lists the modules again, and all mappings count */
+    uint32_t unused;
 };
 
 /* One executable range of a process. The entries of a process are side by side, sorted by START. */

@@ -22,11 +22,8 @@ struct bpf_process {
     struct bpf_process *next;       /* next process of the same bucket */
     struct bpf_process_entry entry; /* entry in the kernel */
     bool is_identified;
-    uint32_t mapping_count;           /* number of mappings before its modules were listed */
-    bool is_listed;                   /* true if the modules of the program that it executes were listed */
-    bool may_unload;                  /* true if code was unloaded: other code may take its place between two lists */
-    struct bpf_module_entry *entries; /* copy of the entries in the kernel */
-    int iterator;                     /* iterator over its threads; -1: that of all processes is used */
+    uint32_t mapping_count; /* number of mappings before its modules were listed */
+    int iterator;           /* iterator over its threads; -1: that of all processes is used */
 };
 
 struct engine {
@@ -76,7 +73,6 @@ static bool probe(struct engine_denial *ret_denial)
 static void free_process(struct bpf_process *process)
 {
     if (process->iterator >= 0) (void)close(process->iterator);
-    free(process->entries);
     free(process);
 }
 
@@ -229,18 +225,6 @@ static uint32_t make_entries(struct engine *engine, const struct watched_process
     return list.count;
 }
 
-/* Returns true if an entry of PROCESS is not among the COUNT ENTRIES: other code may be in its place. */
-static bool has_unloaded(const struct bpf_process *process, const struct bpf_module_entry *entries, uint32_t count)
-{
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < process->entry.count; i++) {
-        const struct bpf_module_entry *old = &process->entries[i];
-        while (at < count && entries[at].start < old->start) at++;
-        if (at == count || entries[at].start != old->start || entries[at].table != old->table) return true;
-    }
-    return false;
-}
-
 /* Writes the code of PROCESS to a new place, and frees the old one. */
 static bool write_modules(struct engine *engine, struct bpf_process *process)
 {
@@ -252,11 +236,8 @@ static bool write_modules(struct engine *engine, struct bpf_process *process)
     bool has_place = entry_places_take(&engine->places, count, clock_monotonic_ns(), &first);
     entries[0].version = engine->last_version; /* is compared even if there is no code */
     if (has_place) bpf_programs_write_modules(engine->programs, first, entries, count > 0 ? count : 1);
-    process->may_unload |= process->is_listed && has_unloaded(process, entries, count);
-    process->is_listed = true;
-    free(process->entries);
-    process->entries = realloc(entries, (count + 1) * sizeof(*entries));
-    if (!process->entries) abort();
+    free(entries);
+    process->entry.is_being_listed = 0;
     if (!has_place) return false;
     process->entry.first = first;
     process->entry.count = count;
@@ -324,6 +305,16 @@ static bool add_process(struct engine *engine, struct watched_process *watched, 
     deny(ret_denial, errno, problem);
     remove_process(engine, watched);
     return false;
+}
+
+/* Mappings from now on make the list outdated that is going to be made, and samples before those so far. */
+static void begin_listing(struct engine *engine, struct watched_process *watched)
+{
+    struct bpf_process *process = watched->engine_data;
+    uint32_t pid = (uint32_t)watched->pid;
+    process->entry.is_being_listed = 1;
+    if (process->is_identified) (void)bpf_programs_set_process(engine->programs, pid, &process->entry);
+    process->mapping_count = bpf_programs_mapping_count(engine->programs, pid);
 }
 
 static void update_process(struct engine *engine, struct watched_process *watched)
@@ -468,7 +459,7 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
     bool is_walked = sample->is_known && sample->outcome != UNWIND_PENDING;
     if (!process && !is_walked) return; /* there is no memory that could be read */
     if (process && !sample->is_known && !identify(engine, process, sample)) return;
-    if (process && process->may_unload && sample->mapping_count != process->mapping_count) {
+    if (process && process->watched->has_unloaded && sample->mapping_count != process->mapping_count) {
         engine->outdated_count++; /* the list has other code than the sample saw, or the other way round */
         return;
     }
@@ -516,23 +507,26 @@ static void forget_identity(struct engine *engine, const struct bpf_change *chan
     struct bpf_process *process = find_process(engine, change->pid);
     struct bpf_process_entry unidentified = {.version = 0};
     if (!process) return;
-    process->is_identified = process->is_listed = process->may_unload = false;
+    process->is_identified = false;
     process->mapping_count = bpf_programs_mapping_count(engine->programs, change->pid);
     bpf_programs_set_process(engine->programs, change->pid, &unidentified);
 }
 
 /* Has the modules listed again, until there was no mapping meanwhile: once for all mappings so far. */
-static void take_mapping(struct engine *engine, const struct bpf_change *change)
+static void list_mappings(const struct engine *engine, const struct bpf_process *process)
 {
     enum { LISTINGS_MAX = 4 };
-    struct bpf_process *process = find_process(engine, change->pid);
-    uint32_t now = bpf_programs_mapping_count(engine->programs, change->pid);
-    if (!process || change->mapping_count <= process->mapping_count) return;
-    for (unsigned i = 0; i < LISTINGS_MAX && now != process->mapping_count; i++) {
-        process->mapping_count = now;
-        engine->sink->process(engine->sink->context, (pid_t)change->pid, 0, PROCESS_MAPPED);
-        now = bpf_programs_mapping_count(engine->programs, change->pid);
+    pid_t pid = process->watched->pid;
+    for (unsigned i = 0; i < LISTINGS_MAX; i++) {
+        if (bpf_programs_mapping_count(engine->programs, (uint32_t)pid) == process->mapping_count) return;
+        engine->sink->process(engine->sink->context, pid, 0, PROCESS_MAPPED);
     }
+}
+
+static void take_mapping(const struct engine *engine, const struct bpf_change *change)
+{
+    const struct bpf_process *process = find_process(engine, change->pid);
+    if (process && change->mapping_count > process->mapping_count) list_mappings(engine, process);
 }
 
 static void take_change(void *context, const struct bpf_change *change)
@@ -610,6 +604,8 @@ static void deliver_thread(void *context, const struct bpf_thread *thread)
     memcpy(seen.registers.values, thread->registers, sizeof(thread->registers));
     seen.registers.known = MACHINE_KEPT_IN_CALL;
     memcpy(seen.name, thread->name, sizeof(seen.name));
+    const struct bpf_process *process = seen.has_registers ? find_process(engine, thread->pid) : NULL;
+    if (process && process->watched->has_unloaded) list_mappings(engine, process);
     engine->sink->thread(engine->sink->context, &seen);
 }
 
@@ -651,10 +647,10 @@ static void count_losses(const struct engine *engine, struct engine_losses *ret_
 {
     struct bpf_losses losses;
     bpf_programs_losses(engine->programs, &losses);
-    *ret_losses =
-        (struct engine_losses){.stacks_lost = losses.samples_lost + engine->outdated_count + engine->ends_lost,
-                               .runs_missed = losses.runs_missed,
-                               .unreadable = engine->unreadable_count};
+    *ret_losses = (struct engine_losses){.stacks_lost = losses.samples_lost + engine->ends_lost,
+                                         .outdated = engine->outdated_count,
+                                         .runs_missed = losses.runs_missed,
+                                         .unreadable = engine->unreadable_count};
 }
 
 /* A timer is for all processes. */
@@ -688,6 +684,7 @@ const struct engine_ops engine_bpf = {
     .close = close_engine,
     .set_period = set_period,
     .add_process = add_process,
+    .begin_listing = begin_listing,
     .update_process = update_process,
     .remove_process = remove_process,
     .watch_functions = watch_functions,

@@ -186,15 +186,15 @@ static __always_inline bool has_code(const struct bpf_process_entry *process, ui
 }
 
 /* The kernel has chosen a free place for a mapping: code that is listed there was unmapped, and other code may follow.
- * Until the modules are listed again, the process counts as unknown. Optional, because not all kernels have the hook.
- */
+ * Until the modules are listed again, the process counts as unknown. While they are being listed, what was read may be
+ * gone before it counts as listed. Optional, because not all kernels have the hook. */
 SEC("tp_btf/vm_unmapped_area")
 int BPF_PROG(place_chosen, uint64_t address, struct vm_unmapped_area_info *info)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     uint32_t pid = process_of(task), first = 1;
     const struct bpf_process_entry *process = bpf_map_lookup_elem(&processes, &pid);
-    if (!process || !has_code(process, address, address + info->length)) return 0;
+    if (!process || (!process->is_being_listed && !has_code(process, address, address + info->length))) return 0;
     uint32_t *count = bpf_map_lookup_elem(&mapping_counts, &pid);
     if (count)
         __sync_fetch_and_add(count, 1);
