@@ -182,6 +182,21 @@ static struct code_file *add_file(struct code_files *files, pid_t pid, const str
     return file;
 }
 
+struct code_file *code_files_add_generated(struct code_files *files)
+{
+    uint32_t number = take_number(files);
+    struct code_file *file = number != INDEX_NONE ? calloc(1, sizeof(*file)) : NULL;
+    if (!file) return NULL;
+    file->number = number;
+    file->state = CODE_FILE_WITHOUT_TABLE;
+    file->device = UINT64_MAX; /* a number that no file has */
+    file->inode = number;
+    file->used_ns = clock_monotonic_ns();
+    files->items.items[number] = file;
+    files->open_count++;
+    return file;
+}
+
 struct code_file *code_files_find(struct code_files *files, pid_t pid, const struct maps_entry *entry,
                                   enum code_file_sight *ret_sight)
 {

@@ -68,6 +68,9 @@ struct code_files {
     uint64_t evicted, unseen; /* files closed by eviction, and mappings whose file could not be read */
 };
 
+/* Adds a file without a name for code that a process has generated. Returns NULL if there is no room. */
+struct code_file *code_files_add_generated(struct code_files *files);
+
 /* Called for a file that is about to be closed. */
 typedef void (*code_file_function)(void *context, const struct code_file *file);
 

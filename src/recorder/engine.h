@@ -33,6 +33,7 @@ struct process_module {
     struct code_file *file; /* file, shared by all processes that map it; its table may come later */
     uint32_t number;        /* number in the recording of the process */
     bool is_libc;           /* true if it is the C library, by its name */
+    bool is_java;           /* true if it is a Java virtual machine, by its name */
     uint64_t seen_ns;       /* time from which on it is known to be there, CLOCK_MONOTONIC */
 };
 

@@ -105,7 +105,8 @@ static void add_module(struct listing *listing, struct code_file *file, const st
                                     .end = bias + segment->address + segment->memory_size,
                                     .base = bias + file->image_vmaddr,
                                     .file = file,
-                                    .is_libc = recorded_path_is_libc(path)};
+                                    .is_libc = recorded_path_is_libc(path),
+                                    .is_java = text_ends_with(slice_of_text(path), "/libjvm.so")};
     bool overlaps = listing->found.count > 0 && listing->found.items[listing->found.count - 1].end > module.start;
     if (overlaps || module.end <= module.start) return; /* sizes in a file may be anything */
     const struct process_module *known = known_module(listing->code, module.start);
@@ -180,9 +181,40 @@ static void write_gone(struct process_code *code, const struct listing *listing)
         const struct process_module *old = &code->modules.items[i];
         while (at < listing->found.count && listing->found.items[at].start < old->start) at++;
         bool stays = at < listing->found.count && listing->found.items[at].number == old->number;
-        if (!stays && listing->writer) recording_module_gone(listing->writer, old->number);
+        bool is_recorded = listing->writer && old->number != PROCESS_MODULE_GENERATED;
+        if (!stays && is_recorded) recording_module_gone(listing->writer, old->number);
         code->has_unloaded |= !stays;
     }
+}
+
+/* Replaces generated code of the Java virtual machine among the modules, if there is one, by a module with a table. */
+static void add_java(struct listing *listing)
+{
+    struct process_code *code = listing->code;
+    const struct process_module *machine = NULL;
+    for (size_t i = 0; i < listing->found.count && !machine; i++) {
+        if (listing->found.items[i].is_java) machine = &listing->found.items[i];
+    }
+    if (!machine) return;
+    const struct interpreter_image image = {
+        .start = machine->base, .size = machine->file->image_size, .bias = machine->base - machine->file->image_vmaddr};
+    if (!java_code_read(&code->java, listing->files, listing->pid, &image)) return;
+    const struct process_module added = {.start = code->java.start,
+                                         .end = code->java.end,
+                                         .base = code->java.start,
+                                         .file = code->java.file,
+                                         .number = PROCESS_MODULE_GENERATED};
+    size_t kept = 0, at = 0;
+    for (size_t i = 0; i < listing->generated.count; i++) {
+        const struct generated_code generated = listing->generated.items[i];
+        if (generated.end <= added.start || generated.start >= added.end) listing->generated.items[kept++] = generated;
+    }
+    listing->generated.count = kept;
+    while (at < listing->found.count && listing->found.items[at].start < added.start) at++;
+    bool overlaps = at < listing->found.count && listing->found.items[at].start < added.end;
+    if (overlaps || !ARRAY_PUSH(&listing->found, PROCESS_MODULES_MAX, added)) return;
+    memmove(&listing->found.items[at + 1], &listing->found.items[at], (listing->found.count - 1 - at) * sizeof(added));
+    listing->found.items[at] = added;
 }
 
 static void note_gone_generated(struct process_code *code, const struct listing *listing)
@@ -248,6 +280,7 @@ bool process_code_list(struct process_code *code, struct code_files *files, pid_
     code->listed_ns = clock_monotonic_ns();
     /* A process that calls exec after the file was opened has no mappings there: the second look shows the new ones. */
     if (!read_mappings(&listing) && (errno != ESRCH || !read_mappings(&listing))) return false;
+    add_java(&listing);
     write_gone(code, &listing);
     note_gone_generated(code, &listing);
     free(code->modules.items);
@@ -286,6 +319,7 @@ static struct unwind_module walked_module(const struct process_module *module, s
         .table = file->state == CODE_FILE_HAS_TABLE ? &file->table : NULL,
         .lookup = has_lookup ? lookup : NULL,
         .keeps_frame_pointers = file->keeps_frame_pointers,
+        .is_generated = module->number == PROCESS_MODULE_GENERATED,
         .is_pending = file->state == CODE_FILE_NEW || (file->state == CODE_FILE_LOOKED_UP && !has_lookup),
     };
 }

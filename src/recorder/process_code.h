@@ -4,12 +4,17 @@
 #define OFFBEAT_RECORDER_PROCESS_CODE_H
 
 #include "recorder/engine.h"
+#include "recorder/java_code.h"
 #include "sampler/record/recording_writer.h"
 #include "unwind/unwind.h"
 
 struct walked_stack;
 
-enum { PROCESS_MODULES_MAX = 1 << 14, PROCESS_GENERATED_MAX = 1 << 12 };
+enum {
+    PROCESS_MODULES_MAX = 1 << 14,
+    PROCESS_GENERATED_MAX = 1 << 12,
+    PROCESS_MODULE_GENERATED = UINT32_MAX, /* number of a module of generated code, which no recording has */
+};
 
 struct process_code {
     ARRAY_OF(struct process_module) modules;   /* list sorted by START */
@@ -22,6 +27,7 @@ struct process_code {
     uint64_t generation; /* number that grows with each change */
     uint64_t listed_ns;  /* time of the last listing, CLOCK_MONOTONIC */
     bool has_unloaded;   /* true if code has gone since the program began */
+    struct java_code java;
 };
 
 void process_code_fini(struct process_code *code);

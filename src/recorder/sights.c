@@ -27,6 +27,9 @@ void recorder_show_code(struct recorder *recorder, struct recorded_process *proc
     process->watched.generated_count = process->code.generated.count;
     process->watched.generation = process->code.generation;
     process->watched.has_unloaded = process->code.has_unloaded;
+    if (process->code.java.is_changed && recorder->options.engine->forget_file)
+        recorder->options.engine->forget_file(recorder->engine, process->code.java.file);
+    process->code.java.is_changed = false;
     if (recorder->options.engine->update_process && process->watched.is_added)
         recorder->options.engine->update_process(recorder->engine, &process->watched);
 }
@@ -80,11 +83,16 @@ static bool can_go_on(struct recorder *recorder, struct recorded_process *proces
         recorder_show_code(recorder, process);
         return true;
     }
-    if (outcome != UNWIND_NO_TABLE || unwind_find_module(&process->code.list, address)) return false;
+    const struct unwind_module *module = unwind_find_module(&process->code.list, address);
+    bool is_generated = module && module->is_generated;
+    if (outcome != UNWIND_NO_TABLE || (module && !is_generated)) return false;
     process->needs_listing = true;
+    process->code.java.is_wanted |= is_generated;
     if (!recorded_process_is_due(process, clock_monotonic_ns())) return false;
+    uint64_t read_ns = process->code.java.next_ns;
     recorder_list_code(recorder, process);
-    return unwind_find_module(&process->code.list, address) != NULL;
+    return is_generated ? process->code.java.next_ns != read_ns
+                        : unwind_find_module(&process->code.list, address) != NULL;
 }
 
 /* Walks the stack of a running thread from the registers and the copy that the engine has taken. */
@@ -151,7 +159,8 @@ static struct walked_stack walk(struct recorder *recorder, struct recorded_proce
         goes_on = can_go_on(recorder, process, walked.outcome, last);
     }
     if (walked.outcome == UNWIND_PENDING) walked.outcome = UNWIND_NO_TABLE;
-    if (walked.outcome == UNWIND_NO_TABLE && walked.count > 0 && is_unseen(process, recorder->walked[walked.count - 1]))
+    uint64_t last = walked.count > 0 ? recorder->walked[walked.count - 1] : 0;
+    if (walked.outcome == UNWIND_NO_TABLE && walked.count > 0 && is_unseen(process, last))
         process->counts.unseen_stacks++;
     end_at_root(&process->code, &walked);
     return walked;

@@ -67,9 +67,29 @@ static enum proof prove(struct crossing *crossing, uint64_t *fp)
     return UNDECIDED;
 }
 
+/* Tries the rule of generated code as if that had pushed some words, until it leads to the end of a call. */
+static bool cross_pushed(const struct unwind_modules *modules, const struct unwind_module *module,
+                         struct unwind_registers *registers, struct unwind_memory *memory)
+{
+    enum { PUSHES_MAX = 8 };
+    uint32_t number = frame_table_rule_at(module->table, (uint32_t)(registers->values[MACHINE_IP] - module->base));
+    for (unsigned pushes = 1; pushes <= PUSHES_MAX; pushes++) {
+        struct unwind_registers tried = *registers;
+        tried.values[MACHINE_SP] += pushes * (uint64_t)WORD;
+        if (machine_step(module->table, &module->table->rules[number], &tried, memory) != MACHINE_STEPPED) return false;
+        uint64_t address = tried.values[MACHINE_IP];
+        if (address == 0 || !unwind_find_module(modules, address - 1)) continue;
+        if (machine_call_target(memory->code, address) == 0 && !call_site_is_indirect(memory->code, address)) continue;
+        *registers = tried;
+        return true;
+    }
+    return false;
+}
+
 bool unwind_cross_code(const struct unwind_modules *modules, const struct unwind_module *module,
                        struct unwind_registers *registers, struct unwind_memory *memory)
 {
+    if (module->is_generated && module->table) return cross_pushed(modules, module, registers, memory);
     uint64_t address = registers->values[MACHINE_IP], fp = registers->values[MACHINE_FP];
     struct crossing crossing = {.modules = modules, .memory = memory, .low = registers->values[MACHINE_SP]};
     for (unsigned i = 0; i < WORDS_MAX; i++) {

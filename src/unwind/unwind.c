@@ -136,11 +136,25 @@ static bool marks_root(const struct unwind_module *module, const struct unwind_r
     return !memory->code || clears_frame_pointer(memory->code, registers->values[MACHINE_IP]);
 }
 
+/* Steps from the innermost frame in generated code, whose rule may be wrong: then it leads to no code. */
+static enum machine_step step_from_generated(const struct unwind_modules *modules, const struct unwind_module *module,
+                                             struct found found, struct unwind_registers *registers,
+                                             struct unwind_memory *memory)
+{
+    const struct unwind_registers before = *registers;
+    enum machine_step step = machine_step(found.table, found.rule, registers, memory);
+    if (step == MACHINE_STEPPED && unwind_find_module(modules, registers->values[MACHINE_IP] - 1)) return step;
+    *registers = before;
+    return memory->cross && memory->cross(modules, module, registers, memory) ? MACHINE_STEPPED : MACHINE_NO_RULE;
+}
+
 /* Steps to the caller of REGISTERS. IS_EXACT: IP is the next instruction. */
 static enum machine_step step_from(const struct unwind_modules *modules, const struct unwind_module *module,
                                    struct found found, bool is_exact, struct unwind_registers *registers,
                                    struct unwind_memory *memory)
 {
+    if (found.rule && is_exact && module && module->is_generated)
+        return step_from_generated(modules, module, found, registers, memory);
     if (found.rule) return machine_step(found.table, found.rule, registers, memory);
     bool may_be_stub = is_exact && module && memory->code; /* code that was generated at run time has no PLT */
     if (may_be_stub && plt_stub_holds(memory->code, registers->values[MACHINE_IP]))

@@ -15,6 +15,7 @@ struct unwind_module {
     const struct frame_lookup
         *lookup;               /* substitute for a table, for walks that have room for it; NULL: there is none */
     bool is_pending;           /* true if both are still to come */
+    bool is_generated;         /* true if rules hold but where the code has pushed registers for a moment */
     bool keeps_frame_pointers; /* true if code without rules has frame pointers, the outermost of which is zero */
 };
 

@@ -485,6 +485,41 @@ def a_stripped_static_go_program_has_complete_stacks():
         check(whole > 0 and incomplete < 0.05 * whole, f"{incomplete} of {whole} ns have incomplete stacks")
 
 
+JAVA_PROGRAM = """
+import java.util.*;
+
+class Work {
+    static long orders(int round) {
+        Map<String, Integer> found = new TreeMap<>();
+        for (int i = 0; i < 500; i++) found.merge("key " + (i * 7919 + round) % 100, i, Integer::sum);
+        return found.values().stream().mapToLong(Integer::longValue).sum();
+    }
+    public static void main(String[] arguments) {
+        for (int round = 0; ; round++) {
+            if (orders(round) == 42) System.out.println(round);
+            if (round == 4000) System.out.println("ready"); // the hot methods are compiled
+        }
+    }
+}
+"""
+
+
+@case
+def java_without_frame_pointers_has_complete_stacks():
+    """The Java virtual machine is asked for the frames of the code that it has generated."""
+    needs("bpf")
+    if not shutil.which("java") or os.uname().machine != "x86_64":
+        skip("java is not installed, or its frames are not known on this machine")
+    with Folder() as folder:
+        (folder / "Work.java").write_text(JAVA_PROGRAM, encoding="utf-8")
+        with Running("java", "-Xshare:auto", "-XX:+UseSerialGC", folder / "Work.java") as program:
+            recorded(folder, "--engine", "bpf", "--mode", "cpu", "-F", "499", "-d", "2", program=program)
+        found = [(frames, time) for frames, time in stacks(folder) if any("JavaCalls" in name or name == "[anon]" for name in frames)]
+        incomplete = sum(time for frames, time in found if frames[0].startswith("[incomplete"))
+        whole = sum(time for _, time in found)
+        check(whole > 0 and incomplete < 0.05 * whole, f"{incomplete} of {whole} ns have incomplete stacks")
+
+
 def check_assembly(engine):
     """Code without tables is crossed to its caller, and none is left out."""
     needs(engine)
