@@ -278,7 +278,7 @@ void recorder_take_wait(void *context, const struct engine_wait *wait)
 {
     const char interrupt[] = "[interrupt]";
     struct recorder *recorder = context;
-    struct recorded_process *process = recorder_find_process(recorder, wait->pid);
+    struct recorded_process *process = recorder_process_with(recorder, wait->pid);
     struct recorded_thread *thread = process ? recorder_find_or_add_thread(recorder, process, wait->tid) : NULL;
     char waker[sizeof(thread->name) + 16] = "";
     if (!thread) return;

@@ -247,6 +247,28 @@ def a_wait_that_began_before_the_recording_has_its_stack():
         check(0.9e9 < deep < 1.3e9, f"{deep} ns in the recursion")
 
 
+CHILDREN = """
+import os, time
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    if os.fork() == 0:
+        time.sleep(0.005)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@case
+def waits_of_children_that_ended_before_they_were_seen_are_there():
+    """Their parent has them, because it has all that is seen of such a child."""
+    needs("bpf")
+    with Folder() as folder:
+        done = offbeat(folder, "record", "--mode", "off-cpu", "--engine", "bpf", "-F", "5", "-o", "x.pb.gz", "--", sys.executable, "-c", CHILDREN)
+        check_equal(done.returncode, 0, text(done.stderr))
+        slept, awaited = (sum(row["self"] for row in top(folder, "--tag-focus", f"wait=^{reason}$").values()) for reason in ("sleep", "child"))
+        check(slept > 0.4 * awaited > 0.04e9, f"children slept for {slept} ns, for which their parent waited {awaited} ns")
+
+
 # --- code that its path does not lead to ---------------------------------------------------------------------------------
 
 @case_by_the_clock
