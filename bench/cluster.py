@@ -8,7 +8,6 @@ import os
 import pathlib
 import random
 import sys
-import tempfile
 import time
 
 from common import table

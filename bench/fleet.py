@@ -2,7 +2,6 @@
 that the range cuts. The stacks are computed: each service has 1500, and a chunk has 300 of them. SPDX-License-Identifier: MIT"""
 import contextlib
 import http.client
-import json
 import multiprocessing
 import pathlib
 import random

@@ -1,5 +1,4 @@
 """What a profiler costs a busy program of four threads, and what its recorder costs meanwhile. SPDX-License-Identifier: MIT"""
-import os
 import pathlib
 import random
 import re

@@ -2,7 +2,6 @@
 sample has the time until the next one of its thread, as servers have it. First argument of the caller: the program.
 SPDX-License-Identifier: MIT"""
 import collections
-import gzip
 import json
 import pathlib
 import re

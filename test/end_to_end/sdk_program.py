@@ -5,7 +5,6 @@ import atexit
 import functools
 import json
 import os
-import pathlib
 import re
 import shutil
 import sys

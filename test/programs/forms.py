@@ -3,7 +3,6 @@ another program or a person could see of it. SPDX-License-Identifier: MIT"""
 import contextlib
 import dataclasses
 import fnmatch
-import hashlib
 import json
 import os
 import pathlib

@@ -9,14 +9,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from protobuf_wire import field, fields, pprof, push_series  # noqa: E402
-from server_process import Server, chunk_envelope, envelope, item, running  # noqa: E402
+from server_process import chunk_envelope, envelope, item, running  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()

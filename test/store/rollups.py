@@ -10,7 +10,7 @@ from random_store import Decoded, ask, random_payload  # noqa: E402
 import random_series  # noqa: E402
 from server_process import envelope, item  # noqa: E402
 from store_kinds import cluster, wait_for_chunks  # noqa: E402
-from tap import case, check, check_equal, main, some_of, wait_until  # noqa: E402
+from tap import case, check_equal, main, some_of, wait_until  # noqa: E402
 
 CHUNKS, QUERIES = 150, int(sys.argv[2]) if sys.argv[2:] else len(some_of(range(700), 25))  # thrice as many are asked
 
