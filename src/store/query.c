@@ -290,14 +290,27 @@ static bool collect_value(void *context, sqlite3_stmt *row, struct error *error,
     return false;
 }
 
-/* Steps from one kind to the next by the index, which is fast because a service has few. */
+/* Steps from one service and from one kind to the next by the index, which is fast because a service has few. */
 #define CHUNK_OF_KINDS                                                                                                 \
-    "SELECT 1 FROM chunk INDEXED BY chunk_kinds" WHERE_CHUNK " AND service=?4 AND chunk.kinds=found.kinds"
-static const char KINDS_OF_SERVICE[] =
-    "WITH RECURSIVE found(kinds) AS (SELECT min(kinds) FROM chunk WHERE project=?1 AND service=?4 UNION ALL SELECT "
-    "(SELECT min(kinds) FROM chunk WHERE project=?1 AND service=?4 AND chunk.kinds>found.kinds) FROM found WHERE "
-    "found.kinds IS NOT NULL) SELECT kinds,0,0,0,0 FROM found WHERE kinds IS NOT NULL AND "
-    "(EXISTS(" CHUNK_OF_KINDS " AND start_ns>=?2) OR EXISTS(" CHUNK_OF_KINDS "))";
+    "SELECT 1 FROM chunk INDEXED BY chunk_kinds" WHERE_CHUNK " AND service=found.service AND chunk.kinds=found.kinds"
+static const char KINDS_BY_INDEX[] =
+    "WITH RECURSIVE one(service) AS (SELECT ifnull(?4,(SELECT min(service) FROM chunk WHERE project=?1)) UNION ALL "
+    "SELECT (SELECT min(service) FROM chunk WHERE project=?1 AND chunk.service>one.service) FROM one "
+    "WHERE ?4 IS NULL AND one.service IS NOT NULL), "
+    "found(service,kinds) AS (SELECT service,(SELECT min(kinds) FROM chunk WHERE project=?1 AND "
+    "chunk.service=one.service) FROM one WHERE service IS NOT NULL UNION ALL SELECT service,(SELECT min(kinds) "
+    "FROM chunk WHERE project=?1 AND chunk.service=found.service AND chunk.kinds>found.kinds) FROM found "
+    "WHERE kinds IS NOT NULL) "
+    "SELECT kinds,0,0,0,0 FROM found WHERE kinds IS NOT NULL AND (EXISTS(" CHUNK_OF_KINDS
+    " AND start_ns>=?2) OR EXISTS(" CHUNK_OF_KINDS "))";
+
+/* False if the index would have to look for a name that few services have in the chunks of each. */
+static bool asks_kinds_by_index(const struct store_query *query)
+{
+    size_t others = query->environment.size + query->release.size + query->host.size + query->platform.size +
+                    query->profiler_id.size + query->chunk_id.size;
+    return query->service.size > 0 || others == 0;
+}
 
 #define LABELS                                                                                                         \
     "SELECT DISTINCT labels,0,0,0,0 FROM sum_group JOIN space ON space.id=space WHERE project=?1" WHERE_NAMES          \
@@ -316,9 +329,9 @@ enum status days_each_value(struct store *store, const struct store_query *query
         [STORE_KINDS] = VALUES_OF("kinds"),       [STORE_LABELS] = LABELS,
     };
     struct value_list list = {0};
-    bool is_of_service = column == STORE_KINDS && query->service.size > 0;
+    bool is_by_index = column == STORE_KINDS && asks_kinds_by_index(query);
     enum status status =
-        walk(store, query, is_of_service ? KINDS_OF_SERVICE : statements[column], collect_value, &list, error);
+        walk(store, query, is_by_index ? KINDS_BY_INDEX : statements[column], collect_value, &list, error);
     if (status == STATUS_OK) value_list_visit(&list, visit, context);
     value_list_fini(&list);
     return status;

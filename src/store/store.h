@@ -185,7 +185,7 @@ enum store_column {
     STORE_HOST,
     STORE_PLATFORM,
     STORE_PROFILER, /* a session */
-    STORE_KINDS,    /* has no counts and times if a service is chosen, or in a cluster */
+    STORE_KINDS,    /* may have no counts and times */
     STORE_LABELS,   /* labels of rollups; has no counts and times, and the time of the query chooses nothing */
     STORE_COLUMNS
 };
