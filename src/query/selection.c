@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STITCH_NS_MAX (2 * SECOND_NS) /* between samples of a thread that follow one another in chunks */
+
 /* --- Parameters --------------------------------------------------------------------------------------------------- */
 
 static const char *prefixed(const struct query *query, const char *prefix, const char *name)
@@ -111,6 +113,18 @@ enum status selection_read(struct query *query, const char *prefix, struct selec
 
 /* --- Merging ------------------------------------------------------------------------------------------------------ */
 
+/* Moves the times of PROFILE if they are of a clock that is not the one of days, so that it begins at START_NS. */
+static void move_to_start(struct profile *profile, uint64_t start_ns)
+{
+    uint64_t first_ns = UINT64_MAX;
+    for (size_t i = 0; i < profile->samples.count && profile->has_times; i++) {
+        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
+    }
+    if (first_ns >= CHUNK_UPTIMES_END_NS) return;
+    profile->time_ns = profile_start_at(start_ns);
+    for (size_t i = 0; i < profile->samples.count; i++) profile->samples.time_ns[i] += start_ns - first_ns;
+}
+
 enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error)
 {
     enum status status;
@@ -126,6 +140,7 @@ enum status chunk_decode(const struct store_chunk *chunk, struct profile *profil
     case STORE_TRACE:
     default:
         status = format_decode(chunk->payload, profile, NULL, error);
+        if (status == STATUS_OK) move_to_start(profile, chunk->start_ns);
     }
     if (status != STATUS_OK) return status;
     profile_demangle(profile);
@@ -385,7 +400,8 @@ static bool add_rollup(void *context, const struct store_rollup *rollup)
     return merge->status == STATUS_OK;
 }
 
-/* A sample of a chunk's end lasts until the thread's next one, in the next chunk (facts §4.3). */
+/* A sample of a chunk's end lasts until the thread's next one, in the next chunk (facts §4.3), unless a chunk between
+ * them is missing or the profiler was stopped. */
 static enum status stitch(struct profile *profile, struct error *error)
 {
     enum status status = profile_sort_by_time(profile, error);
@@ -399,7 +415,9 @@ static enum status stitch(struct profile *profile, struct error *error)
         for (size_t k = 0; k < profile->value_type_count && after_ns; k++) {
             bool is_wall = strcmp(profile_c_string(profile, profile->value_types[k].type), "wall") == 0 &&
                            strcmp(profile_c_string(profile, profile->value_types[k].unit), "nanoseconds") == 0;
-            if (is_wall && values[k] == 0 && profile->samples.stack[i].index) values[k] = (int64_t)(after_ns - time_ns);
+            bool is_next = after_ns - time_ns <= STITCH_NS_MAX;
+            if (is_wall && is_next && values[k] == 0 && profile->samples.stack[i].index)
+                values[k] = (int64_t)(after_ns - time_ns);
         }
         next_ns[thread] = time_ns;
     }

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_QUERY_SELECTION_H
 #define OFFBEAT_QUERY_SELECTION_H
 
+#include "base/clocks.h"
 #include "query/query.h"
 #include "query/span_choice.h"
 
@@ -17,11 +18,14 @@ struct selection {
 enum status selection_read(struct query *query, const char *prefix, struct selection *ret_selection,
                            struct error *error);
 /* Merges the chunks of SELECTION into PROFILE, which is initialised and empty. KEEPS_TIMES: samples stay apart, and a
- * thread's last sample of a chunk lasts until its first one of the next. */
+ * thread's last sample of a chunk lasts until its first one of the next, if that one follows soon. */
 enum status selection_merge(struct query *query, const struct selection *selection, bool keeps_times,
                             struct profile *profile, struct error *error);
 
-/* Decodes what the store has. */
+/* The year 2000. Times of files before it count from the start of a machine, as those of perf do. */
+#define CHUNK_UPTIMES_END_NS (946684800 * SECOND_NS)
+
+/* Decodes what the store has. A file with such times begins at the start of CHUNK. */
 enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include "demangle/demangled_names.h"
 #include "format/format.h"
 #include "profile/profile_extent.h"
+#include "query/selection.h"
 #include "serve/ingest.h"
 
 #include <stdio.h>
@@ -28,7 +29,11 @@ static void label_chunk(struct ingest_file *file, const struct request *request,
         chunk->start_ns = sent->start_ns;
         chunk->end_ns = sent->end_ns > sent->start_ns ? sent->end_ns : sent->start_ns;
     }
-    if (chunk->start_ns == 0) chunk->start_ns = chunk->end_ns = request->received_ns;
+    if (chunk->start_ns < CHUNK_UPTIMES_END_NS) { /* 0: not known */
+        uint64_t length_ns = chunk->end_ns - chunk->start_ns;
+        chunk->end_ns = request->received_ns;
+        chunk->start_ns = chunk->end_ns - (length_ns < chunk->end_ns ? length_ns : 0);
+    }
     if (uuid_parse(sent->id, file->id) || (chunk->chunk_id.size == 0 && uuid_new(file->id)))
         chunk->chunk_id = slice_of_text(file->id);
 }

@@ -2,6 +2,7 @@
 SPDX-License-Identifier: MIT"""
 import collections
 import contextlib
+import datetime
 import gzip
 import json
 import os
@@ -450,6 +451,31 @@ def a_flamechart_is_stitched_across_chunks_and_cut_to_a_range():
         cut = server.read(f"flamechart?profiler={1:032x}&thread=1&from={start + 0.15}&to={start + 0.35}")
         check(abs(cut["boxes"][0]["duration_ns"] - 200_000_000) < 1000, f"duration of the cut {cut['boxes'][0]['duration_ns']}")
         check_equal(server.get("flamechart").status, 400, "status without a profiler")
+
+
+@case
+def a_flamechart_does_not_fill_the_time_of_a_chunk_that_is_missing():
+    with running(OFFBEAT) as server:
+        start = 1_736_928_000.0
+        for number in (0, 1, 60):
+            check_equal(server.send(chunk_envelope(number, start=start + number * 0.2)).status, 200, "status")
+        chart = server.read(f"flamechart?profiler={1:032x}&thread=1")
+        check(abs(sum(box["duration_ns"] for box in chart["boxes"] if box["depth"] == 1) - 580_000_000) < 1000, f"boxes: {chart['boxes']}")
+
+
+@case
+def a_file_whose_clock_is_the_time_since_a_start_ends_when_it_is_received():
+    with running(OFFBEAT, "--keep", "14") as server:  # a file of 1970 would be too old
+        text = "".join(f"work  100 {3224 + i / 10:.6f}:   100000000 cpu-clock: \n\t  1000 work{i // 10}+0x0 (/bin/work)\n\n" for i in range(20))
+        before = time.time()
+        check_equal(server.upload(text.encode(), "service=perf").status, 200, "status")
+        chunk = server.read("chunks?service=perf")["chunks"][0]
+        start, end = (datetime.datetime.fromisoformat(chunk[name][:26].rstrip("Z") + "+00:00").timestamp() for name in ("start", "end"))
+        check(before - 0.001 < end < time.time() and abs(end - start - 1.9) < 0.001, f"{chunk}")
+        check_equal(server.read("top?service=perf&seconds=60")["total"], 2_000_000_000, "total")
+        later = {one["name"] for one in server.read(f"top?service=perf&from={start + 1.05}")["functions"]}
+        check_equal(later, {"work1"}, "functions of the second half")
+        check("work1" in server.get(f"flamechart?chunk={chunk['chunk']}&thread=100").body.decode(), "the flamechart of the file")
 
 
 @case
