@@ -10,6 +10,7 @@ import gzip
 import http.server
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -610,6 +611,44 @@ def names_that_differ_at_their_ends_can_be_told_apart():
         browser.wait("document.querySelector('.graphs h2')?.textContent.startsWith('Choose')")
         sides = browser.run("(() => { const box = document.querySelector('.graphs').getBoundingClientRect(); return [box.right, document.documentElement.clientWidth]; })()")
         check_equal(sides[0], sides[1], "right end of the part without a function")
+
+
+@case
+def the_own_code_is_warm_and_libraries_are_cool_in_every_language():
+    own = {"main.handle": "/app/cart/main.go", "github.com/acme/shop/cart.Total": "/app/cart/cart.go", "com.acme.shop.Cart.total": "com.acme.shop.Cart",
+           "shop.checkout": "/srv/shop/cart.py", "shop::total": "/build/src/cart.rs"}
+    others = {"runtime.mallocgc": "/usr/local/go/src/runtime/malloc.go", "net/http.serve": "net/http/server.go", "github.com/lib/pq.Open": "/root/go/pkg/mod/github.com/lib/pq@v1.10.9/conn.go",
+              "java.util.TimSort.sort": "java.util.TimSort", "serde::ser": "/root/.cargo/registry/src/index.crates.io-6f17/serde-1.0/src/lib.rs", "core::fmt": "/rustc/90b35a/library/core/src/fmt.rs",
+              "json.loads": "/usr/lib/python3.11/json/__init__.py", "System.String.Concat": ""}
+    frames = [{"name": name, "file": file} for name, file in (own | others).items()]
+    file = {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": frames},
+            "profiles": [{"type": "sampled", "name": "x", "unit": "none", "startValue": 0, "endValue": len(frames), "samples": [[i] for i in range(len(frames))], "weights": [1] * len(frames)}]}
+    with tempfile.TemporaryDirectory() as folder, opened(fills=False) as browser:
+        check_equal(browser.server.upload(json.dumps(file).encode(), "service=colours").status, 200, "status")
+        browser.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        browser.open("about:blank")
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=profile&service=colours")
+        boxes(browser)
+        browser.press("e")
+        press_button(browser, "SVG")
+        path = pathlib.Path(folder, "colours.svg")
+        wait_until(path.exists, "there is no SVG")
+        hues = {name: int(hue) for name, hue in re.findall(r'<title>([^\n<]+)[^<]*</title><rect [^>]*fill="hsl\((\d+) ', path.read_text())}
+        check_equal({name for name, hue in hues.items() if name in own | others and (hue <= 70 or hue >= 340)}, set(own), f"functions with warm colours of {hues}")
+        check(set(others) <= set(hues), f"boxes: {hues}")
+        check(hues["com.acme.shop.Cart.total"] != hues["github.com/acme/shop/cart.Total"] != hues["main.handle"], "packages that have the same colour")
+
+
+@case
+def a_narrow_screen_shows_every_column_of_every_list():
+    with opened(is_admin=True) as browser:
+        browser.resize(390, 844)
+        ready(browser)
+        for name in each_place(browser, [place for place in PLACES if place[0] in ("sessions", "regressions", "admin", "ingest")]):
+            hidden = browser.run("[...document.querySelectorAll('table.list td')].filter((each) => each.textContent && each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)")
+            check_equal(hidden, [], f"cells beside the screen, {name}")
+            check(browser.run("document.querySelectorAll('table.list td').length") > 4, f"no list in {name}")
+        check(all("404" in problem for problem in browser.problems), f"complaints: {browser.problems}")
 
 
 @case

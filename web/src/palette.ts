@@ -26,23 +26,26 @@ function tone(hue: number, shade: number, isDark: boolean): string {
 }
 
 const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|php|lua|pl)$/;
-const LIBRARY = /(?:^|\/)(?:node_modules|site-packages|dist-packages|vendor|gems)\/((?:@[^/]+\/)?[^/]+)/;
-const SYSTEM = /^node:|^<frozen|^\[|^\/(?:usr\/)?lib|(?:^|\/)(?:lib[^/]*\.so[.\d]*|ld-linux[^/]*|vmlinux)|^kernel|\/lib\/python\d/;
+const LIBRARY = /(?:^|\/)(?:node_modules|site-packages|dist-packages|vendor|gems|registry\/src\/[^/]+)\/((?:@[^/]+\/)?[^/]+)/;
+const SYSTEM = new RegExp("^node:|^<frozen|^\\[|^/(?:usr/)?lib|(?:^|/)(?:lib[^/]*\\.so[.\\d]*|ld-linux[^/]*|vmlinux)|^kernel|/lib/python\\d" +
+                          "|/local/go/src/|/pkg/mod/|@v\\d[^/]*/|^[a-z]\\w*(?:/\\w+)*/\\w+\\.go$|^/rustc/"); // the last ones: Go with -trimpath, Rust
+const RUNTIME = /^(?:javax?|jdk|sun|com\.sun|kotlinx?|scala|System|Microsoft)\./; // of Java's and .NET's names, which have no paths
 
-// The package of a function; of a script its library, or else its file; without one, the first part of its name.
+// The package of a function; of a script its library, or else its file; without one, the first part of its name: of Go with
+// its path, of Java with the domain.
 function packageOf(profile: Profile, func: number): string {
   const name = profile.names[func], own = profile.packages[profile.packageOf[func]] || "", file = profile.files[profile.fileOf[func]] || "";
   const library = LIBRARY.exec(file) || LIBRARY.exec(own);
   if (library) return library[1];
   if (SCRIPT.test(file) && !SYSTEM.test(file)) return file;
-  const part = /^[\w$./-]{1,200}?(?=::|\.[A-Za-z_$<(])/.exec(name);
+  const part = /^(?:[\w.-]{1,100}\/)+[\w-]{1,100}|^(?:com|org|net|io)\.\w{1,100}(?:\.[a-z]\w{0,100}(?=\.))?|^[\w$./-]{1,200}?(?=::|\.[A-Za-z_$<(])/.exec(name);
   return own + " " + (part ? part[0] : "");
 }
 
 function isLibrary(profile: Profile, func: number): boolean {
   if (profile.inApp[func] > 0) return profile.inApp[func] === 1;
   const own = profile.packages[profile.packageOf[func]] || "", file = profile.files[profile.fileOf[func]] || "";
-  return LIBRARY.test(file) || LIBRARY.test(own) || SYSTEM.test(file) || SYSTEM.test(own);
+  return LIBRARY.test(file) || LIBRARY.test(own) || SYSTEM.test(file) || SYSTEM.test(own) || (RUNTIME.test(profile.names[func]) && !SCRIPT.test(file));
 }
 
 // Hues for each key, of HUES: those with the largest shares have different ones, the others what their names say.

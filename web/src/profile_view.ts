@@ -209,12 +209,19 @@ export class ProfileView implements ServerView {
   private range(): HTMLElement {
     const { state } = this.app, from = secondsOf(state.from), to = state.to ? secondsOf(state.to) : 0;
     const go = (low: number, high: number) => this.app.go({ from: low.toFixed(3), to: high ? high.toFixed(3) : "" }, true);
-    const last = choice("Range", [["", "Range …"], ...SECONDS.map(([text, seconds]) => [String(seconds), `last ${text}`] as [string, string]), ["all", "all"]], (value) => {
+    const last = choice("Range", [["", "Range …"], ...SECONDS.map(([text, seconds]) => [String(seconds), `last ${text}`] as [string, string]), ["all", "all"], ["fields", "from … to …"]], (value) => {
       const now = Math.ceil(Date.now() / 1000);
-      if (value === "all") this.app.go({ from: "", to: "" }, true);
+      if (value === "fields") showFields();
+      else if (value === "all") this.app.go({ from: "", to: "" }, true);
       else if (value) go(now - Number(value), now);
     });
-    return make("span", { class: "range" }, last, timeField("From", from, (low) => go(low, to && to > low ? to : 0)), timeField("To", to, (high) => go(Math.min(from, high - 1), high)));
+    const fields = [timeField("From", from, (low) => go(low, to && to > low ? to : 0)), timeField("To", to, (high) => go(Math.min(from, high - 1), high))];
+    const showFields = () => {
+      for (const field of fields) field.hidden = false;
+      fields[0].focus();
+    };
+    for (const field of fields) field.hidden = from === 0 && to === 0;
+    return make("span", { class: "range" }, last, ...fields);
   }
 
   private comparison(lists: { [name: string]: string[] } | null): HTMLElement {

@@ -3,7 +3,7 @@ import { make } from "./dom";
 import { readTheme } from "./palette";
 import { timeText } from "./times";
 
-const TICKS = 6;
+const TICKS = 6, MONTH = 31 * 86400; // seconds
 
 export function drawBars(canvas: HTMLCanvasElement, values: number[], width: number, height: number): void {
   const ratio = window.devicePixelRatio || 1, context = canvas.getContext("2d")!, largest = Math.max(1, ...values);
@@ -65,10 +65,10 @@ export class TimeChart {
     this.draw();
   }
 
-  // Times of the day, or days if the range is longer.
+  // Times of the day; days or months if the range is longer.
   private writeAxis(): void {
     const step = (this.to - this.from) / TICKS, isLong = this.to - this.from > 2 * 86400;
-    const text = (time: number) => (isLong ? timeText(time).slice(5, 10) : timeText(time).slice(11, step < 120 ? 19 : 16));
+    const text = (time: number) => (isLong ? timeText(time).slice(step > MONTH ? 0 : 5, step > MONTH ? 7 : 10) : timeText(time).slice(11, step < 120 ? 19 : 16));
     const texts = Array.from({ length: this.values.length > 0 ? TICKS : 0 }, (_, i) => text(this.from + i * step));
     this.axis.replaceChildren(...texts.map((each, i) => make("span", {}, i > 0 && each === texts[i - 1] ? "" : each)));
   }
