@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -34,11 +35,14 @@ int main(void) { puts("ready"); fflush(stdout); return (int)deep(40); }
 MODULE = "volatile unsigned sink{n}; __attribute__((noinline)) unsigned calls{n}(unsigned (*next)(void)) {{ return next() + sink{n}; }}\n"
 
 
-def kernel_programs():
-    """{name: (ns, runs)} of our programs in the kernel."""
+def kernel_programs(pid):
+    """{name: (ns, runs)} of the programs in the kernel that the recorder PID has."""
+    open_files = [file.read_text(encoding="ascii") for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir()]
+    numbers = {int(number) for each in open_files for number in re.findall(r"^prog_id:\s+(\d+)", each, re.M)}
     listed = json.loads(subprocess.run([BPFTOOL, "prog", "list", "-j"], capture_output=True, check=True).stdout)
     ours = ("timer_tick", "observe_thread", "thread_exit", "process_fork", "process_exec", "place_chosen")
-    return {each["name"]: (each.get("run_time_ns", 0), each.get("run_cnt", 0)) for each in listed if each.get("name") in ours}
+    return {each["name"]: (each.get("run_time_ns", 0), each.get("run_cnt", 0)) for each in listed
+            if each.get("name") in ours and each["id"] in numbers}
 
 
 @contextlib.contextmanager
@@ -77,14 +81,13 @@ def walks(build, folder, pid, seconds):
     """(ns that timer_tick took, its runs, stacks, mean number of frames) of a recording of PID."""
     recorder = recorder_of(build, folder, pid, "-F", RATE, "-o", "x.envelope")
     time.sleep(1)  # its tables are in the kernel
-    first = kernel_programs().get("timer_tick", (0, 0))
+    first = kernel_programs(recorder.pid).get("timer_tick", (0, 0))
     time.sleep(seconds)
-    last = kernel_programs().get("timer_tick", (0, 0))
+    last = kernel_programs(recorder.pid).get("timer_tick", (0, 0))
     recorder.send_signal(signal.SIGINT)
     recorder.communicate()
     stacks, frames = frames_of(list(folder.glob("x*.envelope")))
-    whole = kernel_programs().get("timer_tick", last)
-    share = (last[1] - first[1]) / max(whole[1], last[1])
+    share = (last[1] - first[1]) / max(last[1], 1)
     return last[0] - first[0], last[1] - first[1], stacks * share, frames
 
 
@@ -174,6 +177,8 @@ def first_samples(build, folder):
 
 def locked_bytes():
     """Memory of the kernel for maps of processes of ours."""
+    open_files = [file.read_text(encoding="ascii") for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir()]
+    numbers = {int(number) for each in open_files for number in re.findall(r"^prog_id:\s+(\d+)", each, re.M)}
     listed = json.loads(subprocess.run([BPFTOOL, "map", "list", "-j"], capture_output=True, check=True).stdout)
     return {each["id"]: each.get("bytes_memlock", 0) for each in listed}
 
@@ -201,9 +206,9 @@ def agent_costs(build, folder):
         with open(folder / "said", "w", encoding="utf-8") as said:
             agent = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=said, stderr=said)
         time.sleep(20)  # it has built its tables
-        before, kernel = cpu_ns(agent.pid), sum(ns for ns, _ in kernel_programs().values())
+        before, kernel = cpu_ns(agent.pid), sum(ns for ns, _ in kernel_programs(agent.pid).values())
         time.sleep(AGENT_SECONDS)
-        used, kernel = cpu_ns(agent.pid) - before, sum(ns for ns, _ in kernel_programs().values()) - kernel
+        used, kernel = cpu_ns(agent.pid) - before, sum(ns for ns, _ in kernel_programs(agent.pid).values()) - kernel
         status = pathlib.Path(f"/proc/{agent.pid}/status").read_text(encoding="ascii")
         memory_kb = int(status.split("VmRSS:")[1].split()[0])
         in_maps = sum(size for number, size in locked_bytes().items() if number not in maps)
