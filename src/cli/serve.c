@@ -125,9 +125,14 @@ static enum exit_status find_project(struct store *store, const char *address, s
     if (status == STATUS_OK && project->id == 0) status = store_add_project(store, "default", project, &error);
     if (status == STATUS_OK) status = store_start_token(store, STORE_ROLE_READ, tokens->read, &error);
     if (status == STATUS_OK) status = store_start_token(store, STORE_ROLE_UPLOAD, tokens->upload, &error);
-    if (status == STATUS_OK) return EXIT_DONE;
-    message("serve: %s", error.message);
-    return EXIT_FAILED;
+    if (status != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    struct store_usage usage;
+    store_usage(store, &usage);
+    if (usage.is_in_cluster) (void)cluster_send_control(store, &error); /* so that the next server makes no project */
+    return EXIT_DONE;
 }
 
 /* Prints the URLs of SERVER, with NAME in front of the host: "http://KEY@127.0.0.1:7117". */

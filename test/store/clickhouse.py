@@ -107,14 +107,16 @@ class ZooKeeper(Process):
 
 
 class Server(Process):
-    """One ClickHouse server. SHARD and REPLICA are its macros."""
+    """One ClickHouse server. SHARD and REPLICA are its macros. CERTIFICATE: a file, and one with its key, for a port with TLS."""
 
-    def __init__(self, folder, shard="1", replica="1", zookeeper=None, macros=True):
-        self.port, tcp, between = free_ports(3)
+    def __init__(self, folder, shard="1", replica="1", zookeeper=None, macros=True, certificate=None):
+        self.port, self.tls_port, tcp, between = free_ports(4)
         self.shard, self.replica, self.has_keeper = shard, replica, zookeeper is not None
         os.makedirs(folder)
         keeper = (f"<zookeeper><node><host>127.0.0.1</host><port>{zookeeper.port}</port></node>"
                   "<session_timeout_ms>6000</session_timeout_ms></zookeeper>" if zookeeper else "")
+        tls = (f"<https_port>{self.tls_port}</https_port><openSSL><server><certificateFile>{certificate[0]}</certificateFile><privateKeyFile>"
+               f"{certificate[1]}</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>" if certificate else "")
         names = f"<macros><shard>{shard}</shard><replica>{replica}</replica></macros>" if macros else ""
         with open(os.path.join(folder, "config.xml"), "w") as file:
             file.write(f"""<yandex><logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog>
@@ -123,7 +125,7 @@ class Server(Process):
 <tmp_path>{folder}/tmp/</tmp_path><user_files_path>{folder}/files/</user_files_path>
 <format_schema_path>{folder}/formats/</format_schema_path><users_config>users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
-<mark_cache_size>268435456</mark_cache_size><timezone>UTC</timezone>{keeper}{names}</yandex>""")
+<mark_cache_size>268435456</mark_cache_size><timezone>UTC</timezone>{keeper}{names}{tls}</yandex>""")
         digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
         with open(os.path.join(folder, "users.xml"), "w") as file:
             file.write(f"""<yandex><profiles><default><max_memory_usage>2000000000</max_memory_usage><log_queries>0</log_queries>

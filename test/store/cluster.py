@@ -3,7 +3,6 @@ SPDX-License-Identifier: MIT"""
 import atexit
 import contextlib
 import http.client
-import http.server
 import json
 import pathlib
 import random
@@ -11,7 +10,6 @@ import re
 import shutil
 import signal
 import socket
-import ssl
 import struct
 import subprocess
 import sys
@@ -46,34 +44,26 @@ def repeat_rows(store, table, **changes):
                            f"FROM {store.database}.{table}")
 
 
-class Rejecting(http.server.BaseHTTPRequestHandler):
-    """A server that knows nobody."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(403)
-        self.end_headers()
-        self.wfile.write(b"Code: 516")
-
-    def log_message(self, *_):
-        pass
-
-
 @case
-def store_ca_names_the_authority_of_the_servers():
-    if not shutil.which("openssl"):
-        skip("openssl is not installed")
-    with tempfile.TemporaryDirectory() as folder, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Rejecting) as server:
-        certificate, key = make_certificate(folder)
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(certificate, key)
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
-        words = [OFFBEAT, "store", "check", "--store", f"clickhouses://127.0.0.1:{server.server_port}/offbeat"]
-        for more, text in (([], "certificate"), (["--store-ca", certificate], "rejects the user")):
-            done = subprocess.run(words + more, capture_output=True, text=True, timeout=60)
-            check_equal((done.returncode, text in done.stderr), (1, True), done.stderr)
-        server.shutdown()
+def a_cluster_is_reached_over_tls():
+    missing = clickhouse.missing() or (None if shutil.which("openssl") else "openssl")
+    if missing:
+        skip(f"{missing} is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = make_certificate(folder)
+        one = clickhouse.Server(f"{folder}/tls", macros=False, certificate=certificate)
+        atexit.register(one.stop)
+        store = Cluster(folder, [one.start()])
+        store.address = f"clickhouses://127.0.0.1:{one.tls_port}/{store.database}"
+        done = store.run("create")
+        check_equal((done.returncode, "certificate" in done.stderr, done.stderr.count("\n")), (3, True, 1), done.stderr)
+        done = store.run("create", "--store-ca", certificate[0])
+        check_equal(done.returncode, 0, done.stderr)
+        server = store.server("--store-ca", certificate[0])
+        send(server, range(1, 4))
+        check_equal((server.chunk_numbers(), server.read("top?type=samples")["total"]), ([1, 2, 3], 60), "chunks and samples")
+        check_equal(server.stop(), 0, "exit status")
+        one.stop()
 
 
 # --- One server -------------------------------------------------------------------------------------------------------
