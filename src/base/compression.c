@@ -64,7 +64,7 @@ static bool take_produced(struct buffer *out, const uint8_t *place, size_t produ
     return true;
 }
 
-static enum status brotli_decompress(struct slice bytes, struct buffer *out)
+static enum status brotli_decompress(struct slice bytes, struct buffer *out, bool *ret_is_cut)
 {
     BrotliDecoderState *decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);
     if (!decoder) return STATUS_NO_MEMORY;
@@ -81,6 +81,7 @@ static enum status brotli_decompress(struct slice bytes, struct buffer *out)
         if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT) continue;
         bool is_whole = result == BROTLI_DECODER_RESULT_SUCCESS && input_left == 0;
         status = is_whole ? STATUS_OK : STATUS_MALFORMED;
+        *ret_is_cut = result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT;
         break;
     }
     BrotliDecoderDestroyInstance(decoder);
@@ -93,7 +94,7 @@ static enum status status_of_zstd(size_t result)
                                                                                  : STATUS_MALFORMED;
 }
 
-static enum status zstd_decompress(struct slice bytes, struct buffer *out)
+static enum status zstd_decompress(struct slice bytes, struct buffer *out, bool *ret_is_cut)
 {
     ZSTD_DCtx *decoder = ZSTD_createDCtx();
     if (!decoder) return STATUS_NO_MEMORY;
@@ -111,9 +112,10 @@ static enum status zstd_decompress(struct slice bytes, struct buffer *out)
         if (!take_produced(out, place, output.pos, &spare)) break;
         status = ZSTD_isError(result) ? status_of_zstd(result) : STATUS_OK;
         if (status != STATUS_OK || (result == 0 && input.pos == input.size)) break;
-        /* Neither a byte taken nor one given: the frame is cut short. */
+        /* If neither a byte was taken nor one given, the frame is cut short. */
         status = STATUS_MALFORMED;
-        if (input.pos == taken_before && output.pos == 0) break;
+        *ret_is_cut = input.pos == taken_before && output.pos == 0;
+        if (*ret_is_cut) break;
     }
     (void)ZSTD_freeDCtx(decoder);
     return status;
@@ -133,8 +135,13 @@ static enum status explain(enum status status, const char *name, const struct bu
     return error_set(error, status, 0, "the %s data are damaged or cut short", name);
 }
 
-enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, struct error *error)
+/* Appends to OUT, also what is before the place where the data are damaged. RET_IS_CUT: NULL, or set if the data are
+ * good, but not whole; of gzip and zlib that takes time. */
+static enum status decompress_any(enum compression compression, struct slice bytes, struct buffer *out,
+                                  bool *ret_is_cut, struct error *error)
 {
+    bool is_cut = false;
+    enum status status = STATUS_UNSUPPORTED;
     switch (compression) {
     case COMPRESSION_NONE:
         if (bytes.size > out->maximum - out->size) {
@@ -143,21 +150,37 @@ enum status decompress_front(enum compression compression, struct slice bytes, s
         buffer_append(out, bytes.data, bytes.size);
         return out->failed ? explain(STATUS_NO_MEMORY, "", out, error) : STATUS_OK;
     case COMPRESSION_GZIP:
-        return gzip_decompress(bytes, out, error);
+        status = gzip_decompress(bytes, out, error);
+        if (status == STATUS_MALFORMED && ret_is_cut) is_cut = gzip_decompress_cut(bytes, out);
+        break;
     case COMPRESSION_ZLIB:
-        return zlib_decompress(bytes, out, error);
+        status = zlib_decompress(bytes, out, error);
+        if (status == STATUS_MALFORMED && ret_is_cut) is_cut = zlib_decompress_cut(bytes, out);
+        break;
     case COMPRESSION_BROTLI:
-        return explain(brotli_decompress(bytes, out), "brotli", out, error);
+        status = explain(brotli_decompress(bytes, out, &is_cut), "brotli", out, error);
+        break;
     case COMPRESSION_ZSTD:
-        return explain(zstd_decompress(bytes, out), "zstd", out, error);
+        status = explain(zstd_decompress(bytes, out, &is_cut), "zstd", out, error);
+        break;
     }
-    return STATUS_UNSUPPORTED;
+    if (ret_is_cut) *ret_is_cut = is_cut;
+    return status;
+}
+
+enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, bool *ret_is_cut,
+                             struct error *error)
+{
+    size_t size_before = out->size;
+    enum status status = decompress_any(compression, bytes, out, ret_is_cut, error);
+    if (status != STATUS_OK && !*ret_is_cut && compression != COMPRESSION_BROTLI) out->size = size_before;
+    return status;
 }
 
 enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error)
 {
     size_t size_before = out->size;
-    enum status status = decompress_front(compression, bytes, out, error);
+    enum status status = decompress_any(compression, bytes, out, NULL, error);
     if (status != STATUS_OK) out->size = size_before;
     return status;
 }

@@ -39,8 +39,10 @@ static inline size_t decompressed_bytes_max(size_t compressed_size, size_t limit
  * bytes are damaged, cut short, or followed by something else; OUT is unchanged then. Needs at most 128 MiB in addition
  * to OUT: the largest window of zstd that is accepted. */
 enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
-/* The same, but OUT keeps the decompressed beginning of damaged brotli or zstd. */
-enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
+/* The same, but OUT keeps the decompressed beginning of data that are cut short, and *RET_IS_CUT is then set beside
+ * STATUS_MALFORMED. Of damaged brotli OUT keeps the beginning, too. */
+enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, bool *ret_is_cut,
+                             struct error *error);
 
 /* --- Zstandard data that arrive in pieces ------------------------------------------------------------------------- */
 

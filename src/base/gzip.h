@@ -29,6 +29,11 @@ static inline bool zlib_detect(struct slice bytes)
 /* Does the same as gzip_decompress for one stream. */
 enum status zlib_decompress(struct slice bytes, struct buffer *out, struct error *error);
 
+/* Append to OUT what can be read of BYTES, which the functions above have rejected. True if they are cut short, false
+ * if they are damaged, or without memory or room: what OUT has got then is of no use. */
+bool gzip_decompress_cut(struct slice bytes, struct buffer *out);
+bool zlib_decompress_cut(struct slice bytes, struct buffer *out);
+
 /* Appends BYTES as one gzip member without name and time: equal bytes give equal output. LEVEL: 1 … GZIP_LEVEL_MAX. */
 enum status gzip_compress(struct slice bytes, int level, struct buffer *out, struct error *error);
 

@@ -31,6 +31,8 @@ static void add_losses(const struct fetch_losses *losses, struct profile *profil
     for (size_t i = 0; i < count; i++) profile_add_omission(profile, "%s", lines[i]);
 }
 
+static const char cut_line[] = "the compressed data are cut short: what came after their end is missing";
+
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file)
 {
     struct error error = {0};
@@ -44,12 +46,13 @@ bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_
     enum status status = fetch_is_url(path) ? fetch(path, bytes, &losses, &error) : file_read(path, bytes, &error);
     size_t size = bytes->size;
     if (status == STATUS_OK && size == 0) status = error_set(&error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
-    if (status == STATUS_OK) status = format_open(bytes, &ret_file->format, &error);
+    if (status == STATUS_OK) status = format_open(bytes, &ret_file->format, &ret_file->is_cut, &error);
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
     tell_losses(path, &losses);
+    if (ret_file->is_cut) message("%s: %s", message_name(path, false), cut_line);
     ret_file->size_bytes = size;
     ret_file->losses = losses;
     return true;
@@ -137,6 +140,7 @@ bool decode_input(const char *path, const struct opened_file *file, struct buffe
     struct decoding decoding = {.progress = progress_begin("naming functions")};
     bool is_decoded = decode_one_of_many(path, file->format, bytes, &decoding, profile);
     add_losses(&file->losses, profile);
+    if (file->is_cut) profile_add_omission(profile, "%s", cut_line);
     progress_end(&decoding.progress);
     return is_decoded;
 }

@@ -23,6 +23,7 @@ extern struct open_settings open_settings;
 struct opened_file {
     const struct format *format;
     size_t size_bytes;          /* bytes on disk */
+    bool is_cut;                /* true if its compressed data are cut short; one line on standard error has said so */
     struct fetch_losses losses; /* parts that the answer of a server lacks; one line on standard error has said each */
 };
 

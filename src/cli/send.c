@@ -143,7 +143,7 @@ static bool read_envelope(struct sender *sender, const char *path, struct buffer
     struct error error;
     struct opened_file file;
     size_t count;
-    if (!read_input(path, bytes, &file)) return false;
+    if (!read_input(path, bytes, &file) || file.is_cut) return false;
     if (!envelope_detect(buffer_slice(bytes))) {
         message("%s: is no envelope; offbeat convert makes one (-o x.envelope)", message_name(path, false));
         return false;

@@ -108,7 +108,7 @@ static void validate_file(struct validation *validation)
     struct error error;
     size_t validated = 1;
     enum status status = STATUS_OK;
-    if (!read_input(validation->path, &bytes, &file)) {
+    if (!read_input(validation->path, &bytes, &file) || file.is_cut) { /* a server rejects what is cut short */
         validation->status = EXIT_FAILED;
         buffer_fini(&bytes);
         return;

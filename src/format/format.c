@@ -106,29 +106,37 @@ static struct slice without_mark(struct slice bytes)
 }
 
 /* Takes one layer of compression off BYTES, which OUT gets. RET_IS_PLAIN: there is none, and the bytes are of
- * *RET_FORMAT, or NULL. */
+ * *RET_FORMAT, or NULL. RET_IS_CUT: NULL, or set if OUT has the beginning of data that are cut short, which is an error
+ * otherwise. */
 static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffer *out, bool *ret_is_plain,
-                              const struct format **ret_format, struct error *error)
+                              bool *ret_is_cut, const struct format **ret_format, struct error *error)
 {
     enum { ENOUGH_BYTES = 64 };
     enum compression compression = compression_detect(bytes);
-    bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD;
+    bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD, is_cut = false;
     if (compression == COMPRESSION_NONE) compression = COMPRESSION_BROTLI;
     buffer_init(out, bytes_max);
     *ret_format = is_sure ? NULL : detect_raw(bytes);
     *ret_is_plain = *ret_format != NULL;
     if (*ret_is_plain) return STATUS_OK;
-    enum status status = decompress_front(compression, bytes, out, error);
-    if (status != STATUS_MALFORMED || is_sure) return status;
-    /* Brotli has no mark: only the contents of a file that was cut short show that it is brotli. */
-    if (compression == COMPRESSION_BROTLI && out->size >= ENOUGH_BYTES && detect_raw(buffer_slice(out))) return status;
-    *ret_is_plain = true;
+    enum status status = ret_is_cut || compression == COMPRESSION_BROTLI
+                             ? decompress_front(compression, bytes, out, &is_cut, error)
+                             : decompress(compression, bytes, out, error);
+    if (status != STATUS_MALFORMED) return status;
+    /* Others have no sure mark: only the contents of a file that was cut short show how it is compressed. */
+    bool is_known = is_sure || (out->size >= ENOUGH_BYTES && detect_raw(buffer_slice(out)));
+    if (!is_known) {
+        *ret_is_plain = true;
+        return STATUS_OK;
+    }
+    if (!is_cut || !ret_is_cut || out->size == 0) return status;
+    *ret_is_cut = true;
     return STATUS_OK;
 }
 
-/* format_decompress, which also detects: each layer once. */
+/* format_decompress, which also detects: each layer once. RET_IS_CUT: as above. */
 static enum status open_bytes(struct slice bytes, size_t limit, struct buffer *storage, struct slice *ret_raw,
-                              const struct format **ret_format, struct error *error)
+                              bool *ret_is_cut, const struct format **ret_format, struct error *error)
 {
     size_t bytes_max = decompressed_bytes_max(bytes.size, limit);
     buffer_init(storage, bytes_max);
@@ -136,7 +144,7 @@ static enum status open_bytes(struct slice bytes, size_t limit, struct buffer *s
     for (int layers = 0;; layers++) {
         struct buffer out;
         bool is_plain;
-        enum status status = take_layer(*ret_raw, bytes_max, &out, &is_plain, ret_format, error);
+        enum status status = take_layer(*ret_raw, bytes_max, &out, &is_plain, ret_is_cut, ret_format, error);
         if (status == STATUS_OK && !is_plain && layers == FORMAT_LAYERS_MAX) {
             status = error_set(error, STATUS_UNSUPPORTED, 0, "compressed more than %d times", FORMAT_LAYERS_MAX);
         }
@@ -154,7 +162,7 @@ enum status format_decompress(struct slice bytes, size_t bytes_max, struct buffe
                               struct error *error)
 {
     const struct format *format;
-    return open_bytes(bytes, bytes_max, storage, ret_raw, &format, error);
+    return open_bytes(bytes, bytes_max, storage, ret_raw, NULL, &format, error);
 }
 
 /* Says what BYTES are that are no profile, and what the user can do about it. */
@@ -193,18 +201,20 @@ enum status format_decode(struct slice bytes, struct profile *profile, const str
     struct buffer storage;
     struct slice raw;
     const struct format *format;
-    enum status status = open_bytes(bytes, FORMAT_BYTES_MAX, &storage, &raw, &format, error);
+    enum status status = open_bytes(bytes, FORMAT_BYTES_MAX, &storage, &raw, NULL, &format, error);
     struct buffer *releasable = raw.data == storage.data && raw.size > 0 ? &storage : NULL;
     if (status == STATUS_OK) status = decode_raw(format, raw, releasable, profile, ret_format, error);
     buffer_fini(&storage);
     return status;
 }
 
-enum status format_open(struct buffer *bytes, const struct format **ret_format, struct error *error)
+enum status format_open(struct buffer *bytes, const struct format **ret_format, bool *ret_is_cut, struct error *error)
 {
     struct buffer storage;
     struct slice raw;
-    enum status status = open_bytes(buffer_slice(bytes), FORMAT_BYTES_MAX, &storage, &raw, ret_format, error);
+    if (ret_is_cut) *ret_is_cut = false;
+    enum status status =
+        open_bytes(buffer_slice(bytes), FORMAT_BYTES_MAX, &storage, &raw, ret_is_cut, ret_format, error);
     if (status == STATUS_OK && storage.data) {
         buffer_fini(bytes);
         *bytes = storage;

@@ -49,8 +49,8 @@ enum status format_decode(struct slice bytes, struct profile *profile, const str
 /* The two steps of format_decode() for BYTES that nobody else needs, which takes much less memory for large files. The
  * first replaces BYTES by what they hold decompressed, and detects the format once. The second frees them while it
  * reads; after it BYTES are empty, as after buffer_fini(). A FORMAT of NULL is an error that says what the bytes may
- * be. */
-enum status format_open(struct buffer *bytes, const struct format **ret_format, struct error *error);
+ * be. RET_IS_CUT: NULL, or set if the compressed data are cut short, and BYTES are what can be read of them. */
+enum status format_open(struct buffer *bytes, const struct format **ret_format, bool *ret_is_cut, struct error *error);
 enum status format_decode_opened(const struct format *format, struct buffer *bytes, struct profile *profile,
                                  struct error *error);
 

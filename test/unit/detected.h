@@ -12,7 +12,7 @@ static inline const struct format *detected_format(struct slice bytes)
     const struct format *format = NULL;
     buffer_init(&copy, 1 << 30);
     buffer_append(&copy, bytes.data, bytes.size);
-    enum status status = format_open(&copy, &format, NULL);
+    enum status status = format_open(&copy, &format, NULL, NULL);
     buffer_fini(&copy);
     return status == STATUS_OK ? format : NULL;
 }

@@ -3,6 +3,9 @@
 #include "test.h"
 
 #include "base/compression.h"
+#include "base/gzip.h"
+
+#include <stdio.h>
 
 static const char plain[] = "off the beat, off the beat, off the beat\n";
 static const uint8_t as_gzip[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xcb, 0x4f, 0x4b,
@@ -67,6 +70,77 @@ TEST(what_is_cut_short_or_followed_by_something_else_is_rejected)
         more[size] = 'x';
         CHECK_UINT(decompress(packed[i].compression, slice_of(more, size + 1), &out, NULL), STATUS_MALFORMED);
         CHECK_UINT(out.size, 1);
+        buffer_fini(&out);
+    }
+}
+
+/* Decompresses the first CUT of BYTES, and checks that OUT has the beginning of WHOLE. Returns how much of it. */
+static size_t size_before_cut(enum compression compression, struct slice bytes, size_t cut, struct slice whole)
+{
+    struct buffer out;
+    bool is_cut = false;
+    buffer_init(&out, whole.size + 1000);
+    buffer_append_byte(&out, '!');
+    CHECK_UINT(decompress_front(compression, slice_of(bytes.data, cut), &out, &is_cut, NULL), STATUS_MALFORMED);
+    CHECK(is_cut || out.size == 1);
+    size_t size = out.size - 1;
+    CHECK(size <= whole.size && (size == 0 || memcmp(out.data + 1, whole.data, size) == 0));
+    buffer_fini(&out);
+    return size;
+}
+
+static void add_lines(struct buffer *text)
+{
+    for (uint32_t i = 0; i < 6000; i++) {
+        char line[64];
+        (void)snprintf(line, sizeof(line), "main;work_%u;leaf_%u %u\n", i * 2654435761u >> 24, i * 40503u >> 20,
+                       i % 97);
+        buffer_append_text(text, line);
+    }
+}
+
+TEST(what_is_before_a_cut_can_be_read)
+{
+    for (size_t i = 2; i < PACKED_COUNT; i++) { /* zlib has no mark, and is cut from its third byte on */
+        for (size_t cut = 3; cut < packed[i].bytes.size; cut++)
+            (void)size_before_cut(packed[i].compression, packed[i].bytes, cut, packed[0].bytes);
+    }
+    struct buffer whole, gzip;
+    buffer_init(&whole, 1 << 20);
+    buffer_init(&gzip, 1 << 20);
+    add_lines(&whole);
+    size_t size_of_one = whole.size;
+    CHECK_UINT(gzip_compress(buffer_slice(&whole), 6, &gzip, NULL), STATUS_OK);
+    size_t front = gzip.size;
+    add_lines(&whole);
+    CHECK_UINT(gzip_compress(slice_of(whole.data, size_of_one), 1, &gzip, NULL), STATUS_OK); /* two members */
+    size_t before = 0;
+    for (size_t cut = 20; cut < gzip.size; cut += cut < front - 40 || cut > front + 40 ? 997 : 1) {
+        if (cut == front) continue; /* a whole file */
+        size_t size = size_before_cut(COMPRESSION_GZIP, buffer_slice(&gzip), cut, buffer_slice(&whole));
+        CHECK(size >= before);
+        before = size;
+    }
+    CHECK(before > whole.size * 9 / 10);
+    buffer_fini(&whole);
+    buffer_fini(&gzip);
+}
+
+TEST(damage_is_no_cut)
+{
+    for (size_t i = 1; i < PACKED_COUNT; i++) {
+        uint8_t damaged[100];
+        size_t size = packed[i].bytes.size;
+        memcpy(damaged, packed[i].bytes.data, size);
+        damaged[size - 3] ^= 0x40; /* the checksum of all but brotli, which has none */
+        struct buffer out;
+        bool is_cut = true;
+        buffer_init(&out, 1000);
+        if (packed[i].compression == COMPRESSION_BROTLI) continue;
+        CHECK_UINT(decompress_front(packed[i].compression, slice_of(damaged, size), &out, &is_cut, NULL),
+                   STATUS_MALFORMED);
+        CHECK(!is_cut);
+        CHECK_UINT(out.size, 0);
         buffer_fini(&out);
     }
 }
