@@ -144,7 +144,6 @@ static const struct mark marks[] = {
      .hint = "a trace of Perfetto; type: traceconv profile --perf FILE, or open it at ui.perfetto.dev"},
     {AT_START, BYTES("SIMPLEPERF"),
      .hint = "a report of Android's simpleperf; give offbeat its perf.data, or type: stackcollapse.py -i perf.data"},
-    {AT_START, BYTES("*version\n"), .hint = "a method trace of Android; open it in Android Studio"},
     {WITHIN_JSON, .text = "\"resourceSpans\"", .hint = "spans of OpenTelemetry without a profile"},
     {AT_START, BYTES("# HELP "), .is_certain = true,
      .hint = "metrics of Prometheus; a Go program has its profile at /debug/pprof/profile"},

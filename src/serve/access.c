@@ -1,5 +1,6 @@
 /* Access: writing with keys, reading and uploading with tokens (facts §2.4; doc/serve.md).  SPDX-License-Identifier:
  * MIT */
+#include "base/base64.h"
 #include "base/uuid.h"
 #include "serve/serve_private.h"
 #include "store/debug_files.h"
@@ -53,23 +54,7 @@ static int find_keys(const struct request *request, struct slice *ret_key)
     return count;
 }
 
-/* RFC 4648; what does not fit is cut. */
-static void decode_base64(const char *text, char *ret_plain, size_t size)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned bits = 0, count = 0;
-    size_t used = 0;
-    for (const char *digit; *text && (digit = strchr(digits, *text)) && used + 1 < size; text++) {
-        bits = (bits << 6 | (unsigned)(digit - digits)) & 0xffff;
-        count += 6;
-        if (count < 8) continue;
-        count -= 8;
-        ret_plain[used++] = (char)(bits >> count);
-    }
-    ret_plain[used] = '\0';
-}
-
-enum { PLAIN_SIZE = 200 };
+enum { PLAIN_SIZE = 200, LETTERS_MAX = (PLAIN_SIZE - 1) / 3 * 4 }; /* more is cut off */
 
 /* The Bearer token, or the password of Basic authentication; NULL: neither is there. PLAIN keeps it. */
 static const char *find_credential(const struct request *request, char plain[PLAIN_SIZE])
@@ -77,7 +62,10 @@ static const char *find_credential(const struct request *request, char plain[PLA
     const char *value = request->authorization;
     if (begins_with(value, "bearer ")) return value + strlen("bearer ") + strspn(value + strlen("bearer "), " ");
     if (!begins_with(value, "basic ")) return NULL;
-    decode_base64(value + strlen("basic ") + strspn(value + strlen("basic "), " "), plain, PLAIN_SIZE);
+    value += strlen("basic ");
+    struct slice letters = slice_of_text(value + strspn(value, " "));
+    if (letters.size > LETTERS_MAX) letters.size = LETTERS_MAX;
+    plain[base64_decode(letters, (uint8_t *)plain)] = '\0';
     const char *colon = strchr(plain, ':');
     return colon ? colon + 1 : NULL; /* any user's name */
 }

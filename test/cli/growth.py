@@ -2,6 +2,7 @@
 
 Each generator makes a file of one kind in two sizes; the program reads and converts both. Processor time counts, not the
 clock, so that a busy machine changes little. Arguments: the program. SPDX-License-Identifier: MIT"""
+import gzip
 import json
 import os
 import pathlib
@@ -414,6 +415,24 @@ def a_recording_of_many_modules(size):
     return recording(made, size)
 
 
+def android_trace(size, record):
+    text = b"*version\n3\nclock=dual\n*threads\n*methods\n*end\n"
+    return text + b"SLOW" + struct.pack("<HHQH14x", 3, 32, 0, 14) + b"".join(record(i) for i in range(size // 14))
+
+
+def methods_of_android_that_never_end(size):
+    return android_trace(size, lambda i: struct.pack("<HIII", i >> 15, (i & 0x7fff) << 2, i, i))
+
+
+def threads_of_android_with_one_method_each(size):
+    return android_trace(size, lambda i: struct.pack("<HIII", i & 0xffff, i << 2 | i >> 16, i, i))
+
+
+def gzip_that_ends_early(size):
+    packed = gzip.compress(b"".join(b"%x;%x 1\n" % (random.getrandbits(40), i) for i in range(size // 12)), 1)
+    return packed[:len(packed) * 3 // 4]
+
+
 GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_functions_in_every_frame,
               an_expression_of_large_classes, a_chain_of_calls, short_stacks_all_different, deep_stacks_all_different,
               events_that_open_and_never_close, samples_of_perf, samples_of_a_chunk, threads_with_one_sample_each,
@@ -426,7 +445,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different,
               trace_events_that_never_end, trace_events_in_each_other, pstats_of_one_function_that_all_call, a_deep_tree_of_massif,
               a_macos_sample_of_many_functions, a_tree_of_v8_with_many_branches, stacks_of_stackprof_that_are_all_different,
-              places_of_dhat_with_long_stacks, stacks_of_bpftrace_that_share_nothing, stacks_of_dtrace_that_share_nothing]
+              places_of_dhat_with_long_stacks, stacks_of_bpftrace_that_share_nothing, stacks_of_dtrace_that_share_nothing,
+              methods_of_android_that_never_end, threads_of_android_with_one_method_each, gzip_that_ends_early]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------

@@ -99,7 +99,6 @@ KINDS = [
     ("x.spall", b"\x0d\xf0\xad\x0b\0\0\0\0\x01", "a trace of Spall"),
     ("x.perfetto-trace", b"\n\x20\x9a\x02\x1d\n\x1b\n\x0clinux.ftrace" + bytes(14), "traceconv profile --perf FILE"),
     ("report_sample.trace", b"SIMPLEPERF\x01\0", "stackcollapse.py"),
-    ("android.trace", b"*version\n3\ndata-file-overflow=false\nclock=dual\n", "Android Studio"),
     ("x.sqlite", b"SQLite format 3\0", "Nsight Systems"),
     ("jemalloc.heap", b"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "jeprof --collapsed PROGRAM FILE"),
     ("spans.json", b'{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}', "spans of OpenTelemetry"),

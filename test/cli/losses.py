@@ -25,7 +25,7 @@ SOURCES = {
     "callgrind": "data/callgrind/xdebug.out.gz", "dhat": "data/dhat/dhat.out", "stackprof": "data/stackprof/wall.json",
     "v8-heap": "data/v8-heap/node20.heapprofile", "envelope": "data/bound.envelope", "sentry-v1": "data/sentry-v1.json",
     "sentry-v2": "data/sentry-v2-chunk.json", "chrome": "data/real/cpuprofile/mixed-1ms.cpuprofile",
-    "perf-script": "data/perf/chains.script.gz", "firefox": "data/firefox/raw.json.gz",
+    "android-trace": "fuzz/corpus/android-trace/dual", "perf-script": "data/perf/chains.script.gz", "firefox": "data/firefox/raw.json.gz",
 }
 # Made here by convert from these: what another format has and the written file keeps is the most that it can have.
 WRITTEN = {"pprof": "data/perf/events.data", "collapsed": "data/perf/chains.data", "speedscope": "data/jfr/serial.jfr.gz",

@@ -69,18 +69,19 @@ struct format {
 /* In the order of detection: a format that accepts fewer files comes first. The first line of a recording, an envelope
  * or another JSON document does not end as a collapsed stack does. Little is known of JSON and protobuf. */
 #define FORMATS(X)                                                                                                     \
-    X(recording)    /* files that liboffbeat writes while it samples; read only */                                     \
-    X(perf_data)    /* read only */                                                                                    \
-    X(jfr)          /* read only */                                                                                    \
-    X(otlp)         /* before text: it begins as an empty line does */                                                 \
-    X(pstats)       /* read only */                                                                                    \
-    X(massif)       /* read only */                                                                                    \
-    X(bpftrace)     /* read only */                                                                                    \
-    X(dtrace)       /* read only */                                                                                    \
-    X(macos_sample) /* read only */                                                                                    \
-    X(pprof_legacy) /* formats of pprof from before profile.proto; read only */                                        \
-    X(perf_script)  /* read only */                                                                                    \
-    X(callgrind)    /* its first line may look as a collapsed stack does */                                            \
+    X(recording)     /* files that liboffbeat writes while it samples; read only */                                    \
+    X(perf_data)     /* read only */                                                                                   \
+    X(jfr)           /* read only */                                                                                   \
+    X(otlp)          /* before text: it begins as an empty line does */                                                \
+    X(android_trace) /* read only */                                                                                   \
+    X(pstats)        /* read only */                                                                                   \
+    X(massif)        /* read only */                                                                                   \
+    X(bpftrace)      /* read only */                                                                                   \
+    X(dtrace)        /* read only */                                                                                   \
+    X(macos_sample)  /* read only */                                                                                   \
+    X(pprof_legacy)  /* formats of pprof from before profile.proto; read only */                                       \
+    X(perf_script)   /* read only */                                                                                   \
+    X(callgrind)     /* its first line may look as a collapsed stack does */                                           \
     X(collapsed)                                                                                                       \
     X(otlp_json)                                                                                                       \
     X(dhat)      /* read only */                                                                                       \

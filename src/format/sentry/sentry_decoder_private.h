@@ -92,11 +92,12 @@ struct chunk_decoder {
     struct note rejection; /* reason for which the decoder made the reader fail; EXPECTED is NULL if there is none */
     bool is_v1;            /* a payload of V1: its times count from the profile's start, in nanoseconds */
     bool has_version, is_own_version, has_profile; /* OWN: the version that is read */
-    bool has_trace;   /* a trace stands for the profile: Android's sampled_profile, or one of Perfetto */
-    bool is_perfetto; /* a Perfetto trace follows the payload */
-    bool trace_is_base64, trace_is_empty; /* text of sampled_profile */
-    uint64_t version_offset;              /* byte of the version in the payload, if has_version */
-    bool only_validates; /* keeps only what a rule asks for, so that a payload of any size gets a result (V2-10) */
+    bool has_trace;     /* a trace stands for the profile: Android's sampled_profile, or one of Perfetto */
+    bool is_perfetto;   /* a Perfetto trace follows the payload */
+    struct slice trace; /* text of sampled_profile, as it is in the payload */
+    bool trace_is_base64, trace_is_empty;
+    uint64_t version_offset; /* byte of the version in the payload, if has_version */
+    bool only_validates;     /* keeps only what a rule asks for, so that a payload of any size gets a result (V2-10) */
     struct {
         uint64_t start_ns;
         struct slice transactions;         /* JSON of the list in the input */

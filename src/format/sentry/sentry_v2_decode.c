@@ -4,9 +4,13 @@
  * what breaks a rule; a second step over the arrays makes the model of what the samples use (sentry_v2_build.c),
  * another validates them (rules_chunk.c). The decoder accepts what the server accepts (facts §1.7), and more: any image
  * type, numbers as thread ids or addresses, negative priorities. SPDX-License-Identifier: MIT */
+#include "format/sentry/android_trace.h"
 #include "format/sentry/sentry_decoder_private.h"
 
+#include "base/base64.h"
 #include "format/common/format_ops.h"
+
+#include <stdlib.h>
 
 enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PART_TRACE, PART_TIME, PARTS };
 enum {
@@ -26,6 +30,7 @@ static void read_trace(struct chunk_decoder *decoder, struct members *members)
         bool is_letter = (start[i] | 0x20) >= 'a' && (start[i] | 0x20) <= 'z';
         is_valid = is_letter || (start[i] >= '0' && start[i] <= '9') || start[i] == '+' || start[i] == '/';
     }
+    decoder->trace = is_valid ? slice_of(start + 1, size - 2) : slice_of(NULL, 0);
     decoder->trace_is_base64 = is_valid;
     decoder->trace_is_empty = size <= 2;
 }
@@ -123,13 +128,8 @@ enum status v2_build(struct chunk_decoder *decoder, struct slice bytes, struct e
                          reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
     if (status != STATUS_OK) return status;
-    if (decoder->has_trace) {
-        return error_set(
-            error, STATUS_UNSUPPORTED, 0, "%s",
-            decoder->is_perfetto
-                ? "Perfetto trace: not read by offbeat; open it at https://ui.perfetto.dev"
-                : "Android trace: not read by offbeat; decode sampled_profile, open it at profiler.firefox.com");
-    }
+    if (decoder->has_trace)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s trace", decoder->is_perfetto ? "a Perfetto" : "an Android");
     if (!decoder->has_version && !decoder->has_profile) {
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
     }
@@ -151,14 +151,31 @@ void v2_read_header(struct chunk_decoder *decoder)
     read_members(decoder, HEADER);
 }
 
+/* Decodes Android's own trace, which stands for the profile of a chunk. */
+static enum status decode_android_trace(const struct chunk_decoder *decoder, struct profile *profile,
+                                        struct error *error)
+{
+    uint8_t *trace = malloc(decoder->trace.size);
+    if (!trace) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the trace");
+    size_t size = base64_decode(decoder->trace, trace);
+    enum status status = android_trace_decode(slice_of(trace, size), profile, error);
+    free(trace);
+    return status;
+}
+
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct chunk_decoder decoder;
     chunk_decoder_init(&decoder, bytes, profile, false);
     bool is_object = json_peek(&decoder.reader) == JSON_OBJECT;
     if (is_object) v2_read_payload(&decoder);
-    enum status status =
-        is_object ? v2_build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
+    enum status status;
+    if (!is_object)
+        status = error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
+    else if (!decoder.reader.failed && decoder.has_trace && decoder.trace.size > 0)
+        status = decode_android_trace(&decoder, profile, error);
+    else
+        status = v2_build(&decoder, bytes, error);
     chunk_decoder_fini(&decoder);
     return status;
 }
