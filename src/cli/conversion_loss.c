@@ -5,11 +5,14 @@
 #include "base/buffer.h"
 #include "cli/message.h"
 #include "format/sentry/sentry_extension.h"
+#include "format/viewer/chrome_trace.h"
 #include "format/viewer/firefox.h"
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
 #include "profile/sample_times.h"
 #include "profile/units.h"
+
+#include <stdio.h>
 
 /* --- What a profile has ---------------------------------------------------------------------------------------------
  */
@@ -342,6 +345,18 @@ static struct slice lost_unit(const struct profile *profile, const struct format
     return *kept ? slice_of_text("") : unit;
 }
 
+/* Names time of samples that overlap in one thread. Less than a thousandth is the clock of a sampler. */
+static void add_overlaps(const struct profile *profile, const struct format *format, struct buffer *names)
+{
+    enum { NAMED_PART = 1000 };
+    uint64_t whole_ns, cut_ns = format == &format_chrome_trace ? chrome_trace_cut_ns(profile, &whole_ns) : 0;
+    if (cut_ns == 0 || cut_ns <= whole_ns / NAMED_PART) return;
+    char text[128];
+    (void)snprintf(text, sizeof(text), "samples of one thread at one time (%.6g s of %.6g s)", (double)cut_ns / 1e9,
+                   (double)whole_ns / 1e9);
+    add_name(names, text);
+}
+
 /* Names the values that FORMAT loses: Sentry's formats have the time between samples, most others one value. */
 static void add_values(const struct profile *profile, const struct format *format, struct buffer *names)
 {
@@ -381,6 +396,7 @@ void warn_conversion_loss(const struct profile *profile, const char *path, const
         add_name(&names, "addresses outside of images");
     if (format->sentry_version == 1 && profile->profiler_id.index) add_name(&names, "profiler_id");
     add_values(profile, format, &names);
+    add_overlaps(profile, format, &names);
     if (!(keeps & KEEPS_ZEROS) && has_zero_sample(profile, format)) add_name(&names, "samples of 0");
     struct slice unit = lost_unit(profile, format);
     if (unit.size > 0) {

@@ -200,4 +200,35 @@ def an_event_that_ends_a_frame_of_a_trace_has_its_name():
     check(258_000 < busy_us < 259_000, f"{busy_us} us, not 258.6 ms")
 
 
+@case
+def samples_of_a_thread_that_overlap_are_a_named_loss_of_chrome_traces():
+    sample = "x 7 1.%06d: 10000000 cpu-clock: \n\t401000 %s (/x)\n\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x"
+        path.write_text(sample % (0, "f") + sample % (1000, "g"))
+        status, said, values = convert(path, "chrome-trace")
+        check_equal((status, values), (0, {"f": 1_000_000, "g": 10_000_000}), said)
+        check("samples of one thread at one time (0.009 s of 0.02 s)" in said, said)
+        path.write_text(sample % (0, "f") + sample % (10010, "g"))  # a clock is not exact
+        check("at one time" not in convert(path, "chrome-trace")[1], "the clock of a sampler")
+
+
+@case
+def allocations_of_firefox_are_values_of_their_own():
+    def table(**columns):
+        return {**columns, "length": len(next(iter(columns.values())))}
+    allocations = table(time=[1, 2, 3], weight=[100, -40, 7], weightType="bytes", stack=[1, 1, 0])
+    thread = {"name": "GeckoMain", "pid": "1", "tid": 2, "stringArray": ["main", "f"],
+              "funcTable": table(name=[0, 1], resource=[-1, -1]), "frameTable": table(func=[0, 1], address=[-1, -1]), "resourceTable": table(lib=[]),
+              "stackTable": table(frame=[0, 1], prefix=[None, 0]), "samples": table(time=[1, 2], stack=[1, 0], weight=[5, 6], weightType="samples"),
+              "nativeAllocations": allocations, "jsAllocations": table(time=[4], weight=[32], weightType="bytes", stack=[0])}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.json"
+        path.write_text(json.dumps({"meta": {"interval": 1, "startTime": 0, "preprocessedProfileVersion": 50}, "libs": [], "threads": [thread]}))
+        for kind, expected in (("", {"f": 5, "main": 6}), ("native_allocations", {"f": 60, "main": 7}), ("js_allocations", {"main": 32})):
+            top = run("top", "--json", "-n", "0", f"--sample-index={kind}", path)
+            check_equal(top.returncode, 0, top.stderr)
+            check_equal({row["name"]: row["self"] for row in json.loads(top.stdout)["functions"] if row["self"]}, expected, kind or "samples")
+
+
 main()

@@ -26,4 +26,8 @@ enum status chrome_trace_decode(struct slice bytes, struct profile *profile, str
  * profile that measures neither time nor counts. */
 enum status chrome_trace_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
+/* Returns how much of the time of PROFILE's samples, *RET_WHOLE_NS, the trace lacks: where samples of one thread
+ * overlap, each lasts until the next one. */
+uint64_t chrome_trace_cut_ns(const struct profile *profile, uint64_t *ret_whole_ns);
+
 #endif

@@ -227,6 +227,14 @@ static void write_track(struct encoder *encoder, const struct track_sample *samp
     (void)close_frames(encoder, 0, end_ns, (struct string_id){0});
 }
 
+static void init_times(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    encoder->column = profile_time_column(profile);
+    encoder->period_ns = sample_times_period_ns(profile);
+    if (profile->period > 0 || profile->has_ticks) encoder->bridged_ns = encoder->period_ns / BRIDGED_PART;
+}
+
 static void sort_samples(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -238,6 +246,39 @@ static void sort_samples(struct encoder *encoder)
     }
     if (profile->samples.count == 0) encoder->base_ns = 0;
     tracks_sort(&encoder->tracks);
+}
+
+/* --- Overlaps ----------------------------------------------------------------------------------------------------- */
+
+/* Adds how long SAMPLES of one thread last, and how much longer that is than what write_track shows of them. */
+static void add_overlaps(const struct encoder *encoder, const struct track_sample *samples, size_t count,
+                         uint64_t *whole_ns, int64_t *cut_ns)
+{
+    size_t next = next_that_lasts(encoder, samples, count, 0);
+    for (size_t i = next; i < count; i = next) {
+        next = next_that_lasts(encoder, samples, count, i + 1);
+        uint64_t length = length_of(encoder, &samples[i]);
+        uint64_t distance = next < count ? samples[next].time_ns - samples[i].time_ns : UINT64_MAX;
+        *whole_ns += length;
+        if (length > distance || distance - length <= encoder->bridged_ns) *cut_ns += (int64_t)(length - distance);
+    }
+}
+
+uint64_t chrome_trace_cut_ns(const struct profile *profile, uint64_t *ret_whole_ns)
+{
+    struct encoder encoder = {.profile = profile};
+    int64_t cut_ns = 0;
+    *ret_whole_ns = 0;
+    init_times(&encoder);
+    if (profile->has_times && tracks_init(&encoder.tracks, profile)) {
+        tracks_sort(&encoder.tracks);
+        for (size_t first = 0, size; first < encoder.tracks.count; first += size) {
+            size = tracks_size_at(&encoder.tracks, first);
+            add_overlaps(&encoder, encoder.tracks.samples + first, size, ret_whole_ns, &cut_ns);
+        }
+    }
+    tracks_fini(&encoder.tracks);
+    return cut_ns > 0 ? (uint64_t)cut_ns : 0;
 }
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
@@ -263,13 +304,11 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
 {
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
-    int column = profile_time_column(profile);
     bool counts = slice_equals_text(profile_slice(profile, profile->value_types[0].unit), "count");
-    if (profile->samples.count > 0 && column < 0 && !counts)
+    if (profile->samples.count > 0 && profile_time_column(profile) < 0 && !counts)
         return error_set(error, STATUS_UNSUPPORTED, 0, "trace events hold time, and the profile has none");
-    struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
-    encoder.period_ns = sample_times_period_ns(profile);
-    if (profile->period > 0 || profile->has_ticks) encoder.bridged_ns = encoder.period_ns / BRIDGED_PART;
+    struct encoder encoder = {.profile = profile, .writer = json_writer_of(out)};
+    init_times(&encoder);
     buffer_init(&encoder.name, PROFILE_STRING_BYTES_MAX);
     if (tracks_init(&encoder.tracks, profile))
         encode(&encoder);

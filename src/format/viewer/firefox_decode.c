@@ -292,20 +292,25 @@ static enum measure measure_of(struct decoder *decoder, const struct thread_part
 static void give_columns(struct decoder *decoder)
 {
     static const char *const types[MEASURES][2] = {
-        {"samples", "count"}, {"wall", "nanoseconds"}, {"space", "bytes"}, {"cpu", "nanoseconds"}};
+        {"samples", "count"},   {"wall", "nanoseconds"},         {"space", "bytes"},
+        {"cpu", "nanoseconds"}, {"native_allocations", "bytes"}, {"js_allocations", "bytes"}};
     struct profile *profile = decoder->file.profile;
     bool is_used[MEASURES] = {[MEASURE_SAMPLES] = true};
     for (size_t i = 0; i < decoder->threads.count; i++) {
         is_used[measure_of(decoder, &decoder->threads.items[i])] = true;
         is_used[MEASURE_CPU] |= decoder->cpu_unit_ns && (decoder->threads.items[i].samples[CPU_DELTAS].value.size > 0 ||
                                                          firefox_is_raw(&decoder->threads.items[i]));
+        is_used[MEASURE_NATIVE_ALLOCATIONS] |= decoder->threads.items[i].own[NATIVE_ALLOCATIONS].value.size > 0;
+        is_used[MEASURE_JS_ALLOCATIONS] |= decoder->threads.items[i].own[JS_ALLOCATIONS].value.size > 0;
     }
     for (unsigned i = 0; i < MEASURES; i++) {
         decoder->columns[i] = (unsigned)profile->value_type_count;
         if (is_used[i]) profile_add_value_type(profile, types[i][0], types[i][1]);
-        if (is_used[i] && i != MEASURE_SAMPLES && i != MEASURE_CPU) /* a weight says what the profile is about */
+        if (is_used[i] && (i == MEASURE_TIME || i == MEASURE_BYTES)) /* a weight says what the profile is about */
             profile->default_value_type = profile_text(profile, types[i][0]);
     }
+    if (profile->default_value_type.index == 0)
+        profile->default_value_type = profile_text(profile, types[is_used[MEASURE_CPU] ? MEASURE_CPU : 0][0]);
 }
 
 static struct process_id process_of(struct decoder *decoder, const struct thread_parts *thread)
@@ -357,7 +362,6 @@ static void read_samples(struct decoder *decoder, const struct thread_parts *thr
 {
     const struct json_member *parts = thread->samples;
     enum { MILLISECONDS_TO_NANOSECONDS = 6 };
-    samples->measure = measure_of(decoder, thread);
     samples->has_deltas = parts[TIMES].value.size == 0;
     firefox_read_column(decoder, parts[STACKS].value, 0, &samples->stacks);
     firefox_read_column(decoder, parts[samples->has_deltas ? TIME_DELTAS : TIMES].value, MILLISECONDS_TO_NANOSECONDS,
@@ -394,7 +398,8 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
     struct sample sample = {.thread = thread_of(decoder, parts), .labels = labels_of(decoder, parts)};
     int64_t clock = 0;
     for (size_t i = 0; i < samples->stacks.count && decoder->file.status == STATUS_OK; i++) {
-        int64_t values[PROFILE_VALUES_MAX] = {1}, stack = samples->stacks.items[i];
+        int64_t values[PROFILE_VALUES_MAX] = {samples->measure < MEASURE_NATIVE_ALLOCATIONS};
+        int64_t stack = samples->stacks.items[i];
         int64_t weight = samples->weights.count > 0 ? samples->weights.items[i] : 1;
         int64_t cpu = item_at(&samples->cpu, (int64_t)i);
         if (stack < NONE || (stack != NONE && (uint64_t)stack >= stack_frames_of(tables)->count - samples->leaves)) {
@@ -414,10 +419,41 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
     }
 }
 
+static void samples_fini(struct samples *samples)
+{
+    free(samples->stacks.items);
+    free(samples->times.items);
+    free(samples->weights.items);
+    free(samples->cpu.items);
+}
+
+static void note_samples(struct decoder *decoder, struct thread_parts *thread)
+{
+    static const char *const names[SAMPLE_PARTS] = {"stack",      "time",           "timeDeltas", "weight",
+                                                    "weightType", "threadCPUDelta", "schema",     "data"};
+    firefox_note(decoder, thread->own[SAMPLES].value, names, thread->samples, SAMPLE_PARTS);
+}
+
+/* Tables beside the samples, each with a value of its own, negative where memory is freed. */
+static void read_allocations(struct decoder *decoder, struct tables *tables, const struct thread_parts *thread,
+                             struct column *todo)
+{
+    for (unsigned i = 0; i < 2 && decoder->file.status == STATUS_OK; i++) {
+        struct samples samples = {.measure = i == 0 ? MEASURE_NATIVE_ALLOCATIONS : MEASURE_JS_ALLOCATIONS};
+        struct thread_parts parts = *thread;
+        parts.own[SAMPLES] = thread->own[i == 0 ? NATIVE_ALLOCATIONS : JS_ALLOCATIONS];
+        if (parts.own[SAMPLES].value.size == 0) continue;
+        note_samples(decoder, &parts);
+        read_samples(decoder, &parts, &samples);
+        if (decoder->file.status == STATUS_OK) add_samples(decoder, tables, &parts, &samples, todo);
+        samples_fini(&samples);
+    }
+}
+
 static void read_thread(struct decoder *decoder, const struct thread_parts *thread)
 {
     struct tables own = {0}, *tables = &decoder->shared;
-    struct samples samples = {0};
+    struct samples samples = {.measure = measure_of(decoder, thread)};
     struct column todo = {0};
     bool borrows_strings = false;
     if (firefox_is_raw(thread)) {
@@ -438,12 +474,10 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
     else if (decoder->file.status == STATUS_OK)
         read_samples(decoder, thread, &samples);
     if (decoder->file.status == STATUS_OK) add_samples(decoder, tables, thread, &samples, &todo);
+    read_allocations(decoder, tables, thread, &todo);
     if (decoder->file.status == STATUS_OK) firefox_read_markers(decoder, thread, tables, thread_of(decoder, thread));
     free(todo.items);
-    free(samples.stacks.items);
-    free(samples.times.items);
-    free(samples.weights.items);
-    free(samples.cpu.items);
+    samples_fini(&samples);
     if (borrows_strings) own.strings.items = NULL;
     tables_fini(&own);
 }
@@ -452,9 +486,8 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
 
 static void note_thread(struct decoder *decoder, struct slice object)
 {
-    static const char *const names[THREAD_PARTS] = {"name", "pid", "tid", "processName", "samples", "markers"};
-    static const char *const sample_names[SAMPLE_PARTS] = {"stack",      "time",           "timeDeltas", "weight",
-                                                           "weightType", "threadCPUDelta", "schema",     "data"};
+    static const char *const names[THREAD_PARTS] = {
+        "name", "pid", "tid", "processName", "samples", "markers", "nativeAllocations", "jsAllocations"};
     struct thread_parts noted = {.tables = object, .process = (uint32_t)decoder->processes.count - 1};
     if (!ARRAY_PUSH(&decoder->threads, FIREFOX_THREADS_MAX, noted)) {
         firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 threads");
@@ -462,7 +495,7 @@ static void note_thread(struct decoder *decoder, struct slice object)
     }
     struct thread_parts *thread = &decoder->threads.items[decoder->threads.count - 1];
     firefox_note(decoder, object, names, thread->own, THREAD_PARTS);
-    firefox_note(decoder, thread->own[SAMPLES].value, sample_names, thread->samples, SAMPLE_PARTS);
+    note_samples(decoder, thread);
     struct slice pid = thread->own[PID].value;
     if (decoder->threads.count == 1) decoder->first_pid = pid;
     decoder->has_several_processes |= !slice_equal(pid, decoder->first_pid);
