@@ -8,9 +8,11 @@ import gzip
 import json
 import marshal
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from tap import case, check, check_equal, main  # noqa: E402
@@ -133,6 +135,49 @@ def files_of_nothing_are_empty_profiles():
         for target in ("pprof", "speedscope", "firefox", "collapsed", "callgrind", "otlp"):
             status, _, said = run(contents, "convert", "--to", target, "-o", "/dev/null")
             check_equal(status, 0, f"{name} to {target}: {said}")
+
+
+@case
+def what_is_before_the_end_of_compressed_data_is_read():
+    text = "".join(f"main;work_{number % 300};leaf_{number} {number % 7 + 1}\n" for number in range(16000)).encode()
+    line = "the compressed data are cut short: what came after their end is missing"
+    expected, _ = top(text)
+    packed = {"gzip": gzip.compress(text), "zlib": zlib.compress(text)}
+    for tool in ("zstd", "brotli"):
+        if shutil.which(tool):
+            packed[tool] = subprocess.run([tool, "-c"], input=text, capture_output=True, check=True).stdout
+    for name, whole in packed.items():
+        for part in (2, 3, 4):
+            found, said = top(whole[:len(whole) * (part - 1) // part])
+            check(line in said, f"{name}: {said}")
+            right = sum(expected[row] == cost for row, cost in found.items())
+            check(right >= len(found) - 2 and sum(found.values()) > sum(expected.values()) / 20, f"{name}: {right} of {len(found)}")
+        damaged = bytearray(whole)
+        damaged[len(whole) // 2] ^= 0x55
+        if name == "gzip":
+            status, _, said = run(bytes(damaged), "top")
+            check((status, "damaged or cut short" in said) == (3, True), said)
+    status, _, said = run(gzip.compress(b'{}\n{"type":"profile_chunk"}\n{"version":"2"}\n')[:-9], "validate")
+    check((status, line in said) == (3, True), said)
+
+
+MAPS = {"@": {"\n    main+4\n    _start+3\n": 5, "\n    work+1\n    main+9\n,7,cat": 7}, "@h": {"cat": 3}, "@n": {"\n    f\n": [1, 2]}}
+
+
+@case
+def stacks_of_bpftrace_are_found_after_other_lines_and_in_json():
+    text = "Attaching 2 probes...\n" + "hello @[\n" * 200 + "@[\n    main+4\n    _start+3\n]: 5\n@[\n    work+1\n    main+9\n, 7, cat]: 7\n"
+    lines = [{"type": "attached_probes", "data": {"probes": 2}}, *[{"type": "printf", "data": "hi\n"}] * 200, *({"type": "map", "data": {name: data}} for name, data in MAPS.items())]
+    for name, contents, line in (("text", text, ""), ("json", "".join(json.dumps(one) + "\n" for one in lines), "the map @n is left out")):
+        found, said = top(contents)
+        check_equal(found, {"main": 5, "work": 7, "_start": 0}, name)
+        check_equal(line in said and said.count("\n"), 1 if line else 0, said)
+
+
+@case
+def samples_of_threads_that_have_ended_have_their_period():
+    found, _ = top(":-1    -1 [001] 100.000200:     250000 cpu-clock:pppH: \n\t401000 f (/x)\n\n")
+    check_equal(found, {"f": 250000}, "period")
 
 
 main()

@@ -10,12 +10,17 @@
 #include "base/buffer.h"
 #include "base/hex.h"
 #include "format/common/format_ops.h"
+#include "format/common/json_members.h"
 #include "format/common/text_line.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { BPFTRACE_DEPTH_MAX = 1 << 16 }; /* frames of a stack */
+enum {
+    BPFTRACE_DEPTH_MAX = 1 << 16, /* frames of a stack */
+    MAP_NAME_SIZE = 256,
+};
 
 /* A map whose key has a stack, "@ns[", with a value type of its own. */
 struct map {
@@ -31,8 +36,9 @@ struct decoder {
     ARRAY_OF(struct location_id) path; /* leaf first */
     struct map maps[PROFILE_VALUES_MAX];
     int map_count;
-    struct slice key; /* the parts of the key at hand that come before its stack */
-    bool is_survey;   /* maps and their values are only looked at */
+    struct slice key;   /* the parts of the key at hand that come before its stack */
+    struct buffer text; /* the text that JSON stands for */
+    bool is_survey;     /* maps and their values are only looked at */
     enum status status;
     struct error *error;
 };
@@ -147,6 +153,7 @@ static struct slice next_line(struct decoder *decoder)
 static enum status finish(struct decoder *decoder)
 {
     free(decoder->path.items);
+    buffer_fini(&decoder->text);
     return decoder->status == STATUS_OK ? profile_failed(decoder->profile, decoder->error) : decoder->status;
 }
 
@@ -289,20 +296,97 @@ static bool is_empty_output(struct slice bytes)
     return true;
 }
 
-/* True if a map whose key has a stack is at the front: "@[" or "@[cat, " is a line. */
+/* Whether a map whose key has a stack is in BYTES: "@[" or "@[cat, " is a line, and a frame follows it. */
+static bool has_map(struct slice bytes)
+{
+    while (bytes.size > 0) {
+        struct slice line = text_take_line(&bytes), key;
+        if (begins_map(line, &key) && bytes.size > 0 && bytes.data[0] == ' ') return true;
+        const uint8_t *next = memmem(bytes.data, bytes.size, "\n@", 2);
+        if (bytes.size > 0 && bytes.data[0] == '@') continue;
+        if (!next) return false;
+        bytes = text_from(bytes, (size_t)(next + 1 - bytes.data));
+    }
+    return false;
+}
+
+static struct slice front_of(struct slice bytes)
+{
+    enum { FRONT_BYTES = 1 << 20 };
+    return slice_of(bytes.data, bytes.size < FRONT_BYTES ? bytes.size : FRONT_BYTES);
+}
+
+/* True for what bpftrace -f json prints: an object a line. */
+static bool is_json(struct slice bytes)
+{
+    static const char map[] = "{\"type\": \"map\", \"data\": {\"@";
+    struct slice front = front_of(bytes);
+    return text_begins_with(bytes, "{\"type\": \"") && memmem(front.data, front.size, map, sizeof(map) - 1);
+}
+
+/* True if a map whose key has a stack is at the front, also after lines that the program itself printed. */
 static bool bpftrace_detect(struct slice bytes)
 {
     enum { LINES_LOOKED_AT = 64 };
-    if (is_empty_output(bytes)) return true;
+    if (is_empty_output(bytes) || is_json(bytes)) return true;
     static const char *const notes[] = {"Attaching ", "Attached ", "Lost ", "^C"}; /* lines of a terminal */
-    for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
-        struct slice line = text_take_line(&bytes), key;
+    struct slice left = bytes;
+    for (int i = 0; i < LINES_LOOKED_AT && left.size > 0; i++) {
+        struct slice line = text_take_line(&left), key;
         if (begins_map(line, &key)) return true;
         bool is_other = line.size == 0 || line.data[0] == '@';
         for (size_t k = 0; k < sizeof(notes) / sizeof(notes[0]); k++) is_other |= text_begins_with(line, notes[k]);
-        if (!is_other) return false;
+        if (!is_other) break;
     }
-    return false;
+    return has_map(front_of(bytes));
+}
+
+/* Appends the map NAME as text: "@ns[KEY]: 7", where KEY has a line for each frame. A value that is no number becomes a
+ * word, and a map without keys is passed over. */
+static void write_map(struct json_reader *reader, struct slice name, struct buffer *text)
+{
+    struct slice key;
+    json_object_begin(reader);
+    while (json_object_next(reader, &key)) {
+        buffer_append(text, name.data, name.size);
+        buffer_append_byte(text, '[');
+        buffer_append(text, key.data, key.size);
+        buffer_append_text(text, "]: ");
+        bool is_number = json_peek(reader) == JSON_NUMBER;
+        struct slice value = json_take_value(reader);
+        buffer_append(text, value.data, is_number ? value.size : 1);
+        buffer_append_byte(text, '\n');
+    }
+}
+
+/* Makes the decoder's bytes the text that the JSON in them stands for. */
+static void write_text(struct decoder *decoder)
+{
+    for (struct slice left = decoder->bytes; left.size > 0 && decoder->status == STATUS_OK;) {
+        struct json_reader reader;
+        struct slice key, name;
+        decoder->line = text_take_line(&left);
+        if (!text_begins_with(decoder->line, "{\"type\": \"map\"")) continue;
+        json_reader_init(&reader, decoder->line);
+        json_object_begin(&reader);
+        while (json_object_next(&reader, &key)) {
+            bool is_data = slice_equals_text(key, "data") && json_peek(&reader) == JSON_OBJECT;
+            if (is_data) json_object_begin(&reader);
+            while (is_data && json_object_next(&reader, &name)) {
+                char map[MAP_NAME_SIZE];
+                int size = snprintf(map, sizeof(map), "%.*s", SLICE_ARGUMENTS(name));
+                if (json_peek(&reader) == JSON_OBJECT && size < (int)sizeof(map))
+                    write_map(&reader, slice_of_text(map), &decoder->text);
+                else
+                    json_skip(&reader);
+            }
+            if (!is_data) json_skip(&reader);
+        }
+        if (reader.failed) reject(decoder, STATUS_MALFORMED, "a line that is no JSON");
+        json_reader_fini(&reader);
+    }
+    if (decoder->text.failed) reject(decoder, STATUS_NO_MEMORY, "no memory for the maps");
+    if (decoder->status == STATUS_OK) decoder->bytes = buffer_slice(&decoder->text);
 }
 
 /* Each map has a value type of its own, "samples" if it has no name. Other parts of the key ("comm", a number) become
@@ -311,7 +395,9 @@ static enum status bpftrace_decode(struct slice bytes, struct profile *profile, 
 {
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .is_survey = true};
     if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
-    read_maps(&decoder);
+    buffer_init(&decoder.text, bytes.size * 2 + BPFTRACE_DEPTH_MAX);
+    if (is_json(bytes)) write_text(&decoder);
+    if (decoder.status == STATUS_OK) read_maps(&decoder);
     if (decoder.status == STATUS_OK) add_value_types(&decoder);
     if (decoder.map_count == 0) profile_add_value_type(profile, "samples", "count");
     decoder.is_survey = false;

@@ -96,14 +96,14 @@ static bool parse_time(struct slice word, uint64_t *ret_ns)
     return !__builtin_mul_overflow(seconds, 1000000000, &seconds) && !__builtin_add_overflow(seconds, fraction, ret_ns);
 }
 
-/* "27113" or "27113/27114"; the first process has -1. */
+/* "27113" or "27113/27114"; "-1" for a thread that has ended. */
 static bool parse_ids(struct slice word, struct slice *ret_pid, struct slice *ret_tid)
 {
-    uint64_t number;
+    int64_t number;
     const uint8_t *slash = word.size ? memchr(word.data, '/', word.size) : NULL;
     size_t pid_size = slash ? (size_t)(slash - word.data) : 0;
     struct slice pid = slice_of(word.data, pid_size), tid = slash ? text_from(word, pid_size + 1) : word;
-    if (!text_number(tid, &number) || (slash && !text_number(pid, &number))) return false;
+    if (!text_integer(tid, &number) || (slash && !text_integer(pid, &number))) return false;
     *ret_pid = pid;
     *ret_tid = tid;
     return true;
