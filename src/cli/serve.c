@@ -131,7 +131,7 @@ static enum exit_status find_project(struct store *store, const char *address, s
     }
     struct store_usage usage;
     store_usage(store, &usage);
-    if (usage.is_in_cluster) (void)cluster_send_control(store, &error); /* so that the next server makes no project */
+    if (usage.is_in_cluster) (void)cluster_send_control(store, &error); /* the next server makes no project then */
     return EXIT_DONE;
 }
 
