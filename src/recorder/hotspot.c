@@ -349,7 +349,7 @@ static void put_blob(struct section *section, struct reader *reader, const struc
     bool is_interpreter = has_start(name, "Interpreter");
     if (is_interpreter || has_start(name, "StubRoutines"))
         put_with_frame_pointer(section, blob, is_interpreter);
-    else if (blob->frame_words > FP_PLACE)
+    else if (blob->frame_words >= FP_PLACE)
         put_compiled(section, blob, heap->bytes + (blob->code_begin - heap->low));
     else
         put_frameless(section, blob);
