@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DECIMALS = 9 };
 
@@ -164,4 +165,27 @@ bool time_parse(const char *text, uint64_t *ret_time_ns)
     if (!is_number) return rfc3339_parse(slice_of_text(text), ret_time_ns);
     *ret_time_ns = (uint64_t)seconds * 1000000000 + (uint64_t)((seconds - floor(seconds)) * 1e9);
     return true;
+}
+
+bool time_before_parse(const char *text, uint64_t now_ns, uint64_t *ret_time_ns)
+{
+    static const struct {
+        char unit;
+        uint64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    if (strncmp(text, "now", 3) != 0) return false;
+    text += 3;
+    if (text[0] == '\0') {
+        *ret_time_ns = now_ns;
+        return true;
+    }
+    size_t digits = text[0] == '-' ? strspn(text + 1, "0123456789") : 0;
+    if (digits == 0 || digits > 9 || text[digits + 1] == '\0' || text[digits + 2] != '\0') return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        uint64_t ago_ns = strtoull(text + 1, NULL, 10) * units[i].seconds * SECOND_NS;
+        if (text[digits + 1] != units[i].unit || ago_ns > now_ns) continue;
+        *ret_time_ns = now_ns - ago_ns;
+        return true;
+    }
+    return false;
 }

@@ -11,6 +11,8 @@ enum { RFC3339_TEXT_SIZE = 32 };
 bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns);
 /* The same, or seconds since 1970: "1795407529.5". */
 bool time_parse(const char *text, uint64_t *ret_time_ns);
+/* A time before NOW_NS: "now", "now-10s", "now-5m", "now-2h", "now-1d". */
+bool time_before_parse(const char *text, uint64_t now_ns, uint64_t *ret_time_ns);
 
 /* UTC with six decimals, nine where that is not all, and a NUL. */
 void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE]);

@@ -37,9 +37,11 @@ static enum status read_time(const struct query *query, const char *prefix, cons
                              struct error *error)
 {
     const char *text = prefixed(query, prefix, name);
-    if (!text || !text[0] || time_parse(text, ret_ns)) return STATUS_OK;
+    if (!text || !text[0] || time_parse(text, ret_ns) || time_before_parse(text, clock_utc_ns(), ret_ns))
+        return STATUS_OK;
     return error_set(error, STATUS_MALFORMED, 0,
-                     "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix, name);
+                     "%s%s: a time is needed, in seconds since 1970, as 2026-11-23T04:00:00Z or as now-1h", prefix,
+                     name);
 }
 
 /* Reads "at": the last snapshot until then, or until the end of the range. */

@@ -11,11 +11,12 @@
 #include "serve/ingest.h"
 #include "serve/multipart.h"
 #include "serve/pyroscope_labels.h"
+#include "serve/pyroscope_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PUSHED_MAX = 256 };
+enum { PUSHED_MAX = 256, FOLDED_BYTES_MAX = 64 << 20 };
 
 /* --- A file with what the request says ---------------------------------------------------------------------------- */
 
@@ -88,14 +89,30 @@ static void name_values(struct profile *profile, const struct description *descr
     profile->duration_ns = description->sent.end_ns - description->sent.start_ns;
 }
 
+/* Returns what the request calls its body: its parameter, or else the end of "binary/octet-stream+trie". */
+static struct slice format_of(const struct request *request)
+{
+    struct slice format = request_slice(request, "format");
+    const char *suffix = format.size == 0 && request->content ? strrchr(request->content, '+') : NULL;
+    return suffix ? slice_of_text(suffix + 1) : format;
+}
+
 static enum status convert_stacks(const struct request *request, struct slice text,
                                   const struct description *description, struct buffer *file, struct error *error)
 {
+    struct slice format = format_of(request);
     struct profile profile;
     struct buffer counted;
+    bool is_trie = slice_equals_text(format, "trie"), is_tree = is_trie || slice_equals_text(format, "tree");
     profile_init(&profile);
-    buffer_init(&counted, 3 * text.size + 16);
-    if (slice_equals_text(request_slice(request, "format"), "lines")) {
+    buffer_init(&counted, is_tree ? FOLDED_BYTES_MAX : 3 * text.size + 16);
+    if (is_tree && !pyroscope_tree_fold(text, is_trie, &counted) && !counted.failed) {
+        buffer_fini(&counted);
+        return error_set(error, STATUS_MALFORMED, 0, "the %s is damaged or cut short", is_trie ? "trie" : "tree");
+    }
+    if (is_tree) {
+        text = buffer_slice(&counted);
+    } else if (slice_equals_text(format, "lines")) {
         while (text.size > 0) { /* lines without counts: each is one sample */
             struct slice line = text_take_line(&text);
             if (line.size == 0) continue;
@@ -119,31 +136,10 @@ static enum status convert_stacks(const struct request *request, struct slice te
 
 /* --- POST /ingest ------------------------------------------------------------------------------------------------- */
 
-/* "now", "now-10s", "now-5m", "now-2h", "now-1d" */
-static bool read_time_before(const char *text, uint64_t now_ns, uint64_t *ret_ns)
-{
-    static const struct {
-        char unit;
-        uint64_t seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    *ret_ns = now_ns;
-    if (text[0] == '\0') return true;
-    size_t digits = text[0] == '-' ? strspn(text + 1, "0123456789") : 0;
-    if (digits == 0 || digits > 9 || text[digits + 1] == '\0' || text[digits + 2] != '\0') return false;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        uint64_t ago_ns = strtoull(text + 1, NULL, 10) * units[i].seconds * SECOND_NS;
-        if (text[digits + 1] != units[i].unit || ago_ns > now_ns) continue;
-        *ret_ns = now_ns - ago_ns;
-        return true;
-    }
-    return false;
-}
-
 /* Sets RET_NS to the UNIX time of the parameter NAME: seconds, or as many digits as milliseconds, microseconds or
  * nanoseconds have; a time of RFC 3339; or one before now. It is 0 without the parameter. False after an error. */
 static bool read_time(struct request *request, const char *name, uint64_t *ret_ns)
 {
-    static const char now[] = "now";
     const char *text = request_parameter(request, name);
     uint64_t time = 0;
     *ret_ns = 0;
@@ -154,8 +150,7 @@ static bool read_time(struct request *request, const char *name, uint64_t *ret_n
         while (time > 0 && time < (uint64_t)100 * 1000 * 1000 * SECOND_NS) time *= 1000;
         *ret_ns = time;
         if (time <= INT64_MAX) return true;
-    } else if (strncmp(text, now, strlen(now)) == 0 &&
-               read_time_before(text + strlen(now), request->received_ns, ret_ns)) {
+    } else if (time_before_parse(text, request->received_ns, ret_ns)) {
         return true;
     } else if (time_parse(text, ret_ns) && *ret_ns <= INT64_MAX) {
         return true;
@@ -222,9 +217,9 @@ static bool find_profile(struct request *request, struct slice body, struct slic
 static void take_ingest(struct request *request, struct slice body)
 {
     static const char *const files[] = {"pprof", "jfr", "speedscope", NULL};
-    static const char *const stacks[] = {"folded", "lines", "collapsed", "", NULL};
+    static const char *const stacks[] = {"folded", "groups", "lines", "collapsed", "trie", "tree", "", NULL};
     struct description description;
-    struct slice profile, sample_types, format = request_slice(request, "format");
+    struct slice profile, sample_types, format = format_of(request);
     struct error error = {0};
     struct buffer file;
     if (!describe(request, &description) || !find_profile(request, body, &profile)) return;
@@ -235,8 +230,8 @@ static void take_ingest(struct request *request, struct slice body)
     bool is_file = slice_is_one_of(format, files) || multipart_is_form(request->content) ||
                    (format.size == 0 && !format_collapsed.detect(profile));
     if (!is_file && !slice_is_one_of(format, stacks)) {
-        answer_error(request, 400, "format=%.50s is not read; use pprof, jfr, speedscope, folded or lines",
-                     request_parameter(request, "format"));
+        answer_error(request, 400, "format=%.*s is not read; use pprof, jfr, speedscope, folded, lines, trie or tree",
+                     (int)(format.size < 50 ? format.size : 50), (const char *)format.data);
         return;
     }
     if (profile.size == 0) {

@@ -133,6 +133,26 @@ def collapsed_stacks_have_the_types_of_the_query():
             check_equal({one["name"]: one["self"] for one in top["functions"] if one["self"]}, expected, f"functions of {name}")
 
 
+def node(name, value, *children):
+    """A node of a tree or trie of Pyroscope's older clients."""
+    return varint(len(name)) + name + varint(value) + varint(len(children)) + b"".join(children)
+
+
+@case
+def trees_and_tries_of_older_clients_are_stacks():
+    trie = node(b"", 0, node(b"ma", 0, node(b"in;work", 300, node(b"er", 2)), node(b"p", 4)), node(b"idle", 1))
+    tree = node(b"", 0, node(b"main", 0, node(b"work", 300), node(b"worker", 2)), node(b"map", 4), node(b"idle", 1))
+    with running(OFFBEAT) as server:
+        for number, (body, headers, query) in enumerate(((trie, {}, {"format": "trie"}), (trie, {"Content-Type": "binary/octet-stream+trie"}, {"format": None}), (tree, {}, {"format": "tree"}),
+                                                         (tree, {"Content-Type": "binary/octet-stream+tree"}, {"format": None}))):
+            check_equal(ingest(server, body, headers, name=f"old{number}", **{"from": "now-10s", "until": "now"} | query).status, 200, f"status of {number}")
+            functions = {one["name"]: (one["self"], one["total"]) for one in server.read(f"top?service=old{number}&from=now-1d&to=now")["functions"]}
+            check_equal(functions, {"work": (300, 300), "worker": (2, 2), "map": (4, 4), "idle": (1, 1), "main": (0, 302)}, f"functions of {number}")
+        for body in [trie[:size] for size in range(1, len(trie))] + [trie + b"\0"] + [b"\0\0\1" * 5000]:
+            check_equal(ingest(server, body, {}, name="cut", format="trie").status, 400, "status of a cut trie")
+        check_equal(server.get("top?service=old0&from=now-1y").status, 400, "status of another unit")
+
+
 @case
 def what_cannot_be_read_is_rejected_and_not_stored():
     with running(OFFBEAT) as server:

@@ -3,10 +3,13 @@ snapshots, and the difference of values that grow. SPDX-License-Identifier: MIT"
 import collections
 import gzip
 import math
+import pathlib
+import sys
 import urllib.parse
 
-from protobuf_wire import field, fields, varint
-from tap import check_equal
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from protobuf_wire import field, fields, varint  # noqa: E402
+from tap import check_equal  # noqa: E402
 
 HEAP = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
 STACKS = [("main", "a"), ("main", "b"), ("main", "a", "c")]
