@@ -261,7 +261,7 @@ def a_filter_that_ends_the_sampler():
 
 @case
 def a_deleted_library():
-    """Without the right to read it while it is mapped; with that right it has names."""
+    """Without the right to read it while it is mapped; with that right it has names. The program itself always has."""
     def record(folder, *command, before=()):
         return text(run(*before, *OFFBEAT.command("record", "-o", "x.pb.gz", "--", *command), cwd=folder).stderr)
 
@@ -272,6 +272,12 @@ def a_deleted_library():
         check(message in said, said)
         said = record(folder, DELETES, LIBRARY, "keep", before=without)
         check(message not in said, said)
+        for before in {tuple(without), ()}:
+            copied = shutil.copy(DELETES, folder / "copied")
+            said = record(folder, copied, LIBRARY, "late", before=before)
+            times = opens(OFFBEAT, folder / "x.pb.gz")
+            check(times.get("own_work", 0) > 2e8, f"the deleted program has no names: {said}")
+            check_equal((message in said, times.get("work_in_library", 0) > 2e8), (bool(before), not before), said)
         if os.geteuid() != 0:
             skip("needs root")
         for filtered in ((), (FILTERED, "kill")):

@@ -28,18 +28,23 @@ static bool has_same_start(int descriptor, const struct image_file *file)
            memcmp(in_file, in_memory, (size_t)size) == 0;
 }
 
-/* Opens FILE. Returns a negative number if it is gone, or another one. */
-static int open_mapped_file(const struct image_file *file)
+/* Returns DESCRIPTOR if it is that of FILE; else closes it and returns a negative number. */
+static int mapped_one(int descriptor, const struct image_file *file)
 {
-    if (file->path[0] != '/') return -1; /* the vdso, which has no file */
-    int descriptor = kernel_open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-    if (descriptor < 0) return descriptor;
     struct stat status = {0};
     bool is_mapped_one = file->inode == 0 || (kernel_call3(SYS_fstat, descriptor, kernel_address(&status), 0) == 0 &&
                                               status.st_dev == file->device && status.st_ino == file->inode);
     if (is_mapped_one && has_same_start(descriptor, file)) return descriptor;
     kernel_close(descriptor);
     return -1;
+}
+
+/* Opens FILE. Returns a negative number if it is gone, or another one. */
+static int open_mapped_file(const struct image_file *file)
+{
+    if (file->path[0] != '/') return -1; /* the vdso, which has no file */
+    int descriptor = kernel_open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    return descriptor < 0 ? descriptor : mapped_one(descriptor, file);
 }
 
 bool image_file_find_frames(const struct image_file *file, struct elf_frame_sections *ret_sections)
@@ -72,15 +77,24 @@ static bool copy_all(int from, int to, size_t size)
     return true;
 }
 
-void image_file_keep(uint64_t start, uint64_t end, const char *path)
+/* Opens the deleted FILE, which is mapped up to END. The second link has the program alone, and needs no right. */
+static int open_deleted(const struct image_file *file, uint64_t end)
 {
-    static size_t kept_bytes; /* the sampler thread's alone */
     char link[64];
     const char *link_end = link + sizeof(link);
-    struct stat status = {0};
-    char *at = plain_number(plain_text(link, link_end, "/proc/self/map_files/"), link_end, start, 16);
+    char *at = plain_number(plain_text(link, link_end, "/proc/self/map_files/"), link_end, file->start, 16);
     (void)plain_number(plain_text(at, link_end, "-"), link_end, end, 16);
-    int from = kernel_open(link, O_RDONLY, 0);
+    int descriptor = kernel_open(link, O_RDONLY, 0);
+    if (descriptor >= 0) return descriptor;
+    descriptor = kernel_open("/proc/self/exe", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    return descriptor < 0 ? descriptor : mapped_one(descriptor, file);
+}
+
+void image_file_keep(const struct image_file *file, uint64_t end, const char *path)
+{
+    static size_t kept_bytes; /* the sampler thread's alone */
+    struct stat status = {0};
+    int from = open_deleted(file, end);
     if (from < 0) return;
     bool is_known = kernel_call3(SYS_fstat, from, kernel_address(&status), 0) == 0 && status.st_size > 0;
     size_t size = (size_t)status.st_size;

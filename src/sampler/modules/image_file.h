@@ -23,8 +23,8 @@ bool image_file_find_frames(const struct image_file *file, struct elf_frame_sect
  * SIGBUS. It is opened for each copy, so that no descriptor stays open. */
 bool image_file_copy(const struct image_file *file, uint64_t offset, void *bytes, size_t size);
 
-/* Copies the file that is mapped from START to END to PATH, if there is none yet: the file itself is deleted. Needs
- * CAP_CHECKPOINT_RESTORE (proc(5), map_files). */
-void image_file_keep(uint64_t start, uint64_t end, const char *path);
+/* Copies FILE, which is mapped from its start up to END and is deleted, to PATH, if there is no file yet. Needs
+ * CAP_CHECKPOINT_RESTORE (proc(5), map_files), except for the program itself. */
+void image_file_keep(const struct image_file *file, uint64_t end, const char *path);
 
 #endif

@@ -242,7 +242,17 @@ static void keep_deleted(const struct modules *modules, const struct module *mod
     (void)hex_write(digits, slice_of(module->build_id, module->build_id_size));
     char *at = plain_text(plain_text(path, end, modules->image_directory), end, "/");
     (void)plain_text(plain_text(at, end, digits), end, ".image");
-    image_file_keep(module->image.start, module->image.first_mapping_end, path);
+    const struct image_file file = {.path = module->path,
+                                    .start = module->image.start,
+                                    .device = module->image.device,
+                                    .inode = module->image.inode};
+    image_file_keep(&file, module->image.first_mapping_end, path);
+}
+
+void modules_keep_deleted(const struct modules *modules)
+{
+    const struct module *items = modules->items.items;
+    for (size_t i = 0; i < modules->items.count; i++) keep_deleted(modules, &items[i]);
 }
 
 static void write_module(const struct module *module, struct recording_writer *writer)

@@ -90,6 +90,9 @@ void modules_work(struct modules *modules, size_t largest, struct modules_budget
 /* Writes the known modules to the start of a new recording, with new numbers. */
 void modules_write_again(struct modules *modules, struct recording_writer *writer);
 
+/* Keeps copies of files that were deleted or replaced since their modules were listed. */
+void modules_keep_deleted(const struct modules *modules);
+
 /* Notes that the program has unloaded a library. From any thread, signal-safe. */
 void modules_note_unload(void);
 

@@ -154,6 +154,8 @@ static void begin_recording(uint64_t start_ns)
 static void end_recording(void)
 {
     short_lived_threads_write_rest(&sampler);
+    bool may_open = sampler.counters[RECORDING_END_REASON] == RECORDING_END_NONE; /* not under a filter that may kill */
+    if (may_open) modules_keep_deleted(&sampler.modules);
     recording_writer_flush(&session.writer);
     write_usage();
     write_counters();
