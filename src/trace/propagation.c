@@ -114,8 +114,8 @@ void trace_incoming_read(struct trace_incoming *incoming, const struct trace_hea
     trace_members_read_baggage(&incoming->members, headers->baggage);
     bool is_of_trace = uuid_parse(slice_of_text(trace_members_find(&incoming->members, "trace_id")), id) &&
                        strcmp(id, incoming->parent.trace_id) == 0;
-    if (!is_of_trace) trace_members_fini(&incoming->members);
     incoming->has_parent = may_continue(&incoming->members, continuation);
+    if (!is_of_trace) trace_members_fini(&incoming->members);
     if (!incoming->has_parent) trace_incoming_fini(incoming);
 }
 

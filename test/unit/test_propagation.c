@@ -284,15 +284,18 @@ TEST(the_trace_of_another_organisation_is_not_continued)
                  {NULL, ",sentry-org_id=1", true, false},
                  {"1", ",sentry-org_id=1", true, true},
                  {"1", ",sentry-org_id=2", false, false}};
+    static const char *const starts[] = {"sentry-trace_id=" TRACE, "other=1"};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         for (int is_strict = 0; is_strict < 2; is_strict++) {
-            char baggage[128];
-            (void)snprintf(baggage, sizeof(baggage), "sentry-trace_id=" TRACE "%s", cases[i].theirs);
-            struct trace_incoming got =
-                incoming(TRACE "-" SPAN, "", baggage, (struct trace_continuation){cases[i].ours, is_strict});
-            CHECK_UINT(got.has_parent, is_strict ? cases[i].is_strictly_continued : cases[i].is_continued);
-            CHECK(got.has_parent || got.members.count == 0);
-            trace_incoming_fini(&got);
+            for (size_t j = 0; j < sizeof(starts) / sizeof(*starts); j++) {
+                char baggage[128];
+                (void)snprintf(baggage, sizeof(baggage), "%s%s", starts[j], cases[i].theirs);
+                struct trace_incoming got =
+                    incoming(TRACE "-" SPAN, "", baggage, (struct trace_continuation){cases[i].ours, is_strict});
+                CHECK_UINT(got.has_parent, is_strict ? cases[i].is_strictly_continued : cases[i].is_continued);
+                CHECK(got.has_parent || got.members.count == 0);
+                trace_incoming_fini(&got);
+            }
         }
     }
 }
