@@ -149,8 +149,10 @@ bool hotspot_attach(const struct interpreter_image *image, const struct process_
 
 /* --- Call frame information --------------------------------------------------------------------------------------- */
 
+/* DWARF's numbers of registers. */
+enum { X86_64_RBP = 6, X86_64_RSP = 7, X86_64_RETURN = 16 };
+
 enum {
-    CFA_ADVANCE = 0x40,
     CFA_OFFSET = 0x80,
     CFA_RESTORE = 0xc0,
     CFA_ADVANCE_4 = 0x04,
@@ -228,11 +230,11 @@ static void put_common(struct section *section)
     put(section, 0, 1); /* no augmentation */
     put_number(section, 1);
     put(section, MINUS_8, 1);
-    put(section, DWARF_RETURN, 1);
+    put(section, X86_64_RETURN, 1);
     put(section, CFA_DEFINE, 1);
-    put_number(section, DWARF_SP);
+    put_number(section, X86_64_RSP);
     put_number(section, WORD);
-    put_saved(section, DWARF_RETURN, RETURN_PLACE);
+    put_saved(section, X86_64_RETURN, RETURN_PLACE);
     end_entry(section, start);
 }
 
@@ -257,11 +259,11 @@ static void put_with_frame_pointer(struct section *section, const struct blob *b
 {
     size_t start = begin_function(section, blob->code_begin, blob->code_end - blob->code_begin);
     put(section, CFA_DEFINE, 1);
-    put_number(section, DWARF_RBP);
+    put_number(section, X86_64_RBP);
     put_number(section, (uint64_t)FP_PLACE * WORD);
-    put_saved(section, DWARF_RBP, FP_PLACE);
+    put_saved(section, X86_64_RBP, FP_PLACE);
     /* The interpreter has moved the arguments of its caller: it keeps the stack pointer that this had. */
-    if (is_interpreter) put_saved(section, DWARF_SP, SENDER_SP_PLACE);
+    if (is_interpreter) put_saved(section, X86_64_RSP, SENDER_SP_PLACE);
     end_entry(section, start);
 }
 
@@ -302,11 +304,11 @@ static void put_compiled(struct section *section, const struct blob *blob, const
     if (push > 0) {
         put_place(section, push, &at);
         put_cfa(section, (uint64_t)FP_PLACE * WORD);
-        put_saved(section, DWARF_RBP, FP_PLACE);
+        put_saved(section, X86_64_RBP, FP_PLACE);
     }
     put_place(section, complete, &at);
     put_cfa(section, frame);
-    put_saved(section, DWARF_RBP, FP_PLACE);
+    put_saved(section, X86_64_RBP, FP_PLACE);
     for (size_t i = complete; i + EPILOGUE_BYTES < size; i++) {
         size_t added = epilogue_at(code + i, frame - (uint64_t)FP_PLACE * WORD);
         if (added == 0) continue;
@@ -316,7 +318,7 @@ static void put_compiled(struct section *section, const struct blob *blob, const
         put_cfa(section, (uint64_t)FP_PLACE * WORD);
         put_place(section, i + added + 1, &at);
         put_cfa(section, WORD);
-        put(section, CFA_RESTORE | DWARF_RBP, 1);
+        put(section, CFA_RESTORE | X86_64_RBP, 1);
         put_place(section, end, &at);
         put(section, CFA_RESTORE_STATE, 1);
         i = end - 1;
