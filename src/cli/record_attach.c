@@ -215,26 +215,30 @@ void attach_end(struct attachment *attachment)
             (unsigned long long)losses.outdated);
 }
 
-static void add(struct attachment *attachment, pid_t pid)
+static void add(struct attachment *attachment, pid_t pid, bool is_named)
 {
     struct engine_denial denial;
     struct task_status status;
     (void)recorder_add(attachment->recorder, pid, &denial);
-    bool is_zombie = denial.reason[0] && task_read_status(pid, &status) && status.state == 'Z';
-    if (denial.reason[0] && !is_zombie) print_denial("", &denial);
+    if (!denial.reason[0]) return;
+    bool is_zombie = task_read_status(pid, &status) && status.state == 'Z';
+    if (!is_zombie)
+        print_denial("", &denial);
+    else if (is_named)
+        message("process %d has ended; its parent has not asked for its status yet", (int)pid);
 }
 
-/* A child may have been born before. */
+/* A child may have been born before, and may have ended. */
 void attach_add(struct attachment *attachment, pid_t pid)
 {
-    add(attachment, pid);
+    add(attachment, pid, false);
     recorder_find(attachment->recorder);
 }
 
 /* Adds the processes to the recorder. A process that is gone or denied is named; the others are recorded. */
 static bool add_all(struct attachment *attachment)
 {
-    for (size_t i = 0; i < attachment->count; i++) add(attachment, attachment->pids[i]);
+    for (size_t i = 0; i < attachment->count; i++) add(attachment, attachment->pids[i], true);
     recorder_find(attachment->recorder);
     if (recorder_process_count(attachment->recorder) == 0 && attachment->count == 0)
         message("no process has that name, user and control group, or this user may not record it");

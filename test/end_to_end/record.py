@@ -261,7 +261,7 @@ def a_program_without_build_id_has_image_and_release_FMT_9_V2_12():
         check(name == "nameless" and len(version) == 32, chunk["release"])
 
 
-@case
+@case_by_the_clock(forget=forget_shares)
 def no_sample_is_lost_without_being_counted():
     nested = {"works_at_the_bottom", "works_in_the_handler", "works_outside_the_handler"}
     lived_ns = sum(shares().truth["child"].values()) + sum(
