@@ -29,7 +29,8 @@ static void label_chunk(struct ingest_file *file, const struct request *request,
         chunk->start_ns = sent->start_ns;
         chunk->end_ns = sent->end_ns > sent->start_ns ? sent->end_ns : sent->start_ns;
     }
-    if (chunk->start_ns < CHUNK_UPTIMES_END_NS) { /* 0: not known */
+    bool is_uptime = file->profile.has_times && !sent->start_ns && chunk->start_ns < CHUNK_UPTIMES_END_NS;
+    if (chunk->start_ns == 0 || is_uptime) {
         uint64_t length_ns = chunk->end_ns - chunk->start_ns;
         chunk->end_ns = request->received_ns;
         chunk->start_ns = chunk->end_ns - (length_ns < chunk->end_ns ? length_ns : 0);
