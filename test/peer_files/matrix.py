@@ -2,9 +2,11 @@
 sum of its source, as the target's own tool has it, or where there is none, a reader in Python; or it is refused in one line. Files are
 kept ones, and ones that node, clang and perf write here; of formats that only offbeat writes here, it writes them.
 
-    matrix.py OFFBEAT DATA
+    matrix.py OFFBEAT DATA [TARGET]…
 
-Files for speedscope and Firefox are opened by peer_files.py.  SPDX-License-Identifier: MIT"""
+What viewers open is judged by speedscope's importer in node, and by the Firefox Profiler's command line.
+
+SPDX-License-Identifier: MIT"""
 import collections
 import concurrent.futures
 import json
@@ -19,10 +21,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cli")]
 from fixtures import REAL  # noqa: E402
 from function_times import of_sentry  # noqa: E402
+from judges import functions_of_firefox  # noqa: E402
+from speedscope_page import npm_file, speedscope_folder  # noqa: E402
 from tap import Failed, case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 DATA = pathlib.Path(sys.argv[2]).resolve()
+CHOSEN = sys.argv[3:]
 CORPUS = HERE.parent / "fuzz/corpus"
 TRIALS = HERE.parent / "cli/data/trials"
 FILES_MAX = 5
@@ -45,6 +50,7 @@ KEPT = {
     "chrome": [*REAL.glob("cpuprofile/*.cpuprofile")],
     "chrome-trace": [*DATA.glob("chrome-trace/*")],
     "bpftrace": [*DATA.glob("bpftrace/*"), *TRIALS.glob("bt_*.txt"), *CORPUS.glob("bpftrace/*")],
+    "android-trace": [*CORPUS.glob("android-trace/*")],
     "dtrace": [*CORPUS.glob("dtrace/*")],
     "macos-sample": [*CORPUS.glob("macos-sample/*")],
     "pprof-legacy": [*REAL.glob("pprof/go/*.txt"), *REAL.glob("gperftools/*.cpu"), DATA / "heap-profile.txt"],
@@ -89,6 +95,21 @@ def made(folder):
             run("clang-14", f"-O{number % 4}", "-g", "-ftime-trace", "-ftime-trace-granularity=50", "-c", DATA / "callgrind/program.c", "-o",
                 folder / f"{number}.o")
             files["chrome-trace"].append(folder / f"{number}.json")
+    for number in range(3):
+        if shutil.which("valgrind") and shutil.which("perl"):
+            for tool in ("massif", "dhat"):
+                path = folder / f"{number}.{tool}"
+                run("valgrind", "-q", f"--tool={tool}", f"--{tool}-out-file={path}", "perl", "-e", f"my @a = map {{ \"x$_\" }} 1..{500 << number}")
+                files[tool].append(path)
+        if shutil.which("php"):
+            run("php", "-d", "xdebug.mode=profile", "-d", "xdebug.start_with_request=yes", "-d", "xdebug.use_compression=0", "-d", f"xdebug.output_dir={folder}", "-d",
+                f"xdebug.profiler_output_name={number}.xdebug", "-r",
+                f"function f($n) {{ return $n < 2 ? 1 : f($n - 1) + f($n - 2); }} f({9 + number}); $a = range(1, 50); usort($a, 'strcmp');")
+            files["xdebug"].append(folder / f"{number}.xdebug")
+    if shutil.which("bpftrace"):
+        path = folder / "json.bpftrace"
+        path.write_text(run("bpftrace", "-f", "json", "-e", "profile:hz:99 { @[kstack, comm] = count(); } interval:s:1 { exit(); }").stdout)
+        files["bpftrace"].append(path)
     recordings = sorted(DATA.glob("perf/*.data"))[:FILES_MAX]
     for recording in recordings if shutil.which("perf") else []:
         path = folder / f"{recording.stem}.script"
@@ -229,6 +250,8 @@ def check_pair(name, path, unit, total, of_functions, target, output):
             return False
         check(any(is_near(number, wanted, 1e-9) for number in found), f"callgrind_annotate: {found}, expected {wanted}")
         return True
+    if target in VIEWERS:
+        return check_viewer(path, total, of_functions, target, output, done.stderr)
     if target == "pprof":
         found = sum_of_pprof(output, unit)
         if found is None:
@@ -238,8 +261,52 @@ def check_pair(name, path, unit, total, of_functions, target, output):
     return False
 
 
+# --- Viewers -----------------------------------------------------------------------------------------------------------------------
+
+
+def time_of(path):
+    """Nanoseconds, of functions for themselves, of the value that formats with an axis of time show; None: the file has no time."""
+    types = json.loads(run(OFFBEAT, "info", "--json", path).stdout)["sample_types"]
+    chosen = own_values(path)
+    if chosen[0] not in NANOSECONDS:
+        times = [kind["type"] for kind in types if kind["unit"] in NANOSECONDS]
+        chosen = own_values(path, f"--sample-index={times[0]}") if times else None
+    return chosen and chosen[2] * NANOSECONDS[chosen[0]]
+
+
+def sum_of_speedscope(output):
+    """In nanoseconds, bytes, or as the file has it, as speedscope's importer reads it; None: it is not installed."""
+    if not shutil.which("node") or not speedscope_folder():
+        return None
+    done = run("node", HERE / "speedscope_importer.js", speedscope_folder(), output)
+    answer = json.loads(done.stdout)
+    check("error" not in answer, f"speedscope: {answer}")
+    return sum(profile["total"] * NANOSECONDS.get(profile["unit"], 1) for profile in answer["profiles"])
+
+
+def check_viewer(path, total, of_functions, target, output, said):
+    """True if a judge was asked."""
+    if target == "firefox":
+        if not npm_file("@firefox-devtools/profiler-cli"):
+            return False
+        _, sums = functions_of_firefox(output, output.parent)
+        check(is_near(sum(sums.values()), total, 1e-6), f"the Firefox Profiler: {sum(sums.values())}, expected {total}")
+        return True
+    found = sum_of_speedscope(output)
+    if found is None:
+        return False
+    wanted = of_functions
+    if target == "chrome-trace":
+        cut = re.search(r"samples of one thread at one time \(([\d.e+-]+) s of", said)
+        wanted, lost = time_of(path), float(cut[1]) * 1e9 if cut else 0
+        wanted = own_values(output)[2] if wanted is None else wanted - lost  # of counts, a period each
+    check(is_near(found, wanted, 1e-3 if target == "chrome-trace" else 1e-6), f"speedscope: {found}, expected {wanted}")
+    return True
+
+
 VIEWERS = {"speedscope", "chrome-trace", "collapsed", "firefox"}
-JUDGES = {"pprof": "go", "callgrind": "callgrind_annotate"}
+JUDGES = {"pprof": "go", "callgrind": "callgrind_annotate", "firefox": "@firefox-devtools/profiler-cli",
+          **dict.fromkeys(VIEWERS - {"firefox"}, "speedscope")}
 
 
 @case
@@ -260,7 +327,7 @@ def every_pair_has_the_sum_of_its_source():
                 return target, True, f"{name}: {path.name} to {target}: {why}"
             finally:
                 shutil.rmtree(place, ignore_errors=True)
-        jobs = [(number, file, target) for number, file in enumerate(files) for target in TARGETS if target not in VIEWERS]
+        jobs = [(number, file, target) for number, file in enumerate(files) for target in CHOSEN or TARGETS]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for target, was_asked, why in pool.map(tried, jobs):
                 asked[target] += was_asked is True
@@ -268,8 +335,8 @@ def every_pair_has_the_sum_of_its_source():
                 failed += [why] if why else []
     print(f"# {len(files)} files; asked: {dict(asked)}; refused, or only a part: {dict(refused)}")
     check(not failed, f"{len(failed)} pairs differ:\n" + "\n".join(failed))
-    missing = {target for target, program in JUDGES.items() if not shutil.which(program)}
-    for target in set(TARGETS) - VIEWERS - missing:
+    missing = {target for target, program in JUDGES.items() if not shutil.which(program) and not npm_file(program)}
+    for target in set(CHOSEN or TARGETS) - missing:
         check(asked[target] > 10, f"{target}: {asked[target]} files were compared")
     if missing:
         skip(f"NOT COMPARED: {', '.join(sorted(missing))}, as {' and '.join(JUDGES[target] for target in sorted(missing))} is not installed")
