@@ -19,7 +19,8 @@ int main(int argc, char **argv)
     buffer_init(&bytes, FORMAT_BYTES_MAX);
     enum status status = file_read(argv[1], &bytes, &error);
     const struct format *format = NULL;
-    if (status == STATUS_OK) status = format_open(&bytes, &format, &error);
+    bool is_cut;
+    if (status == STATUS_OK) status = format_open(&bytes, &format, &is_cut, &error);
     if (status == STATUS_OK) status = format_decode_opened(format, &bytes, &profile, &error);
     printf("%zu samples %s\n", profile.samples.count, error.message);
     buffer_fini(&bytes);
