@@ -43,7 +43,7 @@ def bash_completes_commands_options_values_and_files():
     check_equal(offers("symbolize", "--debug-dir", "p"), ["programs"], "folders")
     check_equal(offers("convert", "x", "--to", "sp"), ["speedscope"], "formats")
     check_equal(offers("help", "mer"), ["merge"], "commands to be explained")
-    check_equal(offers("store", ""), ["check", "backup", "create"], "actions")
+    check_equal(offers("store", ""), ["check", "backup", "create", "copy", "delete"], "actions")
     check_equal(offers("store", "check", "--re"), ["--repair"], "options after an action")
     check_equal(offers("record", "--mode=c"), ["--mode=cpu"], "values where = separates no words")
     check_equal(offers("symbolize", "--debug-dir=p"), ["--debug-dir=programs"], "folders where = separates no words")
@@ -61,7 +61,7 @@ def bash_completes_the_program_that_record_runs():
 def fish_completes_help_and_actions():
     text = FILES["fish"].read_text(encoding="utf-8")
     check(re.search("__fish_seen_subcommand_from help' -x -a '.*merge", text), "help has no commands")
-    check("-f -a 'check backup create'" in text, "store has no actions")
+    check("-f -a 'check backup create copy delete'" in text, "store has no actions")
     if not shutil.which("fish"):
         skip("fish is not installed")
     done = subprocess.run(["fish", "--no-config", "-c", f"source {FILES['fish']}; complete -C 'offbeat help mer'"],
