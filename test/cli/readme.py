@@ -30,7 +30,8 @@ def each_command_of_the_readme_works():
     search = f"{BUILD}:{BUILD}/example:{os.environ['PATH']}"
     with tempfile.TemporaryDirectory() as folder:
         for command in commands:
-            done = subprocess.run(["sh", "-c", command], cwd=folder, env={**os.environ, "PATH": search}, capture_output=True, text=True, check=False)
+            ends = "\nstatus=$?; kill $!; exit $status" if "&\n" in command else ""
+            done = subprocess.run(["sh", "-c", command + ends], cwd=folder, env={**os.environ, "PATH": search}, capture_output=True, text=True, check=False)
             check(done.returncode == 0, f"{command}: status {done.returncode}\n{done.stderr}")
 
 
