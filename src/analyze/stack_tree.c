@@ -143,7 +143,7 @@ static void begin(struct stack_tree *tree)
     tree->entered_count = 1; /* the empty stack, where the walk is */
 }
 
-/* The next run is below the place of the walk, or below one on the way to it. */
+/* Enters the next run if its parent is where the walk is; leaves that place otherwise. */
 bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit)
 {
     if (tree->entered_count == 0 && tree->included_count > 0) begin(tree);

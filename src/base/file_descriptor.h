@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* DESCRIPTOR under a number in the upper half of those that the process may have, so that files which the program opens
- * have the numbers that they have without us: a program may close 0 and rely on it that the next file is 0. Where there
- * is no room, it stays where it is. -1 stays -1. Closed on exec. */
+/* Moves DESCRIPTOR to the upper half of the numbers that the process may have, and returns the new number. The
+ * program's files then have the numbers that they have without us: a program may close 0 and expect that the next file
+ * is 0. Returns DESCRIPTOR if there is no room above, or if it is -1. The new one is closed on exec. */
 static inline int descriptor_move_up(int descriptor)
 {
     enum { HIGHEST_START = 1 << 16 };

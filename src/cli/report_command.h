@@ -83,7 +83,7 @@ struct report_flame_choice {
 
 struct report_browser {
     bool no_browser; /* the URL is only printed */
-    uint16_t port;   /* 0: a free one */
+    uint16_t port;   /* TCP port of the page; 0: a free one */
     /* A page that is open already; NULL: a new one. It is shown until Ctrl-C and then closed, unless this is an update
      * while a command runs. */
     struct browser_page *page;

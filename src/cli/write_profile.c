@@ -60,8 +60,8 @@ static bool write_encoded(const struct profile *profile, const char *path, const
     return is_written;
 }
 
-/* A format that keeps images shows libraries, too. PROFILE may be written in another format afterwards, and has its own
- * names again then. */
+/* Writes PROFILE with the full names of its functions, which a format without images completes by the name of the
+ * library. PROFILE has its own names again afterwards, for the next format. */
 static bool write_with_full_names(struct profile *profile, const char *path, const struct format *format)
 {
     struct saved_names saved;

@@ -406,7 +406,8 @@ static bool keeps_sets(const struct profile *profile, const bool *is_kept, struc
     return true;
 }
 
-/* Keeps the functions that FUNCTIONS gives a new index, and what belongs to them. */
+/* Keeps the functions for which FUNCTIONS has a new index, by old index, and their places and calls; INDEX_NONE drops
+ * one. */
 static void keep_functions(struct stated_costs *costs, const uint32_t *functions)
 {
     size_t count = 0;

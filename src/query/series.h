@@ -25,8 +25,8 @@ struct series_list {
 void series_of_chunk(const struct store_chunk *chunk, const struct profile *profile, struct rollup_series *ret_series);
 
 void series_list_init(struct series_list *list, const struct store_query *query);
-/* Finds the profiles that are needed: those next to the range of QUERY, at most an hour away, for differences; the last
- * one of each series in the range, if only these are. */
+/* Finds which profiles of each series are needed. For differences, these are also the nearest ones before and after the
+ * range of QUERY, at most an hour away; for the newest state, only the last one in the range. */
 enum status series_find_profiles(struct series_list *list, struct store *store, const struct store_query *query,
                                  struct error *error);
 void series_list_fini(struct series_list *list);

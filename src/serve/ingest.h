@@ -58,7 +58,7 @@ struct sent_profile {
 
 enum { SERIES_TEXT_SIZE = 17 }; /* 16 hexadecimal digits, and a zero byte */
 
-/* A profile as it is stored. The slices of what was sent must outlive it. */
+/* An uploaded profile, ready to be stored. It refers to the bytes of the request, which must outlive it. */
 struct ingest_file {
     struct profile profile;
     struct described_chunk described;

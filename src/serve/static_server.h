@@ -21,13 +21,13 @@ struct static_answer {
     const char *content_type;
     struct slice bytes; /* outlive the server; or empty, and BODY is sent */
     struct buffer body; /* the server frees it */
-    uint64_t version;   /* sent as ETag; 0: none */
-    const char *note;   /* message for the page, sent as Offbeat-Page; NULL: none */
+    uint64_t version;   /* value of the header ETag; 0: no such header */
+    const char *note;   /* message for the page, value of the header Offbeat-Page; NULL: none */
 };
 
 struct static_server_options {
-    uint16_t port;      /* 0: a free one */
-    const char *folder; /* the first part of each path: who does not know it gets nothing */
+    uint16_t port;      /* TCP port; 0: a free one */
+    const char *folder; /* first part of each path, a secret: other paths get 404 */
     const char *policy; /* the Content-Security-Policy of every answer */
     const struct static_file *files;
     size_t file_count;

@@ -28,12 +28,12 @@ struct dsn {
  * success. */
 enum status dsn_parse(const char *text, struct dsn *ret_dsn, struct error *error);
 
-/* https://host[:port][/path]/api/{project}/envelope/ */
+/* Returns https://host[:port][/path]/api/{project}/envelope/. */
 void dsn_url(const struct dsn *dsn, char ret_url[DSN_URL_SIZE]);
 /* Returns the value of X-Sentry-Auth. CLIENT is "name/version"; characters that are no plain text of a header, and
  * characters that do not fit, are left out. */
 void dsn_auth(const struct dsn *dsn, const char *client, char ret_auth[DSN_AUTH_SIZE]);
-/* Returns CLIENT as the value of User-Agent, with the same left out. */
+/* Returns the value of User-Agent: CLIENT without the characters that dsn_auth leaves out. */
 void dsn_user_agent(const char *client, char ret_plain[DSN_CLIENT_SIZE]);
 /* Returns a name for a folder of files for this server: equal DSNs have equal names, different DSNs different names,
  * except by a chance of 2^-64. */

@@ -78,7 +78,7 @@ struct name_frame {
 struct name_answer {
     enum name_source source;
     uint32_t frame_count;
-    uint64_t boundary; /* start of the function, of NAME_BY_BOUNDARY */
+    uint64_t boundary; /* start of the function if SOURCE is NAME_BY_BOUNDARY */
     struct name_frame frames[SYMBOL_INDEX_FRAMES_MAX];
 };
 

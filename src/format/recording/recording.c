@@ -1045,7 +1045,7 @@ bool recording_detect(struct slice bytes)
 
 int recording_other_version(struct slice bytes)
 {
-    size_t version = RECORDING_MAGIC_SIZE - 1; /* where it is */
+    size_t version = RECORDING_MAGIC_SIZE - 1; /* place of the version, the last byte */
     bool is_recording = bytes.size >= RECORDING_MAGIC_SIZE && memcmp(bytes.data, RECORDING_MAGIC, version) == 0;
     /* A text that begins with the name has a letter or a blank there. */
     if (!is_recording || recording_detect(bytes) || bytes.data[version] >= ' ') return 0;

@@ -94,7 +94,7 @@ enum recording_wait {
     RECORDING_WAIT_PIPE,
     RECORDING_WAIT_DEVICE, /* a terminal, or another device of characters */
     RECORDING_WAIT_DISK,
-    RECORDING_WAIT_PAGE, /* a page that the thread has touched */
+    RECORDING_WAIT_PAGE, /* wait for a page of memory: it is read from disk or swap, or made */
     RECORDING_WAIT_CHILD,
     RECORDING_WAIT_SIGNAL,
     RECORDING_WAIT_STOPPED,

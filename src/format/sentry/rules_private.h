@@ -50,7 +50,7 @@ bool rules_apply_v2(struct validation *validation);
 
 /* Rules of both versions. */
 bool rules_size_is_allowed(struct validation *validation);
-bool rules_transaction_is_there(struct validation *validation); /* V1, in the envelope */
+bool rules_transaction_is_there(struct validation *validation); /* applies to V1 in an envelope */
 bool rules_header_is_typed(struct validation *validation);
 bool rules_version_is_own(struct validation *validation);
 bool rules_values_are_typed(struct validation *validation);

@@ -388,7 +388,8 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
     const struct profile *profile = plan->profile;
     struct image_starts starts = {.profile = profile};
     char debug_id[DEBUG_ID_TEXT_SIZE];
-    bool uses_image = uses_images(plan); /* if false, the first image is written: native code has one (FMT-6) */
+    bool uses_image =
+        uses_images(plan); /* native code needs an image (FMT-6): without one in use, the first is written */
     json_begin_object_member(writer, "debug_meta");
     json_begin_array_member(writer, "images");
     for (uint32_t i = 1; i < profile->mappings.count; i++) {

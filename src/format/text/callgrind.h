@@ -8,8 +8,8 @@
 
 enum {
     CALLGRIND_EVENTS_MAX = 32,
-    CALLGRIND_NAMES_MAX = 1 << 24,    /* names, each for objects, files and functions */
-    CALLGRIND_HEADER_LINES_MAX = 256, /* before "events:" */
+    CALLGRIND_NAMES_MAX = 1 << 24,    /* names of objects; the same for files and for functions */
+    CALLGRIND_HEADER_LINES_MAX = 256, /* lines before "events:" */
 };
 
 /* True if BYTES begin with lines of a header, among them "events:". */

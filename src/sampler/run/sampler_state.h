@@ -23,17 +23,17 @@ struct short_lived_threads {
 struct tick_schedule {
     uint32_t ticks_a_second;
     uint64_t period_start_ns, length_ns; /* period in which the next tick falls: CLOCK_MONOTONIC and length, ns */
-    uint64_t left_out;                   /* uncounted periods without a tick, because ticks cost too much */
-    uint64_t spared;                     /* uncounted periods without a tick, because there is nothing to see */
-    uint64_t uncounted_ns;               /* start of the first uncounted period, CLOCK_MONOTONIC */
-    uint64_t tick_cost_ns;               /* moving average of the CPU time of a tick, ns */
-    uint64_t deadline_ns;                /* start of the next tick, CLOCK_MONOTONIC */
-    uint64_t end_ns;                     /* end of all ticks, CLOCK_MONOTONIC */
-    uint32_t periods_in_tick;            /* periods that the tick stands for; a factor for all limits of a tick */
-    bool is_late;                        /* true if the tick comes late, or periods without a tick precede it */
-    bool is_steady;                      /* true if each thread continues what it did at the previous tick */
-    uint64_t steady_periods;             /* periods in a row with IS_STEADY */
-    uint64_t periods_with_room;          /* periods whose samples fit into the memory of every timer */
+    uint64_t left_out;                   /* periods that had no tick because ticks cost too much, since UNCOUNTED_NS */
+    uint64_t spared;                     /* periods that had no tick because all threads sleep, since UNCOUNTED_NS */
+    uint64_t uncounted_ns;    /* start of the first period that the recording does not count yet, CLOCK_MONOTONIC, ns */
+    uint64_t tick_cost_ns;    /* moving average of the CPU time of a tick, ns */
+    uint64_t deadline_ns;     /* start of the next tick, CLOCK_MONOTONIC */
+    uint64_t end_ns;          /* end of all ticks, CLOCK_MONOTONIC */
+    uint32_t periods_in_tick; /* periods that the tick stands for; a factor for all limits of a tick */
+    bool is_late;             /* true if the tick comes late, or periods without a tick precede it */
+    bool is_steady;           /* true if each thread continues what it did at the previous tick */
+    uint64_t steady_periods;  /* periods in a row with IS_STEADY */
+    uint64_t periods_with_room; /* periods whose samples fit into the memory of every timer */
 };
 
 /* State of the process when the sampler was started. */

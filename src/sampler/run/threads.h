@@ -38,7 +38,7 @@ struct idle_page {
 struct thread_scan {
     bool is_known;           /* true if it was scanned before */
     bool ran_long;           /* true if it ran for long before the last scan */
-    bool may_wait;           /* true if the recheck is to find out whether it waits for a processor */
+    bool may_wait;           /* true if it may wait for a processor: the recheck finds out */
     bool is_missing;         /* true if it had ended at the open tick */
     bool is_accounted;       /* true if it has ended, and CPU_NS of its ledger is all its CPU time */
     uint64_t checked_cpu_ns; /* CPU time at the last check whether it still runs, ns */
@@ -67,10 +67,11 @@ struct target_thread {
     void *source_states[SOURCES_MAX]; /* private state of each source, in the order of the sources */
 };
 
-/* All that a tick touches of a thread that sleeps: it has not moved as long as its page's count is the same. */
+/* The data of a sleeping thread that a tick reads. The thread has not run while the count of its perf page is
+ * COUNT_ASLEEP. */
 struct listed_thread {
     struct target_thread *thread;
-    const struct perf_event_mmap_page *page_asleep; /* NULL: it is not known to be asleep */
+    const struct perf_event_mmap_page *page_asleep; /* perf page of the thread; NULL: it is not known to be asleep */
     uint32_t count_asleep;                          /* count of the page when it was last known to be asleep */
 };
 

@@ -20,7 +20,7 @@
 #include <sys/utsname.h>
 
 enum {
-    KEPT_SIGNALS = 4,       /* signals by which their number may differ from the CPU time, by chance */
+    KEPT_SIGNALS = 4,       /* difference between the signals and the CPU time that chance explains, signals */
     UNCOVERED_SIGNALS = 10, /* signals that may be missing before the sampler thread sends some, too */
 };
 

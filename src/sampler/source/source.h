@@ -22,7 +22,7 @@ struct tick_spent {
     uint32_t requests;
     uint32_t pages;                     /* perf pages opened */
     uint32_t timers;                    /* perf timers opened */
-    uint32_t switch_counts;             /* counts of context switches read */
+    uint32_t switch_counts;             /* threads whose context switches were counted */
     uint32_t first_scans;               /* threads whose first stack was read */
     struct modules_budget table_budget; /* time for tables that a walk waits for */
 };
