@@ -25,7 +25,8 @@ struct comparison {
     struct diff_side all[SIDES];
 };
 
-int diff_count_column(const struct profile *profile)
+/* The column that counts samples, or -1. */
+static int diff_count_column(const struct profile *profile)
 {
     for (size_t i = 0; i < profile->value_type_count; i++) {
         struct slice type = profile_slice(profile, profile->value_types[i].type);

@@ -56,7 +56,4 @@ enum status diff_compute(const struct profile *profile, const struct diff_option
                          struct error *error);
 void diff_fini(struct diff *diff); /* accepts {0} */
 
-/* The column that counts samples, or -1. */
-int diff_count_column(const struct profile *profile);
-
 #endif

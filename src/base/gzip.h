@@ -6,7 +6,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-enum { GZIP_LEVEL_DEFAULT = 6, GZIP_LEVEL_MAX = 12 };
+enum { GZIP_LEVEL_DEFAULT = 6 };
 
 /* True if BYTES begin as gzip does. */
 static inline bool gzip_detect(struct slice bytes)
@@ -34,7 +34,7 @@ enum status zlib_decompress(struct slice bytes, struct buffer *out, struct error
 bool gzip_decompress_cut(struct slice bytes, struct buffer *out);
 bool zlib_decompress_cut(struct slice bytes, struct buffer *out);
 
-/* Appends BYTES as one gzip member without name and time: equal bytes give equal output. LEVEL: 1 … GZIP_LEVEL_MAX. */
+/* Appends BYTES as one gzip member without name and time: equal bytes give equal output. LEVEL: 1 to 12. */
 enum status gzip_compress(struct slice bytes, int level, struct buffer *out, struct error *error);
 
 #endif

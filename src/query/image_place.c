@@ -19,7 +19,8 @@ bool image_id_of(const struct profile *profile, const struct mapping *mapping, c
            debug_id_to_build_id(profile_slice(profile, mapping->debug_id), ret_id);
 }
 
-struct string_id image_build_id(struct profile *profile, const struct mapping *mapping)
+/* The build id of MAPPING as image_location takes it. */
+static struct string_id image_build_id(struct profile *profile, const struct mapping *mapping)
 {
     char id[IMAGE_ID_SIZE];
     if (mapping->build_id.index || !image_id_of(profile, mapping, id)) return mapping->build_id;

@@ -32,8 +32,6 @@ bool image_key_of(const struct profile *profile, const struct location *location
 /* A location without functions at KEY in an image that is in no process; the same for equal arguments. */
 struct location image_location(struct profile *profile, struct string_id file_name, struct string_id build_id,
                                uint64_t key);
-/* The build id of MAPPING as image_location takes it. */
-struct string_id image_build_id(struct profile *profile, const struct mapping *mapping);
 
 /* Makes each location that has a key one of image_location. PROFILE may then only be merged into another. */
 void image_places_rebase(struct profile *profile);

@@ -146,7 +146,6 @@ struct engine_options {
     bool takes_kernel_stacks;
     bool watches_all;      /* true if nearly all processes of the machine are watched */
     bool follows_children; /* true if new processes of those that are watched are reported */
-    size_t processes_max;  /* processes at a time */
 };
 
 /* The reason why an engine cannot be used, and what to do about it. */
@@ -160,7 +159,6 @@ struct engine_losses {
     uint64_t stacks_lost; /* stacks for which the buffer had no room */
     uint64_t outdated;    /* stacks in code that was unloaded or replaced before they were read */
     uint64_t runs_missed; /* times that the engine was not called by the kernel */
-    uint64_t unreadable;  /* stacks whose memory could not be read */
 };
 
 struct engine;

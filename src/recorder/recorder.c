@@ -417,8 +417,7 @@ static bool open_engines(struct recorder *recorder, struct engine_denial *ret_de
                                            .wait_ns_min = recorder->options.wait_ns_min,
                                            .takes_kernel_stacks = recorder->options.takes_kernel_stacks,
                                            .watches_all = recorder->options.watches_all,
-                                           .follows_children = recorder->options.follows_children,
-                                           .processes_max = RECORDER_PROCESSES_MAX};
+                                           .follows_children = recorder->options.follows_children};
     recorder->engine = ops->open(&options, ret_denial);
     recorder->observer_ops = ops->sees_threads ? ops : &engine_proc;
     if (!recorder->engine) return false;

@@ -17,7 +17,6 @@ enum {
     SAMPLER_FREQUENCY_DEFAULT = 101,
     SAMPLER_FREQUENCY_MAX = 10000,
     SAMPLER_CPU_MAX_PPM = 200000,
-    SAMPLER_CPU_PPM_MIN = 1000,
 };
 
 struct sampler_options {

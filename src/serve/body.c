@@ -7,7 +7,8 @@
 #include "format/format.h"
 #include "serve/serve_private.h"
 
-enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error)
+/* Waits until BYTES more of REQUEST may be decoded; STATUS_IO if too many wait. */
+static enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error)
 {
     struct server *server = request->server;
     struct decode_budget *budget = &server->decode_budget;

@@ -247,8 +247,6 @@ bool body_decompress(struct request *request, size_t bytes_max, struct buffer *o
 /* The same for a file in the body that may be compressed itself; STORAGE and RET_RAW as format_decompress has them. */
 enum status body_open_file(struct request *request, struct slice bytes, struct buffer *storage, struct slice *ret_raw,
                            struct error *error);
-/* Waits until BYTES more of REQUEST may be decoded; STATUS_IO if too many wait. */
-enum status decode_budget_acquire(struct request *request, size_t bytes, struct error *error);
 void decode_budget_release(struct request *request); /* releases the whole budget of REQUEST */
 
 /* Frees what receiving and answering REQUEST took; the parameters and headers are the caller's. */

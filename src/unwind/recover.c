@@ -17,7 +17,9 @@ static struct unwind_registers caller_of(const struct frame_search *search, uint
     return registers;
 }
 
-bool is_caller_proven(const struct frame_search *search, uint64_t return_address, uint64_t cfa)
+/* Returns true if the frame that continues at RETURN_ADDRESS, whose callee has the frame CFA of SEARCH, was called
+ * directly, or through pointers by one that was, or if the root is there. */
+static bool is_caller_proven(const struct frame_search *search, uint64_t return_address, uint64_t cfa)
 {
     uint64_t addresses[CALLERS_MAX], start = 0;
     size_t count = 0;

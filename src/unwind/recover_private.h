@@ -21,10 +21,6 @@ struct frame_search {
 bool find_function(const struct unwind_module *module, uint64_t lookup, struct unwind_memory *memory,
                    struct machine_rule *ret_rule, uint64_t *ret_start);
 
-/* Returns true if the frame that continues at RETURN_ADDRESS, whose callee has the frame CFA of SEARCH, was called
- * directly, or through pointers by one that was, or if the root is there. */
-bool is_caller_proven(const struct frame_search *search, uint64_t return_address, uint64_t cfa);
-
 /* Notes CFA if a call to the function proves it. */
 void try_cfa(struct frame_search *search, uint64_t cfa);
 

@@ -3,6 +3,7 @@ signal handler calls, what the preloaded library needs and shows. Argument: the 
 SPDX-License-Identifier: MIT"""
 import ast
 import builtins
+import collections
 import functools
 import pathlib
 import re
@@ -258,6 +259,19 @@ def every_function_has_a_caller_in_src():
     check_equal(sorted(set(CALLED_FROM_OUTSIDE) - set(uncalled)), [], "exceptions that are no longer needed")
     made = {pathlib.Path("a.c"): "int called(void)\n{\n    return 0;\n}\n\nint forgotten(void)\n{\n    return called();\n}\n"}
     check_equal(list(uncalled_functions(made)), ["forgotten"], "uncalled functions of the source made for this check")
+
+
+def unused_limits(texts):
+    """Constants whose name says that they are a limit, and which only their declaration names."""
+    words = collections.Counter(word for text in texts for word in re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
+    declared = {name for text in texts for name in re.findall(r"\b([A-Z]\w*_(?:MAX|MIN)) =", text)}
+    return sorted(name for name in declared if words[name] == 1)
+
+
+@case
+def every_limit_is_used():
+    check_equal(unused_limits([path.read_text(encoding="utf-8") for path in source_files()]), [], "limits that nothing checks")
+    check_equal(unused_limits(["enum { A_MAX = 1, B_MAX = 2 }; /* B_MAX */\n", "int a = A_MAX;\n"]), ["B_MAX"], "limits of the source made for this check")
 
 
 @case

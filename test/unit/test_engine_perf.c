@@ -61,7 +61,7 @@ TEST(a_new_period_reaches_threads_that_have_inherited_their_events)
 {
     struct engine_denial denial;
     if (!engine_perf.probe(&denial)) SKIP(denial.reason);
-    const struct engine_options options = {.period_ns = SHORT_NS, .is_cpu_mode = true, .processes_max = 1};
+    const struct engine_options options = {.period_ns = SHORT_NS, .is_cpu_mode = true};
     struct watched_process watched = {.pid = getpid()};
     pthread_t thread;
     engine = engine_perf.open(&options, &denial);

@@ -1849,7 +1849,7 @@ TEST(sections_of_a_file_that_was_cut_are_rejected)
     CHECK(fstat(file.descriptor, &status) == 0);
     file.size = (uint64_t)status.st_size;
     CHECK(elf_frame_sections_find(read_cut, &file, &sections));
-    CHECK(sections.eh_frame.size > 0 && sections.eh_frame_hdr.size > 0);
+    CHECK(sections.eh_frame.size > 0);
     for (file.size = 0; file.size < 128; file.size++) CHECK(!elf_frame_sections_find(read_cut, &file, &sections));
     file.size = (uint64_t)status.st_size - 1;
     CHECK(!elf_frame_sections_find(read_cut, &file, &sections));

@@ -47,7 +47,7 @@ static inline bool text_number(struct slice text, uint64_t *ret_number)
 static inline bool text_integer(struct slice text, int64_t *ret_number)
 {
     bool is_negative = text.size > 0 && text.data[0] == '-';
-    uint64_t number;
+    uint64_t number = 0;
     if (!text_number(is_negative ? text_from(text, 1) : text, &number) || number > INT64_MAX) return false;
     *ret_number = is_negative ? -(int64_t)number : (int64_t)number;
     return true;

@@ -8,7 +8,6 @@
 #include "profile/profile.h"
 
 enum {
-    PERF_DATA_THREADS_MAX = 4 << 20,
     PERF_DATA_BUILD_IDS_MAX = 1 << 20,
     PERF_SOURCES_MAX = 4096, /* the processors of the largest machines */
     PERF_DATA_FEATURE_BYTES_MAX = 64 << 20,

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* Bits of the field of flags. */
-enum { FLAG_INHERIT = 1 << 1, FLAG_FREQUENCY = 1 << 10, FLAG_SAMPLE_ID_ALL = 1 << 18 };
+enum { FLAG_INHERIT = 1 << 1, FLAG_SAMPLE_ID_ALL = 1 << 18 };
 
 /* Older perfs write fewer fields, newer ones more. */
 bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *ret_event)
@@ -25,7 +25,6 @@ bool perf_event_parse(struct cursor *cursor, uint64_t size, struct perf_event *r
     event.sample_type = cursor_u64(&attr);
     event.read_format = cursor_u64(&attr);
     uint64_t flags = cursor_u64(&attr);
-    event.is_frequency = flags & FLAG_FREQUENCY;
     event.has_sample_id_all = flags & FLAG_SAMPLE_ID_ALL;
     event.is_inherited = flags & FLAG_INHERIT;
     cursor_skip(&attr, BRANCH_PLACE - cursor_offset(&attr));

@@ -17,7 +17,6 @@ enum {
 struct perf_event {
     uint32_t type;
     uint64_t config, period, sample_type, read_format, branch_type, user_registers, interrupt_registers;
-    bool is_frequency; /* PERIOD is samples a second */
     bool has_sample_id_all;
     bool is_inherited;     /* each thread has its own counter */
     struct string_id name; /* "": perf gave none */

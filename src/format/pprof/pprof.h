@@ -20,10 +20,6 @@ bool pprof_detect(struct slice bytes);
  * Comments that pprof_encode made of metadata become metadata again. */
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error);
 
-/* Decodes bytes that are not compressed and that nobody else needs: their memory is given back while they are read. RAW
- * keeps its size, and is good only for buffer_fini. */
-enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error);
-
 /* Gzipped. A sample's thread becomes the labels "thread" (name), "thread_id" (number, or text), unless it has labels
  * that say so; samples that are equal in stack and labels are summed (PPF-2); times of samples are not kept. What was
  * decoded from this output is encoded to the same bytes again. */

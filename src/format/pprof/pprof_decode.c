@@ -837,7 +837,9 @@ enum status pprof_decode(struct slice bytes, struct profile *profile, struct err
     return decode_raw(bytes, NULL, profile, error);
 }
 
-enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error)
+/* Decodes bytes that are not compressed and that nobody else needs: their memory is given back while they are read. RAW
+ * keeps its size, and is good only for buffer_fini. */
+static enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error)
 {
     return decode_raw(buffer_slice(raw), raw, profile, error);
 }

@@ -268,7 +268,8 @@ struct slice chunk_read_text_or_number(struct chunk_decoder *decoder)
     return json_string(&decoder->reader);
 }
 
-bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex)
+/* "0x1f", or "31". */
+static bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex)
 {
     *ret_is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
     return *ret_is_hex ? hex_parse(slice_of(text.data + 2, text.size - 2), ret_value) : text_number(text, ret_value);

@@ -237,8 +237,6 @@ struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct mem
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
-/* "0x1f", or "31". */
-bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex);
 struct slice chunk_read_text_or_number(struct chunk_decoder *decoder);
 uint64_t chunk_read_u64(struct chunk_decoder *decoder); /* a number, or a string that holds one */
 /* TEXT as a string of the profile. */

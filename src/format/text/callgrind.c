@@ -34,7 +34,7 @@ struct decoder {
     bool has_totals;    /* totals are on the last line, or for Xdebug on any */
     bool is_xdebug;
     uint32_t part_count, unfinished_count; /* parts of a file of Xdebug that end; those without a summary */
-    bool has_function, has_callee_object, has_callee_file, has_callee, is_call;
+    bool has_callee_object, has_callee_file, has_callee, is_call;
     struct thread_id thread;
     uint64_t address, line_number; /* the last ones */
     uint32_t caller, called;       /* stated functions: of the lines at hand, and of the call at hand */

@@ -28,7 +28,7 @@ static bool take_end(struct slice *text, const char *end)
 /* process 12:"python app.py" */
 static bool read_process(struct slice frame, struct thread_fields *fields)
 {
-    uint64_t pid;
+    uint64_t pid = 0;
     if (!take_start(&frame, "process ") || !take_end(&frame, "\"")) return false;
     const uint8_t *colon = memchr(frame.data, ':', frame.size);
     if (!colon || !text_number(slice_of(frame.data, (size_t)(colon - frame.data)), &pid) || pid > INT32_MAX)
@@ -51,7 +51,7 @@ static bool is_thread_number(struct slice text)
     return text.size > 0;
 }
 
-/* thread (0x7F01), thread (34): MainThread */
+/* Reads a frame that py-spy writes for a thread: "thread (0x7F01)" or "thread (34): MainThread". */
 static bool read_py_spy_thread(struct slice frame, struct thread_fields *fields)
 {
     if (!take_start(&frame, "thread (")) return false;

@@ -6,10 +6,7 @@
 #include "base/buffer.h"
 #include "profile/profile.h"
 
-enum {
-    CHROME_TRACE_DEPTH_MAX = 1 << 16, /* events of one thread that are open at one time */
-    CHROME_TRACE_NAMES_MAX = 1 << 16, /* names of threads and of processes */
-};
+enum { CHROME_TRACE_DEPTH_MAX = 1 << 16 }; /* events of one thread that are open at one time */
 
 /* The member of "otherData" in which offbeat notes the start since 1970, from which the times count, in nanoseconds. */
 #define CHROME_TRACE_START "offbeat_start_ns"

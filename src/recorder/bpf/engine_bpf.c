@@ -39,7 +39,7 @@ struct engine {
     ARRAY_OF(struct bpf_change) ends;           /* threads that have ended since the last tick */
     int iterator;                               /* iterator over all threads; -1: each process has its own */
     ARRAY_OF(struct bpf_functions *) functions; /* functions whose samples are awaited */
-    uint64_t unreadable_count, outdated_count, ends_lost;
+    uint64_t outdated_count, ends_lost;
 };
 
 static const char grant_command[] =
@@ -481,7 +481,6 @@ static void deliver(void *context, const struct bpf_sample *sample, const uint64
         stack.count = sample->count;
         stack.kernel_addresses = words + sample->count;
     }
-    if (stack.outcome == UNWIND_BAD_MEMORY) engine->unreadable_count++;
     deliver_stack(engine, sample, &stack);
 }
 
@@ -649,8 +648,7 @@ static void count_losses(const struct engine *engine, struct engine_losses *ret_
     bpf_programs_losses(engine->programs, &losses);
     *ret_losses = (struct engine_losses){.stacks_lost = losses.samples_lost + engine->ends_lost,
                                          .outdated = engine->outdated_count,
-                                         .runs_missed = losses.runs_missed,
-                                         .unreadable = engine->unreadable_count};
+                                         .runs_missed = losses.runs_missed};
 }
 
 /* A timer is for all processes. */
