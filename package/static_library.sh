@@ -14,9 +14,10 @@ shift 4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# All objects are linked in, and from archives what the objects need.
+# All objects are linked in, and from archives what the objects need. A group of sections that the program has, too, would be
+# dropped here; clang makes one for the counters of ./dev coverage.
 # shellcheck disable=SC2086 # the compiler may be several words
-$compiler -r -nostdlib -o "$folder/offbeat.o" -Wl,--start-group "$@" -Wl,--end-group
+$compiler -r -nostdlib -Wl,--force-group-allocation -o "$folder/offbeat.o" -Wl,--start-group "$@" -Wl,--end-group
 "$objcopy" --localize-hidden --wildcard --keep-global-symbol 'offbeat_*' "$folder/offbeat.o"
 rm -f "$output"
 "$ar" rcsD "$output" "$folder/offbeat.o"

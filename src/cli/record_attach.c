@@ -215,20 +215,18 @@ void attach_end(struct attachment *attachment)
             (unsigned long long)losses.outdated);
 }
 
+/* Adds process PID, which the user has named, or which is a child that may have ended. */
 static void add(struct attachment *attachment, pid_t pid, bool is_named)
 {
     struct engine_denial denial;
     struct task_status status;
     (void)recorder_add(attachment->recorder, pid, &denial);
-    if (!denial.reason[0]) return;
-    bool is_zombie = task_read_status(pid, &status) && status.state == 'Z';
-    if (!is_zombie)
-        print_denial("", &denial);
-    else if (is_named)
-        message("process %d has ended; its parent has not asked for its status yet", (int)pid);
+    bool is_zombie = denial.reason[0] && task_read_status(pid, &status) && status.state == 'Z';
+    if (is_zombie && is_named) message("process %d has ended, and its parent has not read its exit status", (int)pid);
+    if (denial.reason[0] && !is_zombie) print_denial("", &denial);
 }
 
-/* A child may have been born before, and may have ended. */
+/* A child may have been born before. */
 void attach_add(struct attachment *attachment, pid_t pid)
 {
     add(attachment, pid, false);

@@ -604,16 +604,6 @@ def samples_have_the_container_of_their_process():
 
 
 @case
-def a_process_that_has_ended_is_said_to_have_ended_while_its_parent_waits():
-    with Folder() as folder, subprocess.Popen(["true"]) as ended:
-        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-        done = offbeat(folder, "record", "-p", ended.pid, "-o", "x.pb.gz")
-        check_equal(done.returncode, 3, "status")
-        check_equal(text(done.stderr).splitlines()[-1],
-                    f"offbeat: process {ended.pid} has ended; its parent has not asked for its status yet", "message")
-
-
-@case
 def a_process_that_executes_another_program_is_called_after_it():
     needs("bpf")
     with Folder() as folder:

@@ -363,7 +363,7 @@ import sys, threading, time
 def spin(end):
     while time.monotonic() < end:
         sum(range(1000))
-end = time.monotonic() + 2
+end = time.monotonic() + float(sys.argv[1])
 threads = [threading.Thread(target=spin, args=(end,)) for _ in range(3)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -383,7 +383,7 @@ def check_waits(folder, least):
 @case_by_the_clock
 def waits_for_the_lock_are_shown_inside():
     with Folder() as folder:
-        done = OFFBEAT.record(folder, PYTHON, "-c", FIGHT)
+        done = OFFBEAT.record(folder, PYTHON, "-c", FIGHT, "2")
         check(done.returncode == 0, text(done.stderr))
         check_waits(folder, 0.2)  # the rest are waits for a processor, on a busy machine
 
@@ -391,7 +391,7 @@ def waits_for_the_lock_are_shown_inside():
 @short
 @case_by_the_clock
 def waits_for_the_lock_are_shown_from_outside():
-    with Folder() as folder, Running(PYTHON, "-c", FIGHT) as process:
+    with Folder() as folder, Running(PYTHON, "-c", FIGHT, "60") as process:
         record_from_outside(folder, "proc", process, 1)
         check_waits(folder, 0.4)
 

@@ -252,7 +252,7 @@ def twenty_processes_on_one_spool_lose_nothing_and_send_nothing_twice():
     takes_long()
     with Folder() as folder, FakeServer([answer(200), RESET, RESET_EARLY] * 5) as server:
         programs = [start(server, folder, "init start await work 500 stop flush 60000") for _ in range(20)]
-        check_equal([program.wait(timeout=100) for program in programs], [0] * 20, "statuses")
+        check_equal([program.wait(timeout=300) for program in programs], [0] * 20, "statuses")
         drive(server, folder, "init flush 60000")
         got = arrived(server, folder)
         check_equal(len(profiler_ids(got.chunks)), 20, "profiler ids")
@@ -432,7 +432,7 @@ def a_stopped_process_sends_valid_chunks_of_the_asked_length():
             time.sleep(PAUSE_SECONDS)
             resumed = time.time()
             program.send_signal(signal.SIGCONT)
-            check_equal(program.wait(timeout=100), 0, "status")
+            check_equal(program.wait(timeout=300), 0, "status")
             chunks = arrived(server, folder).chunks
             lasted = times(chunks[-1])[-1] - times(chunks[0])[0]
             fewest, most = (lasted - PAUSE_SECONDS) / (chunk_seconds + 2.2), lasted / chunk_seconds + 1

@@ -242,6 +242,15 @@ def a_recording_without_proc():
 
 
 @case
+def a_process_that_has_ended_and_that_its_parent_has_not_awaited():
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    said = text(run(*OFFBEAT.command("record", "--engine", "proc", "-p", str(ended.pid), "-d", "0.1", "-o", "/dev/null", "--to", "pprof")).stderr)
+    check_equal(said, f"offbeat: process {ended.pid} has ended, and its parent has not read its exit status", "standard error")
+    ended.wait()
+
+
+@case
 def a_protected_process_and_a_root_user_who_has_all_rights():
     """Process 1 of some machines."""
     said = text(run(*OFFBEAT.command("record", "-p", "1", "-d", "0.1", "-o", "/dev/null")).stderr)
