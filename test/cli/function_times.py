@@ -68,6 +68,8 @@ def of_sentry(paths):
 def of_collapsed(paths):
     seconds = collections.Counter()
     for line in paths[0].read_text(encoding="utf-8").splitlines():
+        if line == "# no samples":
+            continue
         stack, value = line.rsplit(" ", 1)
         leaf = stack.split(";")[-1]
         for mark in ("_[i]", "_[k]", "_[j]"):
