@@ -163,7 +163,7 @@ bool time_parse(const char *text, uint64_t *ret_time_ns)
     double seconds = strtod(text, &end);
     bool is_number = *text && *end == '\0' && isfinite(seconds) && seconds >= 0 && seconds < 9e9;
     if (!is_number) return rfc3339_parse(slice_of_text(text), ret_time_ns);
-    *ret_time_ns = (uint64_t)seconds * 1000000000 + (uint64_t)((seconds - floor(seconds)) * 1e9);
+    *ret_time_ns = (uint64_t)seconds * 1000000000 + (uint64_t)((seconds - (double)(uint64_t)seconds) * 1e9);
     return true;
 }
 

@@ -236,9 +236,11 @@ static void logs_after_a_transaction(void *unused, const char *message)
     pthread_t thread;
     (void)fprintf(stderr, "logged: %s\n", message);
     if (is_logging || is_busy) return;
-    is_logging = is_busy = true;
+    is_logging = true;
+    is_busy = true;
     if (pthread_create(&thread, NULL, traces_and_ends, NULL) == 0) (void)pthread_join(thread, NULL);
-    is_logging = is_busy = false;
+    is_logging = false;
+    is_busy = false;
 }
 
 static void do_late(void)

@@ -98,8 +98,9 @@ static uint32_t keep(uint32_t count, enum signal_origin preferred, uint32_t ret_
     memset(ret_kept, 0, HITS_MAX * sizeof(*ret_kept));
     at->request.timer.preferred = preferred;
     for (uint32_t scan = 0; scan < SCANS; scan++) {
-        at->request.reply_count = at->request.timer.signals[ORIGIN_OUTSIDE] =
-            at->request.timer.signals[ORIGIN_IN_CALL] = 0;
+        at->request.reply_count = 0;
+        at->request.timer.signals[ORIGIN_OUTSIDE] = 0;
+        at->request.timer.signals[ORIGIN_IN_CALL] = 0;
         for (uint32_t i = 0; i < count; i++) {
             enum signal_origin kind = i % 2 ? ORIGIN_IN_CALL : ORIGIN_OUTSIDE;
             at->context.uc_mcontext.gregs[REG_R15] = i;
@@ -165,8 +166,9 @@ TEST(long_calls_have_an_answer_apart_for_all_their_time)
     uint32_t kept[HITS_MAX] = {0}, kept_long[HITS_MAX] = {0};
     at->request.timer.timing.long_call_intervals = LONG;
     for (uint32_t scan = 0; scan < SCANS; scan++) {
-        at->request.reply_count = at->request.timer.signals[ORIGIN_OUTSIDE] =
-            at->request.timer.signals[ORIGIN_IN_CALL] = 0;
+        at->request.reply_count = 0;
+        at->request.timer.signals[ORIGIN_OUTSIDE] = 0;
+        at->request.timer.signals[ORIGIN_IN_CALL] = 0;
         at->request.long_calls = (struct long_calls_total){0};
         for (uint32_t i = 0; i < SIGNALS; i++) {
             uint32_t intervals = i == FIRST ? 30 : i == SECOND ? 60 : LONG - 1;
