@@ -2,6 +2,7 @@
 and the folder with its counts. SPDX-License-Identifier: MIT"""
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -31,11 +32,12 @@ profile = counts / "merged.profdata"
 output("llvm-profdata-14", "merge", "--failure-mode=all", "-o", str(profile), *map(str, counts.glob("*.profraw")))
 programs = sorted(str(path) for path in build.rglob("*") if has_counters(path))
 exported = json.loads(output("llvm-cov-14", "export", "--summary-only", f"--instr-profile={profile}", programs[0],
-                             *(f"--object={program}" for program in programs[1:]), str(ROOT / "src")))
+                             *(f"--object={program}" for program in programs[1:])))
 files = {}
 for file in exported["data"][0]["files"]:
-    lines = file["summary"]["lines"]
-    files[pathlib.Path(file["filename"]).relative_to(ROOT)] = (lines["covered"], lines["count"])
+    lines, path = file["summary"]["lines"], pathlib.Path(os.path.relpath(os.path.normpath(file["filename"]), ROOT))
+    if path.parts[0] == "src" and lines["count"]:
+        files[path] = (lines["covered"], lines["count"])
 folders = collections.defaultdict(lambda: (0, 0))
 for path, (covered, total) in files.items():
     folders[folder_of(path)] = tuple(map(sum, zip(folders[folder_of(path)], (covered, total))))
