@@ -108,7 +108,7 @@ static bool is_sound(const struct hotspot_layout *layout)
                                 layout->blob_code_begin, layout->blob_code_end,   layout->blob_code_offset,
                                 layout->blob_data_offset};
     for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
-        if (offsets[i] + WORD > BLOB_BYTES) return false;
+        if (offsets[i] > BLOB_BYTES - WORD) return false;
     }
     uint32_t length_size = layout->block_used - layout->block_length;
     return length_size <= WORD && layout->block_used < BLOB_BYTES;
@@ -442,7 +442,8 @@ bool hotspot_read_code(const struct hotspot *hotspot, const struct process_memor
                                               .base = low};
     if (is_read) is_read = frame_table_build(&source, ret_table);
     free(section.bytes.items);
+    if (!is_read) return false;
     *ret_base = low;
     *ret_end = high;
-    return is_read;
+    return true;
 }

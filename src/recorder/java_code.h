@@ -18,8 +18,7 @@ struct java_code {
 };
 
 /* Reads the code of the machine whose file is at IMAGE of process PID, if a stack wants it and it is time. Returns true
- * if there is a table.
- */
+ * if there is a table. */
 bool java_code_read(struct java_code *java, struct code_files *files, pid_t pid, const struct interpreter_image *image);
 
 #endif

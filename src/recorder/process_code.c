@@ -211,7 +211,8 @@ static void add_java(struct listing *listing)
     }
     listing->generated.count = kept;
     while (at < listing->found.count && listing->found.items[at].start < added.start) at++;
-    bool overlaps = at < listing->found.count && listing->found.items[at].start < added.end;
+    bool overlaps = (at > 0 && listing->found.items[at - 1].end > added.start) ||
+                    (at < listing->found.count && listing->found.items[at].start < added.end);
     if (overlaps || !ARRAY_PUSH(&listing->found, PROCESS_MODULES_MAX, added)) return;
     memmove(&listing->found.items[at + 1], &listing->found.items[at], (listing->found.count - 1 - at) * sizeof(added));
     listing->found.items[at] = added;
@@ -280,9 +281,9 @@ bool process_code_list(struct process_code *code, struct code_files *files, pid_
     code->listed_ns = clock_monotonic_ns();
     /* A process that calls exec after the file was opened has no mappings there: the second look shows the new ones. */
     if (!read_mappings(&listing) && (errno != ESRCH || !read_mappings(&listing))) return false;
+    note_gone_generated(code, &listing); /* before a table takes the place of code that is still there */
     add_java(&listing);
     write_gone(code, &listing);
-    note_gone_generated(code, &listing);
     free(code->modules.items);
     free(code->generated.items);
     code->modules.items = listing.found.items;

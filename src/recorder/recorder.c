@@ -112,6 +112,8 @@ static void execute(struct recorder *recorder, struct recorded_process *process)
 {
     recorder_drop_stacks(recorder, process);
     process->code.has_unloaded = false;
+    process->code.generated.count = 0;
+    process->code.java = (struct java_code){0}; /* its file is evicted once nothing uses it */
     for (size_t i = 0; i < process->threads.count; i++) process->threads.items[i]->is_resting = false;
     restart_process(recorder, process);
 }
@@ -257,6 +259,7 @@ static void evict_files(struct recorder *recorder, size_t count, uint64_t now_ns
     for (size_t i = 0; i < recorder->processes.count; i++) {
         const struct process_code *code = &recorder->processes.items[i]->code;
         for (size_t at = 0; at < code->modules.count; at++) code->modules.items[at].file->used_ns = now_ns;
+        if (code->java.file) code->java.file->used_ns = now_ns;
     }
     bool names_at_end = recorder->options.recording_ns == 0;
     if (code_files_evict(&recorder->files, count, difference(now_ns, unused_ns), names_at_end, forget_file, recorder))

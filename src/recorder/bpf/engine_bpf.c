@@ -238,15 +238,17 @@ static bool write_modules(struct engine *engine, struct bpf_process *process)
     if (has_place) bpf_programs_write_modules(engine->programs, first, entries, count > 0 ? count : 1);
     free(entries);
     process->entry.is_being_listed = 0;
-    if (!has_place) return false;
-    process->entry.first = first;
-    process->entry.count = count;
-    process->entry.version = engine->last_version;
-    process->entry.mapping_count = process->mapping_count;
+    if (has_place) {
+        process->entry.first = first;
+        process->entry.count = count;
+        process->entry.version = engine->last_version;
+        process->entry.mapping_count = process->mapping_count;
+    }
     uint32_t pid = (uint32_t)process->watched->pid;
     if (process->is_identified) (void)bpf_programs_set_process(engine->programs, pid, &process->entry);
-    if (old.version != 0) entry_places_release(&engine->places, old.first, old.count, clock_monotonic_ns());
-    return true;
+    if (has_place && old.version != 0)
+        entry_places_release(&engine->places, old.first, old.count, clock_monotonic_ns());
+    return has_place;
 }
 
 static void remove_process(struct engine *engine, struct watched_process *watched)
@@ -511,7 +513,7 @@ static void forget_identity(struct engine *engine, const struct bpf_change *chan
     bpf_programs_set_process(engine->programs, change->pid, &unidentified);
 }
 
-/* Has the modules listed again, until there was no mapping meanwhile: once for all mappings so far. */
+/* Has the modules of PROCESS listed again, until there was no mapping meanwhile. */
 static void list_mappings(const struct engine *engine, const struct bpf_process *process)
 {
     enum { LISTINGS_MAX = 4 };
@@ -522,6 +524,7 @@ static void list_mappings(const struct engine *engine, const struct bpf_process 
     }
 }
 
+/* Takes CHANGE, a mapping, unless the modules were listed after it. */
 static void take_mapping(const struct engine *engine, const struct bpf_change *change)
 {
     const struct bpf_process *process = find_process(engine, change->pid);
