@@ -237,8 +237,8 @@ static void print_state(const struct agent *agent)
             " dropped, %zu processes left out for want of memory",
             recorder_process_count(agent->recorder),
             (double)agent->options.frequency_hz / recorder_slowness(agent->recorder), counts.stored, server,
-            counts.empty, counts.cut, counts.failed, losses.stacks_lost + losses.runs_missed, memory.bytes >> 20,
-            memory.files, memory.evicted, memory.left_out_count);
+            counts.empty, counts.cut, counts.failed, losses.stacks_lost + losses.outdated + losses.runs_missed,
+            memory.bytes >> 20, memory.files, memory.evicted, memory.left_out_count);
 }
 
 /* Takes over the rules of the file; the old ones stay if there is an error in it. */

@@ -318,7 +318,8 @@ def check_storm(engine, kind, wanted, seconds, torn_max):
         check(with_units > 0 and gone < 0.5 * with_units, f"{gone} of {with_units} different stacks have functions that are gone")
         stacks, torn, units = stacks + counters["interpreter_stacks"], torn + counters["interpreter_stacks_torn"], units + with_units
     print(f"# {engine}: {stacks} stacks, {units} different ones with functions of units, {torn} torn")
-    check(torn <= torn_max / 100 * stacks, f"{torn} of {stacks} stacks were given up")
+    few = 2  # of few stacks, on a busy machine, one is a large part
+    check(torn <= few + torn_max / 100 * stacks, f"{torn} of {stacks} stacks were given up")
 
 
 @short
