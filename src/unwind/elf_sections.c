@@ -8,7 +8,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { SECTIONS_MAX = 1 << 16, SECTIONS_AT_ONCE = 32, NAMES_AT_ONCE = 512, NAME_SIZE = sizeof(".debug_frame") };
+enum { SECTIONS_MAX = 1 << 16, SECTIONS_AT_ONCE = 32, NAMES_AT_ONCE = 512, NAME_SIZE = sizeof(".eh_frame_hdr") };
 
 struct file {
     elf_read read;
@@ -71,6 +71,8 @@ static void note_section(const struct file *file, const Elf64_Shdr *section, str
         .address = section->sh_addr, .offset = section->sh_offset, .size = section->sh_size};
     if (strcmp(name, ".eh_frame") == 0)
         found->eh_frame = place;
+    else if (strcmp(name, ".eh_frame_hdr") == 0)
+        found->eh_frame_hdr = place;
     else if (strcmp(name, ".debug_frame") == 0)
         found->debug_frame = place;
 }

@@ -17,7 +17,7 @@ struct elf_section_place {
 };
 
 struct elf_frame_sections {
-    struct elf_section_place eh_frame, debug_frame;
+    struct elf_section_place eh_frame, eh_frame_hdr, debug_frame;
 };
 
 /* Searches the section headers of a 64-bit little-endian file for the chosen machine. Ignores compressed sections and
