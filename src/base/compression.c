@@ -172,6 +172,7 @@ enum status decompress_front(enum compression compression, struct slice bytes, s
                              struct error *error)
 {
     size_t size_before = out->size;
+    *ret_is_cut = false;
     enum status status = decompress_any(compression, bytes, out, ret_is_cut, error);
     if (status != STATUS_OK && !*ret_is_cut && compression != COMPRESSION_BROTLI) out->size = size_before;
     return status;

@@ -147,13 +147,14 @@ static struct inflation inflate_padded(struct libdeflate_decompressor *decompres
  * end of the data or of the trailer is missing, false if the data are damaged further in front.
  *
  * libdeflate does not say how far it came. The output with zeros behind the stream differs from the one with other bits
- * from the first byte on that the missing part decides. If none differs, the stream itself is damaged, or it ends in
- * the tables at the front of a block: then a shorter one is tried. */
+ * from the first byte on that the missing part decides; a few bytes later where all of them happen to repeat the same.
+ * If none differs, the stream itself is damaged, or it ends in the tables at the front of a block: then a shorter one
+ * is tried. */
 static bool inflate_cut(struct libdeflate_decompressor *decompressor, struct slice stream, size_t trailer_size,
                         struct buffer *out)
 {
-    enum { PADDINGS = 3 };
-    static const int paddings[PADDINGS] = {0xff, 0x55, 0xaa};
+    enum { PADDINGS = 6 };
+    static const int paddings[PADDINGS] = {0xff, 0x55, 0xaa, 0x33, 0x66, 0x99};
     size_t room_max = out->maximum - out->size, room = stream.size * 4 + OUTPUT_BYTES_MIN;
     size_t size = stream.size, tables_left = TABLES_BYTES_MAX;
     uint8_t *padded = malloc(stream.size + PADDING_BYTES), *other = NULL;

@@ -182,9 +182,9 @@ bool time_before_parse(const char *text, uint64_t now_ns, uint64_t *ret_time_ns)
     size_t digits = text[0] == '-' ? strspn(text + 1, "0123456789") : 0;
     if (digits == 0 || digits > 9 || text[digits + 1] == '\0' || text[digits + 2] != '\0') return false;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        uint64_t ago_ns = strtoull(text + 1, NULL, 10) * units[i].seconds * SECOND_NS;
-        if (text[digits + 1] != units[i].unit || ago_ns > now_ns) continue;
-        *ret_time_ns = now_ns - ago_ns;
+        uint64_t ago = strtoull(text + 1, NULL, 10) * units[i].seconds; /* in nanoseconds it may have over 64 bits */
+        if (text[digits + 1] != units[i].unit || ago > now_ns / SECOND_NS) continue;
+        *ret_time_ns = now_ns - ago * SECOND_NS;
         return true;
     }
     return false;

@@ -2,9 +2,9 @@
 #include "store/store.h"
 
 #include "cli/commands.h"
+#include "cli/copy_store.h"
 #include "cli/message.h"
 #include "cli/options.h"
-#include "cli/copy_store.h"
 #include "cli/store_folder.h"
 #include "cluster/cluster.h"
 
@@ -129,8 +129,8 @@ int command_store(int argc, char **argv)
         !repairs)
         return (int)run_for_cluster(&cluster, action, folder, target);
     if (cluster.address || (is_among(action, of_cluster) && !checks)) {
-        message(
-            "store: --store ADDRESS is for \"create\", \"check\", \"copy\" and \"delete\"; see offbeat store --help");
+        message("store: --store ADDRESS is for \"create\", \"check\", \"copy\" and \"delete\", with --data only for "
+                "\"copy\" without TARGET; see offbeat store --help");
         return EXIT_WRONG_USE;
     }
     if (!is_right || !is_among(action, with_folder) || (!checks && !target)) {

@@ -107,10 +107,10 @@ def threads_sources_and_callers_are_known():
 @case
 def a_cut_trace_is_read_up_to_its_end():
     whole = regular(3, "dual")
-    for cut in range(1, 14):
+    for cut in range(1, 15):
         found, said = top(whole[:-14 - cut], "--sample-index=wall")
         check_equal(found, WALL | {"java.lang.Object.run": 10}, f"cut by {cut}")
-        check_equal("the trace is cut short, at byte" in said, cut != 14, said)
+        check_equal("the trace is cut short, at byte" in said, cut != 14, said)  # 14: between two records
     for contents in (streamed(3, "dual")[:-1], streamed(3, "dual")[:-170]):
         check("the trace is cut short, at byte" in top(contents)[1], "streamed")
     for size in (9, 40, len(whole) - 14 * len(EVENTS) - 20):

@@ -172,6 +172,8 @@ def stacks_of_bpftrace_are_found_after_other_lines_and_in_json():
         found, said = top(contents)
         check_equal(found, {"main": 5, "work": 7, "_start": 0}, name)
         check_equal(line in said and said.count("\n"), 1 if line else 0, said)
+    found, said = top(json.dumps({"type": "map", "data": {"@" + "n" * 60: {f"\n f{number}\n": 1 for number in range(4000)}}}) + "\n")
+    check_equal(len(found), 4000, "a name that is longer than its keys: " + said)
 
 
 @case

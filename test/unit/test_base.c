@@ -109,6 +109,20 @@ TEST(reads_every_form_of_an_rfc_3339_time_and_nothing_else)
     CHECK_TEXT(text, "2554-07-21T23:34:33.709551615Z");
 }
 
+TEST(a_time_before_now_is_not_before_1970)
+{
+    const uint64_t now_ns = 1700000000500000000;
+    uint64_t ns = 0;
+    CHECK(time_before_parse("now-2h", now_ns, &ns));
+    CHECK_UINT(ns, now_ns - 7200000000000);
+    CHECK(time_before_parse("now-19675d", now_ns, &ns));
+    CHECK_UINT(ns, 80000500000000);
+    static const char *const rejected[] = {"now-19676d", "now-213504d", "now-999999999d", "now-", "now-1", "now-1x"};
+    for (size_t i = 0; i < sizeof(rejected) / sizeof(rejected[0]); i++) {
+        if (time_before_parse(rejected[i], now_ns, &ns)) TEST_FAIL("%s", rejected[i]);
+    }
+}
+
 TEST(each_day_is_libcs_and_is_read_as_it_was_written)
 {
     enum { DAYS = 213503 }; /* to 2554 */

@@ -144,6 +144,19 @@ TEST(bpftrace_stacks_of_kernel_and_program_are_one)
     check_rejected(&format_bpftrace, "@[\n    f+1\n", STATUS_MALFORMED, 3);
 }
 
+TEST(json_of_bpftrace_that_ends_before_a_value_is_rejected)
+{
+    static const char text[] = "{\"type\": \"map\", \"data\": {\"@\": {\"k\":";
+    struct profile profile;
+    profile_init(&profile);
+    uint8_t *copy = malloc(sizeof(text) - 1); /* nothing is read behind it */
+    CHECK(copy != NULL);
+    memcpy(copy, text, sizeof(text) - 1);
+    CHECK_UINT(format_bpftrace.decode(slice_of(copy, sizeof(text) - 1), &profile, NULL), STATUS_MALFORMED);
+    free(copy);
+    profile_fini(&profile);
+}
+
 TEST(each_map_of_bpftrace_has_a_value_type)
 {
     struct profile profile;

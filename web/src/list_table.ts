@@ -5,7 +5,7 @@ import { make } from "./dom";
 export function listTable(headings: string[], rows: (Node | string)[][]): HTMLElement {
   const textOf = (heading: string) => heading.replace(/#$/, "");
   const classOf = (heading: string) => (heading.endsWith("#") ? "amount" : "");
-  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: classOf(text) }, text.replace(/#$/, ""))));
+  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: classOf(text) }, textOf(text))));
   const body = rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => make("td", { class: classOf(headings[i]), "data-heading": textOf(headings[i]) }, cell))));
   return make("div", { class: "scroll", tabindex: "0" }, make("table", { class: "list rows" }, make("thead", {}, head), make("tbody", {}, ...body)));
 }

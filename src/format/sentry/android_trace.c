@@ -112,8 +112,10 @@ static struct location_id add_method(struct decoder *decoder, uint32_t id, const
     struct line line = {.function = profile_add_function(decoder->profile, function), .line = function->start_line};
     struct location place = {.kind = FRAME_INTERPRETED};
     struct method method = {.id = id, .location = profile_add_location(decoder->profile, &place, &line, 1)};
-    if (find_method(decoder, id) == INDEX_NONE &&
-        !INDEXED_ARRAY_PUSH(&decoder->methods, ANDROID_METHODS_MAX, hash_mix(0, id), method))
+    if (find_method(decoder, id) != INDEX_NONE) return method.location;
+    if (decoder->methods.count == ANDROID_METHODS_MAX)
+        reject(decoder, STATUS_TOO_LARGE, 0, "more than 16777216 methods");
+    else if (!INDEXED_ARRAY_PUSH(&decoder->methods, ANDROID_METHODS_MAX, hash_mix(0, id), method))
         reject_memory(decoder);
     return method.location;
 }
@@ -133,6 +135,7 @@ static void read_method(struct decoder *decoder, struct slice line)
         buffer_append_byte(&text, class_name.data[i] == '/' ? '.' : class_name.data[i]);
     if (class_name.size > 0) buffer_append_byte(&text, '.');
     buffer_append(&text, name.data, name.size);
+    if (text.is_full) reject(decoder, STATUS_TOO_LARGE, 0, "the name of a method has more than 1 MiB");
     if (text.failed) reject_memory(decoder);
     struct function function = {.name = profile_string(decoder->profile, buffer_slice(&text)),
                                 .file_name = profile_string(decoder->profile, file)};

@@ -129,7 +129,8 @@ enum status v2_build(struct chunk_decoder *decoder, struct slice bytes, struct e
     }
     if (status != STATUS_OK) return status;
     if (decoder->has_trace)
-        return error_set(error, STATUS_UNSUPPORTED, 0, "%s trace", decoder->is_perfetto ? "a Perfetto" : "an Android");
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s",
+                         decoder->is_perfetto ? "a Perfetto trace" : "an Android trace that is empty or no base64");
     if (!decoder->has_version && !decoder->has_profile) {
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
     }

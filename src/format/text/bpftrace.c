@@ -20,6 +20,7 @@
 enum {
     BPFTRACE_DEPTH_MAX = 1 << 16, /* frames of a stack */
     MAP_NAME_SIZE = 256,
+    TEXT_PARTS_MAX = 8, /* size of text in that of its JSON: each key gets the name of its map */
 };
 
 /* A map whose key has a stack, "@ns[", with a value type of its own. */
@@ -354,7 +355,7 @@ static void write_map(struct json_reader *reader, struct slice name, struct buff
         buffer_append_text(text, "]: ");
         bool is_number = json_peek(reader) == JSON_NUMBER;
         struct slice value = json_take_value(reader);
-        buffer_append(text, value.data, is_number ? value.size : 1);
+        buffer_append(text, value.data, is_number || value.size == 0 ? value.size : 1);
         buffer_append_byte(text, '\n');
     }
 }
@@ -385,6 +386,7 @@ static void write_text(struct decoder *decoder)
         if (reader.failed) reject(decoder, STATUS_MALFORMED, "a line that is no JSON");
         json_reader_fini(&reader);
     }
+    if (decoder->text.is_full) reject(decoder, STATUS_TOO_LARGE, "the names of maps are much longer than their keys");
     if (decoder->text.failed) reject(decoder, STATUS_NO_MEMORY, "no memory for the maps");
     if (decoder->status == STATUS_OK) decoder->bytes = buffer_slice(&decoder->text);
 }
@@ -395,7 +397,7 @@ static enum status bpftrace_decode(struct slice bytes, struct profile *profile, 
 {
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .is_survey = true};
     if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
-    buffer_init(&decoder.text, bytes.size * 2 + BPFTRACE_DEPTH_MAX);
+    buffer_init(&decoder.text, bytes.size * TEXT_PARTS_MAX);
     if (is_json(bytes)) write_text(&decoder);
     if (decoder.status == STATUS_OK) read_maps(&decoder);
     if (decoder.status == STATUS_OK) add_value_types(&decoder);

@@ -260,7 +260,8 @@ static void add_overlaps(const struct encoder *encoder, const struct track_sampl
         uint64_t length = length_of(encoder, &samples[i]);
         uint64_t distance = next < count ? samples[next].time_ns - samples[i].time_ns : UINT64_MAX;
         *whole_ns += length;
-        if (length > distance || distance - length <= encoder->bridged_ns) *cut_ns += (int64_t)(length - distance);
+        if (length > distance || distance - length <= encoder->bridged_ns)
+            *cut_ns = profile_add_values(*cut_ns, (int64_t)(length - distance));
     }
 }
 
