@@ -176,9 +176,7 @@ def first_samples(build, folder):
 
 
 def locked_bytes():
-    """Memory of the kernel for maps of processes of ours."""
-    open_files = [file.read_text(encoding="ascii") for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir()]
-    numbers = {int(number) for each in open_files for number in re.findall(r"^prog_id:\s+(\d+)", each, re.M)}
+    """{number: bytes} of all maps in the kernel."""
     listed = json.loads(subprocess.run([BPFTOOL, "map", "list", "-j"], capture_output=True, check=True).stdout)
     return {each["id"]: each.get("bytes_memlock", 0) for each in listed}
 

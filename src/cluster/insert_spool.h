@@ -50,12 +50,11 @@ enum status insert_spool_each_record(struct insert_spool *spool, uint64_t file, 
  * again: a row might be in the part of none of them. */
 void insert_spool_mark(struct insert_spool *spool, uint64_t file, uint32_t shard, uint32_t all_shards,
                        uint64_t placement);
-/* Waits until all shards have FILE; false after TIMEOUT_NS. */
+/* Waits until all shards have FILE; false after TIMEOUT_NS or insert_spool_hurry. */
 bool insert_spool_wait(struct insert_spool *spool, uint64_t file, uint64_t timeout_ns);
-/* Returns when FILE was begun (UTC), or written last by an earlier process; 0 if it is not there. */
 /* Makes insert_spool_wait return at once from now on. */
 void insert_spool_hurry(struct insert_spool *spool);
-
+/* Returns when FILE was begun (UTC), or written last by an earlier process; 0 if it is not there. */
 uint64_t insert_spool_begun_ns(struct insert_spool *spool, uint64_t file);
 /* Returns the number of the last file that an earlier process left, or 0. */
 uint64_t insert_spool_left(const struct insert_spool *spool);
