@@ -124,7 +124,7 @@ static bool is_alive(const struct exchange *exchange)
                                             .statement = slice_of_text("SELECT 1"),
                                             .is_without_database = true,
                                             .answer_ms = exchange->request->ping_ms};
-    return clickhouse_run(exchange->clickhouse, &ping, &ignored) == STATUS_OK;
+    return clickhouse_run(exchange->clickhouse, &ping, &ignored) != STATUS_IO; /* a refusal is an answer */
 }
 
 /* Ends an exchange with a server that is not alive. */

@@ -15,7 +15,8 @@ enum {
     ROW_BYTES_MAX = 1 << 30,
     FAILED_SECONDS = 10, /* a replica that failed is asked last for so long */
     FIRST_MS = 700,      /* time in which a replica that has a twin must answer something small */
-    ALL_MS = 2500,       /* time in which one of all replicas of a shard must */
+    ALL_MS = 2200,       /* time in which one of all replicas of a shard must */
+    LAST_PING_MS = 1200, /* the same after a second of silence in an exchange */
     CHECKED_MS = 1000,   /* a replica is asked so often whether it lacks rows */
     BEHIND_SECONDS = 3,
     CLOCK_SECONDS_MAX = 30,
@@ -539,19 +540,21 @@ bool topology_is_behind(struct topology *topology, int shard)
     return is_behind;
 }
 
-/* Sets ORDER to the replicas of SHARD: from the preferred one on, those that lack rows behind the others, those that
- * failed lately at the end. */
-static size_t choose_replicas(struct topology *topology, int shard, size_t order[REPLICAS_MAX])
+/* Sets ORDER to the replicas of SHARD: from the preferred one on, those that lack rows behind the others, then those
+ * that failed lately, and at the end the silent ones. RET_AWAKE: how many are not silent. */
+static size_t choose_replicas(struct topology *topology, int shard, size_t order[REPLICAS_MAX], size_t *ret_awake)
 {
+    enum { FAILED = 2, SILENT = 3 };
     size_t count = 0;
     uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&topology->lock);
-    for (int wanted = 0; wanted < 3; wanted++) {
+    for (int wanted = 0; wanted <= SILENT; wanted++) {
+        if (wanted == SILENT) *ret_awake = count;
         for (size_t i = 0; i < topology->replica_count; i++) {
             size_t index = (i + topology->preferred[shard]) % topology->replica_count;
             const struct replica *replica = &topology->replicas[index];
-            int rank = has_failed(replica, now_ns) ? 2 : replica->is_behind;
-            if (rank == wanted && is_of_shard(topology, replica, shard) && !replica->is_silent) order[count++] = index;
+            int rank = replica->is_silent ? SILENT : has_failed(replica, now_ns) ? FAILED : replica->is_behind;
+            if (rank == wanted && is_of_shard(topology, replica, shard)) order[count++] = index;
         }
     }
     (void)pthread_mutex_unlock(&topology->lock);
@@ -586,20 +589,22 @@ enum status topology_run(struct topology *topology, const struct shard_request *
     size_t order[REPLICAS_MAX];
     uint64_t begun_ns = clock_monotonic_ns();
     look_at_replicas(topology, request->shard, begun_ns);
-    size_t count = choose_replicas(topology, request->shard, order);
+    size_t awake = 0, count = choose_replicas(topology, request->shard, order, &awake);
     enum status status = STATUS_IO;
-    bool was_silent = false;
-    if (count == 0) return nobody_answers(topology, request->shard, error);
+    bool was_silent = false, was_asked = false;
     for (size_t i = 0; i < count && status == STATUS_IO; i++) {
-        bool is_silent = false, is_last = i + 1 == count;
-        if (was_silent && !look_at_replica(topology, order[i], left_ms(begun_ns, is_last))) continue;
+        bool is_silent = false, is_last = i + 1 == awake;
+        /* A replica that was silent may have come back since. */
+        if (i >= awake && clock_monotonic_ns() - begun_ns > (ALL_MS + FIRST_MS) * 1000000ull) break;
+        if ((was_silent || i >= awake) && !look_at_replica(topology, order[i], left_ms(begun_ns, is_last))) continue;
+        was_asked = true;
         const struct clickhouse_request one = {
             .place = topology->replicas[order[i]].place,
             .statement = request->statement,
             .body = request->body,
             .receive = request->receive,
             .context = request->context,
-            .ping_ms = left_ms(begun_ns, is_last),
+            .ping_ms = is_last ? LAST_PING_MS : FIRST_MS,
             .is_silent = &is_silent,
         };
         if (i > 0 && request->restart) request->restart(request->context);
@@ -607,5 +612,5 @@ enum status topology_run(struct topology *topology, const struct shard_request *
         note_result(topology, request->shard, order[i], status, is_silent);
         was_silent |= is_silent;
     }
-    return status;
+    return was_asked ? status : nobody_answers(topology, request->shard, error);
 }
