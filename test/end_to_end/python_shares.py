@@ -124,7 +124,8 @@ def threaded(pipe):
     pipe.send(time.thread_time() - begin)
 
 
-def forked(pipe):
+def forked(pipe, parents_end):
+    parents_end.close()  # so that it ends if the parent is killed
     begin = time.thread_time()
     while pipe.recv():
         spin(24000)
@@ -145,7 +146,7 @@ def main():
     seconds, spent = float(sys.argv[1]), {}
     to_thread, of_thread = multiprocessing.Pipe()
     to_process, of_process = multiprocessing.Pipe()
-    helpers = [multiprocessing.get_context("fork").Process(target=forked, args=(of_process,)),
+    helpers = [multiprocessing.get_context("fork").Process(target=forked, args=(of_process, to_process)),
                threading.Thread(target=threaded, args=(of_thread,)),
                threading.Thread(target=sleeper, args=(seconds, threading.Event()), name="sleeper")]
     for helper in helpers:
