@@ -106,10 +106,7 @@ static enum status convert_stacks(const struct request *request, struct slice te
     bool is_trie = slice_equals_text(format, "trie"), is_tree = is_trie || slice_equals_text(format, "tree");
     profile_init(&profile);
     buffer_init(&counted, is_tree ? FOLDED_BYTES_MAX : 3 * text.size + 16);
-    if (is_tree && !pyroscope_tree_fold(text, is_trie, &counted) && !counted.failed) {
-        buffer_fini(&counted);
-        return error_set(error, STATUS_MALFORMED, 0, "the %s is damaged or cut short", is_trie ? "trie" : "tree");
-    }
+    bool is_damaged = is_tree && !pyroscope_tree_fold(text, is_trie, &counted) && !counted.failed;
     if (is_tree) {
         text = buffer_slice(&counted);
     } else if (slice_equals_text(format, "lines")) {
@@ -121,8 +118,10 @@ static enum status convert_stacks(const struct request *request, struct slice te
         }
         text = buffer_slice(&counted);
     }
-    enum status status = counted.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory")
-                                        : format_collapsed.decode(text, &profile, error);
+    enum status status =
+        is_damaged ? error_set(error, STATUS_MALFORMED, 0, "the %s is damaged or cut short", is_trie ? "trie" : "tree")
+        : counted.failed ? error_set(error, STATUS_TOO_LARGE, 0, "the stacks have over %d bytes", FOLDED_BYTES_MAX)
+                         : format_collapsed.decode(text, &profile, error);
     if (status == STATUS_OK && profile.value_type_count != 1)
         status = error_set(error, STATUS_MALFORMED, 0, "lines with two numbers are no profile");
     if (status == STATUS_OK) {
