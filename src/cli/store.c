@@ -73,10 +73,30 @@ static enum exit_status run_for_cluster(const struct cluster_options *cluster, c
     return status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
 }
 
-static bool is_among(const char *action, const char *const names[])
+/* Parts of a command line that an action may have or must have. */
+enum { FOLDER = 1, TARGET = 2, REPAIR = 4 };
+struct action_form {
+    const char *action;
+    bool is_of_cluster;
+    unsigned may, must;
+};
+
+static bool is_action(const char *action, unsigned given, bool has_cluster)
 {
-    for (; *names; names++) {
-        if (strcmp(action, *names) == 0) return true;
+    static const struct action_form forms[] = {
+        {"check", false, FOLDER | REPAIR, 0},
+        {"backup", false, FOLDER | TARGET, TARGET},
+        {"check", true, 0, 0},
+        {"create", true, 0, 0},
+        {"copy", true, FOLDER, 0},
+        {"copy", true, TARGET, TARGET},
+        {"delete", true, TARGET, 0},
+    };
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        const struct action_form *form = &forms[i];
+        if (strcmp(action, form->action) == 0 && has_cluster == form->is_of_cluster && (given & ~form->may) == 0 &&
+            (given & form->must) == form->must)
+            return true;
     }
     return false;
 }
@@ -114,30 +134,25 @@ int command_store(int argc, char **argv)
         .operands_min = 1,
         .operands_max = 2,
     };
-    static const char *const of_cluster[] = {"create", "check", "copy", "delete", NULL};
-    static const char *const with_target[] = {"backup", "copy", "delete", NULL};
-    static const char *const with_folder[] = {"check", "backup", "copy", NULL};
+    static const char *const of_cluster[] = {"create", "copy", "delete", NULL};
     struct operands operands;
     enum exit_status status;
     char path[PATH_MAX];
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
     const char *action = operands.items[0], *target = operands.items[1];
-    bool checks = strcmp(action, "check") == 0, copies = strcmp(action, "copy") == 0;
-    bool is_right = !(target && !is_among(action, with_target)) && !(folder && !is_among(action, with_folder)) &&
-                    !(repairs && !checks);
-    if (cluster.address && is_among(action, of_cluster) && is_right && !(folder && (checks || (copies && target))) &&
-        !repairs)
-        return (int)run_for_cluster(&cluster, action, folder, target);
-    if (cluster.address || (is_among(action, of_cluster) && !checks)) {
+    unsigned given = (folder ? FOLDER : 0) | (target ? TARGET : 0) | (repairs ? REPAIR : 0);
+    bool is_known = is_action(action, given, cluster.address != NULL);
+    if (!is_known && (cluster.address || slice_is_one_of(slice_of_text(action), of_cluster))) {
         message("store: --store ADDRESS is for \"create\", \"check\", \"copy\" and \"delete\", with --data only for "
                 "\"copy\" without TARGET; see offbeat store --help");
         return EXIT_WRONG_USE;
     }
-    if (!is_right || !is_among(action, with_folder) || (!checks && !target)) {
+    if (!is_known) {
         message("store: \"check\", or \"backup\" and a new folder, are needed; see offbeat store --help");
         return EXIT_WRONG_USE;
     }
+    if (cluster.address) return (int)run_for_cluster(&cluster, action, folder, target);
     folder = store_folder_choose("store", folder, path);
     if (!folder) return EXIT_WRONG_USE;
-    return (int)(checks ? check(folder, repairs) : back_up(folder, target));
+    return (int)(target ? back_up(folder, target) : check(folder, repairs));
 }

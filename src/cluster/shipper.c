@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/clocks.h"
 #include "base/cursor.h"
+#include "base/unsigned.h"
 #include "cluster/cluster_private.h"
 
 #include <stdio.h>
@@ -171,10 +172,10 @@ void *shipper_run(void *context)
         /* A file of which shards take parts by different placements is sent again. */
         if (status == STATUS_OK && placement == topology_placement(&cluster->topology))
             insert_spool_mark(cluster->spool, file, bit, topology_all_shards(&cluster->topology), placement);
-        pause_ms = status == STATUS_OK           ? 0
-                   : pause_ms == 0               ? RETRY_MS
-                   : 2 * pause_ms < RETRY_MS_MAX ? 2 * pause_ms
-                                                 : RETRY_MS_MAX;
+        if (status == STATUS_OK)
+            pause_ms = 0;
+        else
+            pause_ms = pause_ms == 0 ? RETRY_MS : (unsigned)least(2 * pause_ms, RETRY_MS_MAX);
         continues = cluster_pause(cluster, pause_ms);
     }
     return NULL;

@@ -134,18 +134,13 @@ static const char *const choices[][4] = {
 };
 static const char *const comparisons[] = {"diff", "flame-diff", "regressions", NULL};
 
-static bool is_among(const char *const *names, const char *name)
-{
-    while (*names && strcmp(*names, name) != 0) names++;
-    return *names != NULL;
-}
-
 /* False after an error: PARAMETER has few values, and this is none of them. */
 static bool check_choice(struct request *request, const struct parameter *parameter)
 {
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
         const char *const *values = choices[i] + 1;
-        if (strcmp(choices[i][0], parameter->name) != 0 || is_among(values, parameter->value)) continue;
+        struct slice value = slice_of_text(parameter->value);
+        if (strcmp(choices[i][0], parameter->name) != 0 || slice_is_one_of(value, values)) continue;
         answer_error(request, 400, "%s: %s%s%s is needed", parameter->name, values[0], values[1] ? " or " : "",
                      values[1] ? values[1] : "");
         return false;
@@ -155,7 +150,7 @@ static bool check_choice(struct request *request, const struct parameter *parame
 
 static bool check_base(struct request *request, const char *name)
 {
-    if (is_among(comparisons, request->route)) return true;
+    if (slice_is_one_of(slice_of_text(request->route), comparisons)) return true;
     answer_error(request, 400, "%.100s: only diff, flame-diff and regressions have a base", name);
     return false;
 }
@@ -163,18 +158,18 @@ static bool check_base(struct request *request, const char *name)
 static bool check_parameter(struct request *request, const struct parameter *parameter)
 {
     static const char base[] = "base_";
-    const char *name = parameter->name;
-    if (is_among(numbers, name)) {
+    struct slice name = slice_of_text(parameter->name);
+    if (slice_is_one_of(name, numbers)) {
         size_t digits = strspn(parameter->value, "0123456789");
         bool is_number = digits > 0 && digits < 10 && parameter->value[digits] == '\0';
-        if (!is_number) answer_error(request, 400, "%s: a number is needed", name);
+        if (!is_number) answer_error(request, 400, "%s: a number is needed", parameter->name);
         return is_number;
     }
-    if (is_among(selectors, name)) return true;
-    if (is_among(texts, name)) return check_choice(request, parameter);
-    if (strncmp(name, base, strlen(base)) == 0 && is_among(selectors, name + strlen(base)))
-        return check_base(request, name);
-    answer_error(request, 400, "there is no parameter %.100s; see doc/serve.md", name);
+    if (slice_is_one_of(name, selectors)) return true;
+    if (slice_is_one_of(name, texts)) return check_choice(request, parameter);
+    if (text_begins_with(name, base) && slice_is_one_of(text_from(name, strlen(base)), selectors))
+        return check_base(request, parameter->name);
+    answer_error(request, 400, "there is no parameter %.100s; see doc/serve.md", parameter->name);
     return false;
 }
 

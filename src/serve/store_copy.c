@@ -44,10 +44,10 @@ struct copying {
     enum status status; /* result of a visitor */
 };
 
-static bool pause_ms(unsigned milliseconds)
+static void pause_ms(unsigned milliseconds)
 {
-    const struct timespec pause = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
-    return nanosleep(&pause, NULL) == 0;
+    const struct timespec pause = timespec_of(milliseconds * MILLISECOND_NS);
+    (void)nanosleep(&pause, NULL);
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -140,7 +140,7 @@ static enum status add_batch(struct copying *copying, const struct store_batch *
     enum status status;
     while ((status = store_add(copying->target, batch, &duplicates, copying->error)) == STATUS_TOO_LARGE &&
            clock_monotonic_ns() < end_ns)
-        (void)pause_ms(FULL_PAUSE_MS);
+        pause_ms(FULL_PAUSE_MS);
     return status;
 }
 
@@ -283,7 +283,7 @@ static enum status compare_window(struct copy_window *window)
         status = read_window(window, window->copying->target, compare_chunk);
         for (size_t i = 0; i < window->count; i++) window->different += window->items[i].content != 0;
         if (window->different == 0) break;
-        (void)pause_ms(1000);
+        pause_ms(1000);
     }
     window->copying->counts->different += unread + window->different;
     return status;
@@ -405,7 +405,7 @@ static enum status wait_until_taken(struct copying *copying)
         if (clock_monotonic_ns() > end_ns)
             return error_set(copying->error, STATUS_IO, 0,
                              "the cluster takes nothing; run the command again to continue");
-        (void)pause_ms(FULL_PAUSE_MS);
+        pause_ms(FULL_PAUSE_MS);
     }
 }
 
