@@ -349,6 +349,13 @@ static void do_counts(void)
                  (unsigned long)counts.sent, (unsigned long)counts.limited, (unsigned long)counts.discarded);
 }
 
+/* Waits until so many chunks and transactions were made, which the helper does when it comes to it. */
+static void do_made(void)
+{
+    uint64_t wanted = next_number();
+    for (unsigned i = 0; i < 2000 && offbeat_counts().made < wanted; i++) pause_for(5);
+}
+
 /* --- Spans: the newest is the one that a child is of ---------------------------------------------------------------
  */
 
@@ -665,6 +672,7 @@ static const struct {
     {"atexit", do_atexit},
     {"id", do_id},
     {"counts", do_counts},
+    {"made", do_made},
     {"handle", do_handle},
     {"ignore", do_ignore},
     {"fork", do_fork},

@@ -60,7 +60,7 @@ def what_the_spool_has_no_room_for_is_counted_once():
         size = spooled(folder)[0].stat().st_size
         shutil.rmtree(folder / "spool")
         again, most = "start await work 200 stop flush 1000 ", size * 3 // 2
-        ran = drive(server, folder, words + 3 * again + "counts", spool_bytes_max=most, shutdown_timeout_ms=1000)
+        ran = drive(server, folder, words + 3 * again + "made 4 counts", spool_bytes_max=most, shutdown_timeout_ms=1000)
         waiting = [path.stat().st_size for path in spooled(folder)]  # chunks differ in size
         check(0 < sum(waiting) <= most and len(waiting) < 4, f"waiting: {waiting} of {most}")
         check_equal(ran.counts(), {"made": 4, "sent": 0, "limited": 0, "discarded": 4 - len(waiting)}, f"counts: {ran.said}")
@@ -104,7 +104,7 @@ def withheld(server):
 @case
 def after_a_rate_limit_the_profiler_starts_again():
     with Folder() as folder, FakeServer([answer(200, X_Sentry_Rate_Limits="5:profile_chunk:key")]) as server:
-        ran = drive(server, folder, "init start id await work 200 flush 30000 flush 30000 flush 30000 id sleep 6500 id start id await work 200 stop "
+        ran = drive(server, folder, "init start id await work 500 flush 30000 flush 30000 flush 30000 id sleep 6500 id start id await work 200 stop "
                     "flush 30000 flush 30000 counts shutdown")
         first, limited, after, second = ran.printed["id"]
         check_equal((limited, after), ("", ""), "does not start automatically")
