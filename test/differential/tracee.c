@@ -246,7 +246,8 @@ void tracee_walk(struct tracee *tracee, struct stack *ret_stack)
 {
     struct unwind_registers registers = registers_of(&tracee->registers);
     const struct unwind_code code = {.read = read_code, .context = tracee};
-    struct unwind_memory memory = {.extend = extend, .context = tracee, .code = &code};
+    struct unwind_memory memory = {
+        .extend = extend, .context = tracee, .code = &code, .stack_pointers = ret_stack->stack_pointers};
     const struct unwind_modules modules = modules_of(tracee);
     ret_stack->outcome = unwind_walk(&modules, &registers, &memory, &tracee->resume_cache, ret_stack->addresses,
                                      TRACEE_FRAMES_MAX, &ret_stack->count);

@@ -12,7 +12,8 @@ enum { TRACEE_MODULES_MAX = 512, TRACEE_FRAMES_MAX = 2048, TRACEE_BLOCK = 16 << 
 
 struct stack {
     size_t count;
-    uint64_t addresses[TRACEE_FRAMES_MAX]; /* return addresses, leaf first, as unwind_walk gives them */
+    uint64_t addresses[TRACEE_FRAMES_MAX];      /* return addresses, leaf first, as unwind_walk gives them */
+    uint64_t stack_pointers[TRACEE_FRAMES_MAX]; /* stack pointers of our walk */
     bool reached_root;
     enum unwind_outcome outcome; /* outcome of our walk */
 };

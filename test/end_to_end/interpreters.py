@@ -291,6 +291,37 @@ def add_release(release):
 for release in RELEASES:
     add_release(release)
 
+
+# --- The records on the C stack ----------------------------------------------------------------------------------------
+
+def check_records(stops, python):
+    """Each record that the interpreter has left is in exactly one native frame of its stack, at STOPS random moments."""
+    done = run(OFFBEAT.programs / "python_records", stops, *python, SHARES[1], 60)
+    if done.returncode == 77:
+        skip(text(done.stderr))
+    found = json.loads(text(done.stdout))
+    print(f"# {found}")
+    check(found["stacks"] > 0.97 * stops and found["records"] > found["stacks"], f"few stacks: {found}")
+    check_equal(found["in_one_frame"], found["records"], "records in exactly one native frame")
+    check_equal((found["shared"], found["not_merged"]), (0, 0), "records in the same frame, and stacks that were not merged")
+
+
+@case
+def every_record_is_in_one_native_frame_without_a_symbol_table():
+    with Folder() as folder:
+        stripped = folder / "python3"
+        check_equal(run("strip", "-s", "-o", stripped, PYTHON).returncode, 0, "status of strip")
+        check(".symtab" not in text(run("readelf", "-SW", stripped).stdout), "the copy has symbols")
+        check_records(300, ("/usr/bin/env", "PYTHONHOME=/usr", stripped))
+
+
+@long
+@case
+def every_record_of_other_releases_is_in_one_native_frame():
+    for release in ("trixie", "sid"):  # 3.9 leaves none
+        check_records(3000, python_of(release)[1])
+
+
 # --- A storm of code objects, imports and threads ------------------------------------------------------------------
 
 STORM = (PYTHON, ROOT / "test/end_to_end/python_storm.py")
