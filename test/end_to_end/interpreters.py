@@ -219,6 +219,39 @@ def methods_have_their_totals_beside_cprofile():
     check_beside_cprofile("objects")
 
 
+# --- Beside Excimer and stackprof --------------------------------------------------------------------------------------
+
+def check_beside(program, other, variable):
+    """A program is recorded by BPF while OTHER, which it loads, records it too: offbeat is within POINTS of what its functions have
+    spent, and by no more than a point farther from that than OTHER."""
+    with Folder() as folder:
+        with Running("/usr/bin/env", f"{variable}={folder}/seen.json", *program, 6) as process:
+            record_from_outside(folder, "bpf", process, 60)
+            spent = json.loads(process.stdout.read())
+        seen = {name.rpartition("#")[2]: count for name, count in json.loads((folder / "seen.json").read_text(encoding="utf-8")).items()}
+        shown = shares_of(folder, spent)
+        true, theirs = ({name: 100 * values.get(name, 0) / sum(values.get(name, 0) for name in spent) for name in spent} for values in (spent, seen))
+        rows = {name: (round(true[name], 1), round(shown[name], 1), round(theirs[name], 1)) for name in spent}
+        print(f"# percent spent, by offbeat, by {other}: {rows}")
+        ours, others = (max(abs(true[name] - values[name]) for name in spent) for values in (shown, theirs))
+        check(ours <= POINTS and ours <= others + 1, f"{ours:.1f} points from what was spent, {other} {others:.1f}")
+
+
+@long
+@case_by_the_clock
+def php_functions_have_their_shares_beside_excimer():
+    needs("/usr/lib/php/20220829/excimer.so")
+    check_beside((PHP, "-n", "-d", "extension=excimer.so", "-d", f"auto_prepend_file={ROOT}/test/end_to_end/php_excimer.php", PHP_SHARES[-1]),
+                 "excimer", "EXCIMER")
+
+
+@long
+@case_by_the_clock
+def ruby_functions_have_their_shares_beside_stackprof():
+    needs("/usr/bin/stackprof")
+    check_beside((RUBY, "-r", ROOT / "test/end_to_end/ruby_stackprof.rb", RUBY_SHARES[-1]), "stackprof", "STACKPROF")
+
+
 # --- An ordinary user, and Python of other releases of Debian ----------------------------------------------------------
 
 @case_by_the_clock
