@@ -148,6 +148,64 @@ TEST(a_frame_does_not_begin_when_one_of_its_name_ends)
     profile_fini(&profile);
 }
 
+/* --- Samples of stacks, as Hermes writes them: numbers are texts, and a caller may come after its callee. -----------
+ */
+
+#define SAMPLE(at, frame) "{\"ts\":\"" at "\",\"pid\":7,\"tid\":\"8\",\"weight\":\"1\",\"sf\":" frame "}"
+#define SAMPLED(events, samples, frames)                                                                               \
+    "{\"traceEvents\":[" events "],\"samples\":[" samples "],\"stackFrames\":{" frames "}}"
+#define FRAMES                                                                                                         \
+    "\"3\":{\"name\":\"f(http://a:8081/b.js?c=d:17:4)\",\"line\":\"19\",\"parent\":\"1\"},"                            \
+    "\"2\":{\"name\":\"[GC]\",\"parent\":1},\"1\":{\"name\":\"[root]\"}"
+
+TEST(samples_of_stacks_last_until_the_next_one)
+{
+    const char *text =
+        SAMPLED("", SAMPLE("10", "1") "," SAMPLE("15", "3") "," SAMPLE("35", "2") "," SAMPLE("36", "1"), FRAMES);
+    check_stacks(&format_chrome_trace, text, "[root] 5000\n[root];[GC] 1000\n[root];f 20000\n");
+    CHECK(detected_format(slice_of_text(text)) == &format_chrome_trace);
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    bool is_found = false;
+    for (size_t i = 0; i < profile.functions.count; i++) {
+        const struct function *function = &profile.functions.items[i];
+        if (function->start_line != 17) continue;
+        is_found = true;
+        CHECK_TEXT(profile_c_string(&profile, function->file_name), "http://a:8081/b.js?c=d");
+    }
+    CHECK(is_found);
+    profile_fini(&profile);
+}
+
+TEST(events_beside_samples_are_left_out_and_named)
+{
+    struct profile profile;
+    const char *text = SAMPLED(COMPLETE("a", "0", "9") "," COMPLETE("b", "0", "0") "," BEGIN("c", "1") "," END("2"),
+                               SAMPLE("10", "1") "," SAMPLE("15", "1"), FRAMES);
+    check_stacks(&format_chrome_trace, text, "[root] 5000\n");
+    profile_init(&profile);
+    CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.omissions.count, 1);
+    profile_fini(&profile);
+}
+
+TEST(frames_that_are_not_there_or_in_a_circle_are_rejected)
+{
+    static const char *const broken[] = {
+        SAMPLED("", SAMPLE("10", "9") "," SAMPLE("15", "1"), FRAMES),
+        SAMPLED("", SAMPLE("10", "1") "," SAMPLE("15", "1"),
+                "\"1\":{\"name\":\"a\",\"parent\":2},\"2\":{\"name\":\"b\",\"parent\":1}"),
+        SAMPLED("", SAMPLE("10", "1") "," SAMPLE("15", "1"), "\"1\":{\"name\":\"a\"},\"1\":{\"name\":\"b\"}"),
+    };
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        struct profile profile;
+        profile_init(&profile);
+        CHECK(chrome_trace_decode(slice_of_text(broken[i]), &profile, NULL) != STATUS_OK);
+        profile_fini(&profile);
+    }
+}
+
 TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* Reads trace events. They are in any order: all are collected, sorted by thread and time, and replayed.
+/* Reads trace events, and samples of stacks. They are in any order: all are collected, sorted by thread and time, and
+ * replayed.
  * SPDX-License-Identifier: MIT */
 #include "format/viewer/chrome_trace.h"
 
@@ -7,6 +8,7 @@
 #include "format/common/format_ops.h"
 #include "format/common/json_kind.h"
 #include "format/common/json_members.h"
+#include "format/viewer/chrome_trace_frames.h"
 #include "profile/processes.h"
 
 #include <stdio.h>
@@ -18,13 +20,14 @@ enum {
     OWN_BYTES_MAX = 64, /* at the front of a file that offbeat wrote, which may have no event */
 };
 
-enum kind { EVENT_BEGINS, EVENT_ENDS, EVENT_COMPLETE };
+enum kind { EVENT_BEGINS, EVENT_ENDS, EVENT_COMPLETE, EVENT_SAMPLED };
 
 struct event {
     uint64_t start_ns, end_ns; /* END_NS: of EVENT_COMPLETE */
     uint32_t track, order;
     struct string_id name; /* 0: none, which ends of any event may have */
     struct location_id place;
+    struct stack_id stack; /* of EVENT_SAMPLED: the thread has it until its next one */
     enum kind kind;
 };
 
@@ -55,6 +58,9 @@ struct decoder {
     const struct track *track; /* track that is replayed */
     uint64_t clock_ns, first_ns, last_ns, start_ns;
     int64_t ends_without_begin, events_cut;
+    struct trace_frames frames;
+    bool has_samples; /* their stacks count, and no event */
+    size_t events_left_out;
 };
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
@@ -131,7 +137,7 @@ static struct process_name *find_process(struct decoder *decoder, struct string_
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
-enum { PHASE, NAME, PID, TID, TIME, DURATION, ARGUMENTS, MEMBERS };
+enum { PHASE, NAME, PID, TID, TIME, DURATION, ARGUMENTS, FRAME, MEMBERS };
 
 static void read_metadata(struct decoder *decoder, const struct json_member *members)
 {
@@ -162,11 +168,13 @@ static void add_event(struct decoder *decoder, const struct json_member *members
     };
     event.end_ns = event.start_ns + read_time(decoder, members[DURATION].value);
     event.name = json_parts_string(&decoder->file, members[NAME].value);
-    if (kind != EVENT_ENDS) {
+    if (kind == EVENT_BEGINS || kind == EVENT_COMPLETE) {
         struct function function = {.name = event.name};
         struct line line = {.function = profile_add_function(profile, &function)};
         event.place = profile_add_location(profile, &(struct location){0}, &line, 1);
     }
+    if (kind == EVENT_SAMPLED)
+        event.stack = trace_frames_stack(&decoder->frames, json_parts_string(&decoder->file, members[FRAME].value));
     (void)find_process(decoder, pid);
     if (event.track != INDEX_NONE && !ARRAY_PUSH(&decoder->events, ITEMS_MAX, event))
         json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
@@ -174,12 +182,18 @@ static void add_event(struct decoder *decoder, const struct json_member *members
 
 static void read_event(struct decoder *decoder, struct json_reader *reader)
 {
-    struct json_member members[MEMBERS] = {{.name = "ph"}, {.name = "name"}, {.name = "pid"}, {.name = "tid"},
-                                           {.name = "ts"}, {.name = "dur"},  {.name = "args"}};
+    struct json_member members[MEMBERS] = {{.name = "ph"}, {.name = "name"}, {.name = "pid"},  {.name = "tid"},
+                                           {.name = "ts"}, {.name = "dur"},  {.name = "args"}, {.name = "sf"}};
     json_members_note(reader, members, MEMBERS);
     if (reader->failed) return;
     struct slice phase = members[PHASE].value;
-    if (slice_equals_text(phase, "\"B\""))
+    if (phase.size == 0 && members[FRAME].value.size > 0)
+        add_event(decoder, members, EVENT_SAMPLED);
+    else if (decoder->has_samples && (slice_equals_text(phase, "\"B\"") || read_time(decoder, members[DURATION].value)))
+        decoder->events_left_out++;
+    else if (decoder->has_samples && !slice_equals_text(phase, "\"M\""))
+        return;
+    else if (slice_equals_text(phase, "\"B\""))
         add_event(decoder, members, EVENT_BEGINS);
     else if (slice_equals_text(phase, "\"E\""))
         add_event(decoder, members, EVENT_ENDS);
@@ -315,6 +329,14 @@ static void close_event(struct decoder *decoder, struct string_id name)
         decoder->ends_without_begin++;
 }
 
+static void open_sample(struct decoder *decoder, const struct event *event)
+{
+    struct open_event sampled = {.stack = event->stack, .end_ns = UINT64_MAX};
+    decoder->open.count = 0;
+    if (event->stack.index && !ARRAY_PUSH(&decoder->open, ITEMS_MAX, sampled))
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
+}
+
 static void replay_event(struct decoder *decoder, const struct event *event)
 {
     const struct track *track = &decoder->tracks.items[event->track];
@@ -325,7 +347,9 @@ static void replay_event(struct decoder *decoder, const struct event *event)
         decoder->clock_ns = event->start_ns;
     }
     advance_to(decoder, event->start_ns);
-    if (event->kind == EVENT_ENDS)
+    if (event->kind == EVENT_SAMPLED)
+        open_sample(decoder, event);
+    else if (event->kind == EVENT_ENDS)
         close_event(decoder, event->name);
     else
         open_event(decoder, event);
@@ -426,9 +450,19 @@ static struct slice list_of_cut_object(struct slice bytes)
     return list;
 }
 
+/* Samples of stacks, each of which its thread has until the next one. */
+static void read_samples(struct decoder *decoder, struct slice frames, struct slice samples)
+{
+    trace_frames_read(&decoder->frames, frames);
+    read_events(decoder, samples, false);
+    decoder->has_samples = decoder->events.count > 0;
+}
+
 static void read_file(struct decoder *decoder)
 {
-    struct json_member members[] = {{.name = "traceEvents"}, {.name = "otherData"}};
+    enum { EVENTS, OTHER, SAMPLES, FRAMES, PARTS };
+    struct json_member members[PARTS] = {
+        {.name = "traceEvents"}, {.name = "otherData"}, {.name = "samples"}, {.name = "stackFrames"}};
     struct json_reader reader;
     json_reader_init(&reader, decoder->file.bytes);
     bool is_list = json_peek(&reader) == JSON_ARRAY;
@@ -437,7 +471,7 @@ static void read_file(struct decoder *decoder)
         read_events(decoder, decoder->file.bytes, true);
         return;
     }
-    json_parts_note(&decoder->file, decoder->file.bytes, members, 2);
+    json_parts_note(&decoder->file, decoder->file.bytes, members, PARTS);
     struct slice cut_list = slice_of(NULL, 0);
     if (decoder->file.status == STATUS_MALFORMED) cut_list = list_of_cut_object(decoder->file.bytes);
     if (cut_list.size > 0) {
@@ -448,11 +482,17 @@ static void read_file(struct decoder *decoder)
         return;
     }
     if (decoder->file.status != STATUS_OK) return;
-    read_start(decoder, members[1].value);
-    if (members[0].value.size == 0)
+    read_start(decoder, members[OTHER].value);
+    if (members[FRAMES].value.size > 0 && members[SAMPLES].value.size > 0)
+        read_samples(decoder, members[FRAMES].value, members[SAMPLES].value);
+    if (members[EVENTS].value.size == 0)
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "there is no list \"traceEvents\"");
     else
-        read_events(decoder, members[0].value, false);
+        read_events(decoder, members[EVENTS].value, false);
+    if (decoder->events_left_out > 0) {
+        profile_add_omission(decoder->file.profile, "%zu events are left out: the samples of stacks count",
+                             decoder->events_left_out);
+    }
 }
 
 /* True if an event of PHASES is in BYTES. */
@@ -476,7 +516,7 @@ bool chrome_trace_detect(struct slice bytes)
     struct slice front = slice_of(bytes.data, bytes.size < OWN_BYTES_MAX ? bytes.size : OWN_BYTES_MAX);
     if (json_kind_of_profile(bytes) != JSON_PROFILE_CHROME_TRACE) return false;
     if (memmem(front.data, front.size, CHROME_TRACE_START, strlen(CHROME_TRACE_START))) return true;
-    if (!has_phase(bytes, "BX")) return false;
+    if (!has_phase(bytes, "BX") && !memmem(bytes.data, bytes.size, "\"stackFrames\"", 13)) return false;
     for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
         if (memmem(bytes.data, bytes.size, profiles[i], strlen(profiles[i]))) return false;
     }
@@ -486,6 +526,7 @@ bool chrome_trace_detect(struct slice bytes)
 enum status chrome_trace_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
+    decoder.frames.file = &decoder.file;
     read_file(&decoder);
     if (decoder.file.status == STATUS_OK) add_samples(&decoder);
     enum status status = decoder.file.status;
@@ -495,6 +536,7 @@ enum status chrome_trace_decode(struct slice bytes, struct profile *profile, str
     free(decoder.processes.items);
     index_table_fini(&decoder.processes.index);
     free(decoder.open.items);
+    trace_frames_fini(&decoder.frames);
     if (status == STATUS_OK) status = profile_failed(profile, error);
     return status == STATUS_OK ? profile_sort_by_time(profile, error) : status;
 }
