@@ -35,6 +35,30 @@ TEST(a_complete_event_ends_with_the_one_around_it)
     profile_fini(&profile);
 }
 
+TEST(what_an_event_is_about_is_in_its_name)
+{
+#define ABOUT(name, at, length, arguments)                                                                             \
+    "{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" at ",\"dur\":" length ",\"args\":" arguments "}"
+    check_stacks(&format_chrome_trace,
+                 "[" ABOUT("Source", "0", "10", "{\"detail\":\"/usr/include/a.h\"}") ","   //
+                 ABOUT("checkSourceFile", "20", "1", "{\"pos\":3,\"path\":\"/b.ts\"}") "," //
+                 ABOUT("OptFunction", "30", "1", "{\"detail\":\"\"}") "," ABOUT("x", "40", "1", "[]") "]",
+                 "OptFunction 1000\nSource: /usr/include/a.h 10000\ncheckSourceFile: /b.ts 1000\nx 1000\n");
+}
+
+TEST(totals_of_clang_are_left_out)
+{
+    struct profile profile;
+    const char *text = "{\"traceEvents\":[" COMPLETE("Frontend", "5", "5") "," ABOUT(
+        "Total Frontend", "0", "5",
+        "{\"count\":1,\"avg ms\":0}") "," COMPLETE("Total work", "20", "1") "],\"beginningOfTime\":1700000000000000}";
+    check_stacks(&format_chrome_trace, text, "Frontend 5000\nTotal work 1000\n");
+    profile_init(&profile);
+    CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.time_ns, 1700000000000000000);
+    profile_fini(&profile);
+}
+
 TEST(an_end_without_a_begin_is_counted_and_ignored)
 {
     check_stacks(&format_chrome_trace,

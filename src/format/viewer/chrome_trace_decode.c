@@ -11,12 +11,14 @@
 #include "format/viewer/chrome_trace_frames.h"
 #include "profile/processes.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     ITEMS_MAX = PROFILE_ENTITIES_MAX,
     THREAD_ID_BYTES_MAX = 256,
+    NAME_BYTES_MAX = 4096,
     OWN_BYTES_MAX = 64, /* at the front of a file that offbeat wrote, which may have no event */
 };
 
@@ -57,7 +59,7 @@ struct decoder {
     ARRAY_OF(struct open_event) open;
     const struct track *track; /* track that is replayed */
     uint64_t clock_ns, first_ns, last_ns, start_ns;
-    int64_t ends_without_begin, events_cut;
+    int64_t ends_without_begin, events_cut, totals;
     struct trace_frames frames;
     bool has_samples; /* their stacks count, and no event */
     size_t events_left_out;
@@ -156,9 +158,37 @@ static void read_metadata(struct decoder *decoder, const struct json_member *mem
     }
 }
 
+/* True if NAME and ARGUMENTS are those of a sum that clang's -ftime-trace writes beside the events it has summed. */
+static bool is_total_of_clang(struct decoder *decoder, struct slice name, struct slice arguments)
+{
+    struct json_member members[] = {{.name = "count"}, {.name = "avg ms"}};
+    if (!text_begins_with(name, "\"Total ") || arguments.size == 0 || arguments.data[0] != '{') return false;
+    json_parts_note(&decoder->file, arguments, members, 2);
+    return members[0].value.size > 0 && members[1].value.size > 0;
+}
+
+/* NAME and what the event is about, which clang writes as `detail` and TypeScript as `path`. */
+static struct string_id full_name(struct decoder *decoder, struct string_id name, struct slice arguments)
+{
+    struct json_member members[] = {{.name = "detail"}, {.name = "path"}};
+    char text[NAME_BYTES_MAX];
+    if (arguments.size == 0 || arguments.data[0] != '{') return name;
+    json_parts_note(&decoder->file, arguments, members, 2);
+    struct slice about = members[0].value.size > 0 ? members[0].value : members[1].value;
+    if (about.size <= 2 || about.data[0] != '"') return name;
+    struct profile *profile = decoder->file.profile;
+    (void)snprintf(text, sizeof(text), "%s: %s", profile_c_string(profile, name),
+                   profile_c_string(profile, json_parts_text(&decoder->file, about)));
+    return profile_text(profile, text);
+}
+
 static void add_event(struct decoder *decoder, const struct json_member *members, enum kind kind)
 {
     struct profile *profile = decoder->file.profile;
+    if (kind == EVENT_COMPLETE && is_total_of_clang(decoder, members[NAME].value, members[ARGUMENTS].value)) {
+        decoder->totals++;
+        return;
+    }
     struct string_id pid = json_parts_string(&decoder->file, members[PID].value);
     struct event event = {
         .start_ns = read_time(decoder, members[TIME].value),
@@ -169,7 +199,7 @@ static void add_event(struct decoder *decoder, const struct json_member *members
     event.end_ns = event.start_ns + read_time(decoder, members[DURATION].value);
     event.name = json_parts_string(&decoder->file, members[NAME].value);
     if (kind == EVENT_BEGINS || kind == EVENT_COMPLETE) {
-        struct function function = {.name = event.name};
+        struct function function = {.name = full_name(decoder, event.name, members[ARGUMENTS].value)};
         struct line line = {.function = profile_add_function(profile, &function)};
         event.place = profile_add_location(profile, &(struct location){0}, &line, 1);
     }
@@ -414,12 +444,17 @@ static void add_samples(struct decoder *decoder)
     if (decoder->ends_without_begin)
         profile_add_metadata_number(profile, "ends_without_begin", decoder->ends_without_begin);
     if (decoder->events_cut) profile_add_metadata_number(profile, "events_cut", decoder->events_cut);
+    if (decoder->totals)
+        profile_add_omission(profile, "%" PRId64 " totals of clang are left out: they are sums of the events",
+                             decoder->totals);
 }
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-static void read_start(struct decoder *decoder, struct slice other)
+/* OTHER is offbeat's; CLANG is the microsecond in which a compiler began. */
+static void read_start(struct decoder *decoder, struct slice other, struct slice clang)
 {
+    decoder->start_ns = read_time(decoder, clang);
     struct json_reader reader;
     if (other.size == 0 || other.data[0] != '{') return;
     struct slice start = json_parts_member(&decoder->file, other, CHROME_TRACE_START);
@@ -460,9 +495,12 @@ static void read_samples(struct decoder *decoder, struct slice frames, struct sl
 
 static void read_file(struct decoder *decoder)
 {
-    enum { EVENTS, OTHER, SAMPLES, FRAMES, PARTS };
-    struct json_member members[PARTS] = {
-        {.name = "traceEvents"}, {.name = "otherData"}, {.name = "samples"}, {.name = "stackFrames"}};
+    enum { EVENTS, OTHER, SAMPLES, FRAMES, CLANG_START, PARTS };
+    struct json_member members[PARTS] = {{.name = "traceEvents"},
+                                         {.name = "otherData"},
+                                         {.name = "samples"},
+                                         {.name = "stackFrames"},
+                                         {.name = "beginningOfTime"}};
     struct json_reader reader;
     json_reader_init(&reader, decoder->file.bytes);
     bool is_list = json_peek(&reader) == JSON_ARRAY;
@@ -482,7 +520,7 @@ static void read_file(struct decoder *decoder)
         return;
     }
     if (decoder->file.status != STATUS_OK) return;
-    read_start(decoder, members[OTHER].value);
+    read_start(decoder, members[OTHER].value, members[CLANG_START].value);
     if (members[FRAMES].value.size > 0 && members[SAMPLES].value.size > 0)
         read_samples(decoder, members[FRAMES].value, members[SAMPLES].value);
     if (members[EVENTS].value.size == 0)
