@@ -29,7 +29,7 @@ struct event {
     uint32_t track, order;
     struct string_id name; /* 0: none, which ends of any event may have */
     struct location_id place;
-    struct stack_id stack; /* of EVENT_SAMPLED: the thread has it until its next one */
+    struct stack_id stack; /* stack of EVENT_SAMPLED, until the next one of its thread */
     enum kind kind;
 };
 
