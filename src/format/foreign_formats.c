@@ -19,6 +19,7 @@ struct mark {
     const char *hint;
 };
 
+#define PICKLE "a pickle of Python, which only Python opens; it may hold a program"
 #define BYTES(bytes) .text = (bytes), .size = sizeof(bytes) - 1
 
 static const struct mark marks[] = {
@@ -106,7 +107,16 @@ static const struct mark marks[] = {
     {AT_START, BYTES("MOJ"), .hint = "a file of austin in its binary form (MOJO); type: mojo2austin FILE x.austin"},
     {WITHIN_JSON, .text = "\"frame_records\"",
      .hint = "a session of pyinstrument; type: pyinstrument --load=FILE -r speedscope -o x.speedscope.json"},
-    {AT_START, BYTES("\x80\x04\x95"), .hint = "a pickle of Python, which only Python opens; it may hold a program"},
+    {AT_START, BYTES("\x80\2c"), .hint = PICKLE},
+    {AT_START, BYTES("\x80\3c"), .hint = PICKLE},
+    {AT_START, BYTES("\x80\x04\x95"), .hint = PICKLE},
+    {AT_START, BYTES("\x80\x05\x95"), .hint = PICKLE},
+    {AT_START, BYTES("Timer unit: "),
+     .hint = "a table of line_profiler, which has no stacks; record some: offbeat record"},
+    {AT_START, BYTES("NYTProf "), .is_certain = true,
+     .hint = "data of Perl's Devel::NYTProf; type: nytprofcalls FILE | offbeat top -"},
+    {AT_LINE, .text = "  -- ", .other = "%  ",
+     .hint = "a table of LuaJIT's profiler; luajit -jp=G prints stacks, which offbeat reads"},
     {WITHIN, .text = "(most recent call first)",
      .hint = "stacks of Python's faulthandler: one of each thread; for a profile type: py-spy record"},
     {AT_START, BYTES("rbspy0"),
