@@ -353,9 +353,7 @@ static void print_completeness(const struct profile *all)
                    &line);
     if (*profile_metadata_text(all, "sampler_ended"))
         message("the sampler ended before the program did: %s", profile_metadata_text(all, "sampler_ended"));
-    if (completeness.threads_missed > 0)
-        message("%.0f threads were not sampled: a process had more threads than the sampler follows",
-                completeness.threads_missed);
+    print_sentence(completeness_append_unfollowed(&completeness, &line), &line);
     buffer_fini(&line);
 }
 

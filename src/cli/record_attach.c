@@ -206,8 +206,10 @@ void attach_end(struct attachment *attachment)
     recorder_losses(attachment->recorder, &losses);
     uint64_t lost = losses.stacks_lost + losses.runs_missed;
     if (lost > 0)
-        message("%llu stacks of running threads were lost, because the machine is overloaded; lower --frequency",
-                (unsigned long long)lost);
+        message(
+            "%llu stacks of running threads were lost, because the recorder did not run for too long: the machine is "
+            "overloaded, or somebody stopped it; lower --frequency",
+            (unsigned long long)lost);
     if (losses.outdated > 0)
         message(
             "%llu stacks were left out, because their code was unloaded before they were read; the others stand for "

@@ -8,10 +8,12 @@
 
 #include "base/array.h"
 #include "base/unsigned.h"
+#include "recorder/rights.h"
 #include "recorder/task_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,14 +32,15 @@ enum {
     PROCESSORS_MAX = 1 << 13,
     EVENTS_MAX = 1 << 20,
     THREADS_MAX = 1 << 16,
+    OWN_THREAD = 0,    /* for perf_event_open */
     LISTINGS_MAX = 10, /* listings of a process's threads until no new one is found */
 };
 
-/* The ring of a processor, in the first event on it. */
+/* The ring of a processor. */
 struct ring {
     struct perf_event_mmap_page *control; /* NULL: no event is on this processor */
     size_t size;                          /* bytes of its data, a power of two */
-    int descriptor;
+    int descriptor;                       /* its event */
 };
 
 /* The events of a process. */
@@ -51,7 +54,7 @@ struct engine {
     struct engine_options options;
     bool excludes_kernel;
     unsigned processor_count;
-    size_t page_bytes, ring_bytes; /* size of a page, and of the data of the next ring */
+    size_t page_bytes, ring_bytes; /* size of a page, and of the data of a ring */
     struct ring *rings;            /* rings by processor */
     uint64_t lost;
     _Alignas(uint64_t) uint8_t record[RECORD_BYTES_MAX]; /* a record that goes around the end of its ring */
@@ -70,6 +73,7 @@ static int open_event(const struct engine *engine, pid_t tid, int processor)
         .sample_regs_user = perf_registers_mask,
         .sample_stack_user = STACK_BYTES,
         .inherit = 1,
+        .disabled = tid == OWN_THREAD,
         .exclude_kernel = engine->excludes_kernel,
         .exclude_hv = 1,
         .mmap2 = 1,
@@ -87,13 +91,10 @@ static int open_event(const struct engine *engine, pid_t tid, int processor)
 
 static void deny(struct engine_denial *denial, int error)
 {
-    char text[16] = "";
+    int paranoid = rights_kernel_setting("perf_event_paranoid");
+    bool is_exempt = rights_have(CAP_PERFMON) || rights_have(CAP_SYS_ADMIN);
     *denial = (struct engine_denial){0};
-    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-    int paranoid = -1;
-    if (file && fgets(text, sizeof(text), file)) paranoid = atoi(text);
-    if (file) (void)fclose(file);
-    if (paranoid > 2 && (error == EACCES || error == EPERM)) {
+    if (paranoid > 2 && !is_exempt && (error == EACCES || error == EPERM)) {
         (void)snprintf(denial->reason, sizeof(denial->reason), "kernel.perf_event_paranoid is %d", paranoid);
         (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo sysctl kernel.perf_event_paranoid=2");
     } else if (error == EPERM || error == ENOSYS) {
@@ -116,10 +117,10 @@ static void deny(struct engine_denial *denial, int error)
 /* Tries an event on this thread. The kernel's part of it is asked for first. */
 static bool try_event(struct engine *engine, struct engine_denial *ret_denial)
 {
-    int descriptor = open_event(engine, 0, -1);
+    int descriptor = open_event(engine, OWN_THREAD, -1);
     if (descriptor < 0 && (errno == EACCES || errno == EPERM)) {
         engine->excludes_kernel = true;
-        descriptor = open_event(engine, 0, -1);
+        descriptor = open_event(engine, OWN_THREAD, -1);
     }
     if (descriptor < 0)
         deny(ret_denial, errno);
@@ -143,34 +144,55 @@ static bool sees_user_code_only(const struct engine *engine)
 
 /* --- Rings -------------------------------------------------------------------------------------------------------- */
 
-/* Makes the ring of a processor in the event DESCRIPTOR. Locked memory is limited: half the size is tried next. */
-static bool make_ring(struct engine *engine, struct ring *ring, int descriptor)
+/* Makes the ring of PROCESSOR, with SIZE bytes of data, in an event of this thread that never runs. A processor that is
+ * switched off gets none. False with errno: ENOBUFS if the user may not lock so much memory. */
+static bool make_ring(struct engine *engine, unsigned processor, size_t size)
 {
-    for (size_t size = engine->ring_bytes; size >= greatest(RING_BYTES_MIN, engine->page_bytes); size /= 2) {
-        void *shared = mmap(NULL, engine->page_bytes + size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-        if (shared == MAP_FAILED && errno != EPERM) return false;
-        if (shared == MAP_FAILED) continue;
-        engine->ring_bytes = size;
-        *ring = (struct ring){.control = shared, .size = size, .descriptor = descriptor};
+    int descriptor = open_event(engine, OWN_THREAD, (int)processor);
+    if (descriptor < 0) return errno == ENODEV;
+    void *shared = mmap(NULL, engine->page_bytes + size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (shared != MAP_FAILED) {
+        engine->rings[processor] = (struct ring){.control = shared, .size = size, .descriptor = descriptor};
         return true;
     }
-    errno = ENOBUFS; /* EPERM is for rights that are missing */
+    int errno_value = errno;
+    (void)close(descriptor);
+    errno = errno_value == EPERM ? ENOBUFS : errno_value; /* EPERM is for rights that are missing */
     return false;
 }
 
-/* Sends the records of the event DESCRIPTOR to the ring of its processor. */
-static bool join_ring(struct engine *engine, int processor, int descriptor)
+static void free_rings(struct engine *engine)
 {
-    struct ring *ring = &engine->rings[processor];
-    if (ring->control) return ioctl(descriptor, PERF_EVENT_IOC_SET_OUTPUT, ring->descriptor) == 0;
-    /* The event that has the ring outlives its process: it is closed with the engine. */
-    int kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    if (kept < 0) return false;
-    if (make_ring(engine, ring, kept)) return true;
-    int errno_value = errno;
-    (void)close(kept);
-    errno = errno_value;
-    return false;
+    for (unsigned i = 0; engine->rings && i < engine->processor_count; i++) {
+        if (!engine->rings[i].control) continue;
+        (void)munmap(engine->rings[i].control, engine->page_bytes + engine->rings[i].size);
+        (void)close(engine->rings[i].descriptor);
+        engine->rings[i] = (struct ring){0};
+    }
+}
+
+/* Makes a ring for each processor. The memory that a user may lock is for all of them: half the size is tried next.
+ * False with errno. */
+static bool make_rings(struct engine *engine)
+{
+    engine->ring_bytes = RING_BYTES_MAX;
+    for (;;) {
+        unsigned made = 0;
+        while (made < engine->processor_count && make_ring(engine, made, engine->ring_bytes)) made++;
+        bool has_too_little = made < engine->processor_count && errno == ENOBUFS;
+        if (!has_too_little || engine->ring_bytes / 2 < greatest(RING_BYTES_MIN, engine->page_bytes))
+            return made == engine->processor_count;
+        free_rings(engine);
+        engine->ring_bytes /= 2;
+    }
+}
+
+/* Sends the records of the event DESCRIPTOR to the ring of PROCESSOR, which may have been switched on just now. */
+static bool join_ring(struct engine *engine, unsigned processor, int descriptor)
+{
+    const struct ring *ring = &engine->rings[processor];
+    if (!ring->control && (!make_ring(engine, processor, engine->ring_bytes) || !ring->control)) return false;
+    return ioctl(descriptor, PERF_EVENT_IOC_SET_OUTPUT, ring->descriptor) == 0;
 }
 
 /* --- Processes ---------------------------------------------------------------------------------------------------- */
@@ -184,7 +206,7 @@ static bool add_thread(struct engine *engine, struct perf_process *process, pid_
         if (descriptor < 0 && errno == ESRCH) return true;
         if (descriptor < 0 && errno == ENODEV) continue; /* the processor is switched off */
         if (descriptor < 0) return false;
-        if (join_ring(engine, (int)i, descriptor) && ARRAY_PUSH(&process->events, EVENTS_MAX, descriptor)) continue;
+        if (join_ring(engine, i, descriptor) && ARRAY_PUSH(&process->events, EVENTS_MAX, descriptor)) continue;
         int errno_value = errno;
         (void)close(descriptor);
         errno = errno_value;
@@ -374,11 +396,7 @@ static void poll_rings(struct engine *engine, const struct engine_sink *sink)
 static void close_engine(struct engine *engine)
 {
     if (!engine) return;
-    for (unsigned i = 0; engine->rings && i < engine->processor_count; i++) {
-        if (!engine->rings[i].control) continue;
-        (void)munmap(engine->rings[i].control, engine->page_bytes + engine->rings[i].size);
-        (void)close(engine->rings[i].descriptor);
-    }
+    free_rings(engine);
     free(engine->rings);
     free(engine);
 }
@@ -393,10 +411,11 @@ static struct engine *open_engine(const struct engine_options *options, struct e
     }
     engine->options = *options;
     engine->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    engine->ring_bytes = RING_BYTES_MAX;
     engine->processor_count = processors > 0 && processors < PROCESSORS_MAX ? (unsigned)processors : 1;
     engine->rings = calloc(engine->processor_count, sizeof(*engine->rings));
-    if (engine->rings && try_event(engine, ret_denial)) return engine;
+    bool has_events = engine->rings && try_event(engine, ret_denial);
+    if (has_events && make_rings(engine)) return engine;
+    if (has_events) deny(ret_denial, errno);
     close_engine(engine);
     return NULL;
 }

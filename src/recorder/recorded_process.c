@@ -67,11 +67,14 @@ static void warn_of_blocked_threads(struct engine_denial *denial, pid_t pid)
 {
     char text[256];
     if (task_read_text(pid, "syscall", text, sizeof(text)) > 0 || (errno != EACCES && errno != EPERM)) return;
+    int scope = rights_kernel_setting("yama/ptrace_scope");
     if (is_own(pid)) {
+        char cause[48] = "a security module denies it";
+        if (scope > 0) (void)snprintf(cause, sizeof(cause), "kernel.yama.ptrace_scope is %d", scope);
         (void)snprintf(denial->reason, sizeof(denial->reason),
-                       "process %d: the stacks of blocked threads cannot be read, because of kernel.yama.ptrace_scope",
-                       (int)pid);
-        (void)snprintf(denial->remedy, sizeof(denial->remedy), "sudo sysctl kernel.yama.ptrace_scope=0");
+                       "process %d: the stacks of blocked threads cannot be read, because %s", (int)pid, cause);
+        (void)snprintf(denial->remedy, sizeof(denial->remedy),
+                       scope > 0 ? "sudo sysctl kernel.yama.ptrace_scope=0" : "see the rules of AppArmor or SELinux");
         return;
     }
     (void)snprintf(denial->reason, sizeof(denial->reason),

@@ -1,4 +1,4 @@
-/* The capabilities of this process.  SPDX-License-Identifier: MIT */
+/* The rights of this process, and settings of the kernel that limit them.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_RECORDER_RIGHTS_H
 #define OFFBEAT_RECORDER_RIGHTS_H
 
@@ -6,5 +6,8 @@
 
 /* Returns true if CAPABILITY, a number of <linux/capability.h>, is effective. */
 bool rights_have(unsigned capability);
+
+/* Returns the number in /proc/sys/kernel/NAME; -1 if the kernel has no such setting. */
+int rights_kernel_setting(const char *name);
 
 #endif

@@ -244,6 +244,14 @@ bool completeness_append_late(const struct profile *profile, struct buffer *out)
     return true;
 }
 
+bool completeness_append_unfollowed(const struct completeness *completeness, struct buffer *out)
+{
+    if (completeness->threads_missed <= 0) return false;
+    buffer_append_format(out, "%.0f threads were not sampled: a process had more threads than the sampler follows",
+                         completeness->threads_missed);
+    return true;
+}
+
 bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
                                    struct buffer *out)
 {

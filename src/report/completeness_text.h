@@ -31,6 +31,9 @@ bool completeness_append_woken(const struct profile *profile, const struct compl
 /* True where the sampler did not run for much of the time. */
 bool completeness_append_late(const struct profile *profile, struct buffer *out);
 
+/* True where a process had more threads than the sampler follows. */
+bool completeness_append_unfollowed(const struct completeness *completeness, struct buffer *out);
+
 /* Appends the first two in short, for a table: "12 % of the stacks are incomplete, 3 % of the samples are lost". */
 bool completeness_append_short(const struct completeness *completeness, struct buffer *out);
 

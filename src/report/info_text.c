@@ -197,6 +197,7 @@ static void append_completeness(struct buffer *out, const struct profile *profil
     bool is_too_short = completeness_append_too_short(profile, completeness, &line);
     append_sentence(out, "Too short", is_too_short, &line);
     append_sentence(out, "Late", !is_too_short && completeness_append_late(profile, &line), &line);
+    append_sentence(out, "Not sampled", completeness_append_unfollowed(completeness, &line), &line);
     buffer_fini(&line);
 }
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import Folder, Offbeat, case, check, check_equal, main, opens, run, skip, text  # noqa: E402
+from recording import Folder, Offbeat, case, check, check_equal, long, main, opens, run, skip, text, wait_until  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 SECONDS = 60
@@ -194,6 +194,47 @@ def a_program_in_a_language_that_has_no_stacks():
     check_pair("the functions of the Perl program are not in the stacks", ["--", "perl", "-e", "for (1 .. 3e6) { $x += $_ }"], ["--", BUSY, "0.3"])
 
 
+def alone(*limits):
+    """Words that run a command as a user who has no other process, with LIMITS of prlimit."""
+    if os.geteuid() != 0:
+        skip("needs root")
+    return ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", *limits]
+
+
+@case
+def a_limit_of_processes_that_leaves_none_for_the_writer():
+    """SIGUSR1 writes the profile meanwhile. The recorder, the program and the sampler are three."""
+    program = OFFBEAT.reachable().command("record", "-o", "x.pb.gz", "--", "sleep", "1")
+    with Folder() as folder:
+        folder.chmod(0o777)
+        for limit, has_message in ((3, True), (10, False)):
+            job = subprocess.Popen([*alone(f"--nproc={limit}"), *program], cwd=folder, stderr=subprocess.PIPE)
+            children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
+            wait_until(children.read_text, "the program does not begin")
+            job.send_signal(signal.SIGUSR1)
+            said = text(job.communicate(timeout=SECONDS)[1])
+            check(("cannot start a process that writes the profile" in said) == has_message, f"{limit}: {said}")
+
+
+@case
+def a_limit_of_open_files_that_leaves_none_for_a_pipe():
+    with Folder() as folder:
+        for limit, has_message in ((4, True), (6, False)):
+            said = text(run("prlimit", f"--nofile={limit}", *OFFBEAT.command("record", "--", "true"), cwd=folder).stderr)
+            check(("cannot make a pipe" in said) == has_message, f"{limit}: {said}")
+
+
+@long
+@case
+def more_recordings_than_can_be_read():
+    """The program writes them. It takes a second or two for each 10000."""
+    write = "import os, sys\nfor i in range(int(sys.argv[1])): os.symlink('x', os.environ['OFFBEAT_RECORD_DIRECTORY'] + f'/1-{i}.recording')"
+    with Folder() as folder:
+        for count, has_message in ((100001, True), (1000, False)):
+            said = lines_of(folder, "--", sys.executable, "-c", write, count)
+            check(("over 100000 processes" in said) == has_message, f"{count}: {said[-1000:]}")
+
+
 # --- Processes that run already ------------------------------------------------------------------------------------------
 
 def check_engine(engine, message, cause=(), other=()):
@@ -215,6 +256,95 @@ def a_filter_that_forbids_perf_events():
 @case
 def too_few_descriptors_for_perf_events():
     check_engine("perf", "the limit of open files is too low", ["prlimit", "--nofile=8"], [WITHOUT_PERF])
+
+
+def with_setting(name, value):
+    """Words that run a command where the kernel's setting NAME has VALUE, and other settings are hidden."""
+    if os.geteuid() != 0:
+        skip("needs root")
+    path = f"/proc/sys/kernel/{name}"
+    return ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none /proc/sys/kernel && mkdir -p {os.path.dirname(path)} && echo {value} >{path} && exec "$@"', "sh"]
+
+
+@case
+def a_kernel_that_lets_only_root_use_perf_events():
+    """Not a filter; and a filter is what forbids them to a root user, whom the setting does not concern."""
+    unprivileged = ["setpriv", "--bounding-set=-perfmon,-sys_admin"]
+    message = "kernel.perf_event_paranoid is 3; the remedy: sudo sysctl kernel.perf_event_paranoid=2"
+    check_engine("perf", message, [*with_setting("perf_event_paranoid", 3), *unprivileged, WITHOUT_PERF],
+                 [*with_setting("perf_event_paranoid", 2), *unprivileged, WITHOUT_PERF])
+    check_engine("perf", "a seccomp filter forbids", [*with_setting("perf_event_paranoid", 3), WITHOUT_PERF])
+
+
+@case
+def own_blocked_threads_that_yama_or_another_module_hides():
+    """A file that nobody may read stands in for what the kernel denies."""
+    user = alone()
+    with Folder() as folder:
+        folder.chmod(0o777)
+        (folder / "closed").touch(0o000)
+        sleeper = subprocess.Popen([*user, "sleep", "100"])
+        try:
+            hide = ["unshare", "--mount", "sh", "-c", f'mount --bind {folder}/closed /proc/{sleeper.pid}/syscall && exec "$@"', "sh"]
+            for before, message in (([*hide, *with_setting("yama/ptrace_scope", 1)], "because kernel.yama.ptrace_scope is 1"),
+                                    ([*hide, *with_setting("yama/ptrace_scope", 0)], "because a security module denies it"), ([], None)):
+                said = text(run(*before, *user, *OFFBEAT.reachable().command("record", "--engine", "proc", "-p", sleeper.pid, "-d", "0.1"), cwd=folder).stderr)
+                check(message in said if message else "cannot be read" not in said, f"{before}: {said}")
+        finally:
+            sleeper.kill()
+
+
+def wait_for_buffers(recorder):
+    maps = pathlib.Path(f"/proc/{recorder}/maps")
+    wait_until(lambda: maps.read_text(encoding="utf-8").count("perf_event") >= len(os.sched_getaffinity(0)), "the recorder has no buffers")
+
+
+@case
+def other_recorders_have_the_memory_for_buffers_of_perf():
+    """One recorder of a user takes nearly all that the kernel grants, and leaves no second one its part."""
+    user = alone("--memlock=0")
+    with Folder() as folder:
+        folder.chmod(0o777)
+        sleeper = subprocess.Popen([*user, "sleep", "100"])
+        command = OFFBEAT.reachable().command("record", "--engine", "perf", "-p", sleeper.pid, "-d")
+        first = subprocess.Popen([*user, *command, "60", "-o", "first.pb.gz"], cwd=folder, stderr=subprocess.PIPE)
+        try:
+            wait_for_buffers(first.pid)
+            said = text(run(*user, *command, "0.1", "-o", "second.pb.gz", cwd=folder).stderr)
+            check("other programs of this user use up kernel.perf_event_mlock_kb" in said, said)
+            first.send_signal(signal.SIGINT)
+            said = text(first.communicate(timeout=SECONDS)[1])
+            check("mlock_kb" not in said, f"alone: {said}")
+        finally:
+            first.kill()
+            sleeper.kill()
+
+
+def wait_while_it_works(process, seconds):
+    """Until PROCESS, on however busy a machine, has used SECONDS of CPU time more."""
+    time_of = lambda: sum(map(int, pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").split()[13:15]))
+    until = time_of() + seconds * os.sysconf("SC_CLK_TCK")
+    wait_until(lambda: time_of() >= until, "the program does not work")
+
+
+@case
+def a_recorder_that_does_not_run():
+    with Folder() as folder, subprocess.Popen([BUSY, "60"], stdout=subprocess.DEVNULL) as busy:
+        try:
+            for frequency, stops in ((2000, True), (50, False)):
+                job = subprocess.Popen(OFFBEAT.command("record", "--engine", "perf", "-F", frequency, "-p", busy.pid, "-o", "x.pb.gz"), cwd=folder, stderr=subprocess.PIPE)
+                wait_for_buffers(job.pid)
+                wait_while_it_works(busy, 0.5)
+                if stops:
+                    job.send_signal(signal.SIGSTOP)
+                    wait_while_it_works(busy, 0.5)
+                    job.send_signal(signal.SIGCONT)
+                    wait_while_it_works(busy, 0.2) # the kernel reports losses with the next stack
+                job.send_signal(signal.SIGINT)
+                said = text(job.communicate(timeout=SECONDS)[1])
+                check(("stacks of running threads were lost, because the recorder did not run" in said) == stops, f"stopped: {stops}: {said}")
+        finally:
+            busy.kill()
 
 
 @case

@@ -334,6 +334,19 @@ TEST(each_loss_has_its_cause)
     }
 }
 
+TEST(counts_the_threads_that_the_sampler_does_not_follow)
+{
+    for (double missed = 0; missed < 2; missed++) {
+        begin();
+        profile_add_metadata_number(&profile, "threads_missed", (int64_t)missed);
+        CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
+        CHECK(completeness_append_unfollowed(&completeness, &out) == (missed > 0));
+        buffer_append_byte(&out, '\0');
+        CHECK_TEXT((const char *)out.data,
+                   missed > 0 ? "1 threads were not sampled: a process had more threads than the sampler follows" : "");
+    }
+}
+
 TEST(each_cause_of_incomplete_stacks_has_its_text)
 {
     static const char *const causes[][2] = {

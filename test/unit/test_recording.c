@@ -607,6 +607,35 @@ TEST(what_the_process_uses_becomes_measurements)
     free((void *)(uintptr_t)bytes.data);
 }
 
+static enum recording_end end_reason;
+
+static void write_end(void)
+{
+    const uint64_t counters[RECORDING_COUNTER_COUNT] = {[RECORDING_END_REASON] = end_reason};
+    recording_counters(&writer, counters);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+TEST(names_the_reason_for_which_the_sampler_ended)
+{
+    static const char *const expected[] = {
+        [RECORDING_END_NONE] = "",
+        [RECORDING_END_DESCRIPTORS] = "the limit of open files leaves it none to read the threads; raise it "
+                                      "(ulimit -n)",
+        [RECORDING_END_NO_THREAD] = "the limit of threads leaves none for it; raise it (ulimit -u)",
+    };
+    for (end_reason = 0; end_reason <= RECORDING_END_NO_THREAD; end_reason++) {
+        if (!expected[end_reason]) continue;
+        struct slice bytes = recording_of(RECORDING_WALL, write_end);
+        struct profile profile = {0};
+        profile_init(&profile);
+        CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+        CHECK_TEXT(profile_metadata_text(&profile, "sampler_ended"), expected[end_reason]);
+        profile_fini(&profile);
+        free((void *)(uintptr_t)bytes.data);
+    }
+}
+
 /* --- A recorder outside of the process ---------------------------------------------------------------------------- */
 
 enum { CHILD_TICKS = 50, TICK_NS = 10000000 };
