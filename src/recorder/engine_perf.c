@@ -40,7 +40,7 @@ enum {
 struct ring {
     struct perf_event_mmap_page *control; /* NULL: no event is on this processor */
     size_t size;                          /* bytes of its data, a power of two */
-    int descriptor;                       /* its event */
+    int descriptor;                       /* event that has the ring */
 };
 
 /* The events of a process. */
