@@ -116,15 +116,19 @@ static size_t take_header(char *data, size_t size, size_t count, void *context)
     return line.size;
 }
 
-/* Returns whether the server, which may compute an answer for long, answers something else within PING_MS. */
+/* Returns whether the server, which may compute an answer for long, answers something else within PING_MS: "too many
+ * queries" is an answer, too. */
 static bool is_alive(const struct exchange *exchange)
 {
+    bool has_answered = false;
     struct error ignored;
     const struct clickhouse_request ping = {.place = exchange->request->place,
                                             .statement = slice_of_text("SELECT 1"),
                                             .is_without_database = true,
-                                            .answer_ms = exchange->request->ping_ms};
-    return clickhouse_run(exchange->clickhouse, &ping, &ignored) != STATUS_IO; /* a refusal is an answer */
+                                            .answer_ms = exchange->request->ping_ms,
+                                            .has_answered = &has_answered};
+    (void)clickhouse_run(exchange->clickhouse, &ping, &ignored);
+    return has_answered;
 }
 
 /* Ends an exchange with a server that is not alive. */
@@ -137,7 +141,8 @@ static int look_at_progress(void *context, curl_off_t all, curl_off_t received, 
         exchange->moved_bytes = received + sent;
         exchange->moved_ns = now_ns;
     }
-    if (exchange->request->answer_ms) return 0; /* libcurl ends it */
+    if (atomic_load(&exchange->clickhouse->is_ending)) exchange->is_silent = true;
+    if (exchange->request->answer_ms) return exchange->is_silent; /* libcurl ends it */
     if (now_ns - exchange->moved_ns > SILENCE_SECONDS_MAX * SECOND_NS) exchange->is_silent = true;
     if (now_ns - exchange->moved_ns > PING_AFTER_MS * 1000000ull &&
         now_ns - exchange->pinged_ns > PING_AFTER_MS * 1000000ull) {
@@ -282,6 +287,7 @@ static enum status finish(struct exchange *exchange, const struct clickhouse *cl
     if (code != CURLE_OK)
         return error_set(error, STATUS_IO, 0, "%s: %s", request->place, exchange->curl->easy_strerror(code));
     if (!exchange->has_head) return error_set(error, STATUS_IO, 0, "%s: the answer is cut", request->place);
+    if (request->has_answered) *request->has_answered = true;
     if (status == 200) return STATUS_OK;
     buffer_append(&exchange->failure, "", 1);
     if (exchange->failure.size < 2)

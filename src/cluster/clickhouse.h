@@ -10,6 +10,8 @@
 #include "base/status.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 enum { PLACE_SIZE = 280, DATABASE_SIZE = 64, LOGIN_SIZE = 256, IDLE_CONNECTIONS_MAX = 16 };
 
@@ -22,6 +24,7 @@ struct clickhouse {
     pthread_mutex_t lock;  /* lock of IDLE */
     void *idle[IDLE_CONNECTIONS_MAX];
     size_t idle_count;
+    atomic_bool is_ending; /* requests end within a second, as if the server did not answer */
 };
 
 void clickhouse_init(struct clickhouse *clickhouse);
@@ -41,6 +44,7 @@ struct clickhouse_request {
     uint32_t answer_ms; /* longest time until the answer is whole; 0: no limit while the server is alive */
     uint32_t ping_ms;   /* longest time until a server that is asked something else answers; 0: ANSWER_MS counts */
     bool *is_silent;    /* set to true if the server did not answer in time; may be NULL */
+    bool *has_answered; /* set to true if an answer is whole, also one that is a failure; may be NULL */
 };
 
 enum status clickhouse_run(struct clickhouse *clickhouse, const struct clickhouse_request *request,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEPER_MS = 1000, KEEPER_TURNS = 5, LAST_SECONDS = 3, REPORT_SIZE = 512 };
+enum { KEEPER_MS = 1000, KEEPER_TURNS = 5, LAST_MS = 1500, REPORT_SIZE = 512 };
 
 bool cluster_is_address(const char *address)
 {
@@ -83,21 +83,23 @@ static void *keep(void *context)
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-/* The spool is sent as far as that works in some seconds; what is left is sent after the next start. */
+/* The spool is sent as far as that works in a second or two; what is left is sent after the next start. */
 static void cluster_close(void *data)
 {
     struct cluster *cluster = data;
     if (cluster->spool) {
         struct insert_spool_usage usage;
-        uint64_t end_ns = clock_monotonic_ns() + LAST_SECONDS * SECOND_NS;
+        uint64_t end_ns = clock_monotonic_ns() + LAST_MS * MILLISECOND_NS;
         const struct timespec pause = {.tv_nsec = 20 * 1000000};
         insert_spool_stop(cluster->spool);
-        for (insert_spool_usage(cluster->spool, &usage); usage.files > 0 && clock_monotonic_ns() < end_ns;
+        for (insert_spool_usage(cluster->spool, &usage);
+             usage.files > 0 && clock_monotonic_ns() < end_ns && !topology_is_away(&cluster->topology);
              insert_spool_usage(cluster->spool, &usage))
             (void)nanosleep(&pause, NULL);
     }
     (void)pthread_mutex_lock(&cluster->lock);
     cluster->is_ending = true;
+    atomic_store(&cluster->topology.clickhouse.is_ending, true);
     (void)pthread_cond_broadcast(&cluster->changed);
     (void)pthread_mutex_unlock(&cluster->lock);
     if (cluster->has_keeper) (void)pthread_join(cluster->keeper, NULL);

@@ -14,9 +14,10 @@
 enum {
     ROW_BYTES_MAX = 1 << 30,
     FAILED_SECONDS = 10, /* a replica that failed is asked last for so long */
-    FIRST_MS = 700,      /* time in which a replica that has a twin must answer something small */
+    FIRST_MS = 500,      /* time in which a replica that has a twin must answer something small */
     ALL_MS = 2200,       /* time in which one of all replicas of a shard must */
-    LAST_PING_MS = 1200, /* the same after a second of silence in an exchange */
+    LAST_PING_MS = 1100, /* the same after a second of silence in an exchange */
+    SILENT_MS = 2000,    /* a silent replica of which nothing else answers is asked so often */
     CHECKED_MS = 1000,   /* a replica is asked so often whether it lacks rows */
     BEHIND_SECONDS = 3,
     CLOCK_SECONDS_MAX = 30,
@@ -488,9 +489,9 @@ static void look_at_replicas(struct topology *topology, int shard, uint64_t begu
     (void)pthread_mutex_lock(&topology->lock);
     for (size_t i = 0; i < topology->replica_count; i++) {
         const struct replica *replica = &topology->replicas[i];
-        if (!is_of_shard(topology, replica, shard) || replica->is_silent) continue;
+        if (!is_of_shard(topology, replica, shard) || replica->is_silent || has_failed(replica, begun_ns)) continue;
         bool is_old = begun_ns - replica->checked_ns > CHECKED_MS * 1000000ull || !replica->checked_ns;
-        if (is_old && !has_failed(replica, begun_ns))
+        if (is_old)
             asked[count++] = i;
         else
             others++;
@@ -540,16 +541,16 @@ bool topology_is_behind(struct topology *topology, int shard)
     return is_behind;
 }
 
-/* Sets ORDER to the replicas of SHARD: from the preferred one on, those that lack rows behind the others, then those
- * that failed lately, and at the end the silent ones. RET_AWAKE: how many are not silent. */
-static size_t choose_replicas(struct topology *topology, int shard, size_t order[REPLICAS_MAX], size_t *ret_awake)
+/* Sets ORDER to the replicas of SHARD: from the preferred one on, those that lack rows behind the others, and behind
+ * these RET_SOUND those that failed lately, and the silent ones. */
+static size_t choose_replicas(struct topology *topology, int shard, size_t order[REPLICAS_MAX], size_t *ret_sound)
 {
     enum { FAILED = 2, SILENT = 3 };
     size_t count = 0;
     uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&topology->lock);
     for (int wanted = 0; wanted <= SILENT; wanted++) {
-        if (wanted == SILENT) *ret_awake = count;
+        if (wanted == FAILED) *ret_sound = count;
         for (size_t i = 0; i < topology->replica_count; i++) {
             size_t index = (i + topology->preferred[shard]) % topology->replica_count;
             const struct replica *replica = &topology->replicas[index];
@@ -561,11 +562,23 @@ static size_t choose_replicas(struct topology *topology, int shard, size_t order
     return count;
 }
 
+/* Returns whether a replica that is silent was found so just now. */
+static bool was_silent_lately(struct topology *topology, size_t index)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    (void)pthread_mutex_lock(&topology->lock);
+    const struct replica *replica = &topology->replicas[index];
+    bool is_silent = replica->is_silent && now_ns - replica->checked_ns < SILENT_MS * 1000000ull;
+    (void)pthread_mutex_unlock(&topology->lock);
+    return is_silent;
+}
+
 static void note_result(struct topology *topology, int shard, size_t index, enum status status, bool is_silent)
 {
     (void)pthread_mutex_lock(&topology->lock);
     topology->replicas[index].failed_ns = status == STATUS_IO ? clock_monotonic_ns() : 0;
     topology->replicas[index].is_silent = is_silent;
+    if (is_silent) topology->replicas[index].checked_ns = clock_monotonic_ns();
     if (status == STATUS_OK) topology->preferred[shard] = index;
     (void)pthread_mutex_unlock(&topology->lock);
 }
@@ -589,14 +602,15 @@ enum status topology_run(struct topology *topology, const struct shard_request *
     size_t order[REPLICAS_MAX];
     uint64_t begun_ns = clock_monotonic_ns();
     look_at_replicas(topology, request->shard, begun_ns);
-    size_t awake = 0, count = choose_replicas(topology, request->shard, order, &awake);
+    size_t sound = 0, count = choose_replicas(topology, request->shard, order, &sound);
     enum status status = STATUS_IO;
     bool was_silent = false, was_asked = false;
     for (size_t i = 0; i < count && status == STATUS_IO; i++) {
-        bool is_silent = false, is_last = i + 1 == awake;
-        /* A replica that was silent may have come back since. */
-        if (i >= awake && clock_monotonic_ns() - begun_ns > (ALL_MS + FIRST_MS) * 1000000ull) break;
-        if ((was_silent || i >= awake) && !look_at_replica(topology, order[i], left_ms(begun_ns, is_last))) continue;
+        bool is_silent = false, is_last = i + 1 == (sound > 0 ? sound : count);
+        /* One that failed or was silent may have come back since, without the rows of the meantime. */
+        if (i >= sound && clock_monotonic_ns() - begun_ns > (ALL_MS + FIRST_MS) * 1000000ull) break;
+        if (i >= sound && was_silent_lately(topology, order[i])) continue;
+        if ((was_silent || i >= sound) && !look_at_replica(topology, order[i], left_ms(begun_ns, is_last))) continue;
         was_asked = true;
         const struct clickhouse_request one = {
             .place = topology->replicas[order[i]].place,

@@ -560,15 +560,17 @@ uint16_t server_open_loopback(struct server *server)
     return server->loopback ? port_of(server->loopback) : 0;
 }
 
-/* Requests that arrived are answered: the workers empty the queue, and their connections get a moment to send. */
+/* Requests that arrived are answered: the workers empty the queue, and their connections get a moment to send. One that
+ * waits for a cluster does not wait for long. */
 static void finish_requests(struct server *server)
 {
-    enum { PAUSES_MAX = 1500 };
+    enum { PAUSES_MAX = 1500, PATIENT_PAUSES = 25 };
     const struct timespec pause = {.tv_nsec = 20 * 1000000};
     for (int i = 0; i < PAUSES_MAX; i++) {
         bool is_idle = workers_are_idle(&server->workers);
         (void)nanosleep(&pause, NULL);
         if (is_idle) break;
+        if (i == PATIENT_PAUSES) store_hurry(server->store);
     }
 }
 

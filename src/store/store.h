@@ -299,7 +299,8 @@ uint64_t store_age_of_project(struct store *store, uint64_t project, uint64_t ag
  * up. Waiting batches are stored in between. RET_COUNT counts the rollups made. */
 enum status store_update_rollups(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
 
-/* Makes store_expire and store_update_rollups return early from now on, also where they wait for another machine. */
+/* Makes store_add, store_expire and store_update_rollups return early from now on, also where they wait for another
+ * machine. */
 void store_hurry(struct store *store);
 
 /* Copies the store in the folder PATH to the new folder TARGET while a server has it open: everything that was on disk

@@ -83,11 +83,11 @@ class Process:
 
 
 class ZooKeeper(Process):
-    def __init__(self, folder):
-        self.port, = free_ports(1)
+    def __init__(self, folder, host="127.0.0.1"):
+        self.host, (self.port,) = host, free_ports(1)
         os.makedirs(folder)
         with open(os.path.join(folder, "zoo.cfg"), "w") as file:
-            file.write(f"tickTime=1000\ndataDir={folder}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            file.write(f"tickTime=1000\ndataDir={folder}\nclientPort={self.port}\nclientPortAddress={host}\n"
                        "admin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n")
         super().__init__(folder, ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(ZOOKEEPER_JARS),
                                   "org.apache.zookeeper.server.quorum.QuorumPeerMain", os.path.join(folder, "zoo.cfg")])
@@ -97,7 +97,7 @@ class ZooKeeper(Process):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+                with socket.create_connection((self.host, self.port), 1) as connection:
                     connection.sendall(b"ruok")
                     if connection.recv(4) == b"imok":
                         return self
@@ -107,13 +107,15 @@ class ZooKeeper(Process):
 
 
 class Server(Process):
-    """One ClickHouse server. SHARD and REPLICA are its macros. CERTIFICATE: a file, and one with its key, for a port with TLS."""
+    """One ClickHouse server. SHARD and REPLICA are its macros. CERTIFICATE: a file, and one with its key, for a port with TLS. NAMESPACE: the network
+    namespace that has the address HOST."""
 
-    def __init__(self, folder, shard="1", replica="1", zookeeper=None, macros=True, certificate=None):
+    def __init__(self, folder, shard="1", replica="1", zookeeper=None, macros=True, certificate=None, host="127.0.0.1", namespace=None):
+        self.host = host
         self.port, self.tls_port, tcp, between = free_ports(4)
         self.shard, self.replica, self.has_keeper = shard, replica, zookeeper is not None
         os.makedirs(folder)
-        keeper = (f"<zookeeper><node><host>127.0.0.1</host><port>{zookeeper.port}</port></node>"
+        keeper = (f"<zookeeper><node><host>{zookeeper.host}</host><port>{zookeeper.port}</port></node>"
                   "<session_timeout_ms>6000</session_timeout_ms></zookeeper>" if zookeeper else "")
         tls = (f"<https_port>{self.tls_port}</https_port><openSSL><server><certificateFile>{certificate[0]}</certificateFile><privateKeyFile>"
                f"{certificate[1]}</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>" if certificate else "")
@@ -121,7 +123,7 @@ class Server(Process):
         with open(os.path.join(folder, "config.xml"), "w") as file:
             file.write(f"""<yandex><logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog>
 </logger><http_port>{self.port}</http_port><tcp_port>{tcp}</tcp_port><interserver_http_port>{between}</interserver_http_port>
-<interserver_http_host>127.0.0.1</interserver_http_host><listen_host>127.0.0.1</listen_host><path>{folder}/data/</path>
+<interserver_http_host>{host}</interserver_http_host><listen_host>{host}</listen_host><path>{folder}/data/</path>
 <tmp_path>{folder}/tmp/</tmp_path><user_files_path>{folder}/files/</user_files_path>
 <format_schema_path>{folder}/formats/</format_schema_path><users_config>users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
@@ -129,17 +131,18 @@ class Server(Process):
         digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
         with open(os.path.join(folder, "users.xml"), "w") as file:
             file.write(f"""<yandex><profiles><default><max_memory_usage>2000000000</max_memory_usage><log_queries>0</log_queries>
-</default></profiles><users><default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile>
-<quota>default</quota></default><{USER}><password_sha256_hex>{digest}</password_sha256_hex><networks><ip>127.0.0.1</ip>
+</default></profiles><users><default><password></password><networks><ip>::/0</ip></networks><profile>default</profile>
+<quota>default</quota></default><{USER}><password_sha256_hex>{digest}</password_sha256_hex><networks><ip>::/0</ip>
 </networks><profile>default</profile><quota>default</quota></{USER}></users><quotas><default/></quotas></yandex>""")
-        super().__init__(folder, [SERVER, f"--config-file={folder}/config.xml"])
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        super().__init__(folder, inside + [SERVER, f"--config-file={folder}/config.xml"])
 
     @property
     def place(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def query(self, statement, database="default", timeout=20):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             connection.request("POST", "/?" + urllib.parse.urlencode({"database": database, "wait_end_of_query": 1}),
                                statement.encode())

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -64,7 +65,7 @@ class Cluster:
                 server.query(f"DROP DATABASE IF EXISTS {self.database}")
 
 
-_servers = {}
+_servers, _lock = {}, threading.Lock()  # cases may run at the same time
 
 
 def one_server():
@@ -72,12 +73,13 @@ def one_server():
     missing = clickhouse.missing()
     if missing:
         skip(f"{missing} is not installed: the store is tried in files only")
-    if "one" not in _servers:
-        folder = tempfile.TemporaryDirectory(prefix="offbeat-clickhouse-")
-        server = clickhouse.Server(f"{folder.name}/one", macros=False)
-        atexit.register(folder.cleanup)
-        atexit.register(server.stop)
-        _servers["one"] = server.start()
+    with _lock:
+        if "one" not in _servers:
+            folder = tempfile.TemporaryDirectory(prefix="offbeat-clickhouse-")
+            server = clickhouse.Server(f"{folder.name}/one", macros=False)
+            atexit.register(folder.cleanup)
+            atexit.register(server.kill)
+            _servers["one"] = server.start()
     return _servers["one"]
 
 
