@@ -115,14 +115,26 @@ enum status selection_read(struct query *query, const char *prefix, struct selec
 
 /* --- Merging ------------------------------------------------------------------------------------------------------ */
 
+struct time_range chunk_times(const struct profile *profile)
+{
+    struct time_range range = {UINT64_MAX, 0};
+    for (size_t i = 0; i < profile->samples.count && profile->has_times; i++) {
+        uint64_t time_ns = profile->samples.time_ns[i];
+        bool has_date = time_ns >= CHUNK_UPTIMES_END_NS;
+        if (has_date && range.end_ns < CHUNK_UPTIMES_END_NS) range = (struct time_range){time_ns, time_ns};
+        if (!has_date && range.end_ns >= CHUNK_UPTIMES_END_NS) continue;
+        if (time_ns < range.start_ns) range.start_ns = time_ns;
+        if (time_ns > range.end_ns) range.end_ns = time_ns;
+    }
+    return range;
+}
+
 /* Moves the times of PROFILE if they are of a clock that is not the one of days, so that it begins at START_NS. */
 static void move_to_start(struct profile *profile, uint64_t start_ns)
 {
-    uint64_t first_ns = UINT64_MAX;
-    for (size_t i = 0; i < profile->samples.count && profile->has_times; i++) {
-        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
-    }
-    if (first_ns >= CHUNK_UPTIMES_END_NS) return;
+    struct time_range range = chunk_times(profile);
+    uint64_t first_ns = range.start_ns;
+    if (range.start_ns > range.end_ns || range.end_ns >= CHUNK_UPTIMES_END_NS) return;
     profile->time_ns = profile_start_at(start_ns);
     for (size_t i = 0; i < profile->samples.count; i++) profile->samples.time_ns[i] += start_ns - first_ns;
 }

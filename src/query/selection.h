@@ -25,6 +25,14 @@ enum status selection_merge(struct query *query, const struct selection *selecti
 /* The year 2000. Times of files before it count from the start of a machine, as those of perf do. */
 #define CHUNK_UPTIMES_END_NS (946684800 * SECOND_NS)
 
+struct time_range {
+    uint64_t start_ns, end_ns;
+};
+
+/* Returns the times of the first and the last sample of PROFILE; START_NS is larger if no sample has a time. If a
+ * sample has a date, those without one are passed over: their time is unknown. */
+struct time_range chunk_times(const struct profile *profile);
+
 /* Decodes what the store has. A file with such times begins at the start of CHUNK. */
 enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error);
 

@@ -13,6 +13,7 @@
 #include "format/sentry/sentry_v2.h"
 #include "format/sentry/transaction.h"
 #include "profile/profile_extent.h"
+#include "query/selection.h"
 #include "serve/ingest.h"
 #include "spool/category.h"
 
@@ -100,18 +101,13 @@ struct slice ingest_service_of_release(struct slice release)
 
 static void find_extent(const struct profile *profile, struct store_chunk *chunk)
 {
-    uint64_t start_ns = UINT64_MAX, end_ns = 0;
-    for (size_t i = 0; i < profile->samples.count && profile->has_times; i++) {
-        uint64_t time_ns = profile->samples.time_ns[i];
-        if (time_ns < start_ns) start_ns = time_ns;
-        if (time_ns > end_ns) end_ns = time_ns;
+    struct time_range range = chunk_times(profile);
+    if (range.start_ns > range.end_ns) {
+        range.start_ns = profile_start_ns(profile);
+        range.end_ns = range.start_ns + profile->duration_ns;
     }
-    if (start_ns == UINT64_MAX) {
-        start_ns = profile_start_ns(profile);
-        end_ns = start_ns + profile->duration_ns;
-    }
-    chunk->start_ns = start_ns;
-    chunk->end_ns = end_ns < start_ns ? start_ns : end_ns;
+    chunk->start_ns = range.start_ns;
+    chunk->end_ns = range.end_ns < range.start_ns ? range.start_ns : range.end_ns;
 }
 
 void ingest_describe(const struct request *request, const struct profile *profile, const struct chunk_source *source,

@@ -479,6 +479,21 @@ def a_file_whose_clock_is_the_time_since_a_start_ends_when_it_is_received():
 
 
 @case
+def a_sample_without_a_time_does_not_move_the_others():
+    """It has time 0; the others have dates, which stay."""
+    with running(OFFBEAT, "--keep", "14") as server:
+        start = int(time.time()) - 100
+        text = "".join(f"work  100 {moment:.6f}:   100000000 cpu-clock: \n\t  1000 work{i}+0x0 (/bin/work)\n\n"
+                       for i, moment in enumerate((0, start, start + 50, start + 60)))
+        check_equal(server.upload(text.encode(), "service=perf").status, 200, "status")
+        chunk = server.read("chunks?service=perf")["chunks"][0]
+        times = [datetime.datetime.fromisoformat(chunk[name][:26].rstrip("Z") + "+00:00").timestamp() - start for name in ("start", "end")]
+        check(abs(times[0]) < 0.001 and abs(times[1] - 60) < 0.001, f"{chunk}")
+        later = {one["name"] for one in server.read(f"top?service=perf&from={start + 55}")["functions"]}
+        check_equal(later, {"work2", "work3"}, "functions of the end")
+
+
+@case
 def a_diff_names_what_grew():
     with running(OFFBEAT) as server:
         server.send(chunk_envelope(1, start=1_736_928_000, release="shop@1"))
@@ -549,7 +564,7 @@ def every_route_rejects_no_key_a_wrong_key_and_a_key_that_only_writes():
                 check(answer.status in (401, 403), f"POST {route} with {headers}: {answer.status}")
             check_equal(server.request("POST", f"/api/2/{route}", chunk_envelope(2), server.auth()).status, 403, "status of another project")
         check_equal(len(server.read("chunks")["chunks"]), 1, "chunks")
-        for path in ("/healthz", "/readyz"):
+        for path in ("/healthz", "/readyz", "/ready"):
             answer = server.request("GET", path)
             check_equal((answer.status, answer.json()), (200, {"status": "ok"}), f"answer of {path}")
         check_equal(server.request("GET", "/nothing", headers=server.read_header()).status, 404, "status of no route")
