@@ -56,7 +56,8 @@ static int find_keys(const struct request *request, struct slice *ret_key)
 
 enum { PLAIN_SIZE = 200, LETTERS_MAX = (PLAIN_SIZE - 1) / 3 * 4 }; /* more is cut off */
 
-/* The Bearer token, or the password of Basic authentication; NULL: neither is there. PLAIN keeps it. */
+/* The Bearer token, or the password of Basic authentication, or its user name if the password is empty; NULL: none is
+ * there. PLAIN keeps it. */
 static const char *find_credential(const struct request *request, char plain[PLAIN_SIZE])
 {
     const char *value = request->authorization;
@@ -66,8 +67,10 @@ static const char *find_credential(const struct request *request, char plain[PLA
     struct slice letters = slice_of_text(value + strspn(value, " "));
     if (letters.size > LETTERS_MAX) letters.size = LETTERS_MAX;
     plain[base64_decode(letters, (uint8_t *)plain)] = '\0';
-    const char *colon = strchr(plain, ':');
-    return colon ? colon + 1 : NULL; /* any user's name */
+    char *colon = strchr(plain, ':');
+    if (!colon || colon[1]) return colon ? colon + 1 : NULL; /* any user's name */
+    *colon = '\0';
+    return plain;
 }
 
 /* Counts the ways in which the request names a key, and sets RET_KEY to the last one. A Bearer token or a password

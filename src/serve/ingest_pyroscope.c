@@ -10,6 +10,7 @@
 #include "format/pprof/pprof.h"
 #include "serve/ingest.h"
 #include "serve/multipart.h"
+#include "serve/push_json.h"
 #include "serve/pyroscope_labels.h"
 #include "serve/pyroscope_tree.h"
 
@@ -106,8 +107,9 @@ static enum status convert_stacks(const struct request *request, struct slice te
     bool is_trie = slice_equals_text(format, "trie"), is_tree = is_trie || slice_equals_text(format, "tree");
     profile_init(&profile);
     buffer_init(&counted, is_tree ? FOLDED_BYTES_MAX : 3 * text.size + 16);
-    bool is_damaged = is_tree && !pyroscope_tree_fold(text, is_trie, &counted) && !counted.failed;
+    enum status status = STATUS_OK;
     if (is_tree) {
+        status = pyroscope_tree_fold(text, is_trie, &counted, error);
         text = buffer_slice(&counted);
     } else if (slice_equals_text(format, "lines")) {
         while (text.size > 0) { /* lines without counts: each is one sample */
@@ -117,11 +119,9 @@ static enum status convert_stacks(const struct request *request, struct slice te
             buffer_append_text(&counted, " 1\n");
         }
         text = buffer_slice(&counted);
+        if (counted.failed) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     }
-    enum status status =
-        is_damaged ? error_set(error, STATUS_MALFORMED, 0, "the %s is damaged or cut short", is_trie ? "trie" : "tree")
-        : counted.failed ? error_set(error, STATUS_TOO_LARGE, 0, "the stacks have over %d bytes", FOLDED_BYTES_MAX)
-                         : format_collapsed.decode(text, &profile, error);
+    if (status == STATUS_OK) status = format_collapsed.decode(text, &profile, error);
     if (status == STATUS_OK && profile.value_type_count != 1)
         status = error_set(error, STATUS_MALFORMED, 0, "lines with two numbers are no profile");
     if (status == STATUS_OK) {
@@ -261,18 +261,8 @@ void ingest_pyroscope(struct request *request)
 }
 
 /* --- POST /push.v1.PusherService/Push -------------------------------------------------------------------------------
- * The Connect protocol: the request is one protobuf message, and so is the answer, which has no fields.
+ * The Connect protocol: the request is one message, as protobuf or JSON, and so is the answer, which has no fields.
  */
-
-enum {
-    PUSH_SERIES = 1,
-    SERIES_LABELS = 1,
-    SERIES_SAMPLES = 2,
-    LABEL_NAME = 1,
-    LABEL_VALUE = 2,
-    SAMPLE_PROFILE = 1,
-    SAMPLE_ID = 2
-};
 
 /* The profiles of a request, and the memory of those that got labels. */
 struct push {
@@ -353,6 +343,17 @@ static enum status take_series(struct push *push, struct slice series, struct er
     return is_fine ? status : error_set(error, STATUS_MALFORMED, 0, "not protobuf");
 }
 
+static bool is_json_push(const struct request *request)
+{
+    return request_has_type(request, "application/json");
+}
+
+static void answer_push(struct request *request)
+{
+    if (is_json_push(request)) buffer_append_text(&request->answer, "{}");
+    answer_finish(request, is_json_push(request) ? "application/json" : "application/proto");
+}
+
 static void take_push(struct push *push, struct slice message)
 {
     struct request *request = push->request;
@@ -368,14 +369,28 @@ static void take_push(struct push *push, struct slice message)
     if (status != STATUS_OK)
         answer_failure(request, &error);
     else if (ingest_files_store(request, push->files, push->count))
-        answer_finish(request, "application/proto");
+        answer_push(request);
+}
+
+/* The JSON of a push is read as the message that it stands for. */
+static void take_push_of_json(struct push *push, struct slice json)
+{
+    struct buffer message;
+    struct error error = {0};
+    buffer_init(&message, SERVE_FILE_BYTES_MAX);
+    if (push_json_read(json, &message, &error) == STATUS_OK)
+        take_push(push, buffer_slice(&message));
+    else
+        answer_failure(push->request, &error);
+    buffer_fini(&message);
 }
 
 void ingest_push(struct request *request)
 {
     struct buffer bytes;
-    if (!request_has_type(request, "application/proto")) {
-        answer_error(request, 415, "the Content-Type must be application/proto");
+    bool is_json = is_json_push(request);
+    if (!is_json && !request_has_type(request, "application/proto")) {
+        answer_error(request, 415, "the Content-Type must be application/proto or application/json");
         return;
     }
     struct push *push = calloc(1, sizeof(*push));
@@ -383,7 +398,10 @@ void ingest_push(struct request *request)
         answer_error(request, 503, "not enough memory");
     } else if (body_decompress(request, SERVE_FILE_BYTES_MAX, &bytes)) {
         push->request = request;
-        take_push(push, buffer_slice(&bytes));
+        if (is_json)
+            take_push_of_json(push, buffer_slice(&bytes));
+        else
+            take_push(push, buffer_slice(&bytes));
         buffer_fini(&bytes);
     }
     for (size_t i = 0; push && i < push->count; i++) {

@@ -113,6 +113,7 @@ static const struct route routes[] = {
     {"GET",  "/metrics",     ACCESS_METRICS, show_metrics},
     {"GET",  "/healthz",     ACCESS_ALL,   show_health},
     {"GET",  "/readyz",      ACCESS_ALL,   show_readiness},
+    {"GET",  "/ready",       ACCESS_ALL,   show_readiness},
 };
 /* clang-format on */
 

@@ -148,8 +148,12 @@ def trees_and_tries_of_older_clients_are_stacks():
             check_equal(ingest(server, body, headers, name=f"old{number}", **{"from": "now-10s", "until": "now"} | query).status, 200, f"status of {number}")
             functions = {one["name"]: (one["self"], one["total"]) for one in server.read(f"top?service=old{number}&from=now-1d&to=now")["functions"]}
             check_equal(functions, {"work": (300, 300), "worker": (2, 2), "map": (4, 4), "idle": (1, 1), "main": (0, 302)}, f"functions of {number}")
-        for body in [trie[:size] for size in range(1, len(trie))] + [trie + b"\0"] + [b"\0\0\1" * 5000]:
+        for body in [trie[:size] for size in range(1, len(trie))] + [trie + b"\0"]:
             check_equal(ingest(server, body, {}, name="cut", format="trie").status, 400, "status of a cut trie")
+        long = node(b"", 0, node(b"a" * 200_000, 0, node(b"b" * 200_000, 3)))
+        for body, expected in ((b"\0\0\1" * 5000, "a stack has over 4096 levels"), (long, "a stack has over 262144 bytes")):
+            answer = ingest(server, body, {}, name="large", format="trie")
+            check_equal((answer.status, answer.json()), (413, {"detail": expected}), "answer to a large trie")
         check_equal(server.get("top?service=old0&from=now-1y").status, 400, "status of another unit")
 
 
@@ -195,13 +199,41 @@ def each_profile_of_a_push_is_stored_once_with_its_labels():
 
 
 @case
+def a_push_of_json_is_the_push_that_it_stands_for():
+    labels = [{"name": "service_name", "value": "sh\"op"}, {"value": "eu", "name": "region"}, {"name": "extra", "value": None, "other": [{}]}]
+    with running(OFFBEAT) as server:
+        def push_json(text):
+            return server.request("POST", "/push.v1.PusherService/Push", text, basic(server.key) | JSON)
+
+        for name in ("rawProfile", "raw_profile"):
+            sample = {name: base64.b64encode(gzip.compress(pprof(STACKS))).decode(), "ID": f"{1:08x}-0000-4000-8000-{len(name):012x}"}
+            answer = push_json(json.dumps({"series": [{"labels": labels, "samples": [sample]}], "annotations": None}))
+            check_equal((answer.status, answer.body, answer.headers["Content-Type"]), (200, b"{}", "application/json"), f"answer to {name}")
+        check_equal([one["service"] for one in server.read("chunks")["chunks"]], ['sh"op'] * 2, "services")
+        check_equal(functions(server, "tag_focus=region=eu"), {"work": 140, "wait": 60}, "functions of a label")
+        for text in ("", "[]", '{"series":{}}', '{"series":[{"samples":[{"rawProfile":3}]}]}', '{"series":[{"samples":[{"rawProfile":"AAAA"}]}]}', '{"series":[]'):
+            answer = push_json(text)
+            check_equal((answer.status, answer.json().get("code")), (400, "invalid_argument"), f"answer to {text}: {answer.body}")
+
+
+@case
+def a_key_may_be_the_user_of_basic_authentication():
+    with running(OFFBEAT) as server:
+        for secret, status in ((f"{server.key}:", 200), (f"any:{server.key}", 200), (f"{server.key}:x", 400), (f"{server.token}:", 403), (":", 400)):
+            answer = ingest(server, b"a 1\n", {"Authorization": "Basic " + base64.b64encode(secret.encode()).decode()})
+            check_equal(answer.status, status, f"status of {secret}: {answer.body}")
+        reader = {"Authorization": "Basic " + base64.b64encode(f"{server.token}:".encode()).decode()}
+        check_equal(server.get("top?from=1", reader).json()["total"], 2, "total for a reader")
+
+
+@case
 def errors_of_a_push_follow_the_connect_protocol():
     good = ({"service_name": "shop"}, [(pprof(STACKS), "")])
     with running(OFFBEAT) as server:
         for what, answer, status, code in (
                 ("a broken profile", push(server, good, ({"a": "b"}, [(pprof(STACKS)[:-7], "")])), 400, "invalid_argument"),
                 ("an unknown key", push(server, good, key="0" * 32), 403, "permission_denied"),
-                ("another type", push(server, good, headers={"Content-Type": "application/json"}), 415, "invalid_argument"),
+                ("another type", push(server, good, headers={"Content-Type": "application/grpc"}), 415, "invalid_argument"),
                 ("too many", push(server, ({}, [(pprof(STACKS), "")] * 257)), 413, "invalid_argument"),
                 ("no protobuf", server.request("POST", "/push.v1.PusherService/Push", b"\x0a\xff", basic(server.key) | {"Content-Type": "application/proto"}),
                  400, "invalid_argument")):
@@ -352,6 +384,16 @@ def too_many_services_in_one_request_are_rejected():
 
 
 # --- Both -------------------------------------------------------------------------------------------------------------
+
+
+@case
+def an_instance_is_a_session_only_if_it_is_an_id():
+    with running(OFFBEAT) as server:
+        for number, instance in enumerate(("a" * 32, f"{'a' * 8}-{'b' * 4}-4{'c' * 3}-8{'d' * 3}-{'e' * 12}", "a" * 33, "a" * 3000, "-" * 100 + "a" * 32, "A" * 32, "a" * 31, "pod-7")):
+            check_equal(post(server, export(resource(f"shop{number}", 7, number + 1, service_instance_id=instance))).status, 200, f"status of {instance}")
+            plain = instance.replace("-", "")
+            is_id = len(plain) == 32 and plain.islower()
+            check_equal([one["profiler"] for one in server.read(f"chunks?service=shop{number}")["chunks"]], [plain if is_id else ""], f"session of {instance}")
 
 
 @case

@@ -372,7 +372,7 @@ def the_disk_limit_holds_within_a_day():
 @case
 def health_and_readiness_need_no_token():
     with running(OFFBEAT) as server:
-        for path in ("/healthz", "/readyz"):
+        for path in ("/healthz", "/readyz", "/ready"):
             answer = server.request("GET", path)
             check_equal((answer.status, answer.json()), (200, {"status": "ok"}), path)
             check_equal(server.request("POST", path, b"").status, 405, f"status of POST {path}")
