@@ -126,6 +126,48 @@ def the_trace_of_a_chunk_is_read():
     envelope = '{}\n{"type": "profile_chunk", "platform": "android"}\n' + json.dumps(payload)
     check_equal(top(envelope.encode(), "--sample-index=wall"), (WALL, ""), "wall")
     check_equal(run(envelope.encode(), "validate", name="x.envelope")[1].count(": accepted"), 1, "validate")
+    start = json.loads(run(envelope.encode(), "info", "--json", name="x.envelope")[1])["first_sample"]
+    check_equal(start, 1_500_010_000, "the chunk's timestamp and the first 10 µs, in which no method is open")
+
+
+# What SDKs for Android sent before chunks, and React Native beside it: samples of Hermes, in the form of V1.
+PROFILE = {"android_api_level": 33, "device_cpu_frequencies": [], "device_is_emulator": True, "device_locale": "en_US", "device_manufacturer": "G",
+           "device_model": "P", "device_os_name": "android", "device_os_version": "13", "device_physical_memory_bytes": "8000",
+           "environment": "production", "platform": "android", "profile_id": "71bba98d90b545c39f2ae73f702d7ef4", "release": "r@1", "version_code": "1",
+           "version_name": "1.0", "timestamp": "2026-11-28T10:00:00.000Z",
+           "transactions": [{"id": "71bba98d90b545c39f2ae73f702d7ef5", "name": "t", "trace_id": "71bba98d90b545c39f2ae73f702d7ef6",
+                             "active_thread_id": "1", "relative_start_ns": 0, "relative_end_ns": 1000}]}
+SCRIPT = {"samples": [{"thread_id": "9", "stack_id": 0, "elapsed_since_start_ns": f"{at}000"} for at in (1, 2001, 5001)], "stacks": [[0, 1]],
+          "frames": [{"function": "render"}, {"function": "[root]"}], "thread_metadata": {"9": {"name": "JavaScriptThread"}}}
+
+
+def profile(**members):
+    trace = base64.b64encode(regular(3, "dual")).decode().rstrip("=")
+    return json.dumps({**PROFILE, "sampled_profile": trace, **members}).encode()
+
+
+@case
+def the_trace_of_a_profile_without_a_version_is_read_and_accepted():
+    check_equal(top(profile(), "--sample-index=cpu"), (CPU, ""), "cpu")
+    check_equal(run(profile(), "validate")[1].count(": accepted"), 1, "validate")
+    for members, reason in (({"version_code": None}, "profiling_invalid_json: version_code"),
+                            ({"transactions": []}, "profiling_no_transaction_associated"),
+                            ({"sampled_profile": ""}, "profiling_not_enough_samples"), ({"sampled_profile": "AA=="}, "profiling_invalid_base64_value")):
+        check(reason in run(profile(**members), "validate")[1], f"{members}: {run(profile(**members), 'validate')}")
+    check(": accepted" in run(profile(transactions=[], transaction_name="t"), "validate")[1], "a transaction's name")
+
+
+@case
+def the_samples_of_react_native_beside_the_trace_are_read():
+    found, said = top(profile(js_profile=SCRIPT), "--sample-index=wall")
+    check_equal(found, WALL | {"render": 5000}, said)
+    check("CPU time is left out: js_profile" in said, said)
+    facts = json.loads(run(profile(js_profile=SCRIPT), "info", "--json")[1])
+    check_equal({thread["name"] for thread in facts["threads"].values()}, {*THREADS.values(), "JavaScriptThread"}, facts)
+    check_equal((facts["first_sample"], facts["last_sample"]), (1795860000_000_001_000, 1795860000_005_001_000), "one clock")
+    for broken in ({**SCRIPT, "stacks": [[7]]}, {"samples": 3}, []):
+        found, said = top(profile(js_profile=broken), "--sample-index=cpu")
+        check_equal((found, said.count("js_profile is left out: ")), (CPU, 1), said)
 
 
 main()

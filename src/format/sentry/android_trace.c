@@ -374,10 +374,16 @@ static bool android_trace_detect(struct slice bytes)
 
 enum status android_trace_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
+    return android_trace_decode_at(bytes, 0, profile, error);
+}
+
+enum status android_trace_decode_at(struct slice bytes, uint64_t start_ns, struct profile *profile, struct error *error)
+{
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};
     decoder.tracks = calloc(ANDROID_THREADS, sizeof(*decoder.tracks));
     if (!decoder.tracks) reject_memory(&decoder);
     if (decoder.status == STATUS_OK) read_file(&decoder);
+    if (start_ns) decoder.start_ns = start_ns;
     if (decoder.status == STATUS_OK) add_samples(&decoder);
     for (size_t i = 0; decoder.tracks && i < ANDROID_THREADS; i++) free(decoder.tracks[i].open.items);
     free(decoder.tracks);

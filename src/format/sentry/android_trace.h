@@ -8,4 +8,8 @@
  * NULL. */
 enum status android_trace_decode(struct slice bytes, struct profile *profile, struct error *error);
 
+/* The same of a trace that began START_NS nanoseconds after 1970; 0: as its header says, if it does. */
+enum status android_trace_decode_at(struct slice bytes, uint64_t start_ns, struct profile *profile,
+                                    struct error *error);
+
 #endif

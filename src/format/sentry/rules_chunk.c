@@ -194,8 +194,7 @@ static bool perfetto_is_valid(struct validation *validation)
                         "trace");
 }
 
-/* Android's own trace is not read: only its base64 is checked. */
-static bool trace_is_valid(struct validation *validation)
+bool rules_trace_is_valid(struct validation *validation)
 {
     const struct chunk_decoder *decoder = validation->decoder;
     if (validation->context->is_perfetto) return perfetto_is_valid(validation);
@@ -245,7 +244,7 @@ bool rules_apply_v2(struct validation *validation)
         {rules_payload_is_json, BREAKS_BOTH},  {rules_header_is_typed, BREAKS_BOTH},
         {item_is_of_one_class, BREAKS_RELAY},  {rules_version_is_own, BREAKS_BOTH},
         {rules_values_are_typed, BREAKS_BOTH}, {item_names_perfetto_platform, BREAKS_RELAY},
-        {trace_is_valid, BREAKS_RELAY},
+        {rules_trace_is_valid, BREAKS_RELAY},
     };
     const struct chunk_decoder *decoder = validation->decoder;
     if (decoder->has_trace) {

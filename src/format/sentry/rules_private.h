@@ -42,6 +42,9 @@ struct rule {
     unsigned rules;                               /* BREAKS_… */
 };
 
+/* Checks the base64 of Android's own trace, and not what it holds. */
+bool rules_trace_is_valid(struct validation *validation);
+
 /* Applies RULES up to the first that does not hold. */
 void rules_apply(struct validation *validation, const struct rule *rules, size_t count);
 /* Apply the rules of a version. Return false without memory. */

@@ -2,6 +2,7 @@
  * which types of values break a rule; here a note gets its place, and the rules for samples, stacks and metadata
  * follow. SPDX-License-Identifier: MIT */
 #include "base/clocks.h"
+#include "format/common/json_members.h"
 #include "format/sentry/rules_private.h"
 
 #include <inttypes.h>
@@ -240,6 +241,38 @@ static bool lists_are_filled(struct validation *validation)
     return reject_number(result, REJECT_MALFORMED_SAMPLES, "at least 1", 0, "profile.stacks");
 }
 
+/* --- Profiles with Android's own trace, which have no version -------------------------------------------------------
+ */
+
+enum { NAME_OF_TRANSACTION, ANDROID_MEMBERS = 13 };
+
+static bool android_is_described(struct validation *validation)
+{
+    struct json_member members[ANDROID_MEMBERS] = {{.name = "transaction_name"},
+                                                   {.name = "android_api_level"},
+                                                   {.name = "device_cpu_frequencies"},
+                                                   {.name = "device_is_emulator"},
+                                                   {.name = "device_locale"},
+                                                   {.name = "device_manufacturer"},
+                                                   {.name = "device_model"},
+                                                   {.name = "device_os_name"},
+                                                   {.name = "device_os_version"},
+                                                   {.name = "device_physical_memory_bytes"},
+                                                   {.name = "profile_id"},
+                                                   {.name = "version_code"},
+                                                   {.name = "version_name"}};
+    struct json_reader reader;
+    json_reader_init(&reader, validation->payload);
+    json_members_note(&reader, members, ANDROID_MEMBERS);
+    json_reader_fini(&reader);
+    for (size_t i = NAME_OF_TRANSACTION + 1; i < ANDROID_MEMBERS; i++) {
+        if (members[i].value.size > 0) continue;
+        return rules_reject(validation->result, REJECT_INVALID_JSON, "a value", "nothing", "%s", members[i].name);
+    }
+    bool is_named = members[NAME_OF_TRANSACTION].value.size > strlen("\"\"");
+    return (is_named && !validation->decoder->v1.transaction.is_there) || check_transaction(validation);
+}
+
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
 bool rules_apply_v1(struct validation *validation)
@@ -266,7 +299,16 @@ bool rules_apply_v1(struct validation *validation)
         {check_duration_of_spec, BREAKS_SPEC},
         {check_duration_of_relay, BREAKS_RELAY},
     };
+    static const struct rule rules_of_trace[] = {
+        {rules_size_is_allowed, BREAKS_BOTH}, {rules_transaction_is_there, BREAKS_BOTH},
+        {rules_header_is_typed, BREAKS_BOTH}, {rules_version_is_own, BREAKS_SPEC},
+        {android_is_described, BREAKS_RELAY}, {rules_trace_is_valid, BREAKS_RELAY},
+    };
     const struct chunk_decoder *decoder = validation->decoder;
+    if (decoder->has_trace) {
+        rules_apply(validation, rules_of_trace, sizeof(rules_of_trace) / sizeof(rules_of_trace[0]));
+        return true;
+    }
     validation->v1.ranges = calloc(decoder->profile->threads.count + 1, sizeof(*validation->v1.ranges));
     validation->v1.kept = calloc(decoder->chunk.samples.count + 1, sizeof(*validation->v1.kept));
     validation->v1.kept_count = 0;

@@ -230,6 +230,14 @@ void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, co
         buffer_append(&decoder->attributes, start, (size_t)(decoder->reader.position - start));
 }
 
+struct slice chunk_keep_and_show(struct chunk_decoder *decoder, struct members *members)
+{
+    (void)json_peek(&decoder->reader);
+    const uint8_t *start = decoder->reader.position;
+    chunk_keep_value(decoder, members, "");
+    return slice_of(start, decoder->reader.failed ? 0 : (size_t)(decoder->reader.position - start));
+}
+
 void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text)
 {
     if (!members->keeps || decoder->only_validates) return;

@@ -96,6 +96,8 @@ struct chunk_decoder {
     bool is_perfetto;   /* a Perfetto trace follows the payload */
     struct slice trace; /* text of sampled_profile, as it is in the payload */
     bool trace_is_base64, trace_is_empty;
+    uint64_t trace_start_ns; /* timestamp of a chunk of V2, since 1970; 0: none */
+    struct slice script;     /* JSON of js_profile, samples of React Native beside Android's trace */
     uint64_t version_offset; /* byte of the version in the payload, if has_version */
     bool only_validates;     /* keeps only what a rule asks for, so that a payload of any size gets a result (V2-10) */
     struct {
@@ -227,6 +229,8 @@ static inline __attribute__((always_inline)) int chunk_next_member(struct chunk_
 
 /* Takes the value of the last member and keeps it as an attribute, called PREFIX and the member's name. */
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix);
+/* The same; returns the value, empty after a failure. */
+struct slice chunk_keep_and_show(struct chunk_decoder *decoder, struct members *members);
 /* Keeps JSON, a value that was taken already. */
 void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json);
 /* Keeps JSON as an attribute called NAME. */
@@ -266,6 +270,16 @@ enum {
     PARTS_SHARED,
 };
 void chunk_read_part(struct chunk_decoder *decoder, int part);
+
+/* Take sampled_profile and js_profile, which become attributes, too. */
+void chunk_read_trace(struct chunk_decoder *decoder, struct members *members);
+void chunk_read_script(struct chunk_decoder *decoder, struct members *members);
+
+/* Decodes both into DECODER's profile. START_NS: when the trace began, since 1970; 0: not known. */
+enum status chunk_decode_trace(const struct chunk_decoder *decoder, uint64_t start_ns, struct error *error);
+
+/* Adds the start of V1's profile to all of DECODER's times, which count from it. */
+void v1_add_start(struct chunk_decoder *decoder, uint64_t start_ns);
 
 /* Read the payload to its end. */
 void v1_read_payload(struct chunk_decoder *decoder);

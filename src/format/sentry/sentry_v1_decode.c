@@ -186,6 +186,8 @@ enum {
     PART_DEVICE,
     PART_OS,
     PART_RUNTIME,
+    PART_TRACE,
+    PART_SCRIPT,
     PARTS,
 };
 static void (*const own_parts[])(struct chunk_decoder *) = {
@@ -229,6 +231,8 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         MEMBER_OF("measurements", PART_MEASUREMENTS, expected_object),
         MEMBER_OF("profile", PART_PROFILE, expected_object),
         MEMBER("offbeat", PART_OFFBEAT),
+        MEMBER("sampled_profile", PART_TRACE),
+        MEMBER("js_profile", PART_SCRIPT),
     };
     enum { REQUIRED = 1 << PART_PLATFORM | 1 << PART_ID | 1 << PART_DEVICE | 1 << PART_OS | 1 << PART_PROFILE };
     enum { NOT_NULL = 1 << PART_IMAGES | 1 << PART_MEASUREMENTS | 1 << PART_TRANSACTIONS };
@@ -245,10 +249,16 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         if (part == PART_ID) has_event_id = slice_equals_text(members.key, "event_id");
         if (part < PARTS_SHARED)
             chunk_read_part(decoder, part);
+        else if (part == PART_TRACE)
+            chunk_read_trace(decoder, &members);
+        else if (part == PART_SCRIPT)
+            chunk_read_script(decoder, &members);
         else
             own_parts[part - PARTS_SHARED](decoder);
     }
     note_absent(decoder, &members, has_event_id);
+    decoder->has_trace = members.seen & 1 << PART_TRACE && !decoder->has_version &&
+                         slice_equals_text(profile_slice(decoder->profile, decoder->profile->platform), "android");
     /* The model has one transaction. A list that has others becomes an attribute. */
     if (decoder->v1.transaction_count + decoder->v1.has_transaction >= 2 && !decoder->reader.failed)
         chunk_keep_as(decoder, &members, "transactions", decoder->v1.transactions);
@@ -272,19 +282,17 @@ static uint64_t add_limited(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* Changes nanoseconds since the start to nanoseconds since 1970. */
-static void add_start(struct chunk_decoder *decoder)
+void v1_add_start(struct chunk_decoder *decoder, uint64_t start_ns)
 {
     struct profile *profile = decoder->profile;
     for (size_t i = 0; i < decoder->chunk.samples.count; i++) {
         uint64_t *time_ns = &decoder->chunk.samples.items[i].time_ns;
-        *time_ns = add_limited(*time_ns, decoder->v1.start_ns);
+        *time_ns = add_limited(*time_ns, start_ns);
     }
     for (size_t i = 0; i < profile->measurements.count; i++) {
         struct measurement *measurement = &profile->measurements.items[i];
-        for (size_t k = 0; k < measurement->count; k++) {
-            measurement->values[k].time_ns = add_limited(measurement->values[k].time_ns, decoder->v1.start_ns);
-        }
+        for (size_t k = 0; k < measurement->count; k++)
+            measurement->values[k].time_ns = add_limited(measurement->values[k].time_ns, start_ns);
     }
 }
 
@@ -300,9 +308,10 @@ static enum status decode(struct chunk_decoder *decoder, struct error *error)
         return error_set(error, STATUS_UNSUPPORTED, 0, "%s: not version 1 of the sample format",
                          reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
+    if (decoder->has_trace) return chunk_decode_trace(decoder, decoder->v1.start_ns, error);
     if (!decoder->has_version || !decoder->has_profile)
         return chunk_reject(error, REJECT_INVALID_JSON, decoder->has_version ? "no profile" : "no version");
-    add_start(decoder);
+    v1_add_start(decoder, decoder->v1.start_ns);
     decoder->extension->sample_format = 1;
     profile->has_ticks = true;
     status = chunk_to_profile(&decoder->chunk, profile, error);

@@ -4,35 +4,24 @@
  * what breaks a rule; a second step over the arrays makes the model of what the samples use (sentry_v2_build.c),
  * another validates them (rules_chunk.c). The decoder accepts what the server accepts (facts §1.7), and more: any image
  * type, numbers as thread ids or addresses, negative priorities. SPDX-License-Identifier: MIT */
-#include "format/sentry/android_trace.h"
+#include "format/common/format_ops.h"
 #include "format/sentry/sentry_decoder_private.h"
 
-#include "base/base64.h"
-#include "format/common/format_ops.h"
-
-#include <stdlib.h>
-
-enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PART_TRACE, PART_TIME, PARTS };
+enum { PART_PROFILER = PARTS_SHARED, PART_DIST, PART_TRACE, PART_SCRIPT, PART_TIME, PARTS };
 enum {
     HEADER = 1 << PART_VERSION | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_RELEASE,
     ALL = (1 << PARTS) - 1,
 };
 
-/* Base64 without padding, of Android's own trace. The text becomes an attribute if the platform is another. */
-static void read_trace(struct chunk_decoder *decoder, struct members *members)
+/* Keeps the value, too, as that of a chunk that has a profile is an attribute. */
+static void read_time(struct chunk_decoder *decoder, struct members *members)
 {
-    (void)json_peek(&decoder->reader);
-    const uint8_t *start = decoder->reader.position;
-    chunk_keep_value(decoder, members, "");
-    size_t size = decoder->reader.failed ? 0 : (size_t)(decoder->reader.position - start);
-    bool is_valid = size >= 2 && *start == '"' && (size - 2) % 4 != 1;
-    for (size_t i = 1; is_valid && i + 1 < size; i++) {
-        bool is_letter = (start[i] | 0x20) >= 'a' && (start[i] | 0x20) <= 'z';
-        is_valid = is_letter || (start[i] >= '0' && start[i] <= '9') || start[i] == '+' || start[i] == '/';
-    }
-    decoder->trace = is_valid ? slice_of(start + 1, size - 2) : slice_of(NULL, 0);
-    decoder->trace_is_base64 = is_valid;
-    decoder->trace_is_empty = size <= 2;
+    struct json_reader reader;
+    json_reader_init(&reader, chunk_keep_and_show(decoder, members));
+    double seconds = json_peek(&reader) == JSON_NUMBER ? json_double(&reader) : 0;
+    if (!reader.failed && seconds > 0 && seconds < (double)INT64_MAX / 1e9)
+        decoder->trace_start_ns = (uint64_t)(seconds * 1e6) * 1000;
+    json_reader_fini(&reader);
 }
 
 static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
@@ -53,6 +42,7 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         MEMBER_OF("profile_id", PART_ID, expected_uuid),
         MEMBER_OF("event_id", PART_ID, expected_uuid),
         MEMBER("sampled_profile", PART_TRACE),
+        MEMBER("js_profile", PART_SCRIPT),
         MEMBER_OF("timestamp", PART_TIME, expected_finite),
     };
     enum { REQUIRED = 1 << PART_PROFILER | 1 << PART_ID | 1 << PART_PLATFORM | 1 << PART_SDK | 1 << PART_PROFILE };
@@ -85,7 +75,11 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         else if (part == PART_PROFILER)
             decoder->profile->profiler_id = chunk_read_uuid(decoder);
         else if (part == PART_TRACE)
-            read_trace(decoder, &members);
+            chunk_read_trace(decoder, &members);
+        else if (part == PART_SCRIPT)
+            chunk_read_script(decoder, &members);
+        else if (part == PART_TIME)
+            read_time(decoder, &members);
         else if (part == PART_DIST && json_peek(&decoder->reader) == JSON_STRING)
             decoder->profile->dist = chunk_read_string(decoder);
         else
@@ -152,18 +146,6 @@ void v2_read_header(struct chunk_decoder *decoder)
     read_members(decoder, HEADER);
 }
 
-/* Decodes Android's own trace, which stands for the profile of a chunk. */
-static enum status decode_android_trace(const struct chunk_decoder *decoder, struct profile *profile,
-                                        struct error *error)
-{
-    uint8_t *trace = malloc(decoder->trace.size);
-    if (!trace) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the trace");
-    size_t size = base64_decode(decoder->trace, trace);
-    enum status status = android_trace_decode(slice_of(trace, size), profile, error);
-    free(trace);
-    return status;
-}
-
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct chunk_decoder decoder;
@@ -174,7 +156,7 @@ enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct
     if (!is_object)
         status = error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
     else if (!decoder.reader.failed && decoder.has_trace && decoder.trace.size > 0)
-        status = decode_android_trace(&decoder, profile, error);
+        status = chunk_decode_trace(&decoder, decoder.trace_start_ns, error);
     else
         status = v2_build(&decoder, bytes, error);
     chunk_decoder_fini(&decoder);
