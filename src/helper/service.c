@@ -9,6 +9,7 @@
 #include "base/timespec.h"
 #include "helper/destination.h"
 #include "helper/sessions.h"
+#include "spool/session.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +28,8 @@ struct service {
     int lock, fifo;
     struct server *servers[SERVERS_MAX];
     size_t server_count;
-    uint64_t worked_at_ns; /* CLOCK_MONOTONIC time of the last work */
+    uint64_t worked_at_ns; /* CLOCK_MONOTONIC time of the last work, and of the last search for servers */
+    uint64_t looked_at_ns;
 };
 
 /* --- The lock and the FIFO ---------------------------------------------------------------------------------------- */
@@ -93,7 +95,40 @@ static bool is_known(const struct service *service, const char *folder)
     return is_known;
 }
 
-/* Starts to send for each server that has a folder. */
+/* A server is needed later for what programs have left, and now by one that runs or waits. */
+enum need { NEED_NONE, NEED_LATER, NEED_NOW };
+
+static enum need need_of(const char *folder)
+{
+    char owner[SPOOL_OWNER_SIZE];
+    enum need need = NEED_NONE;
+    DIR *directory = opendir(folder);
+    for (const struct dirent *entry; directory && need < NEED_NOW && (entry = readdir(directory));) {
+        bool is_session = session_is_name(entry->d_name, owner);
+        bool is_open = is_session && !session_is_over(folder, entry->d_name);
+        if (is_open || exchange_has_suffix(entry->d_name, ".flush"))
+            need = NEED_NOW;
+        else if (is_session || exchange_has_suffix(entry->d_name, ".envelope"))
+            need = NEED_LATER;
+    }
+    if (directory) (void)closedir(directory);
+    return need;
+}
+
+/* Makes room for a server with NEED: one that is needed less loses its place. False if there is none. */
+static bool has_place(struct service *service, enum need need)
+{
+    if (service->server_count < SERVERS_MAX) return true;
+    for (size_t i = 0; i < service->server_count; i++) {
+        if (need_of(service->servers[i]->folder) >= need) continue;
+        server_stop(service->servers[i], 0);
+        service->servers[i] = service->servers[--service->server_count];
+        return true;
+    }
+    return false;
+}
+
+/* Starts to send for each server that has a folder with something to do. */
 static void find_servers(struct service *service)
 {
     char folder[PATH_MAX], facts[PATH_MAX];
@@ -101,8 +136,10 @@ static void find_servers(struct service *service)
     DIR *directory = opendir(service->root);
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
         if (entry->d_name[0] == '.' || !exchange_path(folder, service->root, entry->d_name)) continue;
-        if (service->server_count == SERVERS_MAX || is_known(service, folder)) continue;
+        if (is_known(service, folder)) continue;
         if (!exchange_path(facts, folder, "server") || !exchange_is_there(facts)) continue;
+        enum need need = need_of(folder);
+        if (need == NEED_NONE || !has_place(service, need)) continue;
         struct server *server = server_start(service->root, entry->d_name, &error);
         if (server)
             service->servers[service->server_count++] = server;
@@ -110,6 +147,7 @@ static void find_servers(struct service *service)
             (void)fprintf(stderr, "offbeat-helper: %s: %s\n", folder, error.message);
     }
     if (directory) (void)closedir(directory);
+    service->looked_at_ns = clock_monotonic_ns();
 }
 
 /* --- Programs that wait ------------------------------------------------------------------------------------------- */
@@ -195,7 +233,7 @@ static bool work_for(struct server *server, bool has_news)
 static bool work(struct service *service, bool has_news)
 {
     bool is_needed = false, is_awaited = false;
-    find_servers(service);
+    if (has_news || clock_monotonic_ns() - service->looked_at_ns >= LOOK_MS * MILLISECOND_NS) find_servers(service);
     for (size_t i = 0; i < service->server_count; i++) {
         is_needed = work_for(service->servers[i], has_news) || is_needed;
         is_awaited = is_awaited || service->servers[i]->flush_count > 0;

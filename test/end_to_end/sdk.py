@@ -591,6 +591,24 @@ def where_no_helper_can_be_started_profiles_wait_and_one_line_says_so():
 
 
 @case
+def a_program_is_served_although_many_servers_are_away():
+    """The helper sends to 64 servers at a time. Those that are needed by no program leave their place."""
+    with Folder() as folder, FakeServer() as server:
+        drive(None, folder, "init sampled name finish name shutdown", dsn="http://0123456789abcdef0123456789abcdef@127.0.0.1:9/1", traces_sample_rate=1, helper="/nonexistent")
+        away, = (folder / "spool").iterdir()
+        for number in range(70):
+            shutil.copytree(away, away.with_name(f"{away.name}-{number}"))
+        with subprocess.Popen([OFFBEAT.build / "offbeat-helper", "--spool", folder / "spool"]) as sidecar:
+            try:
+                tasks = pathlib.Path(f"/proc/{sidecar.pid}/task")
+                check(wait_until(lambda: len(list(tasks.iterdir())) > 64, 60), "it does not try 64 servers")
+                ran = drive(server, folder, "init sampled name finish name flush 60000 counts", traces_sample_rate=1)
+            finally:
+                sidecar.terminate()
+        check_equal((ran.printed["flush"], len(server.bodies)), ([True], 1), ran.said)
+
+
+@case
 def a_server_that_names_gets_addresses_and_images():
     with Folder() as folder, FakeServer() as server:
         drive(server, folder, "init start await " + "thread 0 " * 8 + "work 300", symbols="receiver")
