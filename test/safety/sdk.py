@@ -197,8 +197,9 @@ def statuses_of_exits(count, call, threads, dsn, user):
 
 @case
 def exit_in_a_handler_ends_in_time_whatever_it_interrupted():
-    """200 programs for each call, user and server with OFFBEAT_TEST_LONG. In dlopen a program hangs without the library, too: 3 of 416,
-    in exit's lock, which dlclose holds, and in the loader's, whose owner is not noted while it is unlocked; with threads, 1 of 40."""
+    """200 programs for each call, user and server with OFFBEAT_TEST_LONG. In dlopen a program without the library hangs, too (3 of 2800, and
+    8 of 400 with threads): in exit's lock, which dlclose holds, and in the loader's, whose owner is not noted while it is unlocked. It ends
+    with status 127 if the loader has changed its list of libraries and not yet their number."""
     is_long = "OFFBEAT_TEST_LONG" in os.environ
     rounds, at_once = (25, 8) if is_long else (1, 2)
     with FakeServer() as answers, FakeServer(default=answer(403, "no")) as refuses, FakeServer(default=HANG) as hangs:
@@ -208,9 +209,9 @@ def exit_in_a_handler_ends_in_time_whatever_it_interrupted():
                 for call, threads in (("malloc", 0), ("malloc", 2), ("printf", 0), ("printf", 2), ("dlopen", 0)):
                     statuses = [status for _ in range(rounds) for status in statuses_of_exits(at_once, call, threads, dsn, user)]
                     what = f"statuses in {call}, {threads} threads, {server}, {user}"
-                    hanging = statuses.count(None) if call == "dlopen" else 0
-                    check(hanging <= 1 + len(statuses) // 50, f"{what}: {statuses}")
-                    check_equal(statuses.count(0), len(statuses) - hanging, f"{what}: {statuses}")
+                    of_loader = statuses.count(None) + statuses.count(127) if call == "dlopen" else 0
+                    check(of_loader <= 1 + len(statuses) // 50, f"{what}: {statuses}")
+                    check_equal(statuses.count(0), len(statuses) - of_loader, f"{what}: {statuses}")
         hangs.released.set()
 
 
