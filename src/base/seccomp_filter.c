@@ -52,6 +52,7 @@ static void try_memory(void)
     } from = {&word, sizeof(word)}, to = {&copy, sizeof(copy)};
     long pid = kernel_call3(SYS_getpid, 0, 0, 0);
     (void)kernel_call6(SYS_process_vm_readv, pid, kernel_address(&to), 1, kernel_address(&from), 1, 0);
+    (void)kernel_call6(SYS_process_vm_writev, pid, kernel_address(&from), 1, kernel_address(&to), 1, 0);
 }
 
 static void try_priority(void)

@@ -10,7 +10,7 @@
 enum filter_use {
     FILTER_DESCRIPTORS, /* close_range, unshare: a table of descriptors (descriptor_table.h) */
     FILTER_USAGE,       /* getrusage, the clock of a thread's CPU time, gettid */
-    FILTER_MEMORY,      /* process_vm_readv */
+    FILTER_MEMORY,      /* process_vm_readv, process_vm_writev */
     FILTER_PRIORITY,    /* sched_setattr, getpriority, sched_getscheduler, sched_getparam */
     FILTER_TIMERS,      /* timer_create, timer_settime, timer_delete, clock_getres, uname */
     FILTER_PERF,        /* perf_event_open; ioctl and read of what it opens */

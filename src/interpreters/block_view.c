@@ -17,6 +17,8 @@ const uint8_t *view_memory(struct interpreted_work *work, const struct process_m
         if (address >= block->low && address < block->high && size <= block->high - address)
             return block->bytes + (address - block->low);
     }
+    const uint8_t *copy = memory->peek ? memory->peek(memory, address, size) : NULL;
+    if (copy) return copy;
     if (address < PAGE || address > UINT64_MAX - size || size > INTERPRETED_BLOCK) return NULL;
     struct interpreted_block *block = &work->blocks[work->next_block];
     uint64_t low = address - address % PAGE, high = low + PAGE;

@@ -12,8 +12,9 @@ enum { OWNER_ENTRY = 3, TAG_MASK = 7, MINOR_WITH_CLEANUP_FRAMES = 13 };
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
-/* A key is of a code object from its type on; where code objects have no version, also of the head of the string of the
- * file from its length on, and the end of its text. */
+/* A key is of a code object from its type on, with a version that no other one has. Where code objects have none, or it
+ * is 0 because the interpreter has run out of them, it is also of the hash of the name; and where they have none, of
+ * the head of the string of the file from its length on, and the end of its text. */
 enum { FILE_HEAD_BYTES = 24, FILE_END_BYTES = 32 };
 
 /* Returns the end of the part of a code object that a key is of. */
@@ -70,11 +71,13 @@ bool cpython_read_keys(const struct interpreter_state *state, const struct proce
         for (size_t i = 0; i < part; i++) {
             if (word_at(work->codes[i], 0) != state->code_type) return false;
             uint64_t name = word_at(work->codes[i], offsets->code.name - TYPE);
+            work->hashes[i] = 0;
+            if (has_version && (uint32_t)word_at(work->codes[i], offsets->code.version - TYPE) != 0) continue;
             uint64_t file = word_at(work->codes[i], offsets->code.file - TYPE);
             memory_pieces_add(pieces, name + STRING_HASH, &work->hashes[i], sizeof(work->hashes[i]));
             if (!has_version) memory_pieces_add(pieces, file + STRING_LENGTH, work->codes[i] + size, FILE_HEAD_BYTES);
         }
-        if (!memory->gather(memory, pieces)) return false;
+        if (pieces->count > 0 && !memory->gather(memory, pieces)) return false;
         pieces->count = 0;
         for (size_t i = 0; i < part && !has_version; i++) add_file_end(offsets, work->codes[i], pieces);
         if (pieces->count > 0 && !memory->gather(memory, pieces)) return false;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MEMORY_PIECES_MAX = 128 };
+enum { MEMORY_PIECES_MAX = 256 };
 
 /* The kernel's struct iovec. */
 struct memory_range {
@@ -24,6 +24,8 @@ struct memory_pieces {
  * interrupted thread. */
 struct process_memory {
     bool (*gather)(const struct process_memory *memory, const struct memory_pieces *pieces);
+    /* Returns memory that was copied before, in place; NULL: it was not. May be NULL itself. */
+    const uint8_t *(*peek)(const struct process_memory *memory, uint64_t address, size_t size);
     void *context;
     bool is_part; /* true if it is a copy that may lack the rest of a stack */
 };

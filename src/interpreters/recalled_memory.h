@@ -19,7 +19,7 @@ struct recalled_memory {
     const struct process_memory *source;
     struct recalled_parts now; /* parts with copies */
     uint16_t starts[RECALLED_PARTS_MAX];
-    bool is_used[RECALLED_PARTS_MAX];
+    uint16_t used_from[RECALLED_PARTS_MAX], used_to[RECALLED_PARTS_MAX]; /* bytes of each that were taken; 0: none */
     uint32_t next, filled; /* part that is looked at first; bytes in use */
     struct memory_pieces pieces;
     uint8_t bytes[RECALLED_BYTES];

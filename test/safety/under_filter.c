@@ -23,8 +23,9 @@ int main(int count, char **words)
     unsigned action = strcmp(words[1], "allow") == 0    ? SECCOMP_RET_ALLOW
                       : strcmp(words[1], "enosys") == 0 ? SECCOMP_RET_ERRNO | ENOSYS
                                                         : SECCOMP_RET_KILL_PROCESS;
-    static const unsigned calls[] = {SYS_close_range,      SYS_unshare,         SYS_timer_create,  SYS_clock_getres,
-                                     SYS_process_vm_readv, SYS_perf_event_open, SYS_sched_setattr, SYS_sendfile};
+    static const unsigned calls[] = {SYS_close_range,     SYS_unshare,          SYS_timer_create,
+                                     SYS_clock_getres,    SYS_process_vm_readv, SYS_process_vm_writev,
+                                     SYS_perf_event_open, SYS_sched_setattr,    SYS_sendfile};
     unsigned calls_count = action == SECCOMP_RET_KILL_PROCESS ? sizeof(calls) / sizeof(calls[0]) : 1, size = 1;
     struct sock_filter filter[2 + 2 * sizeof(calls) / sizeof(calls[0])] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -216,15 +216,32 @@ TEST(another_file_or_version_in_the_same_place_has_another_key)
     }
 }
 
+TEST(without_a_version_the_hash_of_the_name_is_in_the_key)
+{
+    for (size_t i = 0; i < PYTHONS; i++) {
+        struct interpreter_state state;
+        (void)load(versions[i]);
+        CHECK_INT(attach(&state), INTERPRETER_ATTACHED);
+        uint64_t code = read_first(&state, &stored)->frames[2].code;
+        uint64_t hash = peek(code + state.offsets->code.name) + 24, version = code + state.offsets->code.version;
+        if (version != code) poke(version, peek(version) & ~(uint64_t)UINT32_MAX);
+        uint64_t key = read_first(&state, &stored)->frames[2].key;
+        poke(hash, peek(hash) ^ 1);
+        CHECK(read_first(&state, &stored)->frames[2].key != key);
+    }
+}
+
 static unsigned gather_count;
 
 static bool gather_counted(const struct process_memory *memory, const struct memory_pieces *wanted)
 {
     gather_count++;
+    for (size_t i = 1; i < wanted->count; i++)
+        CHECK_UINT(wanted->to[i].address, wanted->to[i - 1].address + wanted->to[i - 1].size);
     return gather(memory, wanted);
 }
 
-TEST(a_stack_that_was_read_before_takes_one_call)
+TEST(a_stack_that_was_read_before_takes_one_call_to_one_place)
 {
     static struct recalled_memory recalled;
     static const struct process_memory counted = {.gather = gather_counted};

@@ -7,6 +7,7 @@
 #include "sampler/kernel/cpu_clock.h"
 #include "sampler/kernel/own_memory.h"
 #include "sampler/record/recorded_places.h"
+#include "sampler/source/own_pieces.h"
 
 struct interpreted_found interpreted_found;
 
@@ -14,21 +15,10 @@ struct interpreted_found interpreted_found;
 static struct interpreted_stack found_stack;
 static uint64_t merged[RECORDING_FRAMES_MAX];
 
-/* Copies PIECES by one call, if filters allow it. */
-static bool gather_at_once(const struct memory_pieces *pieces)
-{
-    uint64_t size = 0;
-    if (!filter_allows(FILTER_MEMORY)) return false;
-    for (size_t i = 0; i < pieces->count; i++) size += pieces->from[i].size;
-    long got = kernel_call6(SYS_process_vm_readv, kernel_process_id(), kernel_address(pieces->to), (long)pieces->count,
-                            kernel_address(pieces->from), (long)pieces->count, 0);
-    return got >= 0 && (uint64_t)got == size;
-}
-
 static bool gather_own(const struct process_memory *memory, const struct memory_pieces *pieces)
 {
     (void)memory;
-    if (gather_at_once(pieces)) return true;
+    if (filter_allows(FILTER_MEMORY) && own_pieces_copy((int)kernel_process_id(), pieces)) return true;
     for (size_t i = 0; i < pieces->count; i++) {
         void *to = (void *)(uintptr_t)pieces->to[i].address;
         if (process_read_memory(pieces->from[i].address, to, pieces->from[i].size) != pieces->from[i].size)

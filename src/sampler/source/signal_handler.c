@@ -8,7 +8,8 @@
  * Memory. Another thread may unmap any memory but the live part of the interrupted thread's own stack, at any time. An
  * address that a walk reads is not always in that part: code without frame tables may use the frame pointer for
  * anything. So the handler never loads from the interrupted program, except the code that the thread is in:
- * process_vm_readv copies a block into the request, and returns an error if the memory is gone.
+ * process_vm_readv copies a block into the request, and returns an error if the memory is gone; so does
+ * process_vm_writev with pieces of an interpreter's memory (own_pieces.h).
  *
  * Seccomp. The sampler sends no signal to a thread that has added a filter to the filters of its process. A filter that
  * was inherited, as in a container, may kill for process_vm_readv (base/seccomp_filter.h). Then the handler asks
@@ -21,6 +22,7 @@
 #include "base/kernel.h"
 #include "sampler/source/call_end.h"
 #include "sampler/source/chance.h"
+#include "sampler/source/own_pieces.h"
 #include "unwind/context.h"
 
 #include <errno.h>
@@ -90,11 +92,7 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
 static bool gather_memory(const struct process_memory *memory, const struct memory_pieces *pieces)
 {
     const struct sample_request *request = memory->context;
-    uint64_t size = 0;
-    for (size_t i = 0; i < pieces->count; i++) size += pieces->from[i].size;
-    long got = kernel_call6(SYS_process_vm_readv, request->thread, kernel_address(pieces->to), (long)pieces->count,
-                            kernel_address(pieces->from), (long)pieces->count, 0);
-    return got >= 0 && (uint64_t)got == size;
+    return own_pieces_copy(request->thread, pieces);
 }
 
 /* Puts the functions that an interpreter runs on this thread into REPLY. */
