@@ -172,6 +172,21 @@ TEST(a_frame_does_not_begin_when_one_of_its_name_ends)
     profile_fini(&profile);
 }
 
+TEST(places_without_functions_begin_later_too)
+{
+    struct profile profile;
+    struct buffer bytes = {.maximum = 1 << 16};
+    profile_init(&profile);
+    CHECK_UINT(format_collapsed.decode(slice_of_text("a 1\nb 1\n"), &profile, NULL), STATUS_OK);
+    for (size_t i = 0; i < profile.functions.count; i++) profile.functions.items[i].name.index = 0;
+    CHECK_UINT(chrome_trace_encode(&profile, &bytes, NULL), STATUS_OK);
+    buffer_append_byte(&bytes, '\0');
+    const char *ends = strstr((const char *)bytes.data, "\"E\"");
+    CHECK(ends && strstr(ends, "\"ts\":10000.001,\"name\":\"[unknown]\"}"));
+    buffer_fini(&bytes);
+    profile_fini(&profile);
+}
+
 /* --- Samples of stacks, as Hermes writes them: numbers are texts, and a caller may come after its callee. -----------
  */
 

@@ -29,7 +29,8 @@ struct encoder {
     uint64_t period_ns, bridged_ns, base_ns;
     struct path open, next;
     struct buffer name;
-    int64_t pid, tid; /* ids of the current track */
+    struct buffer first; /* name of the frame that begins after others ended */
+    int64_t pid, tid;    /* ids of the current track */
     enum status status;
 };
 
@@ -95,14 +96,14 @@ static void begin_location(struct encoder *encoder, struct location_id id, uint6
 
 /* An event that ends a frame needs no name by the format; speedscope ends only the frame of that name. Returns true if
  * a frame that ends is called NAME. */
-static bool end_location(struct encoder *encoder, struct location_id id, uint64_t time_ns, struct string_id name)
+static bool end_location(struct encoder *encoder, struct location_id id, uint64_t time_ns, struct slice name)
 {
     const struct location *location = profile_location(encoder->profile, id);
     bool is_met = false;
     for (uint32_t i = 0; i < frame_count(location); i++) {
-        struct string_id known = known_name(encoder, location, i);
-        is_met |= known.index != 0 && known.index == name.index;
-        write_event(encoder, "E", name_text(encoder, location, known), time_ns);
+        struct slice ended = name_text(encoder, location, known_name(encoder, location, i));
+        is_met |= slice_equal(ended, name);
+        write_event(encoder, "E", ended, time_ns);
     }
     return is_met;
 }
@@ -121,7 +122,7 @@ static void find_path(struct encoder *encoder, struct stack_id stack, struct pat
 }
 
 /* Closes all frames but the outermost KEPT. Returns true if one of them is called NAME. */
-static bool close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns, struct string_id name)
+static bool close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns, struct slice name)
 {
     bool is_met = false;
     while (encoder->open.count > kept)
@@ -129,10 +130,15 @@ static bool close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns,
     return is_met;
 }
 
-static struct string_id outermost_name(const struct encoder *encoder, struct location_id id)
+/* Returns the name of the outermost frame of location ID, which encoder->first keeps. */
+static struct slice outermost_name(struct encoder *encoder, struct location_id id)
 {
     const struct location *location = profile_location(encoder->profile, id);
-    return known_name(encoder, location, frame_count(location) - 1);
+    struct slice name = name_text(encoder, location, known_name(encoder, location, frame_count(location) - 1));
+    buffer_clear(&encoder->first);
+    buffer_append(&encoder->first, name.data, name.size);
+    if (encoder->first.failed) encoder->status = STATUS_NO_MEMORY;
+    return buffer_slice(&encoder->first);
 }
 
 /* Closes and opens frames at TIME_NS, until those of STACK are open, until END_NS at least. Of an end and a begin at
@@ -143,9 +149,11 @@ static void change_to(struct encoder *encoder, struct stack_id stack, uint64_t t
     find_path(encoder, stack, next);
     size_t kept = 0;
     while (kept < open->count && kept < next->count && open->items[kept].index == next->items[kept].index) kept++;
-    struct string_id first = {0};
-    if (kept < next->count) first = outermost_name(encoder, next->items[kept]);
-    bool is_met = close_frames(encoder, kept, time_ns, first);
+    bool is_met = false;
+    if (kept < open->count && kept < next->count)
+        is_met = close_frames(encoder, kept, time_ns, outermost_name(encoder, next->items[kept]));
+    else
+        (void)close_frames(encoder, kept, time_ns, slice_of(NULL, 0));
     bool is_later = is_met && time_ns + 1 < end_ns;
     for (size_t i = kept; i < next->count; i++) begin_location(encoder, next->items[i], time_ns + is_later);
     struct path swapped = *open;
@@ -218,13 +226,13 @@ static void write_track(struct encoder *encoder, const struct track_sample *samp
         next = next_that_lasts(encoder, samples, count, i + 1);
         uint64_t start_ns = profile->has_times ? samples[i].time_ns - encoder->base_ns : end_ns;
         if (start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns)
-            (void)close_frames(encoder, 0, end_ns, (struct string_id){0});
+            (void)close_frames(encoder, 0, end_ns, slice_of(NULL, 0));
         if (__builtin_add_overflow(start_ns, length_of(encoder, &samples[i]), &end_ns)) end_ns = UINT64_MAX / 2;
         uint64_t next_ns = profile->has_times && next < count ? samples[next].time_ns - encoder->base_ns : UINT64_MAX;
         if (end_ns > next_ns) end_ns = next_ns;
         change_to(encoder, profile->samples.stack[samples[i].sample], start_ns, end_ns);
     }
-    (void)close_frames(encoder, 0, end_ns, (struct string_id){0});
+    (void)close_frames(encoder, 0, end_ns, slice_of(NULL, 0));
 }
 
 static void init_times(struct encoder *encoder)
@@ -311,6 +319,7 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
     struct encoder encoder = {.profile = profile, .writer = json_writer_of(out)};
     init_times(&encoder);
     buffer_init(&encoder.name, PROFILE_STRING_BYTES_MAX);
+    buffer_init(&encoder.first, PROFILE_STRING_BYTES_MAX);
     if (tracks_init(&encoder.tracks, profile))
         encode(&encoder);
     else
@@ -320,6 +329,7 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
     free(encoder.open.items);
     free(encoder.next.items);
     buffer_fini(&encoder.name);
+    buffer_fini(&encoder.first);
     if (status == STATUS_TOO_LARGE)
         return error_set(error, status, 0, "a stack of more than %d frames", CHROME_TRACE_DEPTH_MAX);
     if (status == STATUS_OK && !out->failed) return STATUS_OK;
