@@ -23,7 +23,8 @@ SOURCES = {
     "massif": "data/massif/massif.out", "bpftrace": "data/bpftrace/stacks.txt", "dtrace": "fuzz/corpus/dtrace/small",
     "macos-sample": "fuzz/corpus/macos-sample/small", "pprof-legacy": "data/heap-profile.txt",
     "callgrind": "data/callgrind/xdebug.out.gz", "dhat": "data/dhat/dhat.out", "stackprof": "data/stackprof/wall.json",
-    "v8-heap": "data/v8-heap/node20.heapprofile", "envelope": "data/bound.envelope", "sentry-v1": "data/sentry-v1.json",
+    "v8-heap": "data/v8-heap/node20.heapprofile", "v8-log": "data/v8-log/node20.v8log.json",
+    "envelope": "data/bound.envelope", "sentry-v1": "data/sentry-v1.json",
     "sentry-v2": "data/sentry-v2-chunk.json", "chrome": "data/real/cpuprofile/mixed-1ms.cpuprofile",
     "android-trace": "fuzz/corpus/android-trace/dual", "perf-script": "data/perf/chains.script.gz", "firefox": "data/firefox/raw.json.gz",
 }

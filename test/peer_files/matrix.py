@@ -47,6 +47,7 @@ KEPT = {
     "stackprof": [*DATA.glob("stackprof/*"), TRIALS / "st_gc.json", *CORPUS.glob("stackprof/*")],
     "collapsed": [*REAL.glob("jfr/*.collapsed"), *TRIALS.glob("co_*.txt"), HERE.parent / "cli/data/work.collapsed"],
     "v8-heap": [*DATA.glob("v8-heap/*"), *REAL.glob("cpuprofile/*.heapprofile")],
+    "v8-log": [*DATA.glob("v8-log/*")],
     "chrome": [*REAL.glob("cpuprofile/*.cpuprofile")],
     "chrome-trace": [*DATA.glob("chrome-trace/*")],
     "bpftrace": [*DATA.glob("bpftrace/*"), *TRIALS.glob("bt_*.txt"), *CORPUS.glob("bpftrace/*")],

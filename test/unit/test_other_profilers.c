@@ -53,6 +53,37 @@ TEST(a_heap_profile_that_is_broken_is_rejected)
                    STATUS_MALFORMED, 53);
 }
 
+TEST(a_log_of_node_has_its_ticks)
+{
+    struct profile profile;
+    read_profile(TEST_SOURCE_ROOT "/test/data/v8-log/node20.v8log.json", &format_v8_log, &profile);
+    CHECK_INT(sum_of(&profile, NULL, "samples"), 258);
+    CHECK_INT(sum_of(&profile, NULL, "wall"), 730835000);
+    CHECK_INT(sum_of(&profile, "(garbage collector)", "samples"), 42);
+    CHECK_INT(sum_of(&profile, "get squares", "samples"), 76);
+    profile_fini(&profile);
+}
+
+#define V8_LOG(name, type, ticks) "{\"code\":[{\"name\":\"" name "\",\"type\":\"" type "\"}],\"ticks\":[" ticks "]}"
+
+TEST(a_tick_of_a_log_of_v8_has_what_is_known_of_its_stack)
+{
+    const char *idle =
+        "{\"tm\":1,\"vm\":0,\"s\":[-1,9,0,3]},{\"tm\":3,\"vm\":8,\"s\":[]},{\"tm\":4,\"vm\":6,\"s\":[7,1]}";
+    struct profile profile;
+    char text[512];
+    (void)snprintf(text, sizeof(text), V8_LOG("get x /a b/c.js:12:3", "JS", "%s"), idle);
+    profile_init(&profile);
+    CHECK_UINT(format_v8_log.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_INT(sum_of(&profile, "get x", "wall"), 2000);
+    CHECK_INT(sum_of(&profile, "(program)", "samples"), 1);
+    CHECK_UINT(profile.samples.stack[1].index, 0);
+    CHECK_TEXT(profile_c_string(&profile, profile_function(&profile, (struct function_id){1})->file_name), "/a b/c.js");
+    profile_fini(&profile);
+    check_rejected(&format_v8_log, "{\"code\":[{\"name\":\"a\",\"type\":\"JS\"}]}", STATUS_MALFORMED, 0);
+    check_rejected(&format_v8_log, V8_LOG("f", "CPP", "{\"tm\":x}"), STATUS_MALFORMED, 51);
+}
+
 TEST(stackprof_has_samples_and_time)
 {
     struct profile profile;
@@ -142,6 +173,17 @@ TEST(bpftrace_stacks_of_kernel_and_program_are_one)
     check_stacks(&format_bpftrace, "@[\n    f+1\n, cat]: 2\n@[, cat]: 3\n@of[cat]: 5\n", "[unknown] 3\nf 2\n");
     check_rejected(&format_bpftrace, "@[\n    f+1\n]: (1, 2)\n", STATUS_UNSUPPORTED, 11);
     check_rejected(&format_bpftrace, "@[\n    f+1\n", STATUS_MALFORMED, 3);
+}
+
+TEST(a_stack_of_bpftrace_without_frames_has_its_key)
+{
+    struct profile profile;
+    const char *text = "@[, cat]: 3\n@[\n    f+1\n, cat]: 2\n";
+    profile_init(&profile);
+    CHECK_UINT(format_bpftrace.decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 2);
+    CHECK_UINT(profile.samples.labels[0].index, profile.samples.labels[1].index);
+    profile_fini(&profile);
 }
 
 TEST(json_of_bpftrace_that_ends_before_a_value_is_rejected)

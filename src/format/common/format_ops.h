@@ -87,6 +87,7 @@ struct format {
     X(dhat)      /* read only */                                                                                       \
     X(stackprof) /* read only */                                                                                       \
     X(v8_heap)   /* read only */                                                                                       \
+    X(v8_log)    /* read only */                                                                                       \
     X(envelope)  /* before others in JSON: the members of its header are anybody's */                                  \
     X(speedscope)                                                                                                      \
     X(chrome_trace) /* before the other traces, which hold CPU profiles */                                             \

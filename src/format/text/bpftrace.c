@@ -218,6 +218,7 @@ static void end_entry(struct decoder *decoder, struct map *map, struct slice val
 static void read_lost_stack(struct decoder *decoder)
 {
     struct slice line = decoder->line, key, value;
+    decoder->key = slice_of(NULL, 0);
     const uint8_t *open = line.size > 0 && line.data[0] == '@' ? memchr(line.data, '[', line.size) : NULL;
     if (!open) return;
     struct slice end = text_from(line, (size_t)(open + 1 - line.data));
