@@ -23,7 +23,7 @@
 struct sender {
     struct transport *transport;
     uint64_t timeout_ns;
-    bool as_json, is_forced;
+    bool as_json, is_forced, is_quiet;
     bool is_rejected; /* the file holds a profile that servers reject */
     bool has_reported_failure;
     enum transport_outcome outcome;
@@ -124,11 +124,8 @@ static void print_json(const struct sender *sender, const char *path)
 
 static enum exit_status print_outcome(const struct sender *sender, const char *path)
 {
-    if (sender->as_json) {
-        print_json(sender, path);
-    } else {
-        print_text(sender, path);
-    }
+    bool is_sent = sender->outcome == TRANSPORT_SENT && !sender->withheld && !is_kept_back(sender);
+    if (!sender->is_quiet || !is_sent) (sender->as_json ? print_json : print_text)(sender, path);
     (void)fflush(stdout);
     if (is_kept_back(sender)) return EXIT_NO;
     if (sender->outcome == TRANSPORT_SENT) return sender->withheld ? EXIT_NO : EXIT_DONE;
@@ -214,6 +211,7 @@ int command_send(int argc, char **argv)
          .help = "for each file, with all tries (default: 30)", .minimum = SECOND_NS / 100,
          .maximum = 86400 * SECOND_NS},
         {"json", 0, OPTION_SWITCH, &sender.as_json, .help = "one JSON object a file, each on a line, for programs"},
+        {"quiet", 'q', OPTION_SWITCH, &sender.is_quiet, .help = "print only what was not sent as it is"},
         {0},
     };
     const struct command_syntax syntax = {

@@ -129,10 +129,14 @@ static void find_files(struct search *search, const struct operands *operands)
 /* --- Sending --------------------------------------------------------------------------------------------------------
  */
 
+struct printing {
+    bool as_json, is_quiet;
+};
+
 struct sending {
     struct progress progress;
     uint64_t done, all; /* bytes of files */
-    bool as_json;
+    struct printing printing;
     size_t counts[UPLOAD_REJECTED + 1];
 };
 
@@ -153,7 +157,8 @@ static void print_state(const struct sending *sending, const struct found *found
     static const char *const names[] = {"uploaded", "was there", "rejected"};
     struct buffer line = {.maximum = 1 << 20};
     struct json_writer json = json_writer_of(&line);
-    if (!sending->as_json) {
+    if (sending->printing.is_quiet && state != UPLOAD_REJECTED) return;
+    if (!sending->printing.as_json) {
         (void)printf("%-9s  %s  %s\n", names[state], found->build_id, found->path);
         return;
     }
@@ -202,13 +207,13 @@ static void print_sums(const struct sending *sending, const struct search *searc
     (void)printf("\n");
 }
 
-static enum exit_status send_all(struct upload_client *client, const struct search *search, bool as_json)
+static enum exit_status send_all(struct upload_client *client, const struct search *search, struct printing printing)
 {
-    struct sending sending = {.progress = progress_begin("uploading"), .all = search->bytes, .as_json = as_json};
+    struct sending sending = {.progress = progress_begin("uploading"), .all = search->bytes, .printing = printing};
     size_t i = 0;
     while (i < search->count && send_one(client, &sending, &search->items[i])) i++;
     progress_end(&sending.progress);
-    if (!as_json) print_sums(&sending, search, i);
+    if (!printing.as_json && !printing.is_quiet) print_sums(&sending, search, i);
     if (i < search->count) return EXIT_FAILED;
     return sending.counts[UPLOAD_REJECTED] ? EXIT_NO : EXIT_DONE;
 }
@@ -221,7 +226,8 @@ static enum exit_status say_nothing(const struct search *search)
     return EXIT_NO;
 }
 
-static enum exit_status upload_all(const struct upload_options *options, struct search *search, bool as_json)
+static enum exit_status upload_all(const struct upload_options *options, struct search *search,
+                                   struct printing printing)
 {
     struct upload_client *client;
     struct error error;
@@ -230,14 +236,14 @@ static enum exit_status upload_all(const struct upload_options *options, struct 
         message("upload-debug: %s", error.message);
         return status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
     }
-    enum exit_status sent = send_all(client, search, as_json);
+    enum exit_status sent = send_all(client, search, printing);
     upload_client_close(client);
     return sent > search->status ? sent : search->status;
 }
 
 int command_upload_debug(int argc, char **argv)
 {
-    bool as_json = false;
+    struct printing printing = {0};
     struct upload_options upload = {.url = environment_get("OFFBEAT_UPLOAD_URL")};
     const struct option options[] = {
         {"url", 0, OPTION_TEXT, &upload.url, "URL",
@@ -247,7 +253,8 @@ int command_upload_debug(int argc, char **argv)
          .help = "through this one, \"\" for none (default: $https_proxy, $http_proxy)"},
         {"ca-file", 0, OPTION_TEXT, &upload.ca_file, "FILE",
          .help = "certificates that are trusted (default: the system's)"},
-        {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a file, each on a line, for programs"},
+        {"json", 0, OPTION_SWITCH, &printing.as_json, .help = "one JSON object a file, each on a line, for programs"},
+        {"quiet", 'q', OPTION_SWITCH, &printing.is_quiet, .help = "print only what is rejected"},
         {0},
     };
     const struct command_syntax syntax = {
@@ -274,7 +281,7 @@ int command_upload_debug(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     find_files(&search, &operands);
-    status = search.count ? upload_all(&upload, &search, as_json) : say_nothing(&search);
+    status = search.count ? upload_all(&upload, &search, printing) : say_nothing(&search);
     for (size_t i = 0; i < search.count; i++) free(search.items[i].path);
     free(search.items);
     return (int)status;

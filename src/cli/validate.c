@@ -16,7 +16,7 @@
 struct validation {
     const char *path;
     enum rules rules;
-    bool as_json;
+    bool as_json, is_quiet;
     struct buffer *report;
     enum exit_status status;
 };
@@ -71,6 +71,7 @@ static void report_result(void *context, const struct rules_result *result, cons
 {
     struct validation *validation = context;
     if (!result->accepted && validation->status == EXIT_DONE) validation->status = EXIT_NO;
+    if (validation->is_quiet && result->accepted) return;
     if (validation->as_json)
         print_json(validation, result, item);
     else
@@ -129,19 +130,20 @@ static void validate_file(struct validation *validation)
 
 int command_validate(int argc, char **argv)
 {
-    bool as_json = false;
+    bool as_json = false, is_quiet = false;
     unsigned rules = RULES_RELAY;
     const struct option options[] = {
         {"rules", 0, OPTION_CHOICE, &rules, "spec|relay",
          .help = "what the documents say, or what the real service does (the default)"},
         {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a profile, each on a line, for programs"},
+        {"quiet", 'q', OPTION_SWITCH, &is_quiet, .help = "print only what is rejected"},
         OPTION_TOKEN_FILE,
         OUTPUT_OPTION_PAGER,
         {0},
     };
     const struct command_syntax syntax = {
         .name = "validate",
-        .usage = "FILE… [--rules spec|relay] [--json]",
+        .usage = "FILE… [--rules spec|relay] [--json] [-q]",
         .example = "offbeat validate xz.envelope",
         .about =
             "Prints for each profile in FILE…, Sentry's chunks (V2), profiles (V1) and envelopes with either, whether\n"
@@ -160,7 +162,7 @@ int command_validate(int argc, char **argv)
     struct buffer report;
     buffer_init(&report, REPORT_BYTES_MAX);
     struct validation validation = {
-        .rules = (enum rules)rules, .as_json = as_json, .report = &report, .status = EXIT_DONE};
+        .rules = (enum rules)rules, .as_json = as_json, .is_quiet = is_quiet, .report = &report, .status = EXIT_DONE};
     for (unsigned i = 0; i < files.count; i++) {
         validation.path = files.items[i];
         validate_file(&validation);

@@ -54,7 +54,7 @@ def commands_have_json_and_quiet_as_the_manual_says():
     without = {command for command in commands() if "--json" not in options_in(help_of(command))}
     check_equal(without, {"record", "agent", "view", "convert", "merge", "symbolize", "pprof", "serve", "store"}, "commands without --json")
     quiet = {command for command in commands() if "--quiet" in options_in(help_of(command))}
-    check_equal(quiet, {"record", "symbolize"}, "commands with --quiet")
+    check_equal(quiet, {"record", "symbolize", "send", "upload-debug", "validate"}, "commands with --quiet")
 
 
 main()

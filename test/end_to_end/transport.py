@@ -436,6 +436,16 @@ def offbeat_send_says_what_the_server_said():
 
 
 @case
+def quiet_send_prints_only_what_is_not_sent():
+    with FakeServer([answer(200), answer(403, "no"), answer(200), answer(403, "no")]) as server:
+        for options in ((), ("--json",)):
+            done = send(ENVELOPE, ENVELOPE, "-q", *options, "--dsn", server.dsn)
+            said = text(done.stdout)
+            check_equal((done.returncode, len(said.splitlines())), (1, 1), f"status and lines: {said}")
+            check("403" in said, said)
+
+
+@case
 def send_exits_with_3_if_it_cannot_print_the_answer():
     for output in ("&-", "/dev/full"):
         with FakeServer() as server:

@@ -132,6 +132,7 @@ def closed_port():
 
 def sdk_environment(stage, folders, dsn):
     return {"LD_PRELOAD": str(stage.library), "OFFBEAT_DSN": dsn, "OFFBEAT_CACHE_DIRECTORY": str(folders.own / "cache"),
+            "OFFBEAT_SPOOL_DIRECTORY": str(folders.own / "spool"),
             "OFFBEAT_PROFILE_SESSION_SAMPLE_RATE": "1", "OFFBEAT_START_PROFILER_ON_APP_START": "1"}
 
 
@@ -247,7 +248,7 @@ def run_form(stage, program, form):
     err, own_lines = split_own_lines(err) if form.kind in RECORDED else (err, [])
     outcome = Outcome(status, out, err, folders.files(program.ignored_files), own_lines, cpu, seconds)
     if form.kind in ("sdk", "dead"):
-        outcome.is_profiled = bool(server.chunks) or has_spooled(folders.own / "cache" / "spool")
+        outcome.is_profiled = bool(server.chunks) or has_spooled(folders.own / "spool")
     recording = folders.own / "x.pb.gz"
     outcome.recordings = tuple(stage.info([recording])) if recording.exists() else ()
     if form.kind == "timed" and outcome.recordings:

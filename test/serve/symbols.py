@@ -302,6 +302,7 @@ def folders_are_searched_and_what_is_there_is_not_sent_again():
         for expected in ("2 uploaded, 0 were there; 2 other files have no symbols", "0 uploaded, 2 were there; 2 other files have no symbols"):
             done = upload(server, folder)
             check_equal((done.returncode, done.stdout.splitlines()[-1]), (0, expected), done.stderr)
+        check_equal(upload(server, "--quiet", folder).stdout, "", "standard output with --quiet")
         line = json.loads(upload(server, "--json", program.debug).stdout)
         check_equal(line, {"state": "was there", "build_id": program.build_id, "file": str(program.debug)}, "JSON")
         listed = server.read("debug-files")["debug_files"]
