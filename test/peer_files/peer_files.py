@@ -31,7 +31,7 @@ FILES_MIN = 3
 def report(path, value=None):
     """The total, and {function: [self, total]}, of a file as offbeat reads it."""
     chosen = ["--sample-index", value] if value else []
-    members = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", *chosen, path))
+    members = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", *chosen, path, errors=subprocess.DEVNULL))
     rows = collections.defaultdict(lambda: [0, 0])
     for row in members["functions"]:
         rows[row["name"]] = [a + b for a, b in zip(rows[row["name"]], (row["self"], row["total"]))]
@@ -40,12 +40,12 @@ def report(path, value=None):
 
 def time_below(path, pattern):
     """The wall time of the stacks that have a function which PATTERN matches."""
-    members = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", "--sample-index", "wall", "--focus", pattern, path))
+    members = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", "--sample-index", "wall", "--focus", pattern, path, errors=subprocess.DEVNULL))
     return sum(row["self"] for row in members["functions"])
 
 
 def info(path):
-    return json.loads(run(OFFBEAT, "info", "--json", path))
+    return json.loads(run(OFFBEAT, "info", "--json", path, errors=subprocess.DEVNULL))
 
 
 def check_format(path, name):
