@@ -52,19 +52,17 @@ static enum status read_kinds(void *context, struct cluster *cluster, int shard,
     const struct store_query *query = reading->query;
     struct cover cover = {.longest_ns = 0};
     enum status status = cover_query(cluster, shard, query, &cover, error);
-    for (int level = LEVEL_CHUNK; level < LEVELS && status == STATUS_OK; level++) {
-        bool is_chunk = level == LEVEL_CHUNK;
-        if (!is_chunk && cover.ranges[level].count == 0) continue;
+    for (int of_sums = 0; of_sums < 2 && status == STATUS_OK; of_sums++) {
+        bool is_chunk = !of_sums;
+        if (!is_chunk && !cover_has_levels(&cover, LEVEL_10_MINUTES)) continue;
         buffer_clear(&reading->sql);
         buffer_append_format(&reading->sql, "SELECT kinds, min(start_ns), max(%s), toUInt64(0), toUInt64(0) FROM %s",
                              is_chunk ? "end_ns" : "last_ns", is_chunk ? "chunk" : "sum");
         query_write_conditions(query, is_chunk ? "end_ns" : "last_ns", &reading->sql);
-        if (is_chunk) {
+        if (is_chunk)
             cover_write_chunks(&cover, query, "1", &reading->sql);
-        } else {
-            buffer_append_format(&reading->sql, " AND level = %d", level);
-            cover_write_ranges(&cover, level, &reading->sql);
-        }
+        else
+            cover_write_levels(&cover, LEVEL_10_MINUTES, query, &reading->sql);
         buffer_append_text(&reading->sql, " GROUP BY kinds FORMAT RowBinary");
         status = reading->sql.failed ? error_set(error, STATUS_TOO_LARGE, 0, "the question is too long; choose less")
                                      : read_values(reading, cluster, shard, error);

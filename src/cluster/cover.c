@@ -313,7 +313,7 @@ enum status cover_query(struct cluster *cluster, int shard, const struct store_q
     return status;
 }
 
-void cover_write_ranges(const struct cover *cover, int level, struct buffer *sql)
+static void write_ranges(const struct cover *cover, int level, struct buffer *sql)
 {
     for (size_t i = 0; i < cover->ranges[level].count; i++) {
         const struct cover_range *range = &cover->ranges[level].items[i];
@@ -321,6 +321,29 @@ void cover_write_ranges(const struct cover *cover, int level, struct buffer *sql
                              range->start_ns, range->end_ns);
     }
     if (cover->ranges[level].count > 0) buffer_append_text(sql, ")");
+}
+
+bool cover_has_levels(const struct cover *cover, int first)
+{
+    bool has_ranges = false;
+    for (int level = first; level < LEVELS; level++) has_ranges |= cover->ranges[level].count > 0;
+    return has_ranges;
+}
+
+void cover_write_levels(const struct cover *cover, int first, const struct store_query *query, struct buffer *sql)
+{
+    const char *before = " AND (";
+    for (int level = first; level < LEVELS; level++) {
+        if (cover->ranges[level].count == 0) continue;
+        buffer_append_format(sql, "%s(level = %d", before, level);
+        if (level == LEVEL_CHUNK)
+            buffer_append_format(sql, " AND first_ns >= %" PRIu64 " AND last_ns < %" PRIu64, query->from_ns,
+                                 query->to_ns ? query->to_ns : UINT64_MAX);
+        write_ranges(cover, level, sql);
+        buffer_append_text(sql, ")");
+        before = " OR ";
+    }
+    if (cover_has_levels(cover, first)) buffer_append_text(sql, ")");
 }
 
 void cover_write_chunks(const struct cover *cover, const struct store_query *query, const char *condition,
@@ -333,6 +356,6 @@ void cover_write_chunks(const struct cover *cover, const struct store_query *que
                          " AND start_ns >= %" PRIu64 ") OR (%s",
                          query->from_ns > longest_ns ? query->from_ns - longest_ns : 0, query->from_ns, to_ns,
                          to_ns > longest_ns ? to_ns - longest_ns : 0, has_ranges ? condition : "0");
-    cover_write_ranges(cover, LEVEL_CHUNK, sql);
+    write_ranges(cover, LEVEL_CHUNK, sql);
     buffer_append_text(sql, "))");
 }

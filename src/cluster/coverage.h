@@ -136,8 +136,10 @@ const struct coverage_set *coverage_find_set(const struct coverage_day *day, uin
  * those of the row. */
 bool cover_takes(const struct cover *cover, const uint8_t *service, int level, uint64_t start_ns, uint64_t inputs,
                  uint64_t inputs_xor);
-/* Appends " AND (start_ns >= … OR …)" for LEVEL. */
-void cover_write_ranges(const struct cover *cover, int level, struct buffer *sql);
+/* Returns whether there are ranges of the level FIRST or above. */
+bool cover_has_levels(const struct cover *cover, int first);
+/* Appends " AND (level = … AND … OR …)": the ranges from the level FIRST on; those of chunks are wholly in QUERY. */
+void cover_write_levels(const struct cover *cover, int first, const struct store_query *query, struct buffer *sql);
 /* Appends " AND (…)": chunks next to the ends of QUERY, which may be partly in its range, and those that meet CONDITION
  * where no roll-up was chosen. */
 void cover_write_chunks(const struct cover *cover, const struct store_query *query, const char *condition,
