@@ -209,11 +209,17 @@ static void note_deleted(struct record *record, const struct profile *profile)
     }
 }
 
-/* Names the release of the program's own process by its script; other processes may run other scripts. */
-static void add_script(const struct record *record, struct profile *profile)
+/* Names the release of the program's own process by its script, which is the last one that it has executed; other
+ * processes may run other scripts. A process is named by its script, if that is known. */
+static void add_script(struct record *record, struct profile *profile)
 {
+    const char *name = profile_metadata_text(profile, "process");
+    const char *file = path_base_name_text(profile_metadata_text(profile, "executable"));
     bool is_first = strtol(profile_metadata_text(profile, "parent_pid"), NULL, 10) == record->own_pid;
-    if (is_first && record->script[0]) profile_add_metadata_text(profile, "script", record->script);
+    if (is_first && profile_metadata_text(profile, "interpreter")[0])
+        (void)snprintf(record->script, sizeof(record->script), "%s", name);
+    if (is_first && record->script[0] && strcmp(name, file) == 0)
+        profile_add_metadata_text(profile, "script", record->script);
 }
 
 static void take_recording(struct record *record, struct profile *all, const char *name)

@@ -70,10 +70,13 @@ exec {PYTHON} "$@"
 """, encoding="utf-8")
         wrapper.chmod(0o755)
         (folder / "busy.py").write_text("sum(range(3000000))", encoding="utf-8")
-        done = OFFBEAT.record(folder, wrapper, "busy.py")
-        check(done.returncode == 0, text(done.stderr))
-        heading = text(run(OFFBEAT.program, "top", "x.pb.gz", cwd=folder).stdout).splitlines()[0]
-        check_equal(heading, "File: busy.py", "the first line of top")
+        (folder / "start.sh").write_text("#!/bin/bash\n(exit 0)\nexec ./python3 busy.py", encoding="utf-8")
+        (folder / "start.sh").chmod(0o755)
+        for command in ((wrapper, "busy.py"), ("bash", "start.sh"), ("./start.sh",)):
+            done = OFFBEAT.record(folder, *command)
+            check(done.returncode == 0, text(done.stderr))
+            heading = text(run(OFFBEAT.program, "top", "x.pb.gz", cwd=folder).stdout).splitlines()[0]
+            check_equal(heading, "File: busy.py", f"the first line of top, after {command[0]}")
 
 
 @case_by_the_clock
