@@ -177,21 +177,42 @@ static bool add_thread(struct profile_rollup *rollup, struct numbering *numberin
     return true;
 }
 
+static size_t thread_of(const struct numbering *numbering, size_t sample)
+{
+    return numbering->threads.of_thread[numbering->profile->samples.thread[sample].index];
+}
+
+/* Sets FIRST to the first sample of each name of a thread, and NEXT to the one after each sample; UINT32_MAX: none. */
+static void chain_samples(const struct numbering *numbering, uint32_t *first, uint32_t *next)
+{
+    for (size_t i = 0; i < numbering->threads.count; i++) first[i] = UINT32_MAX;
+    for (size_t i = numbering->profile->samples.count; i-- > 0;) {
+        size_t thread = thread_of(numbering, i);
+        next[i] = first[thread];
+        first[thread] = (uint32_t)i;
+    }
+}
+
 static bool add_nodes(struct profile_rollup *rollup, struct numbering *numbering)
 {
     const struct sample_columns *samples = &numbering->profile->samples;
-    for (size_t thread = 0; thread < numbering->threads.count; thread++) {
-        bool is_added = false; /* the first node is the empty stack of no thread */
-        if (thread == 0 && !(is_added = add_thread(rollup, numbering, 0))) return false;
-        for (size_t i = 0; i < samples->count; i++) {
+    uint32_t *first = calloc(numbering->threads.count + 1, sizeof(*first));
+    uint32_t *next = calloc(samples->count + 1, sizeof(*next));
+    bool is_fine = first && next;
+    if (is_fine) chain_samples(numbering, first, next);
+    for (size_t thread = 0; is_fine && thread < numbering->threads.count; thread++) {
+        /* The first node is the empty stack of no thread. */
+        bool has_samples = first[thread] != UINT32_MAX;
+        if (thread == 0 || has_samples) is_fine = add_thread(rollup, numbering, thread);
+        for (size_t i = first[thread]; is_fine && i != UINT32_MAX; i = next[i]) {
             uint32_t stack = samples->stack[i].index;
-            if (numbering->threads.of_thread[samples->thread[i].index] != thread) continue;
-            if (!is_added && !(is_added = add_thread(rollup, numbering, thread))) return false;
-            if (!number_stack(rollup, numbering, stack)) return false;
+            is_fine = number_stack(rollup, numbering, stack);
             numbering->samples[i] = stack ? numbering->stacks[stack] - 1 : (uint32_t)numbering->root;
         }
     }
-    return true;
+    free(first);
+    free(next);
+    return is_fine;
 }
 
 static bool add_sample_values(struct profile_rollup *rollup, const struct numbering *numbering)

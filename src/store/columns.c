@@ -221,7 +221,7 @@ static void append_column(const struct records *records, size_t column, struct b
     if (fraction_max == 0) at = (uint8_t *)memset(at, 0, records->record_count) + records->record_count;
     for (size_t i = 0; i < records->record_count && fraction_max > 0; i++) {
         const struct number *number = &records->numbers[i * records->column_count + column];
-        bool is_shortest = shortest_fraction(number->digits, number->fraction_digits) == number->fraction_digits;
+        bool is_shortest = number->fraction_digits == 0 || number->digits % 10 != 0;
         *at++ = is_shortest ? 0 : (uint8_t)(1 + number->fraction_digits);
     }
     buffer_grow(out, (size_t)(at - start));
