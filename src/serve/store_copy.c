@@ -20,14 +20,15 @@ enum {
     WINDOW_CHUNKS_MAX = 256,
     WINDOW_BYTES_MAX = 64 << 20, /* bytes of the payloads of a window */
     FULL_PAUSE_MS = 100,
-    WAIT_SECONDS_MAX = 60, /* the target takes nothing for so long */
-    COMPARE_ROUNDS = 10,   /* a replica may lack rows for some seconds */
+    WAIT_SECONDS_MAX = 60,    /* the target takes nothing for so long */
+    COMPARE_SECONDS_MAX = 10, /* time in which replicas get rows that they lack, of the whole comparison */
 };
 
 /* A chunk or span, by hashes of the ids that it has. */
 struct copied_item {
     uint64_t key[2], start_ns, size;
     uint64_t content; /* hash of its columns and payload; 0: not read */
+    bool is_known;    /* whether the target has it */
 };
 struct copied_items {
     ARRAY_OF(struct copied_item) all;
@@ -41,7 +42,8 @@ struct copying {
     struct store_query query;  /* project and service */
     struct copied_items items; /* chunks or spans of the source */
     struct error *error;
-    enum status status; /* result of a visitor */
+    enum status status;      /* result of a visitor */
+    unsigned waited_seconds; /* time that the comparison has waited for replicas */
 };
 
 static void pause_ms(unsigned milliseconds)
@@ -109,23 +111,49 @@ static bool list_span(void *context, const struct store_span *span)
     return add_item(context, span->service, item_of_span(span));
 }
 
+/* Fails if there are MISSING shards of the source. */
+static enum status check_shards(const struct copying *copying, uint32_t missing)
+{
+    if (missing == 0) return STATUS_OK;
+    return error_set(
+        copying->error, STATUS_IO, 0,
+        "a shard of the cluster does not answer, or lacks rows for now; run the command again to continue");
+}
+
 static enum status list_items(const struct copying *copying, struct store *store, bool of_spans,
                               struct copied_items *items)
 {
-    items->service = copying->query.service;
-    enum status status = of_spans ? store_each_span(store, &copying->query, list_span, items, copying->error)
-                                  : store_each_chunk(store, &copying->query, list_chunk, items, copying->error);
+    uint32_t missing = 0;
+    struct store_query query = copying->query;
+    if (store == copying->source) query.missing_shards = &missing;
+    items->service = query.service;
+    enum status status = of_spans ? store_each_span(store, &query, list_span, items, copying->error)
+                                  : store_each_chunk(store, &query, list_chunk, items, copying->error);
+    if (status == STATUS_OK) status = check_shards(copying, missing);
     if (status == STATUS_OK && items->failed)
         status = error_set(copying->error, STATUS_NO_MEMORY, 0, "not enough memory for the ids of a service");
     return status;
 }
 
-/* Removes from ITEMS those that OTHERS has, which is in the order of keys. */
-static void remove_known(struct copied_items *items, const struct copied_items *others)
+/* Marks those of ITEMS that OTHERS has, which is in the order of keys. Returns the number of the others. */
+static size_t mark_known(struct copied_items *items, const struct copied_items *others)
+{
+    size_t unknown = 0;
+    for (size_t i = 0; i < items->all.count; i++) {
+        struct copied_item *item = &items->all.items[i];
+        item->is_known = find_item(others->all.items, others->all.count, item) != NULL;
+        unknown += !item->is_known;
+    }
+    return unknown;
+}
+
+/* Sorts ITEMS by their keys, and removes those that the source has twice: two of its days may have the same one. */
+static void remove_repeated(struct copied_items *items)
 {
     size_t kept = 0;
+    sort_items(items, compare_keys);
     for (size_t i = 0; i < items->all.count; i++) {
-        if (!find_item(others->all.items, others->all.count, &items->all.items[i]))
+        if (kept == 0 || compare_keys(&items->all.items[i], &items->all.items[kept - 1]) != 0)
             items->all.items[kept++] = items->all.items[i];
     }
     items->all.count = kept;
@@ -166,10 +194,9 @@ static bool copy_span(void *context, const struct store_span *span)
 {
     struct copying *copying = context;
     struct copied_item item = item_of_span(span);
+    const struct copied_item *listed = find_item(copying->items.all.items, copying->items.all.count, &item);
     uint64_t now_ns = clock_utc_ns();
-    if (!slice_equal(span->service, copying->query.service) ||
-        !find_item(copying->items.all.items, copying->items.all.count, &item))
-        return true;
+    if (!slice_equal(span->service, copying->query.service) || !listed || listed->is_known) return true;
     const struct store_batch batch = {.project = copying->query.project,
                                       .received_ns = span->end_ns < now_ns ? span->end_ns : now_ns,
                                       .spans = span,
@@ -187,11 +214,10 @@ static enum status copy_spans(struct copying *copying)
     if (status == STATUS_OK) status = list_items(copying, copying->target, true, &known);
     if (status == STATUS_OK) {
         sort_items(&known, compare_keys);
-        remove_known(&copying->items, &known);
+        size_t unknown = mark_known(&copying->items, &known);
         sort_items(&copying->items, compare_keys);
         copying->status = STATUS_OK;
-        if (copying->items.all.count > 0)
-            status = store_each_span(copying->source, &copying->query, copy_span, copying, copying->error);
+        if (unknown > 0) status = store_each_span(copying->source, &copying->query, copy_span, copying, copying->error);
         if (copying->status != STATUS_OK) status = copying->status;
     }
     free(known.all.items);
@@ -205,6 +231,7 @@ struct copy_window {
     struct copying *copying;
     struct copied_item *items;
     size_t count;
+    size_t unknown; /* chunks that the target lacks */
     uint64_t from_ns, to_ns;
     bool is_compared; /* contents of the target are compared, else those of the source are taken */
     size_t different;
@@ -219,6 +246,7 @@ static struct copy_window take_window(struct copying *copying, size_t first)
     while (first + window.count < copying->items.all.count && window.count < WINDOW_CHUNKS_MAX &&
            (window.count == 0 || bytes + items[window.count].size <= WINDOW_BYTES_MAX)) {
         bytes += items[window.count].size;
+        window.unknown += !items[window.count].is_known;
         window.to_ns = items[window.count++].start_ns + 1;
     }
     qsort(items, window.count, sizeof(*items), compare_keys);
@@ -249,7 +277,8 @@ static struct copied_item *find_in_window(const struct copy_window *window, cons
 static bool copy_chunk(void *context, const struct store_chunk *chunk)
 {
     const struct copy_window *window = context;
-    if (!find_in_window(window, chunk)) return true;
+    const struct copied_item *item = find_in_window(window, chunk);
+    if (!item || item->is_known) return true;
     window->copying->status = add_chunk(window->copying, chunk);
     return window->copying->status == STATUS_OK;
 }
@@ -278,11 +307,12 @@ static enum status compare_window(struct copy_window *window)
     enum status status = read_window(window, window->copying->source, compare_chunk);
     for (size_t i = 0; i < window->count; i++) unread += window->items[i].content == 0;
     window->is_compared = true;
-    for (int round = 0; round < COMPARE_ROUNDS && status == STATUS_OK; round++) {
+    while (status == STATUS_OK) {
         window->different = 0;
         status = read_window(window, window->copying->target, compare_chunk);
         for (size_t i = 0; i < window->count; i++) window->different += window->items[i].content != 0;
-        if (window->different == 0) break;
+        if (window->different == 0 || window->copying->waited_seconds == COMPARE_SECONDS_MAX) break;
+        window->copying->waited_seconds++;
         pause_ms(1000);
     }
     window->copying->counts->different += unread + window->different;
@@ -295,14 +325,15 @@ static enum status copy_service(struct copying *copying)
 {
     struct copied_items known = {0};
     enum status status = list_items(copying, copying->source, false, &copying->items);
+    remove_repeated(&copying->items);
     copying->counts->chunks += copying->items.all.count;
     if (status == STATUS_OK) status = list_items(copying, copying->target, false, &known);
     sort_items(&known, compare_keys);
-    remove_known(&copying->items, &known);
+    (void)mark_known(&copying->items, &known);
     sort_items(&copying->items, compare_starts);
     for (size_t first = 0; first < copying->items.all.count && status == STATUS_OK;) {
         struct copy_window window = take_window(copying, first);
-        status = read_window(&window, copying->source, copy_chunk);
+        if (window.unknown > 0) status = read_window(&window, copying->source, copy_chunk);
         first += window.count;
     }
     free(known.all.items);
@@ -312,6 +343,7 @@ static enum status copy_service(struct copying *copying)
 static enum status compare_service(struct copying *copying)
 {
     enum status status = list_items(copying, copying->source, false, &copying->items);
+    remove_repeated(&copying->items);
     sort_items(&copying->items, compare_starts);
     for (size_t first = 0; first < copying->items.all.count && status == STATUS_OK;) {
         struct copy_window window = take_window(copying, first);
@@ -353,13 +385,15 @@ static bool take_service_of_span(void *context, const struct store_span *span)
 static enum status walk_project(struct service_walk *walk, uint64_t project)
 {
     struct copying *copying = walk->copying;
+    uint32_t missing = 0;
+    const struct store_query query = {.project = project, .missing_shards = &missing};
     copying->query = (struct store_query){.project = project};
     walk->count = 0;
     buffer_init(&walk->names, (size_t)STORE_VALUES_MAX * (STORE_NAME_BYTES_MAX + 1));
-    enum status status =
-        store_each_value(copying->source, &copying->query, STORE_SERVICE, take_service, walk, copying->error);
-    if (status == STATUS_OK)
-        status = store_each_span(copying->source, &copying->query, take_service_of_span, walk, copying->error);
+    enum status status = store_each_value(copying->source, &query, STORE_SERVICE, take_service, walk, copying->error);
+    if (status == STATUS_OK && walk->run == copy_service)
+        status = store_each_span(copying->source, &query, take_service_of_span, walk, copying->error);
+    if (status == STATUS_OK) status = check_shards(copying, missing);
     if (status == STATUS_OK && (walk->names.failed || walk->count >= STORE_VALUES_MAX))
         status = error_set(copying->error, STATUS_TOO_LARGE, 0, "the store has too many services");
     for (struct slice rest = buffer_slice(&walk->names); rest.size > 0 && status == STATUS_OK;) {
@@ -373,12 +407,14 @@ static enum status walk_project(struct service_walk *walk, uint64_t project)
 
 struct project_list {
     ARRAY_OF(uint64_t) ids;
+    bool failed; /* whether memory was short */
 };
 
 static bool take_project(void *context, const struct store_project *project)
 {
     struct project_list *list = context;
-    return ARRAY_PUSH(&list->ids, COPIED_ITEMS_MAX, project->id);
+    list->failed = !ARRAY_PUSH(&list->ids, COPIED_ITEMS_MAX, project->id);
+    return !list->failed;
 }
 
 static enum status each_service(struct copying *copying, enum status (*run)(struct copying *))
@@ -386,6 +422,8 @@ static enum status each_service(struct copying *copying, enum status (*run)(stru
     struct project_list projects = {0};
     struct service_walk walk = {.copying = copying, .run = run};
     enum status status = store_each_project(copying->source, take_project, &projects, copying->error);
+    if (status == STATUS_OK && projects.failed)
+        status = error_set(copying->error, STATUS_NO_MEMORY, 0, "not enough memory for the projects");
     for (size_t i = 0; i < projects.ids.count && status == STATUS_OK; i++)
         status = walk_project(&walk, projects.ids.items[i]);
     free(projects.ids.items);

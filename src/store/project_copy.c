@@ -14,8 +14,8 @@ static enum status run_with_row(struct store *target, const char *sql, sqlite3_s
     return control_end(target, statement, code, "cannot copy the projects", error);
 }
 
-/* A project of TARGET with the number of that in ROW is the same one if they share a key. */
-static enum status add_project(struct store *target, sqlite3_stmt *row, struct error *error)
+/* Fails if TARGET has another project with the number of that in ROW. It is the same one if they share a key. */
+static enum status check_project(struct store *target, sqlite3_stmt *row, struct error *error)
 {
     static const char is_another[] =
         "SELECT 1 FROM project WHERE id=?1 AND NOT EXISTS(SELECT 1 FROM key WHERE project=?1 AND secret IN (SELECT "
@@ -26,10 +26,13 @@ static enum status add_project(struct store *target, sqlite3_stmt *row, struct e
         return error_set(error, STATUS_UNSUPPORTED, 0,
                          "the target has another project with the number %llu; nothing was copied",
                          (unsigned long long)sql_u64(row, 0));
-    if (status != STATUS_OK) return status;
-    return run_with_row(target,
-                        "INSERT OR IGNORE INTO project(id,name,keep_ns,disk_bytes) SELECT ?1,?2,?3,?4 WHERE ?5<>''",
-                        row, NULL, error);
+    return status;
+}
+
+static enum status add_project(struct store *target, sqlite3_stmt *row, struct error *error)
+{
+    return run_with_row(target, "INSERT OR IGNORE INTO project(id,name,keep_ns,disk_bytes) VALUES(?,?,?,?)", row, NULL,
+                        error);
 }
 
 static enum status add_key(struct store *target, sqlite3_stmt *row, struct error *error)
@@ -57,6 +60,7 @@ enum status store_copy_projects(struct store *source, struct store *target, stru
     static const char projects[] = "SELECT id,name,keep_ns,disk_bytes,(SELECT json_group_array(secret) FROM key WHERE "
                                    "key.project=project.id) FROM project";
     static const char keys[] = "SELECT project,role,name,secret,created_ns FROM key";
-    enum status status = each_row(source, projects, target, add_project, error);
+    enum status status = each_row(source, projects, target, check_project, error);
+    if (status == STATUS_OK) status = each_row(source, projects, target, add_project, error);
     return status == STATUS_OK ? each_row(source, keys, target, add_key, error) : status;
 }

@@ -426,6 +426,26 @@ def an_answer_that_is_cut_between_its_headers_is_a_failure():
 
 
 @case
+def a_copy_of_a_shard_that_lacks_rows_is_not_called_complete():
+    proxy = Proxy(one_server())
+    with tempfile.TemporaryDirectory() as folder:
+        store = Cluster(folder, [proxy]).create()
+        try:
+            server = store.server()
+            send(server, range(1, 4))
+            check_equal(server.stop(), 0, "exit status")
+            proxy.replaced = (b"toUInt64(max(is_readonly", b"toUInt64(1 + max(is_readonly")  # it is behind its twin
+            done = store.run("copy", f"{folder}/back")
+            check_equal((done.returncode, "lacks rows for now; run the command again to continue" in done.stderr), (3, True), done.stderr)
+            proxy.replaced = None
+            done = store.run("copy", f"{folder}/back")
+            check_equal((done.returncode, "of 3 chunks" in done.stderr), (0, True), done.stderr)
+        finally:
+            proxy.listening.close()
+            store.drop()
+
+
+@case
 def servers_share_projects_keys_and_data():
     with cluster() as store:
         first = store.server()
