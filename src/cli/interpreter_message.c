@@ -36,11 +36,17 @@ static const struct other *find_other(const char *path)
 
 void interpreter_message(const struct profile *profile)
 {
-    static bool has_said[sizeof(others) / sizeof(others[0])], has_said_unknown;
+    static bool has_said[sizeof(others) / sizeof(others[0])], has_said_unknown, has_said_running;
     const char *unknown = profile_metadata_text(profile, "interpreter_unknown");
     if (unknown[0] && !has_said_unknown) {
         has_said_unknown = true;
         message("%s of a build that offbeat does not know: stacks have native frames only", unknown);
+    }
+    bool lacks_running = !unknown[0] && profile_metadata_text(profile, "interpreter_seen_in")[0];
+    if (lacks_running && !has_said_running) {
+        has_said_running = true;
+        message("threads that run have frames of %s instead of the program's functions, which take --engine bpf",
+                profile_metadata_text(profile, "interpreter"));
     }
     const struct other *other = find_other(profile_metadata_text(profile, "executable"));
     bool is_read = profile_metadata_text(profile, "interpreter")[0];

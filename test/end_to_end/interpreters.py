@@ -154,6 +154,16 @@ def sleeping_python_has_its_functions_by_bpf():
     check_sleeper("bpf")
 
 
+@case
+def a_user_without_rights_is_told_what_running_threads_lack():
+    with Folder() as folder, Running(*SHARES, 30) as process:
+        done = run(OFFBEAT.program, "record", "--engine", "perf", "-p", process.pid, "-d", 1, "-o", "x.pb.gz", cwd=folder)
+        if "no engine can record" in text(done.stderr):
+            skip(text(done.stderr))
+        lines = [line for line in text(done.stderr).splitlines() if "threads that run" in line]
+        check(len(lines) == 1 and "CPython 3" in lines[0] and "--engine bpf" in lines[0], f"the lines about the functions: {text(done.stderr)}")
+
+
 @short
 @case
 def frames_of_the_interpreter_are_kept_from_outside():

@@ -2,6 +2,7 @@
  * the memory, again and again at all addresses but the lowest. SPDX-License-Identifier: MIT */
 #include "interpreters/cpython_offsets.h"
 #include "interpreters/merged_stack.h"
+#include "interpreters/recalled_memory.h"
 #include "interpreters/ruby_private.h"
 
 #include <string.h>
@@ -30,7 +31,8 @@ static bool gather(const struct process_memory *memory, const struct memory_piec
 static void read_stacks(const struct interpreter_state *state, const struct process_memory *memory,
                         struct interpreted_work *work)
 {
-    enum { THREADS = 4, PLACES = 16 };
+    enum { THREADS = 4, PLACES = 16, ROUNDS = 2 };
+    static struct recalled_memory recalled;
     static struct interpreted_stack stack;
     static struct interpreted_place place;
     struct interpreted_thread threads[THREADS] = {0};
@@ -40,7 +42,14 @@ static void read_stacks(const struct interpreter_state *state, const struct proc
     const struct native_view view = {.interpreter = {0, LOWEST * 4}, .libc = {LOWEST * 4, LOWEST}};
     size_t count = state->interpreter->threads(state, memory, work, threads, tids, THREADS);
     for (size_t i = 0; i < count; i++) {
-        if (state->interpreter->read(state, threads[i], memory, work, &stack) != INTERPRETED_READ) continue;
+        struct recalled_parts parts = {0};
+        enum interpreted_result result = INTERPRETED_NOTHING;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            const struct process_memory *again = recalled_memory_begin(&recalled, memory, &parts);
+            result = state->interpreter->read(state, threads[i], again, work, &stack);
+            recalled_memory_end(&recalled, &parts);
+        }
+        if (result != INTERPRETED_READ) continue;
         for (size_t j = 0; j < stack.count && j < PLACES; j++)
             (void)state->interpreter->place(state, &stack.frames[j], memory, work, &place);
         const struct native_stack native = {addresses, stack_pointers, NATIVE_FRAMES, i % 2 == 0};

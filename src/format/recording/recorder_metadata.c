@@ -137,7 +137,10 @@ static void add_interpreter_metadata(struct profile *profile, const struct recor
                    {RECORDING_INTERPRETED_GONE, "interpreter_functions_gone"}};
     if (counts->interpreter.index == 0) return;
     const char *name = profile_c_string(profile, counts->interpreter);
+    uint64_t engine = counts->counters[RECORDING_ENGINE];
+    bool sees_sleepers_only = engine == RECORDING_ENGINE_PERF || engine == RECORDING_ENGINE_PERF_USER;
     profile_add_metadata_text(profile, counts->is_unknown_interpreter ? "interpreter_unknown" : "interpreter", name);
+    if (sees_sleepers_only) profile_add_metadata_text(profile, "interpreter_seen_in", "threads that sleep");
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]) && !counts->is_unknown_interpreter; i++)
         profile_add_metadata_number(profile, entries[i].key, (int64_t)counts->counters[entries[i].counter]);
 }
